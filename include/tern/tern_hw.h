@@ -1,0 +1,665 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * What the Tern card looks like to its host: registers, doorbells, rings and
+ * admin commands. docs/hardware.md is the prose to this header. The kernel
+ * driver, the user-space provider and the card itself include this one file.
+ *
+ * All multi-byte values in host memory and registers are little-endian, unless
+ * the type says big-endian. "Reserved" fields and bits are zero; the card refuses
+ * a command or a work request in which they are not.
+ */
+#ifndef TERN_HW_H
+#define TERN_HW_H
+
+#ifdef __cplusplus
+#include <cstdint>
+
+#include "tern/endian.hpp"
+
+namespace tern::hw {
+/* Shadow the names of <linux/types.h> by types that swap and check. */
+using __u8 = uint8_t;
+using __le16 = Le<uint16_t>;
+using __le32 = Le<uint32_t>;
+using __le64 = Le<uint64_t>;
+using __be16 = Be<uint16_t>;
+using __be32 = Be<uint32_t>;
+#else
+#include <linux/types.h>
+#ifdef __KERNEL__
+#include <linux/build_bug.h>
+#else
+#include <assert.h>
+#endif
+#endif
+
+/* ---- PCI identity ------------------------------------------------------ */
+
+enum {
+	TERN_PCI_VENDOR_ID = 0x1234,
+	TERN_PCI_DEVICE_ID = 0x7e44,
+
+	TERN_BAR_REGS = 0,	/* registers, 4 KiB */
+	TERN_BAR_DOORBELLS = 2,	/* doorbell pages, 64-bit, prefetchable */
+	TERN_BAR_MSIX = 4,
+
+	TERN_HW_MAJOR = 1,	/* a driver refuses a major it does not know */
+	TERN_HW_MINOR = 0,
+};
+
+/* ---- registers (BAR 0), all 32 bits wide, aligned accesses of 4 bytes ---- */
+
+enum {
+	TERN_REG_VERSION = 0x00,	/* RO: major in 31:16, minor in 15:0 */
+	TERN_REG_STATUS = 0x04,		/* RO: TERN_STATUS_* */
+	TERN_REG_CAPS = 0x08,		/* RO: TERN_CAP_* */
+	TERN_REG_CAPS_HI = 0x0c,	/* RO: no bit defined yet */
+	TERN_REG_CTRL = 0x10,		/* RW: TERN_CTRL_* */
+	TERN_REG_LINK = 0x14,		/* RO: TERN_LINK_* */
+	TERN_REG_LINK_SPEED = 0x18,	/* RO: Mb/s */
+	TERN_REG_MAC_LO = 0x20,		/* RO: permanent MAC, bytes 0..3, byte 0 in 7:0 */
+	TERN_REG_MAC_HI = 0x24,		/* RO: permanent MAC, bytes 4..5 in 15:0 */
+	TERN_REG_DB_PAGES = 0x28,	/* RO: number of doorbell pages */
+	TERN_REG_VECTORS = 0x2c,	/* RO: number of MSI-X vectors */
+	TERN_REG_AQ_LOG_SIZE = 0x30,	/* RW: log2 of the admin rings' entries, 1..10 */
+	TERN_REG_AQ_BASE_LO = 0x38,	/* RW: IOVA of the admin queue, 4 KiB aligned */
+	TERN_REG_AQ_BASE_HI = 0x3c,
+	TERN_REG_ACQ_BASE_LO = 0x40,	/* RW: IOVA of the admin completion queue, 4 KiB aligned */
+	TERN_REG_ACQ_BASE_HI = 0x44,
+	TERN_REG_AQ_PI = 0x48,		/* WO: admin producer index, free-running */
+};
+
+/* TERN_REG_STATUS */
+#define TERN_STATUS_READY	0x00000001u	/* enabled, takes commands */
+#define TERN_STATUS_RESETTING	0x00000002u	/* a reset is under way */
+#define TERN_STATUS_FATAL	0x00000004u	/* stopped, only a reset helps */
+#define TERN_STATUS_REASON_SHIFT	8	/* enum tern_hw_fatal in 15:8 */
+#define TERN_STATUS_REASON_MASK	0x0000ff00u
+
+enum tern_hw_fatal {
+	TERN_FATAL_NONE = 0,
+	TERN_FATAL_AQ_CONFIG = 1,	/* enabled with a bad admin ring base or size */
+	TERN_FATAL_AQ_DMA = 2,		/* an admin ring could not be read or written */
+	TERN_FATAL_AQ_INDEX = 3,	/* AQ_PI moved by more than the ring holds */
+	TERN_FATAL_EQ_DMA = 4,		/* an event queue could not be written */
+};
+
+/* TERN_REG_CAPS */
+#define TERN_CAP_RC		0x00000001u	/* reliable connected QPs */
+#define TERN_CAP_ATOMIC		0x00000002u	/* compare-swap and fetch-add, 8 bytes */
+#define TERN_CAP_ROCE_V1	0x00000004u	/* ethertype 0x8915 */
+#define TERN_CAP_ROCE_V2	0x00000008u	/* UDP port 4791 over IPv4 and IPv6 */
+#define TERN_CAP_ETH		0x00000010u	/* the Ethernet function: QPs of type ETH */
+#define TERN_CAP_SHADOW_DB	0x00000020u	/* sq_pi and sq_event of the QP record are live */
+
+/* TERN_REG_CTRL */
+#define TERN_CTRL_ENABLE	0x00000001u	/* latches the admin ring registers */
+#define TERN_CTRL_RESET		0x00000002u	/* starts a reset; reads as zero */
+#define TERN_CTRL_AQ_IRQ	0x00000004u	/* admin completions raise vector 0 */
+
+/* TERN_REG_LINK */
+#define TERN_LINK_UP		0x00000001u
+
+/* ---- doorbells (BAR 2), one aligned 8-byte store each -------------------- */
+
+enum {
+	TERN_DB_PAGE_SIZE = 4096,
+	TERN_DB_PAGE_KERNEL = 0,	/* the page of the driver itself; the others go to processes */
+
+	/* offsets in a page */
+	TERN_DB_SQ = 0x00,	/* QPN in 23:0, producer index in 63:32 */
+	TERN_DB_CQ_ARM = 0x08,	/* CQN in 23:0, TERN_DB_CQ_SOLICITED, consumer index in 63:32 */
+	TERN_DB_EQ_ARM = 0x10,	/* page 0 only: EQN in 23:0, consumer index in 63:32 */
+};
+
+#define TERN_DB_NUM_MASK	0x00ffffffu
+#define TERN_DB_CQ_SOLICITED	0x01000000u	/* event only for solicited or failed completions */
+#define TERN_DB_INDEX_SHIFT	32
+
+/* ---- page lists ---------------------------------------------------------- */
+
+/*
+ * Where a buffer is. levels 0: it is contiguous and iova is that of its first
+ * byte. levels 1..4: iova is that of a 4 KiB table of 512 entries (__le64); each
+ * entry of the last level is the IOVA of a leaf page of 1 << page_shift bytes, of
+ * the others the IOVA of a table of the next level. Tables and leaf pages are
+ * aligned to their size. The buffer starts in leaf page 0 (a memory region: at
+ * start modulo the leaf page size; a ring: at byte 0). The tables stay as they are
+ * while the object lives; the card may cache them.
+ */
+struct tern_hw_pages {
+	__le64 iova;
+	__u8 levels;
+	__u8 page_shift;	/* 12..30; zero with levels 0 */
+	__u8 rsvd[6];
+};
+
+enum {
+	TERN_TABLE_SIZE = 4096,
+	TERN_TABLE_ENTRIES = 512,
+	TERN_MAX_LEVELS = 4,
+	TERN_MIN_PAGE_SHIFT = 12,
+	TERN_MAX_PAGE_SHIFT = 30,
+};
+
+/* ---- records: indices in host memory, 64-byte aligned --------------------- */
+
+/* Of a QP. Producer indices are free-running. */
+struct tern_hw_qp_record {
+	__le32 rq_pi;		/* host: receive WQEs posted */
+	__le32 sq_pi;		/* host: send blocks posted (TERN_CAP_SHADOW_DB) */
+	__le32 rsvd0[6];
+	__le32 sq_event;	/* card: ring the doorbell when sq_pi goes past this */
+	__le32 rsvd1[7];
+};
+
+/* Of a CQ. */
+struct tern_hw_cq_record {
+	__le32 ci;		/* host: CQEs consumed, free-running */
+	__le32 rsvd[15];
+};
+
+/* ---- work queue entries ---------------------------------------------------- */
+
+enum {
+	TERN_SQ_BLOCK = 64,		/* a send WQE takes one or more blocks */
+	TERN_SEG_SIZE = 16,
+	TERN_MAX_SEND_SEGS = 64,	/* 1 KiB */
+	TERN_MAX_SEND_SGE = 30,
+	TERN_MAX_RECV_SGE = 32,
+	TERN_MAX_INLINE = 960,
+};
+
+/* enum tern_hw_wqe_op: of a send WQE, and of the CQE that completes it */
+enum tern_hw_wqe_op {
+	TERN_OP_SEND = 0x01,
+	TERN_OP_SEND_IMM = 0x02,
+	TERN_OP_WRITE = 0x03,
+	TERN_OP_WRITE_IMM = 0x04,
+	TERN_OP_READ = 0x05,
+	TERN_OP_CMP_SWAP = 0x06,
+	TERN_OP_FETCH_ADD = 0x07,
+};
+
+/* flags of the control segment */
+#define TERN_WQE_SIGNALED	0x01u	/* write a CQE on success too */
+#define TERN_WQE_SOLICITED	0x02u	/* set the SE bit of the last packet */
+#define TERN_WQE_FENCE		0x04u	/* start after all earlier READs and atomics ended */
+#define TERN_WQE_INLINE		0x08u	/* the payload follows in the WQE, no data segments */
+
+/* First segment of every send WQE. */
+struct tern_hw_ctrl_seg {
+	__u8 opcode;		/* enum tern_hw_wqe_op */
+	__u8 flags;		/* TERN_WQE_* */
+	__u8 segs;		/* 16-byte units of the whole WQE, inline data included */
+	__u8 rsvd0;
+	__be32 imm;		/* immediate data, as it goes on the wire */
+	__le32 inline_len;	/* bytes, with TERN_WQE_INLINE */
+	__le32 rsvd1;
+};
+
+/* Second segment of WRITE, READ and atomics. */
+struct tern_hw_raddr_seg {
+	__le64 addr;
+	__le32 rkey;
+	__le32 rsvd;
+};
+
+/* Third segment of atomics; one data segment of 8 bytes follows. */
+struct tern_hw_atomic_seg {
+	__le64 swap_add;
+	__le64 compare;		/* zero for FETCH_ADD */
+};
+
+/*
+ * A local buffer. A receive WQE is a list of these and nothing else, ended by the
+ * stride of the ring or by an entry whose lkey is TERN_LKEY_END. A zero length is
+ * zero bytes.
+ */
+struct tern_hw_data_seg {
+	__le64 addr;
+	__le32 length;		/* at most 1 << 31 */
+	__le32 lkey;
+};
+
+/* Keys: index in 31:8, variant (chosen by the driver) in 7:0. Index 0 is reserved. */
+#define TERN_LKEY_END		0x00000000u	/* ends the list of a receive WQE */
+#define TERN_LKEY_LOCAL_DMA	0x00000001u	/* addr is an IOVA; QPs of the kernel's page only */
+
+/* ---- completion queue entry ------------------------------------------------- */
+
+/* opcode of a receive completion; a send completion has the WQE's own opcode */
+enum tern_hw_cqe_op {
+	TERN_CQE_RECV = 0x80,		/* SEND arrived */
+	TERN_CQE_RECV_WRITE_IMM = 0x81,	/* WRITE with immediate arrived */
+};
+
+#define TERN_CQE_IMM		0x01u	/* imm is valid */
+
+/* status: the numbers of enum ib_wc_status and ibv_wc_status */
+enum tern_hw_cqe_status {
+	TERN_WC_SUCCESS = 0,
+	TERN_WC_LOC_LEN_ERR = 1,
+	TERN_WC_LOC_QP_OP_ERR = 2,
+	TERN_WC_LOC_PROT_ERR = 4,
+	TERN_WC_WR_FLUSH_ERR = 5,
+	TERN_WC_BAD_RESP_ERR = 7,
+	TERN_WC_LOC_ACCESS_ERR = 8,
+	TERN_WC_REM_INV_REQ_ERR = 9,
+	TERN_WC_REM_ACCESS_ERR = 10,
+	TERN_WC_REM_OP_ERR = 11,
+	TERN_WC_RETRY_EXC_ERR = 12,
+	TERN_WC_RNR_RETRY_EXC_ERR = 13,
+	TERN_WC_FATAL_ERR = 19,
+	TERN_WC_GENERAL_ERR = 21,
+};
+
+/* The phase is 1 in the first pass over the ring, then 0, then 1 ... */
+#define TERN_PHASE	0x01u
+
+/*
+ * The card writes bytes 0..55, then the last 8 with one store. A send CQE completes
+ * the WQE that began at block wqe_index and all before it; a receive CQE
+ * completes exactly receive WQE wqe_index. Both indices are free-running.
+ */
+struct tern_hw_cqe {
+	__le32 wqe_index;
+	__le32 byte_len;	/* receive: bytes that arrived; READ and atomics: bytes placed */
+	__be32 imm;
+	__le32 rsvd0;
+	__le64 timestamp;	/* the card's clock, ns */
+	__le32 rsvd1[8];
+	__le32 qpn;		/* 23:0 */
+	__u8 opcode;
+	__u8 status;
+	__u8 flags;		/* TERN_CQE_* */
+	__u8 phase;
+};
+
+/* ---- event queue entry ------------------------------------------------------- */
+
+enum tern_hw_event {
+	TERN_EVENT_COMP = 1,		/* id: CQN */
+	TERN_EVENT_CQ_ERR = 2,		/* id: CQN; overrun, or the ring could not be written */
+	TERN_EVENT_QP_FATAL = 3,	/* id: QPN; a queue or a CQ of it could not be used */
+	TERN_EVENT_QP_REQ_ERR = 4,	/* id: QPN; responder: invalid request */
+	TERN_EVENT_QP_ACCESS_ERR = 5,	/* id: QPN; responder: access violation */
+	TERN_EVENT_COMM_EST = 6,	/* id: QPN; first packet in RTR */
+	TERN_EVENT_SQ_DRAINED = 7,	/* id: QPN; SQD reached */
+	TERN_EVENT_LINK = 8,		/* TERN_REG_LINK changed */
+};
+
+/* Asynchronous events go to the EQ of vector 0, TERN_EVENT_COMP to that of the CQ. */
+struct tern_hw_eqe {
+	__le32 id;
+	__le32 rsvd0;
+	__le32 rsvd1;
+	__u8 rsvd2;
+	__u8 rsvd3;
+	__u8 type;		/* enum tern_hw_event */
+	__u8 phase;		/* as in a CQE; the last 8 bytes are one store */
+};
+
+/* ---- admin queue --------------------------------------------------------------- */
+
+enum tern_hw_aq_op {
+	TERN_AQ_QUERY_DEVICE = 0x01,
+	TERN_AQ_QUERY_STATS = 0x02,
+	TERN_AQ_CREATE_EQ = 0x10,
+	TERN_AQ_DESTROY_EQ = 0x11,
+	TERN_AQ_ALLOC_PD = 0x12,
+	TERN_AQ_DEALLOC_PD = 0x13,
+	TERN_AQ_CREATE_MR = 0x14,
+	TERN_AQ_DESTROY_MR = 0x15,
+	TERN_AQ_CREATE_CQ = 0x16,
+	TERN_AQ_DESTROY_CQ = 0x17,
+	TERN_AQ_CREATE_QP = 0x18,
+	TERN_AQ_MODIFY_QP = 0x19,
+	TERN_AQ_QUERY_QP = 0x1a,
+	TERN_AQ_DESTROY_QP = 0x1b,
+	TERN_AQ_SET_GID = 0x20,
+	TERN_AQ_SET_ETH = 0x21,
+};
+
+enum tern_hw_aq_status {
+	TERN_AQ_OK = 0,
+	TERN_AQ_BAD_OPCODE = 1,
+	TERN_AQ_BAD_FIELD = 2,		/* a value out of range, or reserved bits set */
+	TERN_AQ_BAD_OBJECT = 3,		/* no object of that number */
+	TERN_AQ_NO_RESOURCE = 4,	/* the table of that kind is full */
+	TERN_AQ_BUSY = 5,		/* another object still refers to it */
+	TERN_AQ_BAD_STATE = 6,		/* the QP's state does not allow it */
+	TERN_AQ_DMA_FAULT = 7,		/* memory named by the command is not reachable */
+};
+
+enum { TERN_AQ_ENTRY = 128 };
+
+/* The bodies of commands; each fits in 120 bytes. */
+
+/* QUERY_STATS: the card writes the first count values of enum tern_hw_stat, each a __le64. */
+struct tern_hw_query_stats {
+	__le64 iova;
+	__le32 count;
+	__le32 rsvd;
+};
+
+struct tern_hw_create_eq {
+	struct tern_hw_pages pages;
+	__le32 vector;		/* one EQ per vector */
+	__u8 log_size;		/* entries, 1..16 */
+	__u8 rsvd[3];
+};
+
+/* DESTROY_EQ, DEALLOC_PD, DESTROY_MR (the key), DESTROY_CQ, QUERY_QP, DESTROY_QP */
+struct tern_hw_object {
+	__le32 id;
+	__le32 rsvd;
+};
+
+/* access of a region and of a QP: the bits of enum ib_access_flags */
+#define TERN_ACCESS_LOCAL_WRITE		0x1u
+#define TERN_ACCESS_REMOTE_WRITE	0x2u
+#define TERN_ACCESS_REMOTE_READ		0x4u
+#define TERN_ACCESS_REMOTE_ATOMIC	0x8u
+
+struct tern_hw_create_mr {
+	__le64 start;		/* virtual address of the first byte, as WQEs and peers name it */
+	__le64 length;		/* bytes; start + length must not wrap */
+	struct tern_hw_pages pages;
+	__le32 pdn;
+	__u8 access;		/* TERN_ACCESS_* */
+	__u8 variant;		/* bits 7:0 of the key */
+	__u8 rsvd[2];
+};
+
+struct tern_hw_create_cq {
+	struct tern_hw_pages pages;
+	__le64 record;		/* IOVA of a struct tern_hw_cq_record */
+	__le32 eqn;
+	__le32 db_page;
+	__u8 log_size;		/* entries */
+	__u8 rsvd[7];
+};
+
+enum tern_hw_qp_type {
+	TERN_QPT_RC = 2,
+	TERN_QPT_ETH = 8,	/* Ethernet frames, without FCS; page 0 only, one per card */
+};
+
+struct tern_hw_create_qp {
+	struct tern_hw_pages pages;	/* SQ at byte 0, RQ at rq_offset */
+	__le64 record;			/* IOVA of a struct tern_hw_qp_record */
+	__le32 rq_offset;		/* bytes, multiple of 64, at or past the end of the SQ */
+	__le32 pdn;
+	__le32 send_cqn;
+	__le32 recv_cqn;
+	__le32 db_page;
+	__u8 type;			/* enum tern_hw_qp_type */
+	__u8 sq_log_size;		/* 64-byte blocks */
+	__u8 rq_log_size;		/* receive WQEs */
+	__u8 rq_log_stride;		/* bytes per receive WQE, 4..9 */
+	__u8 flags;			/* TERN_QP_SIGNAL_ALL */
+	__u8 rsvd[7];
+};
+
+#define TERN_QP_SIGNAL_ALL	0x01u	/* every send WQE completes with a CQE */
+
+/* state of a QP: the numbers of enum ib_qp_state */
+enum tern_hw_qp_state {
+	TERN_QPS_RESET = 0,
+	TERN_QPS_INIT = 1,
+	TERN_QPS_RTR = 2,
+	TERN_QPS_RTS = 3,
+	TERN_QPS_SQD = 4,
+	TERN_QPS_SQE = 5,
+	TERN_QPS_ERR = 6,
+};
+
+/* attr_mask of MODIFY_QP: the bits of enum ib_qp_attr_mask */
+#define TERN_QP_STATE			(1u << 0)
+#define TERN_QP_CUR_STATE		(1u << 1)
+#define TERN_QP_EN_SQD_ASYNC_NOTIFY	(1u << 2)
+#define TERN_QP_ACCESS_FLAGS		(1u << 3)
+#define TERN_QP_PKEY_INDEX		(1u << 4)
+#define TERN_QP_PORT			(1u << 5)
+#define TERN_QP_AV			(1u << 7)
+#define TERN_QP_PATH_MTU		(1u << 8)
+#define TERN_QP_TIMEOUT			(1u << 9)
+#define TERN_QP_RETRY_CNT		(1u << 10)
+#define TERN_QP_RNR_RETRY		(1u << 11)
+#define TERN_QP_RQ_PSN			(1u << 12)
+#define TERN_QP_MAX_QP_RD_ATOMIC	(1u << 13)
+#define TERN_QP_MIN_RNR_TIMER		(1u << 15)
+#define TERN_QP_SQ_PSN			(1u << 16)
+#define TERN_QP_MAX_DEST_RD_ATOMIC	(1u << 17)
+#define TERN_QP_DEST_QPN		(1u << 20)
+
+/* The attributes of a QP: what MODIFY_QP sets and QUERY_QP tells. */
+struct tern_hw_qp_attr {
+	__u8 state;		/* enum tern_hw_qp_state */
+	__u8 cur_state;		/* what the driver takes it to be, with CUR_STATE */
+	__u8 access;		/* remote rights: TERN_ACCESS_REMOTE_* */
+	__u8 path_mtu;		/* enum ib_mtu: 1 = 256 ... 5 = 4096 */
+	__u8 timeout;		/* local ACK timeout: 4.096 us << timeout; 0 is none */
+	__u8 retry_cnt;		/* 0..7 */
+	__u8 rnr_retry;		/* 0..7, 7 is for ever */
+	__u8 min_rnr_timer;	/* 0..31, IBA table 45 */
+	__u8 max_rd_atomic;	/* as requester */
+	__u8 max_dest_rd_atomic;	/* as responder */
+	__u8 sq_draining;	/* QUERY_QP: SQD asked for, not yet reached */
+	__u8 en_sqd_async_notify;
+	__le32 rq_psn;		/* 24 bits */
+	__le32 sq_psn;
+	__le32 dest_qpn;
+	__le16 pkey_index;
+	__u8 port;		/* 1 */
+	/* address vector */
+	__u8 sgid_index;
+	__u8 dgid[16];
+	__u8 dmac[6];
+	__u8 traffic_class;
+	__u8 hop_limit;
+	__le32 flow_label;	/* 20 bits */
+	__le16 udp_sport;
+	__u8 sl;
+	__u8 rsvd;
+};
+
+struct tern_hw_modify_qp {
+	__le32 qpn;
+	__le32 attr_mask;	/* TERN_QP_* */
+	struct tern_hw_qp_attr attr;
+};
+
+enum tern_hw_gid_type {
+	TERN_GID_NONE = 0,	/* the entry is empty */
+	TERN_GID_ROCE_V1 = 1,
+	TERN_GID_ROCE_V2 = 2,	/* IPv4 when the GID is an IPv4-mapped address */
+};
+
+struct tern_hw_set_gid {
+	__le32 index;
+	__u8 type;		/* enum tern_hw_gid_type */
+	__u8 rsvd0;
+	__le16 vlan;		/* VLAN id, 0xffff for none */
+	__u8 gid[16];
+};
+
+/* mask of SET_ETH */
+#define TERN_ETH_MAC		0x1u
+#define TERN_ETH_MTU		0x2u
+#define TERN_ETH_RX_MODE	0x4u
+
+/* rx_mode: own unicast and broadcast frames always pass */
+#define TERN_ETH_PROMISC	0x1u
+#define TERN_ETH_ALLMULTI	0x2u
+
+struct tern_hw_set_eth {
+	__le32 mask;
+	__u8 mac[6];
+	__le16 mtu;		/* bytes of an Ethernet payload, 68..9000 */
+	__le32 rx_mode;
+};
+
+struct tern_hw_aq_cmd {
+	__le16 opcode;		/* enum tern_hw_aq_op */
+	__le16 id;		/* handed back in the completion */
+	__le32 rsvd;
+	union {
+		struct tern_hw_query_stats query_stats;
+		struct tern_hw_create_eq create_eq;
+		struct tern_hw_create_mr create_mr;
+		struct tern_hw_create_cq create_cq;
+		struct tern_hw_create_qp create_qp;
+		struct tern_hw_modify_qp modify_qp;
+		struct tern_hw_set_gid set_gid;
+		struct tern_hw_set_eth set_eth;
+		struct tern_hw_object object;
+		__u8 body[120];
+	};
+};
+
+/* The results of commands. */
+
+/* QUERY_DEVICE: limits of the card. */
+struct tern_hw_device_attr {
+	__le32 fw_version;		/* major in 31:16, minor in 15:0 */
+	__le32 max_qp;
+	__le32 max_cq;
+	__le32 max_mr;
+	__le32 max_pd;
+	__le32 max_gids;
+	__le64 max_mr_size;		/* bytes */
+	__le64 page_size_cap;		/* bit n: leaf pages of 1 << n */
+	__u8 max_sq_log_size;		/* 64-byte blocks */
+	__u8 max_rq_log_size;		/* receive WQEs */
+	__u8 max_cq_log_size;		/* CQEs */
+	__u8 max_rd_atomic;		/* per QP, both roles */
+	__u8 local_ca_ack_delay;	/* 4.096 us << n */
+	__u8 rsvd0;
+	__le16 max_mtu;			/* Ethernet payload, bytes */
+	__le16 max_send_sge;
+	__le16 max_recv_sge;
+	__le16 max_inline;
+	__le16 rsvd1;
+};
+
+/* CREATE_*, ALLOC_PD: the number of the new object (CREATE_MR: its key) */
+struct tern_hw_created {
+	__le32 id;
+	__le32 rsvd;
+};
+
+struct tern_hw_aq_cqe {
+	union {
+		struct tern_hw_device_attr device;
+		struct tern_hw_created created;
+		struct tern_hw_qp_attr qp;
+		__u8 body[120];
+	};
+	/* the last 8 bytes are one store */
+	__le32 rsvd;
+	__le16 id;
+	__u8 status;		/* enum tern_hw_aq_status */
+	__u8 phase;
+};
+
+/* ---- counters ------------------------------------------------------------------- */
+
+/* QUERY_STATS: one __le64 each, since reset */
+enum tern_hw_stat {
+	/* the port */
+	TERN_STAT_TX_FRAMES,
+	TERN_STAT_TX_BYTES,
+	TERN_STAT_RX_FRAMES,
+	TERN_STAT_RX_BYTES,
+	TERN_STAT_RX_FILTERED,		/* not for this card */
+	/* the Ethernet function */
+	TERN_STAT_ETH_TX_FRAMES,
+	TERN_STAT_ETH_TX_BYTES,
+	TERN_STAT_ETH_TX_ERRORS,
+	TERN_STAT_ETH_RX_FRAMES,
+	TERN_STAT_ETH_RX_BYTES,
+	TERN_STAT_ETH_RX_NO_BUFFER,
+	TERN_STAT_ETH_RX_ERRORS,
+	/* RoCE packets */
+	TERN_STAT_ROCE_TX_PACKETS,
+	TERN_STAT_ROCE_TX_BYTES,	/* whole frames */
+	TERN_STAT_ROCE_RX_PACKETS,
+	TERN_STAT_ROCE_RX_BYTES,
+	/* RoCE packets that were dropped, by reason */
+	TERN_STAT_RX_MALFORMED,		/* truncated, bad header or length */
+	TERN_STAT_RX_BAD_ICRC,
+	TERN_STAT_RX_BAD_PKEY,
+	TERN_STAT_RX_NO_QP,		/* no such QP, or of another service */
+	TERN_STAT_RX_BAD_ADDR,		/* GIDs are not those of the connection */
+	TERN_STAT_RX_BAD_STATE,		/* the QP is not ready to receive */
+	TERN_STAT_RX_BAD_OPCODE,	/* reserved opcode */
+	/* requester */
+	TERN_STAT_REQ_RETRANSMITS,	/* request packets sent again */
+	TERN_STAT_REQ_TIMEOUTS,
+	TERN_STAT_REQ_RX_SEQ_NAK,
+	TERN_STAT_REQ_RX_RNR_NAK,
+	TERN_STAT_REQ_RX_INV_REQ_NAK,
+	TERN_STAT_REQ_RX_ACCESS_NAK,
+	TERN_STAT_REQ_RX_OP_NAK,
+	TERN_STAT_REQ_IMPLIED_NAK,	/* response PSN shows that an earlier one was lost */
+	TERN_STAT_REQ_DUP_ACK,		/* acknowledges nothing new */
+	TERN_STAT_REQ_BAD_RESP,
+	TERN_STAT_REQ_CQE_ERRORS,
+	TERN_STAT_REQ_CQE_FLUSHED,
+	TERN_STAT_REQ_RETRY_EXCEEDED,
+	TERN_STAT_REQ_RNR_RETRY_EXCEEDED,
+	/* responder */
+	TERN_STAT_RESP_SENDS,
+	TERN_STAT_RESP_WRITES,
+	TERN_STAT_RESP_READS,
+	TERN_STAT_RESP_ATOMICS,
+	TERN_STAT_RESP_DUPLICATES,
+	TERN_STAT_RESP_OUT_OF_SEQUENCE,
+	TERN_STAT_RESP_TX_SEQ_NAK,
+	TERN_STAT_RESP_TX_RNR_NAK,
+	TERN_STAT_RESP_TX_INV_REQ_NAK,
+	TERN_STAT_RESP_TX_ACCESS_NAK,
+	TERN_STAT_RESP_TX_OP_NAK,
+	TERN_STAT_RESP_CQE_ERRORS,
+	TERN_STAT_RESP_CQE_FLUSHED,
+	/* host interface */
+	TERN_STAT_DB_DROPPED,		/* no such queue, or not bound to the page */
+	TERN_STAT_DMA_FAULTS,
+	TERN_STAT_CQ_OVERRUNS,
+	TERN_STAT_EQ_OVERRUNS,
+	TERN_STAT_AQ_ERRORS,		/* commands that ended with a status other than OK */
+
+	TERN_STAT_COUNT,
+};
+
+/* ---- sizes ------------------------------------------------------------------------ */
+
+static_assert(sizeof(struct tern_hw_pages) == 16, "page list");
+static_assert(sizeof(struct tern_hw_qp_record) == 64, "QP record");
+static_assert(sizeof(struct tern_hw_cq_record) == 64, "CQ record");
+static_assert(sizeof(struct tern_hw_ctrl_seg) == TERN_SEG_SIZE, "control segment");
+static_assert(sizeof(struct tern_hw_raddr_seg) == TERN_SEG_SIZE, "remote address segment");
+static_assert(sizeof(struct tern_hw_atomic_seg) == TERN_SEG_SIZE, "atomic segment");
+static_assert(sizeof(struct tern_hw_data_seg) == TERN_SEG_SIZE, "data segment");
+static_assert(sizeof(struct tern_hw_cqe) == 64, "CQE");
+static_assert(sizeof(struct tern_hw_eqe) == 16, "EQE");
+static_assert(sizeof(struct tern_hw_query_stats) == 16, "QUERY_STATS");
+static_assert(sizeof(struct tern_hw_create_eq) == 24, "CREATE_EQ");
+static_assert(sizeof(struct tern_hw_create_mr) == 40, "CREATE_MR");
+static_assert(sizeof(struct tern_hw_create_cq) == 40, "CREATE_CQ");
+static_assert(sizeof(struct tern_hw_create_qp) == 56, "CREATE_QP");
+static_assert(sizeof(struct tern_hw_qp_attr) == 60, "QP attributes");
+static_assert(sizeof(struct tern_hw_modify_qp) == 68, "MODIFY_QP");
+static_assert(sizeof(struct tern_hw_set_gid) == 24, "SET_GID");
+static_assert(sizeof(struct tern_hw_set_eth) == 16, "SET_ETH");
+static_assert(sizeof(struct tern_hw_device_attr) == 56, "QUERY_DEVICE");
+static_assert(sizeof(struct tern_hw_aq_cmd) == TERN_AQ_ENTRY, "admin command");
+static_assert(sizeof(struct tern_hw_aq_cqe) == TERN_AQ_ENTRY, "admin completion");
+
+#ifdef __cplusplus
+} /* namespace tern::hw */
+#endif
+
+#endif /* TERN_HW_H */

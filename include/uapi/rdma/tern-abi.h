@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: ((GPL-2.0 WITH Linux-syscall-note) OR Linux-OpenIB) */
+/*
+ * What tern.ko and its rdma-core provider say to each other through uverbs.
+ * Every request ends where its struct ends: the driver refuses non-zero bytes
+ * past it, and non-zero reserved fields.
+ */
+#ifndef TERN_ABI_USER_H
+#define TERN_ABI_USER_H
+
+#include <linux/types.h>
+
+/* Raised only by a change that an old provider cannot live with. */
+#define TERN_UVERBS_ABI_VERSION 1
+
+/* Keys are offsets for mmap() on the uverbs file. */
+
+struct tern_alloc_ucontext_resp {
+	__aligned_u64 db_key;	/* the doorbell page of this process, write-only use */
+	__u32 db_len;
+	__u32 caps;		/* TERN_REG_CAPS */
+	__u16 max_inline;	/* bytes */
+	__u16 max_send_sge;
+	__u16 max_recv_sge;
+	__u16 reserved;
+};
+
+struct tern_alloc_pd_resp {
+	__u32 pdn;
+	__u32 reserved;
+};
+
+/* One mapping holds the CQE ring at offset 0 and the CQ record after it. */
+struct tern_create_cq_resp {
+	__aligned_u64 buf_key;
+	__u32 buf_len;
+	__u32 record_offset;	/* of struct tern_hw_cq_record */
+	__u32 cqn;
+	__u32 log_size;		/* CQEs */
+};
+
+/* One mapping holds SQ (offset 0), RQ and the QP record. */
+struct tern_create_qp_resp {
+	__aligned_u64 buf_key;
+	__u32 buf_len;
+	__u32 rq_offset;
+	__u32 record_offset;	/* of struct tern_hw_qp_record */
+	__u32 qpn;
+	__u8 sq_log_size;	/* blocks of 64 bytes */
+	__u8 rq_log_size;	/* receive WQEs */
+	__u8 rq_log_stride;	/* bytes of a receive WQE */
+	__u8 reserved[5];
+};
+
+#endif /* TERN_ABI_USER_H */
