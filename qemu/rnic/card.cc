@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "qemu/rnic/card.h"
+
+namespace tern
+{
+
+using namespace hw;
+
+Card::Card(const Rnic::Config &config, const Ports &ports, bool link_up)
+        : config(config), ports(ports), memory(ports.memory, kMaxRegions), port(*this),
+          admin(*this), eqs(config.vectors), pds(kMaxPds), cqs(kMaxCqs), qps(kMaxQps),
+          gids(kMaxGids), link_up(link_up)
+{
+	port.mac = config.mac;
+}
+
+EventQueue *Card::eq_of_vector(uint32_t vector) const
+{
+	EventQueue *found = nullptr;
+	eqs.for_each([&](uint32_t, EventQueue &eq) {
+		if (eq.vector() == vector)
+			found = &eq;
+	});
+	return found;
+}
+
+bool Card::complete(uint32_t cqn, const tern_hw_cqe &cqe, bool solicited)
+{
+	CompletionQueue *cq = cqs.find(cqn);
+	switch (cq->push(ports.memory, memory.tables(), cqe, solicited)) {
+	case CompletionQueue::Push::Done:
+		return true;
+	case CompletionQueue::Push::Event: {
+		auto host = event_host();
+		EventQueue *eq = eqs.find(cq->eqn());
+		if (!eq->post_completion(host, cqn))
+			stop(TERN_FATAL_EQ_DMA);
+		return true;
+	}
+	case CompletionQueue::Push::Failed:
+		stats.add(TERN_STAT_CQ_OVERRUNS);
+		raise_event(TERN_EVENT_CQ_ERR, cqn);
+		return false;
+	case CompletionQueue::Push::Dead:
+		break;
+	}
+	return false;
+}
+
+void Card::raise_event(tern_hw_event type, uint32_t id)
+{
+	auto host = event_host();
+	EventQueue *eq = eq_of_vector(0);
+	if (eq && !eq->post(host, type, id))
+		stop(TERN_FATAL_EQ_DMA);
+}
+
+void Card::set_timer(Qp &qp, uint64_t deadline)
+{
+	if (deadline >= qp.timer_queued)
+		return;
+	qp.timer_queued = deadline;
+	timers.add(deadline, qp.number);
+}
+
+void Card::run_timers(uint64_t now)
+{
+	while (const auto due = timers.pop_due(now)) {
+		Qp *qp = qps.find(due->qpn);
+		/* The QP may be gone, or have queued an earlier entry since. */
+		if (!qp || qp->timer_queued != due->deadline)
+			continue;
+		qp->timer_queued = Qp::kNoTimer;
+		qp->on_timer(now);
+	}
+}
+
+void Card::stop(tern_hw_fatal reason)
+{
+	if (fatal == TERN_FATAL_NONE)
+		fatal = reason;
+}
+
+} // namespace tern

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "qemu/rnic/control/admin_queue.h"
+#include "qemu/rnic/control/object_table.h"
+#include "qemu/rnic/control/registers.h"
+#include "qemu/rnic/formats/gid.h"
+#include "qemu/rnic/memory/region.h"
+#include "qemu/rnic/port/port.h"
+#include "qemu/rnic/ports.h"
+#include "qemu/rnic/queues/completion_queue.h"
+#include "qemu/rnic/queues/event_queue.h"
+#include "qemu/rnic/queues/wqe.h"
+#include "qemu/rnic/rnic.h"
+#include "qemu/rnic/stats.h"
+#include "qemu/rnic/timers.h"
+#include "qemu/rnic/transport/qp.h"
+#include "tern/tern_hw.h"
+
+namespace tern
+{
+
+struct GidEntry {
+	hw::tern_hw_gid_type type = hw::TERN_GID_NONE;
+	uint16_t vlan = kNoVlan;
+	Gid gid;
+};
+
+struct ProtectionDomain {
+	uint32_t users = 0; /* QPs in it */
+};
+
+/* What QUERY_DEVICE tells. */
+inline constexpr uint32_t kMaxQps = 1u << 17;
+inline constexpr uint32_t kMaxCqs = 1u << 17;
+inline constexpr uint32_t kMaxRegions = 1u << 20;
+inline constexpr uint32_t kMaxPds = 1u << 16;
+inline constexpr uint32_t kMaxGids = 128;
+inline constexpr uint64_t kMaxRegionSize = 1ull << 46;
+inline constexpr uint32_t kMaxMessage = 1u << 30;
+inline constexpr uint8_t kMaxLogSq = 18;
+inline constexpr uint8_t kMaxLogRq = 16;
+inline constexpr uint8_t kMaxLogCq = 22;
+inline constexpr uint8_t kMaxLogEq = 16;
+inline constexpr uint8_t kMaxRdAtomic = 16;
+inline constexpr uint8_t kAckDelay = 15;
+
+/** All state of one card between two resets, and what its rooms do for each other. */
+struct Card {
+	Card(const Rnic::Config &config, const Ports &ports, bool link_up);
+
+	/** Writes @cqe and the event that the host asked for. False when the CQ is (now) unusable.
+	 */
+	bool complete(uint32_t cqn, const hw::tern_hw_cqe &cqe, bool solicited);
+	/** An asynchronous event, to the EQ of vector 0; lost when there is none. */
+	void raise_event(hw::tern_hw_event type, uint32_t id);
+	/** Makes sure that @qp hears of @deadline (ns); it may be called earlier as well. */
+	void set_timer(Qp &qp, uint64_t deadline);
+	void run_timers(uint64_t now);
+	/** Stops the card until reset. */
+	void stop(hw::tern_hw_fatal reason);
+
+	EventQueue::Host event_host()
+	{
+		return {ports.memory, memory.tables(), ports.interrupts, stats};
+	}
+	EventQueue *eq_of_vector(uint32_t vector) const;
+
+	Rnic::Config config;
+	Ports ports;
+	Stats stats;
+	Registers regs;
+	Memory memory;
+	Port port;
+	TimerQueue timers;
+	AdminQueue admin;
+
+	ObjectTable<EventQueue> eqs;
+	ObjectTable<ProtectionDomain> pds;
+	ObjectTable<CompletionQueue> cqs;
+	ObjectTable<Qp> qps;
+	std::vector<GidEntry> gids;
+
+	bool link_up;
+	bool enabled = false;
+	hw::tern_hw_fatal fatal = hw::TERN_FATAL_NONE;
+
+	/* One decoded WQE of each kind at a time: QPs take turns. */
+	SendWqe scratch_send;
+	RecvWqe scratch_recv;
+};
+
+} // namespace tern

@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "qemu/rnic/control/commands.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "qemu/rnic/card.h"
+#include "qemu/rnic/port/eth_qp.h"
+#include "qemu/rnic/transport/rc_qp.h"
+
+namespace tern
+{
+
+using namespace hw;
+
+namespace
+{
+
+constexpr uint64_t kRecordAlign = 64;
+constexpr uint16_t kMinMtu = 68;
+constexpr uint16_t kMaxMtu = 9000;
+
+template <typename T>
+bool all_zero(const T &reserved)
+{
+	const auto bytes = std::as_bytes(std::span(&reserved, 1));
+	return std::ranges::all_of(bytes, [](std::byte b) { return b == std::byte{0}; });
+}
+
+bool page_valid(const Card &card, uint32_t page)
+{
+	return page < card.config.doorbell_pages;
+}
+
+/* ---- QUERY ---- */
+
+tern_hw_aq_status query_device(Card &, tern_hw_device_attr &attr)
+{
+	attr.fw_version = (1u << 16) | 0;
+	attr.max_qp = kMaxQps;
+	attr.max_cq = kMaxCqs;
+	attr.max_mr = kMaxRegions;
+	attr.max_pd = kMaxPds;
+	attr.max_gids = kMaxGids;
+	attr.max_mr_size = kMaxRegionSize;
+	attr.page_size_cap =
+	        ((1ull << (TERN_MAX_PAGE_SHIFT + 1)) - 1) & ~((1ull << TERN_MIN_PAGE_SHIFT) - 1);
+	attr.max_sq_log_size = kMaxLogSq;
+	attr.max_rq_log_size = kMaxLogRq;
+	attr.max_cq_log_size = kMaxLogCq;
+	attr.max_rd_atomic = kMaxRdAtomic;
+	attr.local_ca_ack_delay = kAckDelay;
+	attr.max_mtu = kMaxMtu;
+	attr.max_send_sge = TERN_MAX_SEND_SGE;
+	attr.max_recv_sge = TERN_MAX_RECV_SGE;
+	attr.max_inline = TERN_MAX_INLINE;
+	return TERN_AQ_OK;
+}
+
+tern_hw_aq_status query_stats(Card &card, const tern_hw_query_stats &cmd)
+{
+	const uint32_t count = cmd.count.get();
+	if (count > TERN_STAT_COUNT || cmd.rsvd.get())
+		return TERN_AQ_BAD_FIELD;
+	std::array<__le64, TERN_STAT_COUNT> values;
+	for (uint32_t i = 0; i < count; i++)
+		values[i] = card.stats[static_cast<tern_hw_stat>(i)];
+	return card.memory.host().write(cmd.iova.get(),
+	                                std::as_bytes(std::span(values).first(count)))
+	               ? TERN_AQ_OK
+	               : TERN_AQ_DMA_FAULT;
+}
+
+tern_hw_aq_status query_qp(Card &card, const tern_hw_object &cmd, tern_hw_qp_attr &attr)
+{
+	const Qp *qp = card.qps.find(cmd.id.get());
+	if (!qp)
+		return TERN_AQ_BAD_OBJECT;
+	qp->query(attr);
+	return TERN_AQ_OK;
+}
+
+/* ---- CREATE ---- */
+
+template <typename T>
+tern_hw_aq_status created(ObjectTable<T> &table, std::unique_ptr<T> object, tern_hw_created &result)
+{
+	const auto number = table.insert(std::move(object));
+	if (!number)
+		return TERN_AQ_NO_RESOURCE;
+	result.id = *number;
+	return TERN_AQ_OK;
+}
+
+tern_hw_aq_status create_eq(Card &card, const tern_hw_create_eq &cmd, tern_hw_created &result)
+{
+	if (!all_zero(cmd.rsvd) || cmd.log_size < 1 || cmd.log_size > kMaxLogEq ||
+	    cmd.vector.get() >= card.config.vectors)
+		return TERN_AQ_BAD_FIELD;
+	if (card.eq_of_vector(cmd.vector.get()))
+		return TERN_AQ_BUSY;
+	const auto pages = PageList::make(cmd.pages, 0, sizeof(tern_hw_eqe) << cmd.log_size);
+	if (!pages)
+		return TERN_AQ_BAD_FIELD;
+	return created(card.eqs,
+	               std::make_unique<EventQueue>(*pages, cmd.log_size, cmd.vector.get()),
+	               result);
+}
+
+tern_hw_aq_status create_mr(Card &card, const tern_hw_create_mr &cmd, tern_hw_created &result)
+{
+	const uint64_t start = cmd.start.get();
+	const uint64_t length = cmd.length.get();
+	constexpr uint8_t kRights = TERN_ACCESS_LOCAL_WRITE | TERN_ACCESS_REMOTE_WRITE |
+	                            TERN_ACCESS_REMOTE_READ | TERN_ACCESS_REMOTE_ATOMIC;
+	constexpr uint8_t kNeedLocalWrite = TERN_ACCESS_REMOTE_WRITE | TERN_ACCESS_REMOTE_ATOMIC;
+	if (!all_zero(cmd.rsvd) || (cmd.access & ~kRights) || length > kMaxRegionSize ||
+	    start + length < start)
+		return TERN_AQ_BAD_FIELD;
+	/* IBA 10.6.3.1: who lets peers write lets himself write. */
+	if ((cmd.access & kNeedLocalWrite) && !(cmd.access & TERN_ACCESS_LOCAL_WRITE))
+		return TERN_AQ_BAD_FIELD;
+	if (!card.pds.find(cmd.pdn.get()))
+		return TERN_AQ_BAD_OBJECT;
+
+	const auto pages = PageList::make_region(cmd.pages, start, length);
+	if (!pages)
+		return TERN_AQ_BAD_FIELD;
+	const auto key = card.memory.create({.start = start,
+	                                     .length = length,
+	                                     .pdn = cmd.pdn.get(),
+	                                     .access = cmd.access,
+	                                     .variant = cmd.variant,
+	                                     .pages = *pages});
+	if (!key)
+		return TERN_AQ_NO_RESOURCE;
+	result.id = *key;
+	return TERN_AQ_OK;
+}
+
+tern_hw_aq_status create_cq(Card &card, const tern_hw_create_cq &cmd, tern_hw_created &result)
+{
+	if (!all_zero(cmd.rsvd) || cmd.log_size > kMaxLogCq || cmd.record.get() % kRecordAlign ||
+	    !page_valid(card, cmd.db_page.get()))
+		return TERN_AQ_BAD_FIELD;
+	if (!card.eqs.find(cmd.eqn.get()))
+		return TERN_AQ_BAD_OBJECT;
+	const auto pages = PageList::make(cmd.pages, 0, sizeof(tern_hw_cqe) << cmd.log_size);
+	if (!pages)
+		return TERN_AQ_BAD_FIELD;
+	return created(card.cqs,
+	               std::make_unique<CompletionQueue>(*pages, cmd.log_size, cmd.record.get(),
+	                                                 cmd.eqn.get(), cmd.db_page.get()),
+	               result);
+}
+
+bool qp_fields_valid(const Card &card, const tern_hw_create_qp &cmd)
+{
+	const uint64_t sq_bytes = uint64_t{TERN_SQ_BLOCK} << cmd.sq_log_size;
+	return all_zero(cmd.rsvd) && !(cmd.flags & ~TERN_QP_SIGNAL_ALL) &&
+	       cmd.sq_log_size <= kMaxLogSq && cmd.rq_log_size <= kMaxLogRq &&
+	       cmd.rq_log_stride >= 4 && cmd.rq_log_stride <= 9 &&
+	       cmd.record.get() % kRecordAlign == 0 && cmd.rq_offset.get() % TERN_SQ_BLOCK == 0 &&
+	       cmd.rq_offset.get() >= sq_bytes && page_valid(card, cmd.db_page.get());
+}
+
+tern_hw_aq_status create_qp(Card &card, const tern_hw_create_qp &cmd, tern_hw_created &result)
+{
+	if (!qp_fields_valid(card, cmd))
+		return TERN_AQ_BAD_FIELD;
+	ProtectionDomain *pd = card.pds.find(cmd.pdn.get());
+	CompletionQueue *send_cq = card.cqs.find(cmd.send_cqn.get());
+	CompletionQueue *recv_cq = card.cqs.find(cmd.recv_cqn.get());
+	if (!pd || !send_cq || !recv_cq)
+		return TERN_AQ_BAD_OBJECT;
+	const uint64_t size =
+	        cmd.rq_offset.get() + (uint64_t{1} << (cmd.rq_log_size + cmd.rq_log_stride));
+	const auto pages = PageList::make(cmd.pages, 0, size);
+	if (!pages)
+		return TERN_AQ_BAD_FIELD;
+
+	const QpConfig config{.pdn = cmd.pdn.get(),
+	                      .send_cqn = cmd.send_cqn.get(),
+	                      .recv_cqn = cmd.recv_cqn.get(),
+	                      .db_page = cmd.db_page.get(),
+	                      .signal_all = (cmd.flags & TERN_QP_SIGNAL_ALL) != 0};
+	SendQueue sq(*pages, cmd.sq_log_size, cmd.record.get());
+	RecvQueue rq(*pages, cmd.rq_offset.get(), cmd.rq_log_size, cmd.rq_log_stride,
+	             cmd.record.get());
+	std::unique_ptr<Qp> qp;
+	EthQp *ethernet = nullptr;
+	switch (cmd.type) {
+	case TERN_QPT_RC:
+		qp = std::make_unique<RcQp>(card, config, std::move(sq), std::move(rq));
+		break;
+	case TERN_QPT_ETH: {
+		if (config.db_page != TERN_DB_PAGE_KERNEL)
+			return TERN_AQ_BAD_FIELD;
+		if (card.port.ethernet)
+			return TERN_AQ_BUSY;
+		auto eth = std::make_unique<EthQp>(card, config, std::move(sq), std::move(rq));
+		ethernet = eth.get();
+		qp = std::move(eth);
+		break;
+	}
+	default:
+		return TERN_AQ_BAD_FIELD;
+	}
+
+	Qp *object = qp.get();
+	const auto status = created(card.qps, std::move(qp), result);
+	if (status != TERN_AQ_OK)
+		return status;
+	object->number = result.id.get();
+	if (ethernet)
+		card.port.ethernet = ethernet;
+	pd->users++;
+	send_cq->users++;
+	recv_cq->users++;
+	return TERN_AQ_OK;
+}
+
+/* ---- DESTROY ---- */
+
+tern_hw_aq_status destroy_eq(Card &card, uint32_t eqn)
+{
+	if (!card.eqs.find(eqn))
+		return TERN_AQ_BAD_OBJECT;
+	bool used = false;
+	card.cqs.for_each([&](uint32_t, CompletionQueue &cq) { used |= cq.eqn() == eqn; });
+	if (used)
+		return TERN_AQ_BUSY;
+	card.eqs.remove(eqn);
+	card.memory.tables().drop_all();
+	return TERN_AQ_OK;
+}
+
+tern_hw_aq_status dealloc_pd(Card &card, uint32_t pdn)
+{
+	const ProtectionDomain *pd = card.pds.find(pdn);
+	if (!pd)
+		return TERN_AQ_BAD_OBJECT;
+	if (pd->users || card.memory.uses_pd(pdn))
+		return TERN_AQ_BUSY;
+	card.pds.remove(pdn);
+	return TERN_AQ_OK;
+}
+
+tern_hw_aq_status destroy_cq(Card &card, uint32_t cqn)
+{
+	const CompletionQueue *cq = card.cqs.find(cqn);
+	if (!cq)
+		return TERN_AQ_BAD_OBJECT;
+	if (cq->users)
+		return TERN_AQ_BUSY;
+	card.eqs.find(cq->eqn())->forget(cqn);
+	card.cqs.remove(cqn);
+	card.memory.tables().drop_all();
+	return TERN_AQ_OK;
+}
+
+tern_hw_aq_status destroy_qp(Card &card, uint32_t qpn)
+{
+	Qp *qp = card.qps.find(qpn);
+	if (!qp)
+		return TERN_AQ_BAD_OBJECT;
+	const QpConfig &config = qp->config();
+	card.pds.find(config.pdn)->users--;
+	card.cqs.find(config.send_cqn)->users--;
+	card.cqs.find(config.recv_cqn)->users--;
+	card.port.remove(*qp);
+	card.qps.remove(qpn);
+	card.memory.tables().drop_all();
+	return TERN_AQ_OK;
+}
+
+/* ---- SET ---- */
+
+tern_hw_aq_status modify_qp(Card &card, const tern_hw_modify_qp &cmd)
+{
+	Qp *qp = card.qps.find(cmd.qpn.get());
+	if (!qp)
+		return TERN_AQ_BAD_OBJECT;
+	if (cmd.attr.rsvd)
+		return TERN_AQ_BAD_FIELD;
+	return qp->modify(cmd.attr_mask.get(), cmd.attr);
+}
+
+tern_hw_aq_status set_gid(Card &card, const tern_hw_set_gid &cmd)
+{
+	const uint16_t vlan = cmd.vlan.get();
+	if (cmd.index.get() >= card.gids.size() || cmd.type > TERN_GID_ROCE_V2 || cmd.rsvd0 ||
+	    (vlan != kNoVlan && vlan > 4095))
+		return TERN_AQ_BAD_FIELD;
+	GidEntry &entry = card.gids[cmd.index.get()];
+	entry.type = static_cast<tern_hw_gid_type>(cmd.type);
+	entry.vlan = vlan;
+	std::ranges::copy(cmd.gid, entry.gid.bytes.begin());
+	return TERN_AQ_OK;
+}
+
+tern_hw_aq_status set_eth(Card &card, const tern_hw_set_eth &cmd)
+{
+	const uint32_t mask = cmd.mask.get();
+	const uint16_t mtu = cmd.mtu.get();
+	if (mask & ~(TERN_ETH_MAC | TERN_ETH_MTU | TERN_ETH_RX_MODE))
+		return TERN_AQ_BAD_FIELD;
+	if ((mask & TERN_ETH_MTU) && (mtu < kMinMtu || mtu > kMaxMtu))
+		return TERN_AQ_BAD_FIELD;
+	if ((mask & TERN_ETH_MAC) && (cmd.mac[0] & 1))
+		return TERN_AQ_BAD_FIELD;
+	if ((mask & TERN_ETH_RX_MODE) &&
+	    (cmd.rx_mode.get() & ~(TERN_ETH_PROMISC | TERN_ETH_ALLMULTI)))
+		return TERN_AQ_BAD_FIELD;
+
+	if (mask & TERN_ETH_MAC)
+		std::ranges::copy(cmd.mac, card.port.mac.begin());
+	if (mask & TERN_ETH_MTU)
+		card.port.mtu = mtu;
+	if (mask & TERN_ETH_RX_MODE)
+		card.port.rx_mode = cmd.rx_mode.get();
+	return TERN_AQ_OK;
+}
+
+} // namespace
+
+tern_hw_aq_status execute(Card &card, const tern_hw_aq_cmd &command, tern_hw_aq_cqe &completion)
+{
+	if (command.rsvd.get())
+		return TERN_AQ_BAD_FIELD;
+	const uint32_t id = command.object.id.get();
+
+	switch (command.opcode.get()) {
+	case TERN_AQ_QUERY_DEVICE:
+		return query_device(card, completion.device);
+	case TERN_AQ_QUERY_STATS:
+		return query_stats(card, command.query_stats);
+	case TERN_AQ_CREATE_EQ:
+		return create_eq(card, command.create_eq, completion.created);
+	case TERN_AQ_DESTROY_EQ:
+		return destroy_eq(card, id);
+	case TERN_AQ_ALLOC_PD:
+		return created(card.pds, std::make_unique<ProtectionDomain>(), completion.created);
+	case TERN_AQ_DEALLOC_PD:
+		return dealloc_pd(card, id);
+	case TERN_AQ_CREATE_MR:
+		return create_mr(card, command.create_mr, completion.created);
+	case TERN_AQ_DESTROY_MR:
+		return card.memory.destroy(id) ? TERN_AQ_OK : TERN_AQ_BAD_OBJECT;
+	case TERN_AQ_CREATE_CQ:
+		return create_cq(card, command.create_cq, completion.created);
+	case TERN_AQ_DESTROY_CQ:
+		return destroy_cq(card, id);
+	case TERN_AQ_CREATE_QP:
+		return create_qp(card, command.create_qp, completion.created);
+	case TERN_AQ_MODIFY_QP:
+		return modify_qp(card, command.modify_qp);
+	case TERN_AQ_QUERY_QP:
+		return query_qp(card, command.object, completion.qp);
+	case TERN_AQ_DESTROY_QP:
+		return destroy_qp(card, id);
+	case TERN_AQ_SET_GID:
+		return set_gid(card, command.set_gid);
+	case TERN_AQ_SET_ETH:
+		return set_eth(card, command.set_eth);
+	default:
+		return TERN_AQ_BAD_OPCODE;
+	}
+}
+
+} // namespace tern

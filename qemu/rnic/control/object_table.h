@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace tern
+{
+
+/**
+ * Objects by number: 1 .. capacity (number 0 is no object). Numbers are handed out round-robin, so
+ * that one that was freed does not come back at once. Memory grows with use, not with capacity;
+ * an object does not move while it lives.
+ */
+template <typename T>
+class ObjectTable
+{
+public:
+	explicit ObjectTable(uint32_t capacity) : capacity_(capacity) {}
+
+	/** The number of the new object, or nothing when the table is full. */
+	std::optional<uint32_t> insert(std::unique_ptr<T> object);
+	/** Null when there is none. */
+	T *find(uint32_t number) const
+	{
+		return number < slots_.size() ? slots_[number].get() : nullptr;
+	}
+	/** Takes the object out; null when there is none. */
+	std::unique_ptr<T> remove(uint32_t number);
+	void clear();
+	uint32_t size() const { return count_; }
+
+	/** Calls @f(number, object) for all, in order of number. */
+	template <typename F>
+	void for_each(F f) const
+	{
+		for (uint32_t n = 0; n < slots_.size(); n++)
+			if (slots_[n])
+				f(n, *slots_[n]);
+	}
+
+private:
+	uint32_t capacity_;
+	uint32_t count_ = 0;
+	std::vector<std::unique_ptr<T>> slots_; /* slot 0 stays empty */
+	std::vector<uint32_t> free_;            /* numbers freed, oldest first from free_head_ */
+	size_t free_head_ = 0;
+};
+
+template <typename T>
+std::optional<uint32_t> ObjectTable<T>::insert(std::unique_ptr<T> object)
+{
+	if (count_ == capacity_)
+		return std::nullopt;
+
+	uint32_t number;
+	if (slots_.size() <= capacity_) {
+		if (slots_.empty())
+			slots_.emplace_back();
+		number = static_cast<uint32_t>(slots_.size());
+		slots_.emplace_back();
+	} else {
+		number = free_[free_head_++];
+		if (free_head_ > free_.size() / 2) {
+			free_.erase(free_.begin(),
+			            free_.begin() + static_cast<ptrdiff_t>(free_head_));
+			free_head_ = 0;
+		}
+	}
+	slots_[number] = std::move(object);
+	count_++;
+	return number;
+}
+
+template <typename T>
+std::unique_ptr<T> ObjectTable<T>::remove(uint32_t number)
+{
+	if (!find(number))
+		return nullptr;
+	count_--;
+	free_.push_back(number);
+	return std::move(slots_[number]);
+}
+
+template <typename T>
+void ObjectTable<T>::clear()
+{
+	slots_.clear();
+	free_.clear();
+	free_head_ = 0;
+	count_ = 0;
+}
+
+} // namespace tern

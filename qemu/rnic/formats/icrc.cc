@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "qemu/rnic/formats/icrc.h"
+
+#include <isa-l/crc.h>
+
+#include <array>
+#include <cassert>
+#include <cstring>
+
+#include "qemu/rnic/formats/headers.h"
+
+namespace tern {
+
+namespace {
+
+/* RoCE has no LRH; the CRC runs over eight bytes of ones in its place (A16.3.4.1, A17.3.3). */
+constexpr size_t kLrhSize = 8;
+constexpr size_t kMaxMasked =
+        kLrhSize + sizeof(headers::Ipv6) + sizeof(headers::Udp) + sizeof(headers::Bth);
+
+/* The headers up to the BTH, in which alone there are variant fields. */
+class MaskedHeaders {
+public:
+	MaskedHeaders(std::span<const std::byte> packet, bool roce_v2)
+	{
+		bytes_.fill(std::byte{0xff});
+		if (roce_v2 && std::to_integer<unsigned>(packet[0]) >> 4 == 4)
+			mask_ipv4(copy<headers::Ipv4>(packet));
+		else
+			mask_ipv6(copy<headers::Ipv6>(packet));
+		if (roce_v2)
+			set_ones(copy<headers::Udp>(packet), offsetof(headers::Udp, checksum), 2);
+		/* FECN, BECN and the reserved bits beside them */
+		set_ones(copy<headers::Bth>(packet), offsetof(headers::Bth, qpn), 1);
+	}
+
+	std::span<const std::byte> bytes() const { return {bytes_.data(), size_}; }
+	/** How many bytes of the packet they stand for. */
+	size_t consumed() const { return size_ - kLrhSize; }
+
+private:
+	/* Copies the next header; where it begins in bytes_. */
+	template <typename Header>
+	size_t copy(std::span<const std::byte> packet)
+	{
+		const size_t begin = size_;
+		std::memcpy(&bytes_[begin], packet.data() + consumed(), sizeof(Header));
+		size_ += sizeof(Header);
+		return begin;
+	}
+	void set_ones(size_t header, size_t offset, size_t count)
+	{
+		std::memset(&bytes_[header + offset], 0xff, count);
+	}
+	void mask_ipv4(size_t header)
+	{
+		set_ones(header, offsetof(headers::Ipv4, tos), 1);
+		set_ones(header, offsetof(headers::Ipv4, ttl), 1);
+		set_ones(header, offsetof(headers::Ipv4, checksum), 2);
+	}
+	/* Traffic class and flow label, which leave 4 bits of version, and the hop limit. */
+	void mask_ipv6(size_t header)
+	{
+		bytes_[header] |= std::byte{0x0f};
+		set_ones(header, 1, 3);
+		set_ones(header, offsetof(headers::Ipv6, hop_limit), 1);
+	}
+
+	std::array<std::byte, kMaxMasked> bytes_;
+	size_t size_ = kLrhSize;
+};
+
+uint32_t crc32(uint32_t crc, std::span<const std::byte> bytes)
+{
+	return crc32_gzip_refl(crc, reinterpret_cast<const unsigned char *>(bytes.data()),
+	                       bytes.size());
+}
+
+} // namespace
+
+uint32_t icrc(std::span<const std::byte> packet, bool roce_v2)
+{
+	const MaskedHeaders masked(packet, roce_v2);
+	assert(packet.size() >= masked.consumed());
+	return crc32(crc32(0, masked.bytes()), packet.subspan(masked.consumed()));
+}
+
+} // namespace tern

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "qemu/rnic/formats/opcode.h"
+
+#include <array>
+
+namespace tern {
+
+namespace {
+
+/* Single-packet requests and responses (READ request, atomics, acknowledges) are first and last. */
+constexpr OpcodeInfo describe(Opcode opcode)
+{
+	using enum PacketKind;
+
+	switch (opcode) {
+	case Opcode::RcSendFirst:
+		return {.kind = Send, .first = true, .payload = true};
+	case Opcode::RcSendMiddle:
+		return {.kind = Send, .payload = true};
+	case Opcode::RcSendLast:
+		return {.kind = Send, .last = true, .payload = true};
+	case Opcode::RcSendLastImm:
+		return {.kind = Send, .last = true, .imm = true, .payload = true};
+	case Opcode::RcSendOnly:
+		return {.kind = Send, .first = true, .last = true, .payload = true};
+	case Opcode::RcSendOnlyImm:
+		return {.kind = Send, .first = true, .last = true, .imm = true, .payload = true};
+	case Opcode::RcWriteFirst:
+		return {.kind = Write, .first = true, .reth = true, .payload = true};
+	case Opcode::RcWriteMiddle:
+		return {.kind = Write, .payload = true};
+	case Opcode::RcWriteLast:
+		return {.kind = Write, .last = true, .payload = true};
+	case Opcode::RcWriteLastImm:
+		return {.kind = Write, .last = true, .imm = true, .payload = true};
+	case Opcode::RcWriteOnly:
+		return {.kind = Write, .first = true, .last = true, .reth = true, .payload = true};
+	case Opcode::RcWriteOnlyImm:
+		return {.kind = Write,
+		        .first = true,
+		        .last = true,
+		        .reth = true,
+		        .imm = true,
+		        .payload = true};
+	case Opcode::RcReadRequest:
+		return {.kind = ReadRequest, .first = true, .last = true, .reth = true};
+	case Opcode::RcReadResponseFirst:
+		return {.kind = ReadResponse, .first = true, .aeth = true, .payload = true};
+	case Opcode::RcReadResponseMiddle:
+		return {.kind = ReadResponse, .payload = true};
+	case Opcode::RcReadResponseLast:
+		return {.kind = ReadResponse, .last = true, .aeth = true, .payload = true};
+	case Opcode::RcReadResponseOnly:
+		return {.kind = ReadResponse,
+		        .first = true,
+		        .last = true,
+		        .aeth = true,
+		        .payload = true};
+	case Opcode::RcAcknowledge:
+		return {.kind = Acknowledge, .first = true, .last = true, .aeth = true};
+	case Opcode::RcAtomicAcknowledge:
+		return {.kind = AtomicAcknowledge,
+		        .first = true,
+		        .last = true,
+		        .aeth = true,
+		        .atomic_ack_eth = true};
+	case Opcode::RcCompareSwap:
+	case Opcode::RcFetchAdd:
+		return {.kind = Atomic, .first = true, .last = true, .atomic_eth = true};
+	}
+	return {};
+}
+
+constexpr std::array<OpcodeInfo, 256> make_table()
+{
+	std::array<OpcodeInfo, 256> table{};
+	for (unsigned i = 0; i < table.size(); i++)
+		table[i] = describe(static_cast<Opcode>(i));
+	return table;
+}
+
+constexpr auto kOpcodes = make_table();
+
+} // namespace
+
+const OpcodeInfo &opcode_info(uint8_t opcode)
+{
+	return kOpcodes[opcode];
+}
+
+} // namespace tern

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * BTH opcodes of the RC service (IBA vol. 1, table 38) and what each of them carries.
+ */
+#pragma once
+
+#include <cstdint>
+
+namespace tern {
+
+enum class Opcode : uint8_t {
+	RcSendFirst = 0x00,
+	RcSendMiddle = 0x01,
+	RcSendLast = 0x02,
+	RcSendLastImm = 0x03,
+	RcSendOnly = 0x04,
+	RcSendOnlyImm = 0x05,
+	RcWriteFirst = 0x06,
+	RcWriteMiddle = 0x07,
+	RcWriteLast = 0x08,
+	RcWriteLastImm = 0x09,
+	RcWriteOnly = 0x0a,
+	RcWriteOnlyImm = 0x0b,
+	RcReadRequest = 0x0c,
+	RcReadResponseFirst = 0x0d,
+	RcReadResponseMiddle = 0x0e,
+	RcReadResponseLast = 0x0f,
+	RcReadResponseOnly = 0x10,
+	RcAcknowledge = 0x11,
+	RcAtomicAcknowledge = 0x12,
+	RcCompareSwap = 0x13,
+	RcFetchAdd = 0x14,
+};
+
+enum class PacketKind : uint8_t {
+	Reserved, /* no such opcode */
+	Send,
+	Write,
+	ReadRequest,
+	ReadResponse,
+	Acknowledge,
+	AtomicAcknowledge,
+	Atomic,
+};
+
+/** What a packet with some opcode is and carries. */
+struct OpcodeInfo {
+	PacketKind kind = PacketKind::Reserved;
+	bool first = false; /* starts a message (First, Only, and all that are never split) */
+	bool last = false;  /* ends a message (Last, Only, and all that are never split) */
+	bool reth = false;
+	bool aeth = false;
+	bool atomic_eth = false;
+	bool atomic_ack_eth = false;
+	bool imm = false;
+	bool payload = false; /* may carry one */
+
+	constexpr bool is_request() const
+	{
+		return kind == PacketKind::Send || kind == PacketKind::Write ||
+		       kind == PacketKind::ReadRequest || kind == PacketKind::Atomic;
+	}
+};
+
+/** By the wire's opcode byte; kind is Reserved for those that this card does not speak. */
+const OpcodeInfo &opcode_info(uint8_t opcode);
+inline const OpcodeInfo &opcode_info(Opcode opcode)
+{
+	return opcode_info(static_cast<uint8_t>(opcode));
+}
+
+} // namespace tern

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <cstring>
+
+#include "qemu/rnic/formats/headers.h"
+#include "qemu/rnic/formats/icrc.h"
+#include "qemu/rnic/formats/packet.h"
+
+namespace tern {
+
+namespace {
+
+using Bytes = std::span<const std::byte>;
+using headers::Reader;
+
+struct Link {
+	Mac dmac;
+	Mac smac;
+	uint16_t vlan;
+	uint16_t ethertype;
+};
+
+/* VLAN id 0 tags a priority, not a VLAN (IEEE 802.1Q 9.6). */
+bool take_link(Reader &in, Link &link)
+{
+	headers::Ethernet eth;
+	if (!in.take(eth))
+		return false;
+	link = {eth.dmac, eth.smac, kNoVlan, eth.ethertype.get()};
+	if (link.ethertype != headers::kEtherVlan)
+		return true;
+
+	headers::Vlan tag;
+	if (!in.take(tag))
+		return false;
+	const auto id = static_cast<uint16_t>(tag.tci.get() & headers::kVlanIdMask);
+	link.vlan = id ? id : kNoVlan;
+	link.ethertype = tag.ethertype.get();
+	return true;
+}
+
+bool is_roce_udp(Reader &in)
+{
+	headers::Udp udp;
+	return in.take(udp) && udp.destination.get() == kRoceUdpPort;
+}
+
+/* A later fragment has no UDP header; it cannot be told from any other and is not RoCE's. */
+bool is_roce_ipv4(Reader &in)
+{
+	headers::Ipv4 ip;
+	if (!in.take(ip) || ip.version_ihl >> 4 != 4 || ip.protocol != headers::kProtoUdp ||
+	    (ip.fragment.get() & headers::kIpv4OffsetMask))
+		return false;
+	const size_t size = size_t{4} * (ip.version_ihl & 0xf);
+	return size >= sizeof(ip) && in.skip(size - sizeof(ip)) && is_roce_udp(in);
+}
+
+bool is_roce_ipv6(Reader &in)
+{
+	headers::Ipv6 ip;
+	return in.take(ip) && ip.version_class_flow.get() >> headers::kIpv6VersionShift == 6 &&
+	       ip.next_header == headers::kProtoUdp && is_roce_udp(in);
+}
+
+/* What lies between the link header and the end of the ICRC. */
+struct Network {
+	Bytes packet;    /* from the network header; without Ethernet padding */
+	Bytes transport; /* from the BTH */
+};
+
+Gid mapped(const std::array<uint8_t, 4> &address)
+{
+	Gid gid;
+	gid.bytes[10] = gid.bytes[11] = 0xff;
+	std::memcpy(&gid.bytes[12], address.data(), address.size());
+	return gid;
+}
+
+/* The UDP checksum is a variant field, and zero or not, the ICRC protects more: it is not looked
+ * at. */
+bool take_udp(Reader in, PathInfo &path, Network &net)
+{
+	const size_t size = in.rest().size();
+	headers::Udp udp;
+	if (!in.take(udp) || udp.length.get() != size || udp.destination.get() != kRoceUdpPort)
+		return false;
+	path.udp_sport = udp.source.get();
+	net.transport = in.rest();
+	return true;
+}
+
+/* Options and fragments: A17.4.2 has neither. */
+bool take_ipv4(Bytes bytes, PathInfo &path, Network &net)
+{
+	Reader in(bytes);
+	headers::Ipv4 ip;
+	if (!in.take(ip) || ip.version_ihl != headers::kIpv4NoOptions ||
+	    ip.protocol != headers::kProtoUdp || headers::ipv4_sum(ip) != 0xffff ||
+	    (ip.fragment.get() & (headers::kIpv4MoreFragments | headers::kIpv4OffsetMask)))
+		return false;
+	const size_t size = ip.total_length.get();
+	if (size < sizeof(ip) || size > bytes.size())
+		return false;
+
+	path.sgid = mapped(ip.source);
+	path.dgid = mapped(ip.destination);
+	path.traffic_class = ip.tos;
+	path.hop_limit = ip.ttl;
+	net.packet = bytes.first(size);
+	return take_udp(Reader(net.packet.subspan(sizeof(ip))), path, net);
+}
+
+/* The header that IPv6 and the GRH have in common. */
+bool take_ipv6_header(Bytes bytes, uint8_t next_header, PathInfo &path, Network &net)
+{
+	Reader in(bytes);
+	headers::Ipv6 ip;
+	if (!in.take(ip) || ip.next_header != next_header ||
+	    ip.version_class_flow.get() >> headers::kIpv6VersionShift != 6)
+		return false;
+	const size_t size = sizeof(ip) + ip.payload_length.get();
+	if (size > bytes.size())
+		return false;
+
+	path.sgid = ip.source;
+	path.dgid = ip.destination;
+	path.traffic_class =
+	        static_cast<uint8_t>(ip.version_class_flow.get() >> headers::kIpv6ClassShift);
+	path.hop_limit = ip.hop_limit;
+	net.packet = bytes.first(size);
+	net.transport = net.packet.subspan(sizeof(ip));
+	return true;
+}
+
+/*
+ * An IPv4-mapped address has no place in an IPv6 header on the wire (RFC 4291, 2.5.5.2), and
+ * would pass for the IPv4 peer of the same GID.
+ */
+bool take_ipv6(Bytes bytes, PathInfo &path, Network &net)
+{
+	return take_ipv6_header(bytes, headers::kProtoUdp, path, net) && !path.sgid.is_ipv4() &&
+	       !path.dgid.is_ipv4() && take_udp(Reader(net.transport), path, net);
+}
+
+bool take_network(Bytes bytes, uint16_t ethertype, PathInfo &path, Network &net)
+{
+	switch (ethertype) {
+	case headers::kEtherRoce:
+		return take_ipv6_header(bytes, headers::kProtoIba, path, net);
+	case headers::kEtherIpv4:
+		path.roce_v2 = true;
+		return take_ipv4(bytes, path, net);
+	case headers::kEtherIpv6:
+		path.roce_v2 = true;
+		return take_ipv6(bytes, path, net);
+	default:
+		return false;
+	}
+}
+
+/* MigReq is not looked at: there is no path migration. */
+Bth decode(const headers::Bth &raw)
+{
+	const uint32_t qpn = raw.qpn.get();
+	const uint32_t psn = raw.psn.get();
+	return {
+	        .opcode = raw.opcode,
+	        .solicited = (raw.flags & headers::kBthSolicited) != 0,
+	        .ack_request = (psn & headers::kBthAckRequest) != 0,
+	        .fecn = (qpn & headers::kBthFecn) != 0,
+	        .becn = (qpn & headers::kBthBecn) != 0,
+	        .pkey = raw.pkey.get(),
+	        .dest_qpn = qpn & headers::kMask24,
+	        .psn = Psn(psn),
+	};
+}
+
+bool take_reth(Reader &in, Reth &reth)
+{
+	headers::Reth raw;
+	if (!in.take(raw))
+		return false;
+	reth = {raw.va.get(), raw.rkey.get(), raw.length.get()};
+	return true;
+}
+
+bool take_atomic(Reader &in, AtomicEth &atomic)
+{
+	headers::AtomicEth raw;
+	if (!in.take(raw))
+		return false;
+	atomic = {raw.va.get(), raw.rkey.get(), raw.swap_add.get(), raw.compare.get()};
+	return true;
+}
+
+bool take_aeth(Reader &in, Aeth &aeth)
+{
+	headers::Aeth raw;
+	if (!in.take(raw))
+		return false;
+	const uint32_t value = raw.syndrome_msn.get();
+	aeth = {static_cast<uint8_t>(value >> headers::kAethSyndromeShift),
+	        value & headers::kMask24};
+	return true;
+}
+
+template <typename T>
+bool take_value(Reader &in, T &value)
+{
+	Be<T> raw;
+	if (!in.take(raw))
+		return false;
+	value = raw.get();
+	return true;
+}
+
+bool take_ext(Reader &in, const OpcodeInfo &info, ExtHeaders &ext)
+{
+	return (!info.reth || take_reth(in, ext.reth)) &&
+	       (!info.atomic_eth || take_atomic(in, ext.atomic)) &&
+	       (!info.aeth || take_aeth(in, ext.aeth)) &&
+	       (!info.atomic_ack_eth || take_value(in, ext.atomic_ack)) &&
+	       (!info.imm || take_value(in, ext.imm));
+}
+
+/* @packet ends with the ICRC. */
+bool icrc_matches(Bytes packet, bool roce_v2)
+{
+	const Bytes covered = packet.first(packet.size() - kIcrcSize);
+	Le<uint32_t> sent;
+	std::memcpy(&sent, packet.data() + covered.size(), sizeof(sent));
+	return icrc(covered, roce_v2) == sent.get();
+}
+
+/* @in: what follows the BTH, without ICRC. */
+bool take_body(Reader in, const headers::Bth &bth, Packet &packet)
+{
+	if (!take_ext(in, *packet.info, packet.ext))
+		return false;
+	const size_t pad = bth.flags >> headers::kBthPadShift & headers::kBthPadMask;
+	const Bytes padded = in.rest();
+	if (pad > padded.size() || (!packet.info->payload && !padded.empty()))
+		return false;
+	packet.payload = padded.first(padded.size() - pad);
+	return true;
+}
+
+/* A whole number of words, which the pad is for (IBA 9.2.5). */
+bool transport_size_ok(size_t size)
+{
+	return size >= sizeof(headers::Bth) + kIcrcSize && size % 4 == 0;
+}
+
+} // namespace
+
+bool is_roce(std::span<const std::byte> frame)
+{
+	Reader in(frame);
+	Link link;
+	if (!take_link(in, link))
+		return false;
+	switch (link.ethertype) {
+	case headers::kEtherRoce:
+		return true;
+	case headers::kEtherIpv4:
+		return is_roce_ipv4(in);
+	case headers::kEtherIpv6:
+		return is_roce_ipv6(in);
+	default:
+		return false;
+	}
+}
+
+/*
+ * The ICRC comes before all that only the transport can judge, so that a packet that was damaged on
+ * its way counts as such.
+ */
+std::variant<Packet, ParseError> parse(std::span<const std::byte> frame)
+{
+	Reader in(frame);
+	Link link;
+	if (!take_link(in, link))
+		return ParseError::Malformed;
+
+	std::variant<Packet, ParseError> result;
+	Packet &packet = *std::get_if<Packet>(&result);
+	packet.path.dmac = link.dmac;
+	packet.path.smac = link.smac;
+	packet.path.vlan = link.vlan;
+	Network net;
+	if (!take_network(in.rest(), link.ethertype, packet.path, net) ||
+	    !transport_size_ok(net.transport.size()))
+		return ParseError::Malformed;
+
+	Reader transport(net.transport.first(net.transport.size() - kIcrcSize));
+	headers::Bth bth;
+	if (!transport.take(bth) || (bth.flags & headers::kBthVersionMask))
+		return ParseError::Malformed;
+	if (!icrc_matches(net.packet, packet.path.roce_v2))
+		return ParseError::BadIcrc;
+
+	packet.bth = decode(bth);
+	packet.info = &opcode_info(bth.opcode);
+	if (packet.info->kind == PacketKind::Reserved)
+		return ParseError::BadOpcode;
+	if (!take_body(transport, bth, packet))
+		return ParseError::Malformed;
+	return result;
+}
+
+} // namespace tern

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "qemu/rnic/memory/region.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <type_traits>
+
+namespace tern {
+
+namespace {
+
+constexpr unsigned kKeyIndexShift = 8;
+constexpr uint32_t kKeyVariantMask = 0xff;
+constexpr uint64_t kAtomicSize = 8;
+
+/** Whether [@addr, @addr + @length) lies in @region. No sum is made that could wrap. */
+bool contains(const Region &region, uint64_t addr, uint64_t length)
+{
+	return addr >= region.start && addr - region.start <= region.length &&
+	       length <= region.length - (addr - region.start);
+}
+
+/** A list of SGEs cut to a part of the string of bytes that it stands for. */
+class Pieces {
+public:
+	Pieces(std::span<const Sge> sges, uint64_t offset) : sges_(sges), offset_(offset) {}
+
+	/** Goes to the SGE that holds the next byte; null at the end of the list. */
+	const Sge *current()
+	{
+		while (!sges_.empty() && offset_ >= sges_.front().length) {
+			offset_ -= sges_.front().length;
+			sges_ = sges_.subspan(1);
+		}
+		return sges_.empty() ? nullptr : &sges_.front();
+	}
+	/** Where in the current SGE the next byte is. */
+	uint64_t offset() const { return offset_; }
+	void advance(uint64_t n) { offset_ += n; }
+
+private:
+	std::span<const Sge> sges_;
+	uint64_t offset_;
+};
+
+} // namespace
+
+Memory::Memory(HostMemory &host, uint32_t max_regions)
+        : host_(host), tables_(host), regions_(max_regions)
+{
+}
+
+std::optional<uint32_t> Memory::create(Region region)
+{
+	const uint8_t variant = region.variant;
+	const auto index = regions_.insert(std::make_unique<Region>(std::move(region)));
+	if (!index)
+		return std::nullopt;
+	return *index << kKeyIndexShift | variant;
+}
+
+const Region *Memory::find(uint32_t key) const
+{
+	const Region *region = regions_.find(key >> kKeyIndexShift);
+	return region && region->variant == (key & kKeyVariantMask) ? region : nullptr;
+}
+
+bool Memory::destroy(uint32_t key)
+{
+	if (!find(key))
+		return false;
+	regions_.remove(key >> kKeyIndexShift);
+	tables_.drop_all();
+	return true;
+}
+
+bool Memory::uses_pd(uint32_t pdn) const
+{
+	bool used = false;
+	regions_.for_each([&](uint32_t, const Region &region) { used |= region.pdn == pdn; });
+	return used;
+}
+
+void Memory::clear()
+{
+	regions_.clear();
+	tables_.drop_all();
+}
+
+std::optional<const Region *> Memory::authorize(const Sge &sge, Domain domain, bool write) const
+{
+	if (sge.lkey == TERN_LKEY_LOCAL_DMA) {
+		const uint64_t room = std::numeric_limits<uint64_t>::max() - sge.addr;
+		if (!domain.kernel || (sge.length && sge.length - 1 > room))
+			return std::nullopt;
+		return nullptr;
+	}
+
+	const Region *region = find(sge.lkey);
+	if (!region || region->pdn != domain.pdn || !contains(*region, sge.addr, sge.length) ||
+	    (write && !(region->access & TERN_ACCESS_LOCAL_WRITE)))
+		return std::nullopt;
+	return region;
+}
+
+Access Memory::check_local(std::span<const Sge> sges, Domain domain, bool write) const
+{
+	const bool ok = std::all_of(sges.begin(), sges.end(), [&](const Sge &sge) {
+		return sge.length == 0 || authorize(sge, domain, write);
+	});
+	return ok ? Access::Ok : Access::Denied;
+}
+
+/* A const Byte goes into host memory, another comes out of it. */
+template <typename Byte>
+bool Memory::copy(const Region *region, uint64_t addr, std::span<Byte> data)
+{
+	if constexpr (std::is_const_v<Byte>)
+		return region ? region->pages.write(tables_, host_, addr - region->start, data)
+		              : host_.write(addr, data);
+	else
+		return region ? region->pages.read(tables_, host_, addr - region->start, data)
+		              : host_.read(addr, data);
+}
+
+template <typename Byte>
+Access Memory::transfer(std::span<const Sge> sges, Domain domain, uint64_t offset,
+                        std::span<Byte> data)
+{
+	for (Pieces pieces(sges, offset); !data.empty();) {
+		const Sge *sge = pieces.current();
+		if (!sge)
+			return Access::Denied;
+		const auto region = authorize(*sge, domain, std::is_const_v<Byte>);
+		if (!region)
+			return Access::Denied;
+
+		const uint64_t left = sge->length - pieces.offset();
+		const auto part = data.first(std::min<uint64_t>(left, data.size()));
+		if (!copy(*region, sge->addr + pieces.offset(), part))
+			return Access::Fault;
+		pieces.advance(part.size());
+		data = data.subspan(part.size());
+	}
+	return Access::Ok;
+}
+
+Access Memory::gather(std::span<const Sge> sges, Domain domain, uint64_t offset,
+                      std::span<std::byte> to)
+{
+	return transfer(sges, domain, offset, to);
+}
+
+Access Memory::scatter(std::span<const Sge> sges, Domain domain, uint64_t offset,
+                       std::span<const std::byte> from)
+{
+	return transfer(sges, domain, offset, from);
+}
+
+const Region *Memory::authorize_remote(uint32_t rkey, uint64_t va, uint64_t length, uint32_t pdn,
+                                       uint8_t rights) const
+{
+	const Region *region = find(rkey);
+	return region && region->pdn == pdn && (region->access & rights) == rights &&
+	                       contains(*region, va, length)
+	               ? region
+	               : nullptr;
+}
+
+Access Memory::check_remote(uint32_t rkey, uint64_t va, uint64_t length, uint32_t pdn,
+                            uint8_t rights) const
+{
+	return length == 0 || authorize_remote(rkey, va, length, pdn, rights) ? Access::Ok
+	                                                                      : Access::Denied;
+}
+
+Access Memory::read_remote(uint32_t rkey, uint64_t va, uint32_t pdn, std::span<std::byte> to)
+{
+	if (to.empty())
+		return Access::Ok;
+	const Region *region = authorize_remote(rkey, va, to.size(), pdn, TERN_ACCESS_REMOTE_READ);
+	if (!region)
+		return Access::Denied;
+	return copy(region, va, to) ? Access::Ok : Access::Fault;
+}
+
+Access Memory::write_remote(uint32_t rkey, uint64_t va, uint32_t pdn,
+                            std::span<const std::byte> from)
+{
+	if (from.empty())
+		return Access::Ok;
+	const Region *region =
+	        authorize_remote(rkey, va, from.size(), pdn, TERN_ACCESS_REMOTE_WRITE);
+	if (!region)
+		return Access::Denied;
+	return copy(region, va, from) ? Access::Ok : Access::Fault;
+}
+
+/* An aligned va gives an aligned IOVA, unless the region is contiguous and was laid out askew. */
+Access Memory::load_atomic(uint32_t rkey, uint64_t va, uint32_t pdn, Iova &iova, uint64_t &original)
+{
+	const Region *region =
+	        authorize_remote(rkey, va, kAtomicSize, pdn, TERN_ACCESS_REMOTE_ATOMIC);
+	if (!region)
+		return Access::Denied;
+	const auto run = region->pages.at(tables_, host_, va - region->start);
+	if (!run || run->size < kAtomicSize || run->iova % kAtomicSize)
+		return Access::Fault;
+
+	std::array<Le<uint64_t>, 1> value;
+	if (!host_.read(run->iova, std::as_writable_bytes(std::span(value))))
+		return Access::Fault;
+	iova = run->iova;
+	original = value[0].get();
+	return Access::Ok;
+}
+
+} // namespace tern

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "qemu/rnic/port/eth_qp.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "qemu/rnic/card.h"
+
+namespace tern
+{
+
+using namespace hw;
+
+namespace
+{
+constexpr size_t kEthHeader = 14;
+constexpr size_t kVlanTag = 4;
+constexpr size_t kMinFrame = 60; /* without FCS; shorter ones are padded */
+} // namespace
+
+EthQp::~EthQp()
+{
+	if (card_.port.ethernet == this)
+		card_.port.ethernet = nullptr;
+}
+
+tern_hw_aq_status EthQp::modify(uint32_t mask, const tern_hw_qp_attr &attr)
+{
+	if (mask != TERN_QP_STATE)
+		return TERN_AQ_BAD_FIELD;
+
+	const auto to = static_cast<tern_hw_qp_state>(attr.state);
+	switch (to) {
+	case TERN_QPS_RESET:
+		sq_.reset(card_.memory.host());
+		rq_.reset();
+		break;
+	case TERN_QPS_ERR:
+		enter_error();
+		break;
+	case TERN_QPS_INIT:
+	case TERN_QPS_RTR:
+	case TERN_QPS_RTS:
+		if (state_ + 1 != to)
+			return TERN_AQ_BAD_STATE;
+		break;
+	default:
+		return TERN_AQ_BAD_FIELD;
+	}
+	state_ = to;
+	if (state_ == TERN_QPS_RTS)
+		card_.port.activate(*this);
+	return TERN_AQ_OK;
+}
+
+void EthQp::query(tern_hw_qp_attr &attr) const
+{
+	attr.state = static_cast<uint8_t>(state_);
+	attr.cur_state = attr.state;
+}
+
+void EthQp::enter_error()
+{
+	state_ = TERN_QPS_ERR;
+	flush_send();
+	flush_recv();
+}
+
+bool EthQp::deliver(const Packet &)
+{
+	return false;
+}
+
+void EthQp::on_timer(uint64_t) {}
+
+bool EthQp::transmit(unsigned &budget)
+{
+	if (state_ == TERN_QPS_ERR)
+		flush_send();
+	if (state_ != TERN_QPS_RTS)
+		return false;
+
+	for (;;) {
+		if (sq_.empty())
+			sq_.reload(card_.memory.host());
+		if (sq_.empty() && sq_.sleep(card_.memory.host()))
+			return false;
+		if (!budget || !card_.port.ready())
+			return true;
+		budget--;
+		send_one();
+		if (state_ != TERN_QPS_RTS)
+			return false;
+	}
+}
+
+void EthQp::send_one()
+{
+	SendWqe &wqe = card_.scratch_send;
+	const uint32_t index = sq_.head();
+	const Fetch fetch = sq_.fetch(card_.memory, index, wqe);
+	if (fetch == Fetch::Fault) {
+		fatal();
+		return;
+	}
+
+	const auto frame = card_.port.buffer();
+	const auto status = fetch == Fetch::Ok ? build(wqe, frame) : TERN_WC_LOC_QP_OP_ERR;
+	if (status != TERN_WC_SUCCESS) {
+		card_.stats.add(TERN_STAT_ETH_TX_ERRORS);
+		sq_.advance(std::max<uint32_t>(wqe.blocks, 1));
+		complete_send(index, wqe.opcode, status, 0);
+		enter_error();
+		return;
+	}
+
+	sq_.advance(wqe.blocks);
+	size_t size = wqe.length;
+	card_.stats.add(TERN_STAT_ETH_TX_FRAMES);
+	card_.stats.add(TERN_STAT_ETH_TX_BYTES, size);
+	const bool signaled = config_.signal_all || (wqe.flags & TERN_WQE_SIGNALED);
+	const uint8_t opcode = wqe.opcode;
+	if (size < kMinFrame) {
+		std::memset(frame.data() + size, 0, kMinFrame - size);
+		size = kMinFrame;
+	}
+	card_.port.send(frame.first(size));
+	if (signaled)
+		complete_send(index, opcode, TERN_WC_SUCCESS, static_cast<uint32_t>(wqe.length));
+}
+
+tern_hw_cqe_status EthQp::build(const SendWqe &wqe, std::span<std::byte> frame)
+{
+	if (wqe.opcode != TERN_OP_SEND)
+		return TERN_WC_LOC_QP_OP_ERR;
+	if (wqe.length < kEthHeader || wqe.length > kEthHeader + kVlanTag + card_.port.mtu)
+		return TERN_WC_LOC_LEN_ERR;
+	if (wqe.flags & TERN_WQE_INLINE) {
+		std::ranges::copy(wqe.inline_data(), frame.begin());
+		return TERN_WC_SUCCESS;
+	}
+	const Access access = card_.memory.gather(wqe.sges(), domain(), 0, frame.first(wqe.length));
+	return access == Access::Ok ? TERN_WC_SUCCESS : TERN_WC_LOC_PROT_ERR;
+}
+
+void EthQp::receive(std::span<const std::byte> frame)
+{
+	if (state_ != TERN_QPS_RTR && state_ != TERN_QPS_RTS)
+		return;
+	if (!rq_.has_wqe(card_.memory.host())) {
+		card_.stats.add(TERN_STAT_ETH_RX_NO_BUFFER);
+		return;
+	}
+	if (frame.size() > kEthHeader + kVlanTag + card_.port.mtu) {
+		card_.stats.add(TERN_STAT_ETH_RX_ERRORS);
+		return;
+	}
+
+	RecvWqe &wqe = card_.scratch_recv;
+	const uint32_t index = rq_.head();
+	if (rq_.fetch(card_.memory, index, wqe) != Fetch::Ok) {
+		fatal();
+		return;
+	}
+	tern_hw_cqe cqe{};
+	cqe.wqe_index = index;
+	cqe.opcode = TERN_CQE_RECV;
+	cqe.byte_len = static_cast<uint32_t>(frame.size());
+	if (frame.size() > wqe.length)
+		cqe.status = TERN_WC_LOC_LEN_ERR;
+	else if (card_.memory.scatter(wqe.sges(), domain(), 0, frame) != Access::Ok)
+		cqe.status = TERN_WC_LOC_PROT_ERR;
+
+	rq_.advance();
+	const bool ok = cqe.status == TERN_WC_SUCCESS;
+	card_.stats.add(ok ? TERN_STAT_ETH_RX_FRAMES : TERN_STAT_ETH_RX_ERRORS);
+	if (ok)
+		card_.stats.add(TERN_STAT_ETH_RX_BYTES, frame.size());
+	complete_recv(cqe, false);
+}
+
+} // namespace tern

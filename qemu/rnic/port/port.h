@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "qemu/rnic/formats/packet.h"
+#include "qemu/rnic/ring_buffer.h"
+
+namespace tern
+{
+
+struct Card;
+class EthQp;
+class Qp;
+
+/** The Ethernet port: which QP sends next, and to whom an arriving frame goes. */
+class Port
+{
+public:
+	explicit Port(Card &card);
+
+	/** @qp has (or may have) something to send. */
+	void activate(Qp &qp);
+	/** @qp goes away. */
+	void remove(Qp &qp);
+
+	/** Gives the QPs their turns, at most about @budget frames in all; true when there is more
+	 * to do now. */
+	bool run(unsigned budget);
+
+	/** Whether a frame may be built and sent now. */
+	bool ready() const { return pending_ == 0; }
+	/** Where the next frame is built. */
+	std::span<std::byte> buffer() { return *buffer_; }
+	/** Sends @frame, which lies in buffer(). Only while ready(). */
+	void send(std::span<const std::byte> frame);
+	/** The wire takes frames again. */
+	void wire_ready();
+
+	void receive(std::span<const std::byte> frame);
+
+	/** The QP that gets all frames that are not RoCE; null for none. */
+	EthQp *ethernet = nullptr;
+	Mac mac{};
+	uint32_t rx_mode = 0; /* TERN_ETH_PROMISC, TERN_ETH_ALLMULTI */
+	uint16_t mtu = 1500;
+
+	/** Packets a QP may send in one turn. */
+	static constexpr unsigned kBurst = 16;
+
+private:
+	using Buffer = std::array<std::byte, kMaxEthFrame>;
+	struct Looped {
+		std::unique_ptr<Buffer> frame;
+		size_t size = 0;
+	};
+
+	void transmit_turn(unsigned &budget);
+	bool try_send(size_t size);
+	void deliver_looped(unsigned &budget);
+	void receive_roce(std::span<const std::byte> frame);
+	bool accepts(const Mac &dmac) const;
+
+	Card &card_;
+	std::unique_ptr<Buffer> buffer_;
+	size_t pending_ = 0; /* bytes in buffer_ that the wire refused */
+	Qp *first_ = nullptr;
+	Qp *last_ = nullptr;
+
+	/** Frames from this card to itself, on their way; bounded by kMaxLooped. */
+	static constexpr size_t kMaxLooped = 64;
+	RingBuffer<Looped> looped_;
+	RingBuffer<std::unique_ptr<Buffer>> spare_;
+};
+
+} // namespace tern

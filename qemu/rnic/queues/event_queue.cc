@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "qemu/rnic/queues/event_queue.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace tern
+{
+
+using namespace hw;
+
+bool EventQueue::write(Host &host, tern_hw_event type, uint32_t id)
+{
+	const uint64_t offset = uint64_t{pi_ & ((1u << log_size_) - 1)} * sizeof(tern_hw_eqe);
+	const auto run = pages_.at(host.tables, host.memory, offset);
+	if (!run)
+		return false;
+
+	tern_hw_eqe eqe{};
+	eqe.id = id;
+	eqe.type = static_cast<uint8_t>(type);
+	eqe.phase = !((pi_ >> log_size_) & 1);
+	uint64_t half[2];
+	static_assert(sizeof(half) == sizeof(eqe));
+	std::memcpy(half, &eqe, sizeof(half));
+	if (!host.memory.store_release(run->iova, half[0]) ||
+	    !host.memory.store_release(run->iova + 8, half[1]))
+		return false;
+
+	pi_++;
+	if (armed_) {
+		armed_ = false;
+		host.interrupts.raise(vector_);
+	}
+	return true;
+}
+
+bool EventQueue::post(Host &host, tern_hw_event type, uint32_t id)
+{
+	if (full()) {
+		host.stats.add(TERN_STAT_EQ_OVERRUNS);
+		return true;
+	}
+	return write(host, type, id);
+}
+
+bool EventQueue::post_completion(Host &host, uint32_t cqn)
+{
+	if (full()) {
+		/* One entry per CQ: it says "look", not how often. */
+		if (std::find(waiting_.begin(), waiting_.end(), cqn) == waiting_.end())
+			waiting_.push_back(cqn);
+		return true;
+	}
+	return write(host, TERN_EVENT_COMP, cqn);
+}
+
+bool EventQueue::arm(Host &host, uint32_t ci)
+{
+	if (pi_ - ci > 1u << log_size_)
+		return true; /* not a possible index: the host only hurts itself */
+	ci_ = ci;
+	armed_ = true;
+	while (!waiting_.empty() && !full()) {
+		const uint32_t cqn = waiting_.front();
+		waiting_.pop_front();
+		if (!write(host, TERN_EVENT_COMP, cqn))
+			return false;
+	}
+	if (armed_ && pi_ != ci_) {
+		armed_ = false;
+		host.interrupts.raise(vector_);
+	}
+	return true;
+}
+
+void EventQueue::forget(uint32_t cqn)
+{
+	std::erase(waiting_, cqn);
+}
+
+} // namespace tern

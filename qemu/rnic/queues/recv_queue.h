@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+#include <cstdint>
+
+#include "qemu/rnic/memory/page_list.h"
+#include "qemu/rnic/queues/wqe.h"
+
+namespace tern
+{
+
+/** A receive queue in host memory: WQEs of one size, free-running indices, producer index in the
+ * record. */
+class RecvQueue
+{
+public:
+	/** @offset: bytes into the QP's buffer. */
+	RecvQueue(const PageList &pages, uint64_t offset, uint8_t log_size, uint8_t log_stride,
+	          Iova record)
+	        : pages_(pages), offset_(offset), record_(record), entries_(1u << log_size),
+	          log_stride_(log_stride)
+	{
+	}
+
+	/** The WQE that the next message takes. */
+	uint32_t head() const { return head_; }
+	/** Receive WQEs posted and not yet taken; looks into the record. An impossible index counts
+	 * as none. */
+	uint32_t posted(HostMemory &memory);
+	/** As posted() != 0, but looks only when none is known. */
+	bool has_wqe(HostMemory &memory) { return head_ != pi_ || posted(memory); }
+
+	Fetch fetch(Memory &memory, uint32_t index, RecvWqe &wqe) const;
+	void advance() { head_++; }
+	void reset();
+
+private:
+	PageList pages_;
+	uint64_t offset_;
+	Iova record_;
+	uint32_t entries_;
+	uint8_t log_stride_;
+	uint32_t head_ = 0;
+	uint32_t pi_ = 0;
+};
+
+} // namespace tern

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "qemu/rnic/queues/send_queue.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+
+namespace tern
+{
+
+using namespace hw;
+
+bool SendQueue::posted(uint32_t pi)
+{
+	if (pi - head_ > blocks_)
+		return false;
+	/* The record may have told of later posts already. */
+	if (pi - head_ > pi_ - head_)
+		pi_ = pi;
+	return true;
+}
+
+void SendQueue::reload(HostMemory &memory)
+{
+	uint32_t pi;
+	if (memory.load_acquire(record_ + offsetof(tern_hw_qp_record, sq_pi), pi))
+		posted(pi);
+}
+
+bool SendQueue::sleep(HostMemory &memory)
+{
+	memory.store_release(record_ + offsetof(tern_hw_qp_record, sq_event), pi_);
+	/*
+	 * The host stores sq_pi, then reads sq_event; we store sq_event, then read sq_pi.
+	 * With a full fence on both sides one of the two sees the other's store.
+	 */
+	std::atomic_thread_fence(std::memory_order_seq_cst);
+	reload(memory);
+	return empty();
+}
+
+Fetch SendQueue::fetch(Memory &memory, uint32_t index, SendWqe &wqe) const
+{
+	const auto read_blocks = [&](uint32_t from, uint32_t count) {
+		for (uint32_t i = from; i < count;) {
+			const uint32_t slot = (index + i) & (blocks_ - 1);
+			const uint32_t n = std::min(count - i, blocks_ - slot);
+			if (!pages_.read(memory.tables(), memory.host(),
+			                 uint64_t{slot} * TERN_SQ_BLOCK,
+			                 std::span(wqe.raw).subspan(i * TERN_SQ_BLOCK,
+			                                            n * TERN_SQ_BLOCK)))
+				return false;
+			i += n;
+		}
+		return true;
+	};
+
+	wqe.blocks = 0;
+	if (!read_blocks(0, 1))
+		return Fetch::Fault;
+	const auto segs = static_cast<unsigned>(wqe.raw[offsetof(tern_hw_ctrl_seg, segs)]);
+	const unsigned blocks = (segs * TERN_SEG_SIZE + TERN_SQ_BLOCK - 1) / TERN_SQ_BLOCK;
+	if (segs == 0 || segs > TERN_MAX_SEND_SEGS || blocks > pi_ - index)
+		return Fetch::Invalid;
+	if (!read_blocks(1, blocks))
+		return Fetch::Fault;
+	wqe.blocks = static_cast<uint8_t>(blocks);
+	return decode(wqe, segs);
+}
+
+void SendQueue::reset(HostMemory &memory)
+{
+	head_ = 0;
+	pi_ = 0;
+	memory.store_release(record_ + offsetof(tern_hw_qp_record, sq_event), 0);
+}
+
+} // namespace tern

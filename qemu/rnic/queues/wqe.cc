@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "qemu/rnic/queues/wqe.h"
+
+#include <cstring>
+
+namespace tern
+{
+
+using namespace hw;
+
+namespace
+{
+
+constexpr uint8_t kKnownFlags =
+        TERN_WQE_SIGNALED | TERN_WQE_SOLICITED | TERN_WQE_FENCE | TERN_WQE_INLINE;
+constexpr uint32_t kMaxSgeLength = 1u << 31;
+
+/** Hands out the segments of a WQE one after the other, and never reads past its end. */
+class Segments
+{
+public:
+	Segments(std::span<const std::byte> raw) : raw_(raw) {}
+
+	template <typename Seg>
+	bool take(Seg &seg)
+	{
+		static_assert(sizeof(Seg) == TERN_SEG_SIZE);
+		if (left() < sizeof(Seg))
+			return false;
+		std::memcpy(&seg, raw_.data() + at_, sizeof(Seg));
+		at_ += sizeof(Seg);
+		return true;
+	}
+	size_t offset() const { return at_; }
+	size_t left() const { return raw_.size() - at_; }
+
+private:
+	std::span<const std::byte> raw_;
+	size_t at_ = 0;
+};
+
+bool takes_remote_address(uint8_t opcode)
+{
+	return opcode >= TERN_OP_WRITE && opcode <= TERN_OP_FETCH_ADD;
+}
+
+bool is_atomic(uint8_t opcode)
+{
+	return opcode == TERN_OP_CMP_SWAP || opcode == TERN_OP_FETCH_ADD;
+}
+
+bool decode_remote(SendWqe &wqe, Segments &in)
+{
+	if (!takes_remote_address(wqe.opcode))
+		return true;
+
+	tern_hw_raddr_seg raddr;
+	if (!in.take(raddr) || raddr.rsvd.get())
+		return false;
+	wqe.remote_addr = raddr.addr.get();
+	wqe.rkey = raddr.rkey.get();
+	if (!is_atomic(wqe.opcode))
+		return true;
+
+	tern_hw_atomic_seg atomic;
+	if (!in.take(atomic))
+		return false;
+	wqe.swap_add = atomic.swap_add.get();
+	wqe.compare = atomic.compare.get();
+	return wqe.opcode != TERN_OP_FETCH_ADD || wqe.compare == 0;
+}
+
+bool decode_inline(SendWqe &wqe, const Segments &in, uint32_t length)
+{
+	if (wqe.expects_data() || length > TERN_MAX_INLINE || length > in.left())
+		return false;
+	if (in.left() - length >= TERN_SEG_SIZE)
+		return false;
+	wqe.inline_offset = static_cast<uint16_t>(in.offset());
+	wqe.inline_size = static_cast<uint16_t>(length);
+	wqe.length = length;
+	return true;
+}
+
+bool decode_sges(SendWqe &wqe, Segments &in)
+{
+	while (in.left()) {
+		tern_hw_data_seg seg;
+		if (wqe.sge_count == wqe.sge.size() || !in.take(seg))
+			return false;
+		if (seg.length.get() > kMaxSgeLength)
+			return false;
+		wqe.sge[wqe.sge_count++] = {seg.addr.get(), seg.length.get(), seg.lkey.get()};
+		wqe.length += seg.length.get();
+	}
+	return !is_atomic(wqe.opcode) || (wqe.sge_count == 1 && wqe.length == 8);
+}
+
+} // namespace
+
+Fetch decode(SendWqe &wqe, unsigned segs)
+{
+	Segments in(std::span(wqe.raw).first(segs * TERN_SEG_SIZE));
+	tern_hw_ctrl_seg ctrl;
+	if (!in.take(ctrl))
+		return Fetch::Invalid;
+
+	wqe.opcode = ctrl.opcode;
+	wqe.flags = ctrl.flags;
+	wqe.imm = ctrl.imm.get();
+	wqe.length = 0;
+	wqe.sge_count = 0;
+	wqe.inline_offset = 0;
+	wqe.inline_size = 0;
+	if (ctrl.opcode < TERN_OP_SEND || ctrl.opcode > TERN_OP_FETCH_ADD)
+		return Fetch::Invalid;
+	if ((ctrl.flags & ~kKnownFlags) || ctrl.rsvd0 || ctrl.rsvd1.get())
+		return Fetch::Invalid;
+	if (!decode_remote(wqe, in))
+		return Fetch::Invalid;
+
+	const bool is_inline = ctrl.flags & TERN_WQE_INLINE;
+	if (!is_inline && ctrl.inline_len.get())
+		return Fetch::Invalid;
+	const bool ok =
+	        is_inline ? decode_inline(wqe, in, ctrl.inline_len.get()) : decode_sges(wqe, in);
+	return ok ? Fetch::Ok : Fetch::Invalid;
+}
+
+} // namespace tern

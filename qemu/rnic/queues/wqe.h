@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Work requests, decoded. Every value is the guest's and may change in host memory between two
+ * reads, so a WQE is decoded and checked anew each time it is read.
+ */
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "qemu/rnic/memory/region.h"
+#include "tern/tern_hw.h"
+
+namespace tern
+{
+
+enum class Fetch {
+	Ok,
+	Invalid, /* the WQE breaks the rules */
+	Fault,   /* the ring cannot be read */
+};
+
+struct SendWqe {
+	uint8_t opcode = 0; /* enum tern_hw_wqe_op */
+	uint8_t flags = 0;  /* TERN_WQE_* */
+	uint8_t blocks = 0; /* of 64 bytes; 0 when even that is not known */
+	uint32_t imm = 0;
+	uint64_t remote_addr = 0;
+	uint32_t rkey = 0;
+	uint64_t swap_add = 0;
+	uint64_t compare = 0;
+	uint64_t length = 0; /* bytes to send or to read; 8 for atomics */
+
+	std::array<Sge, hw::TERN_MAX_SEND_SGE> sge;
+	uint8_t sge_count = 0;
+	uint16_t inline_offset = 0; /* in raw */
+	uint16_t inline_size = 0;
+	std::array<std::byte, hw::TERN_MAX_SEND_SEGS * hw::TERN_SEG_SIZE> raw;
+
+	/** The local buffers; none with TERN_WQE_INLINE. */
+	std::span<const Sge> sges() const { return {sge.data(), sge_count}; }
+	std::span<const std::byte> inline_data() const
+	{
+		return std::span(raw).subspan(inline_offset, inline_size);
+	}
+	/** READ and atomics: the peer answers with data, and the local buffers are written. */
+	bool expects_data() const
+	{
+		return opcode == hw::TERN_OP_READ || opcode == hw::TERN_OP_CMP_SWAP ||
+		       opcode == hw::TERN_OP_FETCH_ADD;
+	}
+};
+
+/** Decodes raw[0 .. segs * 16); Invalid when anything in it breaks the rules of tern_hw.h. */
+Fetch decode(SendWqe &wqe, unsigned segs);
+
+struct RecvWqe {
+	std::array<Sge, hw::TERN_MAX_RECV_SGE> sge;
+	uint8_t sge_count = 0;
+	uint64_t length = 0; /* bytes of all entries */
+
+	std::span<const Sge> sges() const { return {sge.data(), sge_count}; }
+};
+
+} // namespace tern

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "qemu/rnic/rnic.h"
+
+#include "qemu/rnic/card.h"
+#include "qemu/rnic/control/registers.h"
+
+namespace tern
+{
+
+using namespace hw;
+
+namespace
+{
+/* Admin commands in one run(), so that data traffic gets its share. */
+constexpr unsigned kCommandsPerRun = 16;
+} // namespace
+
+Rnic::Rnic(const Config &config, const Ports &ports)
+        : card_(std::make_unique<Card>(config, ports, false))
+{
+}
+
+Rnic::~Rnic() = default;
+
+void Rnic::reset()
+{
+	card_ = std::make_unique<Card>(card_->config, card_->ports, card_->link_up);
+}
+
+uint32_t Rnic::read_register(uint32_t offset) const
+{
+	return tern::read_register(*card_, offset);
+}
+
+void Rnic::write_register(uint32_t offset, uint32_t value)
+{
+	if (tern::write_register(*card_, offset, value) == RegisterWrite::Reset)
+		reset();
+}
+
+void Rnic::doorbell(uint32_t page, uint32_t offset, uint64_t value)
+{
+	if (card_->enabled && card_->fatal == TERN_FATAL_NONE)
+		tern::doorbell(*card_, page, offset, value);
+}
+
+void Rnic::receive(std::span<const std::byte> frame)
+{
+	if (card_->enabled && card_->fatal == TERN_FATAL_NONE)
+		card_->port.receive(frame);
+}
+
+void Rnic::wire_ready()
+{
+	card_->port.wire_ready();
+}
+
+void Rnic::set_link(bool up)
+{
+	if (card_->link_up == up)
+		return;
+	card_->link_up = up;
+	card_->raise_event(TERN_EVENT_LINK, 0);
+}
+
+bool Rnic::run(unsigned budget)
+{
+	if (!card_->enabled || card_->fatal != TERN_FATAL_NONE)
+		return false;
+	const bool commands = card_->admin.run(kCommandsPerRun);
+	card_->run_timers(card_->ports.clock.now());
+	const bool packets = card_->port.run(budget);
+	return commands || packets;
+}
+
+std::optional<uint64_t> Rnic::next_deadline() const
+{
+	if (!card_->enabled || card_->fatal != TERN_FATAL_NONE)
+		return std::nullopt;
+	return card_->timers.next();
+}
+
+} // namespace tern

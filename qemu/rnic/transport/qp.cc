@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "qemu/rnic/transport/qp.h"
+
+#include "qemu/rnic/card.h"
+
+namespace tern
+{
+
+using namespace hw;
+
+Qp::Qp(Card &card, const QpConfig &config, SendQueue sq, RecvQueue rq)
+        : card_(card), config_(config), sq_(std::move(sq)), rq_(std::move(rq))
+{
+	sq_.reset(card_.memory.host());
+}
+
+void Qp::ring(uint32_t pi)
+{
+	if (!sq_.posted(pi)) {
+		fatal();
+		return;
+	}
+	card_.port.activate(*this);
+}
+
+void Qp::fatal()
+{
+	if (state_ == TERN_QPS_ERR || state_ == TERN_QPS_RESET)
+		return;
+	card_.raise_event(TERN_EVENT_QP_FATAL, number);
+	enter_error();
+}
+
+Memory::Domain Qp::domain() const
+{
+	return {config_.pdn, config_.db_page == TERN_DB_PAGE_KERNEL};
+}
+
+bool Qp::flush_recv()
+{
+	const uint32_t count = rq_.posted(card_.memory.host());
+	for (uint32_t i = 0; i < count; i++) {
+		tern_hw_cqe cqe{};
+		cqe.wqe_index = rq_.head();
+		cqe.opcode = TERN_CQE_RECV;
+		cqe.status = TERN_WC_WR_FLUSH_ERR;
+		rq_.advance();
+		card_.stats.add(TERN_STAT_RESP_CQE_FLUSHED);
+		complete_recv(cqe, false);
+	}
+	return count != 0;
+}
+
+void Qp::flush_send()
+{
+	sq_.reload(card_.memory.host());
+	while (!sq_.empty()) {
+		SendWqe &wqe = card_.scratch_send;
+		if (sq_.fetch(card_.memory, sq_.head(), wqe) == Fetch::Fault || wqe.blocks == 0) {
+			sq_.skip_all();
+			return;
+		}
+		const uint32_t index = sq_.head();
+		sq_.advance(wqe.blocks);
+		card_.stats.add(TERN_STAT_REQ_CQE_FLUSHED);
+		complete_send(index, wqe.opcode, TERN_WC_WR_FLUSH_ERR, 0);
+	}
+}
+
+void Qp::complete_send(uint32_t wqe_index, uint8_t opcode, tern_hw_cqe_status status,
+                       uint32_t byte_len)
+{
+	tern_hw_cqe cqe{};
+	cqe.wqe_index = wqe_index;
+	cqe.opcode = opcode;
+	cqe.status = static_cast<uint8_t>(status);
+	cqe.byte_len = byte_len;
+	complete(config_.send_cqn, cqe, false);
+}
+
+void Qp::complete_recv(tern_hw_cqe cqe, bool solicited)
+{
+	complete(config_.recv_cqn, cqe, solicited);
+}
+
+void Qp::complete(uint32_t cqn, const tern_hw_cqe &cqe, bool solicited)
+{
+	tern_hw_cqe full = cqe;
+	full.qpn = number;
+	full.timestamp = card_.ports.clock.now();
+	/* In ERR it is the flush that fails, and there is nothing left to break. */
+	if (!card_.complete(cqn, full, solicited))
+		fatal();
+}
+
+} // namespace tern

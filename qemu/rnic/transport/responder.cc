@@ -1,0 +1,499 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "qemu/rnic/transport/responder.h"
+
+#include <algorithm>
+
+#include "qemu/rnic/card.h"
+#include "qemu/rnic/transport/rc_qp.h"
+
+namespace tern
+{
+
+using namespace hw;
+
+namespace
+{
+
+/* Responses that a QP may have waiting; a peer that repeats itself faster than we answer is not
+ * heard. */
+constexpr size_t kMaxResponses = 4 * kMaxRdAtomic;
+
+uint8_t nak_syndrome(NakCode code)
+{
+	return kAethNak | static_cast<uint8_t>(code);
+}
+
+} // namespace
+
+void Responder::reset(Psn rq_psn)
+{
+	responses_.clear();
+	atomics_.fill({});
+	expected_ = rq_psn;
+	msn_ = 0;
+	nak_sent_ = false;
+	message_ = Message::None;
+	placed_ = 0;
+}
+
+void Responder::abandon()
+{
+	responses_.clear();
+}
+
+/* ---- requests ---- */
+
+void Responder::receive(const Packet &packet)
+{
+	const int32_t distance = packet.bth.psn - expected_;
+	if (distance == 0)
+		receive_expected(packet);
+	else if (distance < 0)
+		receive_duplicate(packet);
+	else
+		receive_ahead();
+	if (has_responses())
+		qp_.card_.port.activate(qp_);
+}
+
+/* A packet was lost: say so once, until one arrives in sequence (IBA 9.7.5.2.8). */
+void Responder::receive_ahead()
+{
+	qp_.card_.stats.add(TERN_STAT_RESP_OUT_OF_SEQUENCE);
+	if (nak_sent_)
+		return;
+	nak_sent_ = true;
+	qp_.card_.stats.add(TERN_STAT_RESP_TX_SEQ_NAK);
+	push_nak(expected_, nak_syndrome(NakCode::PsnSequenceError));
+}
+
+void Responder::receive_expected(const Packet &packet)
+{
+	nak_sent_ = false;
+	const Outcome outcome = in_sequence(packet) && size_valid(packet) ? execute(packet)
+	                                                                  : Outcome::InvalidRequest;
+	if (outcome != Outcome::Done) {
+		reject(packet, outcome);
+		return;
+	}
+	if (packet.info->kind == PacketKind::Send || packet.info->kind == PacketKind::Write) {
+		++expected_;
+		if (packet.bth.ack_request)
+			acknowledge();
+	}
+}
+
+/* The order of First, Middle, Last and Only (IBA 9.7.4.1.1, table 48). */
+bool Responder::in_sequence(const Packet &packet) const
+{
+	const OpcodeInfo &info = *packet.info;
+	if (message_ == Message::None)
+		return info.first;
+	const auto kind = message_ == Message::Send ? PacketKind::Send : PacketKind::Write;
+	return !info.first && info.kind == kind;
+}
+
+/* Packets that others follow are full, the last of several has at least a byte (IBA 9.7.4.1.6). */
+bool Responder::size_valid(const Packet &packet) const
+{
+	const OpcodeInfo &info = *packet.info;
+	const size_t size = packet.payload.size();
+	if (!info.payload)
+		return true;
+	if (!info.last)
+		return size == qp_.mtu_;
+	return size <= qp_.mtu_ && (info.first || size > 0);
+}
+
+Responder::Outcome Responder::execute(const Packet &packet)
+{
+	switch (packet.info->kind) {
+	case PacketKind::Send:
+		return execute_send(packet);
+	case PacketKind::Write:
+		return execute_write(packet);
+	case PacketKind::ReadRequest:
+		return execute_read(packet);
+	default:
+		return execute_atomic(packet);
+	}
+}
+
+Responder::Outcome Responder::execute_send(const Packet &packet)
+{
+	Card &card = qp_.card_;
+	if (packet.info->first) {
+		if (!qp_.rq_.has_wqe(card.memory.host()))
+			return Outcome::Rnr;
+		placed_ = 0;
+	}
+
+	RecvWqe &wqe = card.scratch_recv;
+	switch (qp_.rq_.fetch(card.memory, qp_.rq_.head(), wqe)) {
+	case Fetch::Fault:
+		qp_.fatal();
+		return Outcome::Fatal;
+	case Fetch::Invalid:
+		complete_recv(packet, TERN_CQE_RECV, 0, TERN_WC_LOC_QP_OP_ERR);
+		return Outcome::OperationalError;
+	case Fetch::Ok:
+		break;
+	}
+	if (placed_ + packet.payload.size() > wqe.length) {
+		complete_recv(packet, TERN_CQE_RECV, 0, TERN_WC_LOC_LEN_ERR);
+		return Outcome::TooLong;
+	}
+	if (card.memory.scatter(wqe.sges(), qp_.domain(), placed_, packet.payload) != Access::Ok) {
+		complete_recv(packet, TERN_CQE_RECV, 0, TERN_WC_LOC_PROT_ERR);
+		return Outcome::OperationalError;
+	}
+
+	placed_ += packet.payload.size();
+	message_ = Message::Send;
+	if (packet.info->last) {
+		card.stats.add(TERN_STAT_RESP_SENDS);
+		finish_message();
+		complete_recv(packet, TERN_CQE_RECV, static_cast<uint32_t>(placed_),
+		              TERN_WC_SUCCESS);
+	}
+	return Outcome::Done;
+}
+
+bool Responder::allowed(const Reth &reth, uint8_t right) const
+{
+	return (qp_.attr_.access & right) &&
+	       qp_.card_.memory.check_remote(reth.rkey, reth.va, reth.length, qp_.config().pdn,
+	                                     right) == Access::Ok;
+}
+
+Responder::Outcome Responder::begin_write(const Packet &packet)
+{
+	const Reth &reth = packet.ext.reth;
+	if (reth.length > kMaxMessage)
+		return Outcome::InvalidRequest;
+	if (packet.info->last ? reth.length != packet.payload.size()
+	                      : reth.length <= packet.payload.size())
+		return Outcome::InvalidRequest;
+	if (!allowed(reth, TERN_ACCESS_REMOTE_WRITE))
+		return Outcome::AccessError;
+	write_ = reth;
+	placed_ = 0;
+	return Outcome::Done;
+}
+
+Responder::Outcome Responder::execute_write(const Packet &packet)
+{
+	Card &card = qp_.card_;
+	if (packet.info->first) {
+		const Outcome outcome = begin_write(packet);
+		if (outcome != Outcome::Done)
+			return outcome;
+	}
+	const uint64_t left = write_.length - placed_;
+	if (packet.info->last ? packet.payload.size() != left : packet.payload.size() >= left)
+		return Outcome::InvalidRequest;
+	if (packet.info->imm && !qp_.rq_.has_wqe(card.memory.host()))
+		return Outcome::Rnr;
+	if (!packet.payload.empty() &&
+	    card.memory.write_remote(write_.rkey, write_.va + placed_, qp_.config().pdn,
+	                             packet.payload) != Access::Ok)
+		return Outcome::AccessError;
+
+	placed_ += packet.payload.size();
+	message_ = Message::Write;
+	if (packet.info->last) {
+		card.stats.add(TERN_STAT_RESP_WRITES);
+		finish_message();
+		if (packet.info->imm)
+			complete_recv(packet, TERN_CQE_RECV_WRITE_IMM, write_.length,
+			              TERN_WC_SUCCESS);
+	}
+	return Outcome::Done;
+}
+
+Responder::Outcome Responder::execute_read(const Packet &packet)
+{
+	const Reth &reth = packet.ext.reth;
+	if (reth.length > kMaxMessage || outstanding_data() >= qp_.attr_.max_dest_rd_atomic)
+		return Outcome::InvalidRequest;
+	if (!allowed(reth, TERN_ACCESS_REMOTE_READ))
+		return Outcome::AccessError;
+
+	qp_.card_.stats.add(TERN_STAT_RESP_READS);
+	finish_message();
+	push_read(packet.bth.psn, reth, false);
+	expected_ = expected_ + std::max(1u, (reth.length + qp_.mtu_ - 1) / qp_.mtu_);
+	return Outcome::Done;
+}
+
+Responder::Outcome Responder::execute_atomic(const Packet &packet)
+{
+	const AtomicEth &atomic = packet.ext.atomic;
+	if ((atomic.va & 7) || outstanding_data() >= qp_.attr_.max_dest_rd_atomic)
+		return Outcome::InvalidRequest;
+	if (!(qp_.attr_.access & TERN_ACCESS_REMOTE_ATOMIC))
+		return Outcome::AccessError;
+
+	const bool swap = static_cast<Opcode>(packet.bth.opcode) == Opcode::RcCompareSwap;
+	uint64_t original = 0;
+	const Access access = qp_.card_.memory.atomic_remote(
+	        atomic.rkey, atomic.va, qp_.config().pdn, original, [&](uint64_t value) {
+		        if (!swap)
+			        return value + atomic.swap_add;
+		        return value == atomic.compare ? atomic.swap_add : value;
+	        });
+	if (access != Access::Ok)
+		return Outcome::AccessError;
+
+	qp_.card_.stats.add(TERN_STAT_RESP_ATOMICS);
+	finish_message();
+	atomics_[next_atomic_++ % atomics_.size()] = {true, packet.bth.psn, original};
+	responses_.push_back({.kind = Response::Kind::Atomic,
+	                      .psn = packet.bth.psn,
+	                      .msn = msn_,
+	                      .original = original});
+	++expected_;
+	return Outcome::Done;
+}
+
+void Responder::finish_message()
+{
+	message_ = Message::None;
+	msn_ = (msn_ + 1) & Psn::kMask;
+}
+
+void Responder::complete_recv(const Packet &packet, uint8_t opcode, uint32_t byte_len,
+                              tern_hw_cqe_status status)
+{
+	tern_hw_cqe cqe{};
+	cqe.wqe_index = qp_.rq_.head();
+	cqe.opcode = opcode;
+	cqe.status = static_cast<uint8_t>(status);
+	cqe.byte_len = byte_len;
+	if (packet.info->imm && status == TERN_WC_SUCCESS) {
+		cqe.imm = packet.ext.imm;
+		cqe.flags = TERN_CQE_IMM;
+	}
+	qp_.rq_.advance();
+	if (status != TERN_WC_SUCCESS)
+		qp_.card_.stats.add(TERN_STAT_RESP_CQE_ERRORS);
+	qp_.complete_recv(cqe, packet.bth.solicited);
+}
+
+/* Tells the requester why not; all but RNR end the connection (IBA 9.9.3). */
+void Responder::reject(const Packet &packet, Outcome outcome)
+{
+	Stats &stats = qp_.card_.stats;
+	const Psn psn = packet.bth.psn;
+	switch (outcome) {
+	case Outcome::Rnr:
+		stats.add(TERN_STAT_RESP_TX_RNR_NAK);
+		push_nak(psn, kAethRnrNak | qp_.attr_.min_rnr_timer);
+		/* What follows in flight needs no word of its own. */
+		nak_sent_ = true;
+		return;
+	case Outcome::InvalidRequest:
+		qp_.card_.raise_event(TERN_EVENT_QP_REQ_ERR, qp_.number);
+		[[fallthrough]];
+	case Outcome::TooLong: /* the receive completion tells the host */
+		stats.add(TERN_STAT_RESP_TX_INV_REQ_NAK);
+		push_nak(psn, nak_syndrome(NakCode::InvalidRequest));
+		break;
+	case Outcome::AccessError:
+		qp_.card_.raise_event(TERN_EVENT_QP_ACCESS_ERR, qp_.number);
+		stats.add(TERN_STAT_RESP_TX_ACCESS_NAK);
+		push_nak(psn, nak_syndrome(NakCode::RemoteAccessError));
+		break;
+	case Outcome::OperationalError:
+		stats.add(TERN_STAT_RESP_TX_OP_NAK);
+		push_nak(psn, nak_syndrome(NakCode::RemoteOperationalError));
+		break;
+	case Outcome::Fatal:
+	case Outcome::Done:
+		return;
+	}
+	qp_.enter_error();
+}
+
+/* ---- duplicates ---- */
+
+/* Already executed; what was lost is the answer (IBA 9.7.4.5.2). */
+void Responder::receive_duplicate(const Packet &packet)
+{
+	qp_.card_.stats.add(TERN_STAT_RESP_DUPLICATES);
+	const Psn psn = packet.bth.psn;
+	if (responses_.size() >= kMaxResponses)
+		return;
+
+	switch (packet.info->kind) {
+	case PacketKind::Send:
+	case PacketKind::Write:
+		acknowledge();
+		break;
+	case PacketKind::ReadRequest: {
+		const Reth &reth = packet.ext.reth;
+		const uint32_t packets = std::max(1u, (reth.length + qp_.mtu_ - 1) / qp_.mtu_);
+		if (reth.length > kMaxMessage || psn + packets - expected_ > 0 || read_queued(psn))
+			return;
+		if (!allowed(reth, TERN_ACCESS_REMOTE_READ)) {
+			reject(packet, Outcome::AccessError);
+			return;
+		}
+		push_read(psn, reth, true);
+		break;
+	}
+	default:
+		for (const AtomicResult &result : atomics_)
+			if (result.valid && result.psn == psn)
+				responses_.push_back({.kind = Response::Kind::Atomic,
+				                      .duplicate = true,
+				                      .psn = psn,
+				                      .msn = msn_,
+				                      .original = result.original});
+	}
+}
+
+/* The data from @psn on is on its way already. */
+bool Responder::read_queued(Psn psn) const
+{
+	for (size_t i = 0; i < responses_.size(); i++) {
+		const Response &r = responses_[i];
+		if (r.kind != Response::Kind::Read || psn - r.psn < 0)
+			continue;
+		const uint32_t packets = std::max(1u, (r.length + qp_.mtu_ - 1) / qp_.mtu_);
+		if (psn - (r.psn + packets) < 0)
+			return true;
+	}
+	return false;
+}
+
+/* ---- responses ---- */
+
+uint32_t Responder::outstanding_data() const
+{
+	uint32_t count = 0;
+	for (size_t i = 0; i < responses_.size(); i++)
+		count += !responses_[i].duplicate && (responses_[i].kind == Response::Kind::Read ||
+		                                      responses_[i].kind == Response::Kind::Atomic);
+	return count;
+}
+
+/* One acknowledgement at the end of the queue speaks for all before expected_. */
+void Responder::acknowledge()
+{
+	const Psn psn = expected_ + Psn::kMask; /* the one before */
+	if (!responses_.empty() && responses_.back().kind == Response::Kind::Ack) {
+		responses_.back().psn = psn;
+		responses_.back().msn = msn_;
+		return;
+	}
+	responses_.push_back({.kind = Response::Kind::Ack, .psn = psn, .msn = msn_});
+}
+
+void Responder::push_nak(Psn psn, uint8_t syndrome)
+{
+	responses_.push_back(
+	        {.kind = Response::Kind::Nak, .syndrome = syndrome, .psn = psn, .msn = msn_});
+}
+
+void Responder::push_read(Psn psn, const Reth &reth, bool duplicate)
+{
+	responses_.push_back({.kind = Response::Kind::Read,
+	                      .duplicate = duplicate,
+	                      .psn = psn,
+	                      .msn = msn_,
+	                      .va = reth.va,
+	                      .rkey = reth.rkey,
+	                      .length = reth.length});
+}
+
+bool Responder::transmit(unsigned &budget)
+{
+	while (!responses_.empty()) {
+		if (!budget || !qp_.card_.port.ready())
+			return true;
+		budget--;
+		send_response(responses_.front());
+	}
+	return false;
+}
+
+void Responder::send_response(Response &response)
+{
+	switch (response.kind) {
+	case Response::Kind::Ack:
+		send_aeth(Opcode::RcAcknowledge, response, ack_syndrome());
+		break;
+	case Response::Kind::Nak:
+		send_aeth(Opcode::RcAcknowledge, response, response.syndrome);
+		break;
+	case Response::Kind::Atomic:
+		send_aeth(Opcode::RcAtomicAcknowledge, response, ack_syndrome());
+		break;
+	case Response::Kind::Read:
+		if (!send_read_packet(response)) {
+			/* The region went while its data was being sent. */
+			qp_.card_.stats.add(TERN_STAT_RESP_TX_ACCESS_NAK);
+			qp_.card_.raise_event(TERN_EVENT_QP_ACCESS_ERR, qp_.number);
+			const Psn psn = response.psn;
+			responses_.clear();
+			push_nak(psn, nak_syndrome(NakCode::RemoteAccessError));
+			qp_.enter_error();
+			return;
+		}
+		if (response.length)
+			return;
+		break;
+	}
+	responses_.pop_front();
+}
+
+/* One packet of the data; what is left to send shrinks. False when it cannot be read. */
+bool Responder::send_read_packet(Response &response)
+{
+	const uint32_t size = std::min(response.length, qp_.mtu_);
+	const bool last = size == response.length;
+	const bool first = !response.started;
+
+	Bth bth;
+	bth.psn = response.psn;
+	bth.opcode = static_cast<uint8_t>(first && last ? Opcode::RcReadResponseOnly
+	                                  : first       ? Opcode::RcReadResponseFirst
+	                                  : last        ? Opcode::RcReadResponseLast
+	                                                : Opcode::RcReadResponseMiddle);
+	ExtHeaders ext;
+	ext.aeth = {ack_syndrome(), response.msn};
+	const bool sent = qp_.send_packet(bth, ext, size, [&](std::span<std::byte> payload) {
+		return payload.empty() ||
+		       qp_.card_.memory.read_remote(response.rkey, response.va, qp_.config().pdn,
+		                                    payload) == Access::Ok;
+	});
+	if (!sent)
+		return false;
+	response.started = true;
+	response.va += size;
+	response.length -= size;
+	++response.psn;
+	return true;
+}
+
+void Responder::send_aeth(Opcode opcode, const Response &response, uint8_t syndrome)
+{
+	Bth bth;
+	bth.psn = response.psn;
+	bth.opcode = static_cast<uint8_t>(opcode);
+	ExtHeaders ext;
+	ext.aeth = {syndrome, response.msn};
+	ext.atomic_ack = response.original;
+	qp_.send_packet(bth, ext, 0, [](std::span<std::byte>) { return true; });
+}
+
+/* ACK with the credits of the receive queue, the WQE of a SEND under way among them (IBA 9.7.7.2).
+ */
+uint8_t Responder::ack_syndrome()
+{
+	const uint32_t posted = qp_.rq_.posted(qp_.card_.memory.host());
+	return kAethAck | encode_credits(posted);
+}
+
+} // namespace tern

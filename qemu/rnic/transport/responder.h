@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The receiving half of a reliable connection (IBA vol. 1, 9.7.4 to 9.7.5): request packets
+ * are checked and carried out in order of PSN as they arrive; what is to be said about them
+ * waits in a queue for this QP's turn to send, where acknowledgements merge.
+ */
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "qemu/rnic/formats/packet.h"
+#include "qemu/rnic/ring_buffer.h"
+#include "tern/tern_hw.h"
+
+namespace tern
+{
+
+class RcQp;
+
+class Responder
+{
+public:
+	explicit Responder(RcQp &qp) : qp_(qp) {}
+
+	/** A request, of a QP that receives. */
+	void receive(const Packet &packet);
+	/** Sends responses; true when it stopped only for @budget or the wire. */
+	bool transmit(unsigned &budget);
+	bool has_responses() const { return !responses_.empty(); }
+
+	void reset(Psn rq_psn);
+	/** Drops the responses not sent yet. */
+	void abandon();
+	Psn expected_psn() const { return expected_; }
+
+private:
+	enum class Message : uint8_t { None, Send, Write };
+
+	struct Response {
+		enum class Kind : uint8_t { Ack, Nak, Read, Atomic };
+		Kind kind = Kind::Ack;
+		uint8_t syndrome = 0;   /* Nak: the whole AETH syndrome */
+		bool duplicate = false; /* answers a request that was executed before */
+		Psn psn;                /* Read: of the next packet */
+		uint32_t msn = 0;
+		/* Read: what is left to send */
+		uint64_t va = 0;
+		uint32_t rkey = 0;
+		uint32_t length = 0;
+		bool started = false;
+		uint64_t original = 0; /* Atomic */
+	};
+
+	/** An atomic that was carried out, for a requester that did not hear of it (IBA 9.7.4.5.2).
+	 */
+	struct AtomicResult {
+		bool valid = false;
+		Psn psn;
+		uint64_t original = 0;
+	};
+
+	/** What became of a request packet. */
+	enum class Outcome : uint8_t {
+		Done,
+		Rnr, /* no receive WQE: not executed, the requester is to try again */
+		InvalidRequest,
+		TooLong, /* a SEND for its receive WQE: an invalid request too */
+		AccessError,
+		OperationalError,
+		Fatal, /* the QP is in the error state already */
+	};
+
+	void receive_expected(const Packet &packet);
+	void receive_duplicate(const Packet &packet);
+	void receive_ahead();
+
+	bool in_sequence(const Packet &packet) const;
+	bool size_valid(const Packet &packet) const;
+	Outcome execute(const Packet &packet);
+	Outcome execute_send(const Packet &packet);
+	Outcome execute_write(const Packet &packet);
+	Outcome begin_write(const Packet &packet);
+	Outcome execute_read(const Packet &packet);
+	Outcome execute_atomic(const Packet &packet);
+	/** Ends the receive WQE at the head with @status. */
+	void complete_recv(const Packet &packet, uint8_t opcode, uint32_t byte_len,
+	                   hw::tern_hw_cqe_status status);
+	void reject(const Packet &packet, Outcome outcome);
+	/** Whether a peer may @right (TERN_ACCESS_REMOTE_*) by this QP's and the region's rights.
+	 */
+	bool allowed(const Reth &reth, uint8_t right) const;
+
+	void acknowledge();
+	void push_nak(Psn psn, uint8_t syndrome);
+	void push_read(Psn psn, const Reth &reth, bool duplicate);
+	uint32_t outstanding_data() const;
+	bool read_queued(Psn psn) const;
+	void send_response(Response &response);
+	bool send_read_packet(Response &response);
+	void send_aeth(Opcode opcode, const Response &response, uint8_t syndrome);
+	uint8_t ack_syndrome();
+	void finish_message();
+
+	RcQp &qp_;
+	RingBuffer<Response> responses_;
+	std::array<AtomicResult, 16> atomics_{}; /* the latest, round-robin */
+	unsigned next_atomic_ = 0;
+	Psn expected_;
+	uint32_t msn_ = 0;      /* messages completed, 24 bits */
+	bool nak_sent_ = false; /* since the last packet in sequence (IBA 9.7.5.2.8) */
+
+	Message message_ = Message::None;
+	uint64_t placed_ = 0; /* bytes of the message so far */
+	Reth write_;          /* of the WRITE under way */
+};
+
+} // namespace tern
