@@ -21,6 +21,7 @@ public:
 	{
 	}
 
+	uint32_t blocks() const { return blocks_; }
 	uint32_t head() const { return head_; }
 	bool empty() const { return head_ == pi_; }
 

@@ -53,12 +53,18 @@ bool Qp::flush_recv()
 
 void Qp::flush_send()
 {
-	sq_.reload(card_.memory.host());
-	while (!sq_.empty()) {
+	/* sleep() asks for the doorbell of what is posted after this; a host that never stops
+	 * posting gets a turn at a time. */
+	for (uint32_t left = sq_.blocks(); !sq_.empty() || !sq_.sleep(card_.memory.host());
+	     left--) {
+		if (!left) {
+			card_.port.activate(*this);
+			return;
+		}
 		SendWqe &wqe = card_.scratch_send;
 		if (sq_.fetch(card_.memory, sq_.head(), wqe) == Fetch::Fault || wqe.blocks == 0) {
 			sq_.skip_all();
-			return;
+			continue;
 		}
 		const uint32_t index = sq_.head();
 		sq_.advance(wqe.blocks);

@@ -168,9 +168,7 @@ void RcQp::enter_error()
 	flush_recv();
 	flush_interval_ = kFlushIntervalMin;
 	schedule_flush();
-	/* The doorbell is to ring for what is posted from now on; responses that wait still go out.
-	 */
-	sq_.sleep(card_.memory.host());
+	/* Responses that wait still go out. */
 	card_.port.activate(*this);
 }
 
