@@ -2,7 +2,6 @@
 #include "qemu/rnic/port/eth_qp.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "qemu/rnic/card.h"
 
@@ -15,7 +14,6 @@ namespace
 {
 constexpr size_t kEthHeader = 14;
 constexpr size_t kVlanTag = 4;
-constexpr size_t kMinFrame = 60; /* without FCS; shorter ones are padded */
 } // namespace
 
 EthQp::~EthQp()
@@ -115,16 +113,12 @@ void EthQp::send_one()
 	}
 
 	sq_.advance(wqe.blocks);
-	size_t size = wqe.length;
+	const size_t size = wqe.length;
 	card_.stats.add(TERN_STAT_ETH_TX_FRAMES);
 	card_.stats.add(TERN_STAT_ETH_TX_BYTES, size);
 	const bool signaled = config_.signal_all || (wqe.flags & TERN_WQE_SIGNALED);
 	const uint8_t opcode = wqe.opcode;
-	if (size < kMinFrame) {
-		std::memset(frame.data() + size, 0, kMinFrame - size);
-		size = kMinFrame;
-	}
-	card_.port.send(frame.first(size));
+	card_.port.send(size);
 	if (signaled)
 		complete_send(index, opcode, TERN_WC_SUCCESS, static_cast<uint32_t>(wqe.length));
 }

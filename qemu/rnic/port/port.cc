@@ -24,6 +24,7 @@ Mac dmac_of(std::span<const std::byte> frame)
 
 constexpr Mac kBroadcast{0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
 constexpr size_t kEthHeader = 14;
+constexpr size_t kMinFrame = 60; /* without FCS (IEEE 802.3); RoCE and Ethernet receivers ignore the pad */
 
 } // namespace
 
@@ -72,12 +73,16 @@ void Port::transmit_turn(unsigned &budget)
 	budget -= std::max(burst - left, 1u);
 }
 
-void Port::send(std::span<const std::byte> frame)
+void Port::send(size_t size)
 {
+	if (size < kMinFrame) {
+		std::memset(buffer_->data() + size, 0, kMinFrame - size);
+		size = kMinFrame;
+	}
 	card_.stats.add(TERN_STAT_TX_FRAMES);
-	card_.stats.add(TERN_STAT_TX_BYTES, frame.size());
-	if (!try_send(frame.size()))
-		pending_ = frame.size();
+	card_.stats.add(TERN_STAT_TX_BYTES, size);
+	if (!try_send(size))
+		pending_ = size;
 }
 
 bool Port::try_send(size_t size)

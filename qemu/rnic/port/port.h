@@ -36,8 +36,8 @@ public:
 	bool ready() const { return pending_ == 0; }
 	/** Where the next frame is built. */
 	std::span<std::byte> buffer() { return *buffer_; }
-	/** Sends @frame, which lies in buffer(). Only while ready(). */
-	void send(std::span<const std::byte> frame);
+	/** Sends the first @size bytes of buffer(), padded if need be. Only while ready(). */
+	void send(size_t size);
 	/** The wire takes frames again. */
 	void wire_ready();
 

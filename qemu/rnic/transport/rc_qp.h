@@ -69,10 +69,10 @@ bool RcQp::send_packet(Bth bth, const ExtHeaders &ext, size_t payload_size, Fill
 	FrameBuilder frame(card_.port.buffer(), path_, bth, ext, payload_size);
 	if (!fill(frame.payload()))
 		return false;
-	const auto bytes = frame.finish();
+	const size_t size = frame.finish().size();
 	card_.stats.add(hw::TERN_STAT_ROCE_TX_PACKETS);
-	card_.stats.add(hw::TERN_STAT_ROCE_TX_BYTES, bytes.size());
-	card_.port.send(bytes);
+	card_.stats.add(hw::TERN_STAT_ROCE_TX_BYTES, size);
+	card_.port.send(size);
 	return true;
 }
 

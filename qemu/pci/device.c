@@ -1,0 +1,517 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The PCI device: what QEMU sees of the card. It hands over to the engine what the
+ * guest and the network do, and to QEMU what the engine has ready.
+ */
+#include "qemu/osdep.h"
+
+#include "hw/pci/msix.h"
+#include "hw/pci/pci.h"
+#include "hw/qdev-properties-system.h"
+#include "hw/qdev-properties.h"
+#include "migration/vmstate.h"
+#include "net/net.h"
+#include "qapi/error.h"
+#include "qemu/log.h"
+#include "qemu/main-loop.h"
+#include "qemu/module.h"
+#include "qemu/rcu.h"
+#include "qemu/thread.h"
+#include "sysemu/runstate.h"
+
+#include "qemu/pci/dma.h"
+#include "qemu/pci/engine.h"
+#include "tern/tern_hw.h"
+
+#define TYPE_TERN "tern"
+OBJECT_DECLARE_SIMPLE_TYPE(TernDevice, TERN)
+
+enum {
+	REGS_SIZE = 4096,
+	PM_CAP_OFFSET = 0xc8,
+	/* Frames that one bottom half sends before others get their turn. */
+	SEND_BUDGET = 128,
+	/* A guest that does wrong fills no log. */
+	MAX_COMPLAINTS = 100,
+};
+
+struct TernDevice {
+	PCIDevice parent_obj;
+
+	NICState *nic;
+	NICConf conf;
+	uint32_t vectors;
+	uint32_t doorbell_pages;
+	uint32_t speed;
+
+	MemoryRegion regs;
+	MemoryRegion doorbells;
+
+	struct tern_dma dma;
+	struct tern_engine *engine;
+	QemuThread thread;
+	VMChangeStateEntry *vm_state;
+	QEMUBH *interrupt_bh;
+	QEMUBH *send_bh;
+	QEMUBH *receive_bh;
+
+	/* The net layer has our last frame and calls when it wants more. */
+	bool sending;
+	unsigned complaints;
+};
+
+static bool may_complain(TernDevice *tern)
+{
+	return tern->complaints < MAX_COMPLAINTS && ++tern->complaints;
+}
+
+static void complain_access(TernDevice *tern, const char *what, hwaddr addr, unsigned size)
+{
+	if (may_complain(tern)) {
+		qemu_log_mask(LOG_GUEST_ERROR,
+		              "tern: bad %s of %u bytes at offset 0x%" HWADDR_PRIx "\n", what, size,
+		              addr);
+	}
+}
+
+/* ---- BAR 0 and BAR 2 ------------------------------------------------------- */
+
+static uint64_t regs_read(void *opaque, hwaddr addr, unsigned size)
+{
+	TernDevice *tern = opaque;
+
+	if (size != 4 || addr % 4) {
+		complain_access(tern, "register read", addr, size);
+		return ~0ull;
+	}
+	return tern_engine_read_register(tern->engine, addr);
+}
+
+static void regs_write(void *opaque, hwaddr addr, uint64_t value, unsigned size)
+{
+	TernDevice *tern = opaque;
+
+	if (size != 4 || addr % 4) {
+		complain_access(tern, "register write", addr, size);
+		return;
+	}
+	tern_engine_write_register(tern->engine, addr, value);
+}
+
+static uint64_t doorbells_read(void *opaque, hwaddr addr, unsigned size)
+{
+	complain_access(opaque, "doorbell read", addr, size);
+	return ~0ull;
+}
+
+static void doorbells_write(void *opaque, hwaddr addr, uint64_t value, unsigned size)
+{
+	TernDevice *tern = opaque;
+
+	if (size != 8 || addr % 8) {
+		complain_access(tern, "doorbell write", addr, size);
+		return;
+	}
+	tern_engine_doorbell(tern->engine, addr / TERN_DB_PAGE_SIZE, addr % TERN_DB_PAGE_SIZE,
+	                     value);
+}
+
+/* Every size and alignment comes through unchanged, so that the functions above judge it. */
+static const MemoryRegionOps regs_ops = {
+        .read = regs_read,
+        .write = regs_write,
+        .endianness = DEVICE_LITTLE_ENDIAN,
+        .valid = {.min_access_size = 1, .max_access_size = 8, .unaligned = true},
+        .impl = {.min_access_size = 1, .max_access_size = 8, .unaligned = true},
+};
+
+static const MemoryRegionOps doorbells_ops = {
+        .read = doorbells_read,
+        .write = doorbells_write,
+        .endianness = DEVICE_LITTLE_ENDIAN,
+        .valid = {.min_access_size = 1, .max_access_size = 8, .unaligned = true},
+        .impl = {.min_access_size = 1, .max_access_size = 8, .unaligned = true},
+};
+
+static void init_bars(TernDevice *tern)
+{
+	PCIDevice *pci = PCI_DEVICE(tern);
+	const uint64_t doorbells_size = (uint64_t)tern->doorbell_pages * TERN_DB_PAGE_SIZE;
+
+	memory_region_init_io(&tern->regs, OBJECT(tern), &regs_ops, tern, "tern-regs", REGS_SIZE);
+	memory_region_init_io(&tern->doorbells, OBJECT(tern), &doorbells_ops, tern,
+	                      "tern-doorbells", doorbells_size);
+	/* They let the BQL go while they wait, and then another vCPU may well come in. */
+	tern->regs.disable_reentrancy_guard = true;
+	tern->doorbells.disable_reentrancy_guard = true;
+
+	pci_register_bar(pci, TERN_BAR_REGS, PCI_BASE_ADDRESS_SPACE_MEMORY, &tern->regs);
+	pci_register_bar(pci, TERN_BAR_DOORBELLS,
+	                 PCI_BASE_ADDRESS_SPACE_MEMORY | PCI_BASE_ADDRESS_MEM_TYPE_64 |
+	                         PCI_BASE_ADDRESS_MEM_PREFETCH,
+	                 &tern->doorbells);
+}
+
+/* ---- what the engine asks for, in its own thread ------------------------------ */
+
+static bool engine_dma_read(void *opaque, uint64_t from, void *to, size_t size)
+{
+	TernDevice *tern = opaque;
+
+	return tern_dma_read(&tern->dma, from, to, size);
+}
+
+static bool engine_dma_write(void *opaque, uint64_t to, const void *from, size_t size)
+{
+	TernDevice *tern = opaque;
+
+	return tern_dma_write(&tern->dma, to, from, size);
+}
+
+static bool engine_dma_store64(void *opaque, uint64_t to, uint64_t value)
+{
+	TernDevice *tern = opaque;
+
+	return tern_dma_store64(&tern->dma, to, value);
+}
+
+static bool engine_dma_load32(void *opaque, uint64_t from, uint32_t *value)
+{
+	TernDevice *tern = opaque;
+
+	return tern_dma_load32(&tern->dma, from, value);
+}
+
+static void engine_interrupts_pending(void *opaque)
+{
+	TernDevice *tern = opaque;
+
+	qemu_bh_schedule(tern->interrupt_bh);
+}
+
+static void engine_frames_pending(void *opaque)
+{
+	TernDevice *tern = opaque;
+
+	qemu_bh_schedule(tern->send_bh);
+}
+
+static void engine_receive_ready(void *opaque)
+{
+	TernDevice *tern = opaque;
+
+	qemu_bh_schedule(tern->receive_bh);
+}
+
+static void engine_unlock(void)
+{
+	qemu_mutex_unlock_iothread();
+}
+
+static void engine_lock(void)
+{
+	qemu_mutex_lock_iothread();
+}
+
+static const struct tern_engine_ops engine_ops = {
+        .dma_read = engine_dma_read,
+        .dma_write = engine_dma_write,
+        .dma_store64 = engine_dma_store64,
+        .dma_load32 = engine_dma_load32,
+        .interrupts_pending = engine_interrupts_pending,
+        .frames_pending = engine_frames_pending,
+        .receive_ready = engine_receive_ready,
+        .unlock = engine_unlock,
+        .lock = engine_lock,
+};
+
+static void *engine_thread(void *opaque)
+{
+	TernDevice *tern = opaque;
+
+	rcu_register_thread();
+	tern_engine_run(tern->engine);
+	rcu_unregister_thread();
+	return NULL;
+}
+
+/* ---- interrupts, in the main loop ---------------------------------------------- */
+
+static void send_interrupts(void *opaque)
+{
+	TernDevice *tern = opaque;
+	PCIDevice *pci = PCI_DEVICE(tern);
+
+	for (unsigned word = 0; word * 64 < tern->vectors; word++) {
+		uint64_t raised = tern_engine_take_interrupts(tern->engine, word);
+
+		while (raised) {
+			const unsigned vector = word * 64 + ctz64(raised);
+
+			raised &= raised - 1;
+			if (msix_enabled(pci) && vector < tern->vectors)
+				msix_notify(pci, vector);
+		}
+	}
+}
+
+/* ---- network, in the main loop ---------------------------------------------------- */
+
+static void frame_sent(NetClientState *nc, ssize_t result)
+{
+	TernDevice *tern = qemu_get_nic_opaque(nc);
+
+	tern->sending = false;
+	qemu_bh_schedule(tern->send_bh);
+}
+
+static void send_frames(void *opaque)
+{
+	TernDevice *tern = opaque;
+	NetClientState *nc = qemu_get_queue(tern->nic);
+	const uint8_t *frame;
+	size_t size;
+
+	for (unsigned i = 0; i < SEND_BUDGET && !tern->sending; i++) {
+		frame = tern_engine_next_frame(tern->engine, &size);
+		if (!frame)
+			return;
+		/* Zero: the net layer has a copy, and no room for more before frame_sent(). */
+		tern->sending = qemu_send_packet_async(nc, frame, size, frame_sent) == 0;
+		tern_engine_frame_done(tern->engine);
+	}
+	if (!tern->sending)
+		qemu_bh_schedule(tern->send_bh);
+}
+
+static bool nic_can_receive(NetClientState *nc)
+{
+	TernDevice *tern = qemu_get_nic_opaque(nc);
+
+	return tern_engine_can_receive(tern->engine);
+}
+
+static ssize_t nic_receive(NetClientState *nc, const uint8_t *frame, size_t size)
+{
+	TernDevice *tern = qemu_get_nic_opaque(nc);
+
+	return tern_engine_receive(tern->engine, frame, size) ? size : 0;
+}
+
+static void receive_again(void *opaque)
+{
+	TernDevice *tern = opaque;
+
+	qemu_flush_queued_packets(qemu_get_queue(tern->nic));
+}
+
+static void nic_link_status_changed(NetClientState *nc)
+{
+	TernDevice *tern = qemu_get_nic_opaque(nc);
+
+	tern_engine_set_link(tern->engine, nc->peer && !nc->link_down);
+}
+
+static NetClientInfo nic_info = {
+        .type = NET_CLIENT_DRIVER_NIC,
+        .size = sizeof(NICState),
+        .can_receive = nic_can_receive,
+        .receive = nic_receive,
+        .link_status_changed = nic_link_status_changed,
+};
+
+static void init_nic(TernDevice *tern)
+{
+	DeviceState *dev = DEVICE(tern);
+
+	tern->nic = qemu_new_nic(&nic_info, &tern->conf, object_get_typename(OBJECT(tern)), dev->id,
+	                         &dev->mem_reentrancy_guard, tern);
+	qemu_format_nic_info_str(qemu_get_queue(tern->nic), tern->conf.macaddr.a);
+	nic_link_status_changed(qemu_get_queue(tern->nic));
+}
+
+/* ---- life ---------------------------------------------------------------------------- */
+
+static void vm_state_changed(void *opaque, bool running, RunState state)
+{
+	TernDevice *tern = opaque;
+
+	tern_engine_pause(tern->engine, !running);
+}
+
+static void start_engine(TernDevice *tern)
+{
+	struct tern_engine_config config = {
+	        .vectors = tern->vectors,
+	        .doorbell_pages = tern->doorbell_pages,
+	        .link_speed_mbps = tern->speed,
+	};
+
+	memcpy(config.mac, tern->conf.macaddr.a, sizeof(config.mac));
+	tern->dma.pci = PCI_DEVICE(tern);
+	tern_dma_reset(&tern->dma);
+	tern->engine = tern_engine_new(&config, &engine_ops, tern);
+	tern->interrupt_bh = qemu_bh_new(send_interrupts, tern);
+	tern->send_bh = qemu_bh_new(send_frames, tern);
+	tern->receive_bh = qemu_bh_new(receive_again, tern);
+	qemu_thread_create(&tern->thread, "tern", engine_thread, tern, QEMU_THREAD_JOINABLE);
+}
+
+static void stop_engine(TernDevice *tern)
+{
+	tern_engine_stop(tern->engine);
+	qemu_thread_join(&tern->thread);
+	qemu_bh_delete(tern->receive_bh);
+	qemu_bh_delete(tern->send_bh);
+	qemu_bh_delete(tern->interrupt_bh);
+}
+
+static bool check_properties(TernDevice *tern, Error **errp)
+{
+	if (tern->vectors < 1 || tern->vectors > TERN_ENGINE_MAX_VECTORS) {
+		error_setg(errp, "tern: vectors must be 1 to %d", TERN_ENGINE_MAX_VECTORS);
+		return false;
+	}
+	if (!is_power_of_2(tern->doorbell_pages) || tern->doorbell_pages > 65536) {
+		error_setg(errp, "tern: doorbell-pages must be a power of two, at most 65536");
+		return false;
+	}
+	return true;
+}
+
+static bool init_capabilities(TernDevice *tern, Error **errp)
+{
+	PCIDevice *pci = PCI_DEVICE(tern);
+	int pm;
+
+	if (msix_init_exclusive_bar(pci, tern->vectors, TERN_BAR_MSIX, errp))
+		return false;
+	for (unsigned vector = 0; vector < tern->vectors; vector++)
+		msix_vector_use(pci, vector);
+
+	if (pcie_endpoint_cap_init(pci, 0) < 0) {
+		error_setg(errp, "tern: no room for the PCI Express capability");
+		goto no_pcie;
+	}
+	pcie_cap_flr_init(pci);
+
+	pm = pci_add_capability(pci, PCI_CAP_ID_PM, PM_CAP_OFFSET, PCI_PM_SIZEOF, errp);
+	if (pm < 0)
+		goto no_pm;
+	pci_set_word(pci->config + pm + PCI_PM_PMC, 3); /* version 1.2 */
+	pci_set_word(pci->config + pm + PCI_PM_CTRL, PCI_PM_CTRL_NO_SOFT_RESET);
+	pci_set_word(pci->wmask + pm + PCI_PM_CTRL, PCI_PM_CTRL_STATE_MASK);
+	return true;
+
+no_pm:
+	pcie_cap_exit(pci);
+no_pcie:
+	msix_uninit_exclusive_bar(pci);
+	return false;
+}
+
+static void tern_realize(PCIDevice *pci, Error **errp)
+{
+	TernDevice *tern = TERN(pci);
+
+	if (!check_properties(tern, errp))
+		return;
+	qemu_macaddr_default_if_unset(&tern->conf.macaddr);
+	if (!init_capabilities(tern, errp))
+		return;
+	init_bars(tern);
+	start_engine(tern);
+	init_nic(tern);
+	tern->vm_state = qdev_add_vm_change_state_handler(DEVICE(tern), vm_state_changed, tern);
+	tern_engine_pause(tern->engine, !runstate_is_running());
+}
+
+static void tern_exit(PCIDevice *pci)
+{
+	TernDevice *tern = TERN(pci);
+
+	qemu_del_vm_change_state_handler(tern->vm_state);
+	stop_engine(tern);
+	qemu_del_nic(tern->nic);
+	tern_engine_free(tern->engine);
+	pcie_cap_exit(pci);
+	msix_uninit_exclusive_bar(pci);
+}
+
+/* System, bus and function level reset. */
+static void tern_reset(DeviceState *dev)
+{
+	TernDevice *tern = TERN(dev);
+
+	tern_dma_reset(&tern->dma);
+	tern_engine_reset(tern->engine);
+	tern->complaints = 0;
+}
+
+static bool is_bus_master(PCIDevice *pci)
+{
+	return pci_get_word(pci->config + PCI_COMMAND) & PCI_COMMAND_MASTER;
+}
+
+static void tern_write_config(PCIDevice *pci, uint32_t addr, uint32_t value, int size)
+{
+	const bool was_bus_master = is_bus_master(pci);
+
+	pci_default_write_config(pci, addr, value, size);
+	/* Once the guest has taken the right to do DMA, none may be under way. */
+	if (was_bus_master && !is_bus_master(pci))
+		tern_engine_flush(TERN(pci)->engine);
+	pcie_cap_flr_write_config(pci, addr, value, size);
+}
+
+static Property tern_properties[] = {
+        DEFINE_NIC_PROPERTIES(TernDevice, conf),
+        DEFINE_PROP_UINT32("vectors", TernDevice, vectors, 8),
+        DEFINE_PROP_UINT32("doorbell-pages", TernDevice, doorbell_pages, 2048),
+        DEFINE_PROP_UINT32("speed", TernDevice, speed, 100000), /* Mb/s, as told to the driver */
+        DEFINE_PROP_END_OF_LIST(),
+};
+
+static const VMStateDescription tern_vmstate = {
+        .name = TYPE_TERN,
+        .unmigratable = 1,
+};
+
+static void tern_class_init(ObjectClass *class, void *data)
+{
+	DeviceClass *dc = DEVICE_CLASS(class);
+	PCIDeviceClass *pc = PCI_DEVICE_CLASS(class);
+
+	pc->realize = tern_realize;
+	pc->exit = tern_exit;
+	pc->config_write = tern_write_config;
+	pc->vendor_id = TERN_PCI_VENDOR_ID;
+	pc->device_id = TERN_PCI_DEVICE_ID;
+	pc->subsystem_vendor_id = TERN_PCI_VENDOR_ID;
+	pc->subsystem_id = TERN_PCI_DEVICE_ID;
+	pc->revision = TERN_HW_MAJOR;
+	pc->class_id = PCI_CLASS_NETWORK_ETHERNET;
+
+	dc->desc = "Tern RDMA network card";
+	dc->reset = tern_reset;
+	dc->vmsd = &tern_vmstate;
+	device_class_set_props(dc, tern_properties);
+	set_bit(DEVICE_CATEGORY_NETWORK, dc->categories);
+}
+
+static const TypeInfo tern_type = {
+        .name = TYPE_TERN,
+        .parent = TYPE_PCI_DEVICE,
+        .instance_size = sizeof(TernDevice),
+        .class_init = tern_class_init,
+        .interfaces = (InterfaceInfo[]){{INTERFACE_PCIE_DEVICE}, {}},
+};
+
+static void tern_register_type(void)
+{
+	/* Programs that QEMU starts (scripts of -netdev tap) cannot load this object. */
+	unsetenv("LD_PRELOAD");
+	type_register_static(&tern_type);
+}
+
+type_init(tern_register_type)

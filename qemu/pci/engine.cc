@@ -1,0 +1,576 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "qemu/pci/engine.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <ctime>
+#include <optional>
+#include <span>
+
+#include "qemu/pci/parking.h"
+#include "qemu/pci/spsc_ring.h"
+#include "qemu/rnic/rnic.h"
+
+namespace tern
+{
+namespace
+{
+
+/* What others want of the engine, in order. */
+struct Command {
+	enum class Kind : uint8_t {
+		WriteRegister,
+		ReadRegister,
+		Doorbell,
+		SetLink,
+		Reset,
+		Flush,
+		Pause,
+		Resume,
+		Stop,
+	};
+
+	Kind kind = Kind::Flush;
+	uint32_t page = 0;
+	uint32_t offset = 0;
+	uint64_t value = 0;
+	/* of the one who waits, if any */
+	uint32_t *answer = nullptr;
+	Completion *done = nullptr;
+};
+
+/* Fits 9000 bytes of payload with two VLAN tags. */
+constexpr size_t kMaxFrame = 9216;
+
+struct Frame {
+	uint32_t size;
+	std::byte data[kMaxFrame];
+};
+
+constexpr size_t kCommands = 4096;
+constexpr size_t kFrames = 256;
+
+/* How much is done before the engine looks at its queues again. */
+constexpr unsigned kRunBudget = 16;
+constexpr unsigned kReceiveBudget = 32;
+
+uint64_t monotonic_ns()
+{
+	timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 +
+	       static_cast<uint64_t>(now.tv_nsec);
+}
+
+/* The card's time: stands still while the machine is stopped, so that no timer expires. */
+class StoppableClock final : public Clock
+{
+public:
+	uint64_t now() override { return (stopped_at_ ? *stopped_at_ : monotonic_ns()) - lost_; }
+
+	void stop()
+	{
+		if (!stopped_at_)
+			stopped_at_ = monotonic_ns();
+	}
+	void start()
+	{
+		if (stopped_at_)
+			lost_ += monotonic_ns() - *stopped_at_;
+		stopped_at_.reset();
+	}
+
+private:
+	std::optional<uint64_t> stopped_at_ = monotonic_ns();
+	uint64_t lost_ = 0;
+};
+
+/*
+ * For how long to poll before sleeping. Sleeping costs the waker a system call and the
+ * work a wake-up, polling takes a processor from the guest. So poll only while work
+ * keeps coming soon after.
+ */
+class PollWindow
+{
+public:
+	uint64_t length() const { return window_; }
+
+	/* After an idle time of @idle ns, polling included. */
+	void learn(uint64_t idle)
+	{
+		if (idle > kMax)
+			window_ = 0;
+		else if (idle > window_)
+			window_ = window_ ? (window_ * 2 > kMax ? kMax : window_ * 2) : kMin;
+	}
+
+private:
+	static constexpr uint64_t kMin = 5'000;
+	static constexpr uint64_t kMax = 40'000;
+	uint64_t window_ = 0;
+};
+
+} // namespace
+
+class Engine : private HostMemory, private Interrupts, private Wire
+{
+public:
+	Engine(const tern_engine_config &config, const tern_engine_ops &ops, void *opaque)
+	        : ops_(ops), opaque_(opaque),
+	          rnic_(rnic_config(config), Ports{*this, *this, *this, clock_})
+	{
+	}
+
+	void thread();
+
+	void post(const Command &command);
+	uint32_t call(Command command);
+	void reset();
+	void stop();
+
+	bool push_received(const void *frame, size_t size);
+	bool can_receive();
+	const Frame *next_sent() { return sent_.front(); }
+	void pop_sent();
+	uint64_t take_interrupts(unsigned word) { return raised_[word].exchange(0); }
+
+private:
+	static Rnic::Config rnic_config(const tern_engine_config &config)
+	{
+		Rnic::Config to;
+		std::memcpy(to.mac.data(), config.mac, to.mac.size());
+		to.vectors = config.vectors;
+		to.doorbell_pages = config.doorbell_pages;
+		to.link_speed_mbps = config.link_speed_mbps;
+		return to;
+	}
+
+	/* HostMemory */
+	bool read(Iova from, std::span<std::byte> to) override
+	{
+		return ops_.dma_read(opaque_, from, to.data(), to.size());
+	}
+	bool write(Iova to, std::span<const std::byte> from) override
+	{
+		return ops_.dma_write(opaque_, to, from.data(), from.size());
+	}
+	bool store_release(Iova to, uint64_t value) override
+	{
+		return ops_.dma_store64(opaque_, to, value);
+	}
+	bool load_acquire(Iova from, uint32_t &value) override
+	{
+		return ops_.dma_load32(opaque_, from, &value);
+	}
+
+	/* Interrupts */
+	void raise(unsigned vector) override;
+
+	/* Wire */
+	bool transmit(std::span<const std::byte> frame) override;
+
+	void do_commands();
+	void do_command(const Command &command);
+	bool do_received();
+	bool wire_has_room();
+	void discard_received();
+	bool has_work() const;
+	void idle();
+
+	void let_others_run();
+
+	const tern_engine_ops ops_;
+	void *const opaque_;
+
+	StoppableClock clock_;
+	Rnic rnic_;
+	Parking parking_;
+	PollWindow poll_;
+
+	SpscRing<Command, kCommands> commands_;
+	/* Frames on their way in, and out. */
+	SpscRing<Frame, kFrames> received_;
+	SpscRing<Frame, kFrames> sent_;
+
+	/* A producer found its ring full and wants to hear when it is half empty. */
+	std::atomic<bool> receive_blocked_{false};
+	std::atomic<bool> send_blocked_{false};
+
+	std::array<std::atomic<uint64_t>, TERN_ENGINE_MAX_VECTORS / 64> raised_{};
+
+	/* of the engine's thread */
+	bool paused_ = true;
+	bool stopping_ = false;
+
+	/* under the BQL */
+	bool stopped_ = false;
+	unsigned waiters_ = 0;
+};
+
+/* ---- the engine's thread ------------------------------------------------- */
+
+void Engine::thread()
+{
+	while (!stopping_) {
+		do_commands();
+		bool more = false;
+		if (!paused_) {
+			more = do_received();
+			if (wire_has_room())
+				rnic_.wire_ready();
+			more |= rnic_.run(kRunBudget);
+		}
+		if (!more && !stopping_)
+			idle();
+	}
+}
+
+void Engine::do_commands()
+{
+	while (!stopping_) {
+		const Command *next = commands_.front();
+		if (!next)
+			return;
+		const Command command = *next;
+		commands_.pop();
+		do_command(command);
+	}
+}
+
+void Engine::do_command(const Command &command)
+{
+	switch (command.kind) {
+	case Command::Kind::WriteRegister:
+		rnic_.write_register(command.offset, static_cast<uint32_t>(command.value));
+		break;
+	case Command::Kind::ReadRegister:
+		*command.answer = rnic_.read_register(command.offset);
+		break;
+	case Command::Kind::Doorbell:
+		rnic_.doorbell(command.page, command.offset, command.value);
+		break;
+	case Command::Kind::SetLink:
+		rnic_.set_link(command.value != 0);
+		break;
+	case Command::Kind::Reset:
+		discard_received();
+		rnic_.reset();
+		break;
+	case Command::Kind::Flush:
+		break;
+	case Command::Kind::Pause:
+		clock_.stop();
+		paused_ = true;
+		break;
+	case Command::Kind::Resume:
+		clock_.start();
+		paused_ = false;
+		break;
+	case Command::Kind::Stop:
+		stopping_ = true;
+		break;
+	}
+	if (command.done)
+		command.done->signal();
+}
+
+/* True when there are more frames. */
+bool Engine::do_received()
+{
+	for (unsigned i = 0; i < kReceiveBudget; i++) {
+		const Frame *frame = received_.front();
+		if (!frame)
+			return false;
+		rnic_.receive({frame->data, frame->size});
+		received_.pop();
+		std::atomic_thread_fence(std::memory_order_seq_cst);
+		if (receive_blocked_.load(std::memory_order_relaxed) && received_.half_empty() &&
+		    receive_blocked_.exchange(false))
+			ops_.receive_ready(opaque_);
+	}
+	return true;
+}
+
+void Engine::discard_received()
+{
+	while (received_.front())
+		received_.pop();
+	if (receive_blocked_.exchange(false))
+		ops_.receive_ready(opaque_);
+}
+
+bool Engine::wire_has_room()
+{
+	return send_blocked_.load(std::memory_order_relaxed) && sent_.half_empty() &&
+	       send_blocked_.exchange(false);
+}
+
+bool Engine::has_work() const
+{
+	if (!commands_.empty())
+		return true;
+	if (paused_)
+		return false;
+	return !received_.empty() ||
+	       (send_blocked_.load(std::memory_order_relaxed) && sent_.half_empty());
+}
+
+void Engine::idle()
+{
+	const uint64_t start = monotonic_ns();
+	const auto deadline = paused_ ? std::nullopt : rnic_.next_deadline();
+	std::optional<uint64_t> timeout;
+	if (deadline) {
+		const uint64_t now = clock_.now();
+		timeout = *deadline > now ? *deadline - now : 0;
+	}
+
+	const uint64_t window = timeout ? std::min(*timeout, poll_.length()) : poll_.length();
+	uint64_t polled = 0;
+	while (!has_work()) {
+		polled = monotonic_ns() - start;
+		if (polled >= window) {
+			if (timeout)
+				*timeout -= std::min(*timeout, polled);
+			if (timeout != 0)
+				parking_.sleep(timeout, [this] { return has_work(); });
+			break;
+		}
+		__builtin_ia32_pause();
+	}
+	poll_.learn(monotonic_ns() - start);
+}
+
+void Engine::raise(unsigned vector)
+{
+	if (vector >= TERN_ENGINE_MAX_VECTORS)
+		return;
+	std::atomic<uint64_t> &word = raised_[vector / 64];
+	/* What was already raised has been announced and is still to be taken. */
+	const uint64_t bit = uint64_t{1} << (vector % 64);
+	if (!(word.fetch_or(bit) & bit))
+		ops_.interrupts_pending(opaque_);
+}
+
+bool Engine::transmit(std::span<const std::byte> frame)
+{
+	if (frame.size() > kMaxFrame)
+		return true; /* no wire carries that */
+	Frame *slot = sent_.reserve();
+	if (!slot) {
+		send_blocked_.store(true, std::memory_order_relaxed);
+		/* Either this sees the room made meanwhile, or who makes it sees the flag. */
+		std::atomic_thread_fence(std::memory_order_seq_cst);
+		slot = sent_.reserve();
+		if (!slot)
+			return false;
+		send_blocked_.store(false, std::memory_order_relaxed);
+	}
+	slot->size = static_cast<uint32_t>(frame.size());
+	std::memcpy(slot->data, frame.data(), frame.size());
+	sent_.commit();
+	ops_.frames_pending(opaque_);
+	return true;
+}
+
+/* ---- everyone else, under the BQL ------------------------------------------- */
+
+void Engine::post(const Command &command)
+{
+	Command *slot = commands_.reserve();
+	while (!slot && !stopped_) {
+		let_others_run();
+		slot = commands_.reserve();
+	}
+	if (stopped_) {
+		if (command.done)
+			command.done->signal();
+		return;
+	}
+	*slot = command;
+	commands_.commit();
+	parking_.wake();
+}
+
+uint32_t Engine::call(Command command)
+{
+	uint32_t answer = ~0u;
+	if (stopped_)
+		return answer;
+	Completion done;
+	command.answer = &answer;
+	command.done = &done;
+	waiters_++;
+	post(command);
+	ops_.unlock();
+	done.wait();
+	ops_.lock();
+	waiters_--;
+	return answer;
+}
+
+void Engine::reset()
+{
+	call({.kind = Command::Kind::Reset});
+	for (auto &word : raised_)
+		word.store(0);
+}
+
+void Engine::stop()
+{
+	call({.kind = Command::Kind::Stop});
+	stopped_ = true;
+	/* The engine has left the ring to this thread; nobody answers what came after Stop. */
+	while (waiters_) {
+		while (const Command *command = commands_.front()) {
+			if (command->done)
+				command->done->signal();
+			commands_.pop();
+		}
+		let_others_run();
+	}
+}
+
+/* Waits a moment without the BQL; stop() does not return meanwhile. */
+void Engine::let_others_run()
+{
+	const timespec moment{.tv_sec = 0, .tv_nsec = 20'000};
+	waiters_++;
+	ops_.unlock();
+	nanosleep(&moment, nullptr);
+	ops_.lock();
+	waiters_--;
+}
+
+bool Engine::can_receive()
+{
+	if (!received_.full())
+		return true;
+	receive_blocked_.store(true, std::memory_order_relaxed);
+	/* As in transmit(). */
+	std::atomic_thread_fence(std::memory_order_seq_cst);
+	if (received_.full())
+		return false;
+	receive_blocked_.store(false, std::memory_order_relaxed);
+	return true;
+}
+
+bool Engine::push_received(const void *frame, size_t size)
+{
+	if (size > kMaxFrame || stopped_)
+		return true; /* dropped */
+	if (!can_receive())
+		return false;
+	Frame *slot = received_.reserve();
+	slot->size = static_cast<uint32_t>(size);
+	std::memcpy(slot->data, frame, size);
+	received_.commit();
+	parking_.wake();
+	return true;
+}
+
+void Engine::pop_sent()
+{
+	sent_.pop();
+	std::atomic_thread_fence(std::memory_order_seq_cst);
+	if (send_blocked_.load(std::memory_order_relaxed) && sent_.half_empty())
+		parking_.wake();
+}
+
+} // namespace tern
+
+/* ---- as C sees it --------------------------------------------------------------- */
+
+using tern::Command;
+
+struct tern_engine final : tern::Engine {
+	using Engine::Engine;
+};
+
+tern_engine *tern_engine_new(const tern_engine_config *config, const tern_engine_ops *ops,
+                             void *opaque)
+{
+	return new tern_engine(*config, *ops, opaque);
+}
+
+void tern_engine_free(tern_engine *engine)
+{
+	delete engine;
+}
+
+void tern_engine_run(tern_engine *engine)
+{
+	engine->thread();
+}
+
+void tern_engine_stop(tern_engine *engine)
+{
+	engine->stop();
+}
+
+void tern_engine_write_register(tern_engine *engine, uint32_t offset, uint32_t value)
+{
+	engine->post({.kind = Command::Kind::WriteRegister, .offset = offset, .value = value});
+}
+
+void tern_engine_doorbell(tern_engine *engine, uint32_t page, uint32_t offset, uint64_t value)
+{
+	engine->post(
+	        {.kind = Command::Kind::Doorbell, .page = page, .offset = offset, .value = value});
+}
+
+void tern_engine_set_link(tern_engine *engine, bool up)
+{
+	engine->post({.kind = Command::Kind::SetLink, .value = up});
+}
+
+uint32_t tern_engine_read_register(tern_engine *engine, uint32_t offset)
+{
+	return engine->call({.kind = Command::Kind::ReadRegister, .offset = offset});
+}
+
+void tern_engine_reset(tern_engine *engine)
+{
+	engine->reset();
+}
+
+void tern_engine_flush(tern_engine *engine)
+{
+	engine->call({.kind = Command::Kind::Flush});
+}
+
+void tern_engine_pause(tern_engine *engine, bool pause)
+{
+	engine->call({.kind = pause ? Command::Kind::Pause : Command::Kind::Resume});
+}
+
+bool tern_engine_receive(tern_engine *engine, const void *frame, size_t size)
+{
+	return engine->push_received(frame, size);
+}
+
+bool tern_engine_can_receive(tern_engine *engine)
+{
+	return engine->can_receive();
+}
+
+const uint8_t *tern_engine_next_frame(tern_engine *engine, size_t *size)
+{
+	const tern::Frame *frame = engine->next_sent();
+	if (!frame)
+		return nullptr;
+	*size = frame->size;
+	return reinterpret_cast<const uint8_t *>(frame->data);
+}
+
+void tern_engine_frame_done(tern_engine *engine)
+{
+	engine->pop_sent();
+}
+
+uint64_t tern_engine_take_interrupts(tern_engine *engine, unsigned word)
+{
+	return engine->take_interrupts(word);
+}

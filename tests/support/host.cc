@@ -1,0 +1,432 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "tests/support/host.h"
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+
+namespace tern::test {
+
+using namespace hw;
+
+namespace {
+
+template <typename T>
+void append(std::vector<std::byte> &out, const T &value)
+{
+	const auto bytes = std::as_bytes(std::span(&value, 1));
+	out.insert(out.end(), bytes.begin(), bytes.end());
+}
+
+tern_hw_data_seg data_seg(const Sge &sge)
+{
+	tern_hw_data_seg seg{};
+	seg.addr = sge.addr;
+	seg.length = sge.length;
+	seg.lkey = sge.lkey;
+	return seg;
+}
+
+void append_remote(std::vector<std::byte> &out, const SendRequest &request)
+{
+	if (request.opcode < TERN_OP_WRITE || request.opcode > TERN_OP_FETCH_ADD)
+		return;
+	tern_hw_raddr_seg raddr{};
+	raddr.addr = request.remote_addr;
+	raddr.rkey = request.rkey;
+	append(out, raddr);
+	if (request.opcode != TERN_OP_CMP_SWAP && request.opcode != TERN_OP_FETCH_ADD)
+		return;
+	tern_hw_atomic_seg atomic{};
+	atomic.swap_add = request.swap_add;
+	atomic.compare = request.compare;
+	append(out, atomic);
+}
+
+void align(std::vector<std::byte> &out, size_t to)
+{
+	out.resize((out.size() + to - 1) / to * to);
+}
+
+void must(bool ok, const char *what, unsigned status = 0)
+{
+	if (!ok)
+		throw std::runtime_error(std::string(what) + ", status " + std::to_string(status));
+}
+
+} // namespace
+
+std::vector<std::byte> encode(const SendRequest &request)
+{
+	std::vector<std::byte> out;
+	tern_hw_ctrl_seg ctrl{};
+	ctrl.opcode = request.opcode;
+	ctrl.flags = request.flags;
+	ctrl.imm = request.imm;
+	const bool is_inline = request.flags & TERN_WQE_INLINE;
+	ctrl.inline_len = is_inline ? static_cast<uint32_t>(request.inline_data.size()) : 0;
+	append(out, ctrl);
+	append_remote(out, request);
+	if (is_inline)
+		out.insert(out.end(), request.inline_data.begin(), request.inline_data.end());
+	else
+		for (const Sge &sge : request.sges)
+			append(out, data_seg(sge));
+	align(out, TERN_SEG_SIZE);
+	out[offsetof(tern_hw_ctrl_seg, segs)] = static_cast<std::byte>(out.size() / TERN_SEG_SIZE);
+	align(out, TERN_SQ_BLOCK);
+	return out;
+}
+
+/* ---- CQ ---- */
+
+HostCq::HostCq(Driver &driver, unsigned log_size, Layout layout)
+	: record(driver.memory.alloc(sizeof(tern_hw_cq_record))), ring(driver.memory, log_size, layout),
+	  driver_(driver)
+{
+}
+
+std::optional<tern_hw_cqe> HostCq::poll()
+{
+	const auto cqe = ring.poll();
+	if (cqe)
+		driver_.memory.put(record + offsetof(tern_hw_cq_record, ci), Le<uint32_t>(ring.ci));
+	return cqe;
+}
+
+std::vector<tern_hw_cqe> HostCq::drain()
+{
+	std::vector<tern_hw_cqe> all;
+	while (const auto cqe = poll())
+		all.push_back(*cqe);
+	return all;
+}
+
+void HostCq::arm(bool solicited_only)
+{
+	driver_.doorbell(db_page, TERN_DB_CQ_ARM,
+			 number | (solicited_only ? TERN_DB_CQ_SOLICITED : 0), ring.ci);
+}
+
+/* ---- MR ---- */
+
+uint64_t HostMr::read_u64(uint64_t offset) const
+{
+	Le<uint64_t> value;
+	const auto bytes = read(offset, sizeof(value));
+	std::memcpy(&value, bytes.data(), sizeof(value));
+	return value.get();
+}
+
+void HostMr::write_u64(uint64_t offset, uint64_t value)
+{
+	const Le<uint64_t> raw = value;
+	write(offset, std::as_bytes(std::span(&raw, 1)));
+}
+
+/* ---- QP ---- */
+
+HostQp::HostQp(Driver &driver, const QpOptions &o)
+	: options(o), record(driver.memory.alloc(sizeof(tern_hw_qp_record))),
+	  rq_offset(static_cast<uint32_t>(TERN_SQ_BLOCK) << o.sq_log_size),
+	  buffer(driver.memory, rq_offset + (uint64_t{1} << (o.rq_log_size + o.rq_log_stride)),
+		 o.layout.levels, o.layout.page_shift),
+	  driver_(driver)
+{
+}
+
+uint32_t HostQp::post_send(const SendRequest &request, bool ring)
+{
+	return post_blocks(encode(request), ring);
+}
+
+uint32_t HostQp::post_blocks(std::span<const std::byte> blocks, bool ring)
+{
+	const uint32_t index = sq_pi;
+	for (; !blocks.empty(); blocks = blocks.subspan(TERN_SQ_BLOCK)) {
+		const uint32_t slot = sq_pi & ((1u << options.sq_log_size) - 1);
+		buffer.write(uint64_t{slot} * TERN_SQ_BLOCK, blocks.first(TERN_SQ_BLOCK));
+		sq_pi++;
+	}
+	if (ring)
+		publish();
+	return index;
+}
+
+/* The entry is in memory; then its index; then, only if the card sleeps, the doorbell. */
+void HostQp::publish()
+{
+	driver_.memory.put(record + offsetof(tern_hw_qp_record, sq_pi), Le<uint32_t>(sq_pi));
+	const uint32_t event =
+		driver_.memory.get<Le<uint32_t>>(record + offsetof(tern_hw_qp_record, sq_event)).get();
+	const bool wanted = sq_pi - event - 1 < sq_pi - published;
+	published = sq_pi;
+	if (wanted)
+		ring_doorbell();
+}
+
+void HostQp::ring_doorbell()
+{
+	doorbells++;
+	driver_.doorbell(options.db_page, TERN_DB_SQ, number, sq_pi);
+}
+
+void HostQp::post_recv(std::span<const Sge> sges)
+{
+	const size_t stride = size_t{1} << options.rq_log_stride;
+	std::vector<std::byte> wqe;
+	for (const Sge &sge : sges)
+		append(wqe, data_seg(sge));
+	must(wqe.size() <= stride, "receive WQE too long");
+	wqe.resize(stride); /* zero: TERN_LKEY_END */
+	const uint32_t slot = rq_pi & ((1u << options.rq_log_size) - 1);
+	buffer.write(rq_offset + slot * stride, wqe);
+	rq_pi++;
+	driver_.memory.put(record + offsetof(tern_hw_qp_record, rq_pi), Le<uint32_t>(rq_pi));
+}
+
+void HostQp::forget()
+{
+	sq_pi = sq_ci = rq_pi = published = 0;
+	driver_.memory.put(record + offsetof(tern_hw_qp_record, rq_pi), Le<uint32_t>(0u));
+	driver_.memory.put(record + offsetof(tern_hw_qp_record, sq_pi), Le<uint32_t>(0u));
+}
+
+tern_hw_aq_status HostQp::modify(uint32_t mask, const tern_hw_qp_attr &attr)
+{
+	auto c = make_command(TERN_AQ_MODIFY_QP);
+	c.modify_qp.qpn = number;
+	c.modify_qp.attr_mask = mask;
+	c.modify_qp.attr = attr;
+	return driver_.status_of(c);
+}
+
+tern_hw_aq_status HostQp::set_state(tern_hw_qp_state state, uint32_t mask)
+{
+	tern_hw_qp_attr attr{};
+	attr.state = static_cast<uint8_t>(state);
+	return modify(mask | TERN_QP_STATE, attr);
+}
+
+void HostQp::to_init(const Connection &c)
+{
+	tern_hw_qp_attr attr{};
+	attr.state = TERN_QPS_INIT;
+	attr.port = 1;
+	attr.access = c.access;
+	const auto status = modify(TERN_QP_STATE | TERN_QP_PKEY_INDEX | TERN_QP_PORT |
+					   TERN_QP_ACCESS_FLAGS,
+				   attr);
+	must(status == TERN_AQ_OK, "MODIFY_QP to INIT", status);
+}
+
+void HostQp::to_rtr(const Connection &c)
+{
+	tern_hw_qp_attr attr{};
+	attr.state = TERN_QPS_RTR;
+	attr.path_mtu = c.mtu;
+	attr.dest_qpn = c.dest_qpn;
+	attr.rq_psn = c.rq_psn;
+	attr.max_dest_rd_atomic = c.max_dest_rd_atomic;
+	attr.min_rnr_timer = c.min_rnr_timer;
+	attr.sgid_index = c.sgid_index;
+	std::ranges::copy(c.dgid.bytes, attr.dgid);
+	std::ranges::copy(c.dmac, attr.dmac);
+	attr.hop_limit = 64;
+	attr.udp_sport = 0xc000;
+	const auto status = modify(TERN_QP_STATE | TERN_QP_AV | TERN_QP_PATH_MTU | TERN_QP_DEST_QPN |
+					   TERN_QP_RQ_PSN | TERN_QP_MAX_DEST_RD_ATOMIC |
+					   TERN_QP_MIN_RNR_TIMER,
+				   attr);
+	must(status == TERN_AQ_OK, "MODIFY_QP to RTR", status);
+}
+
+void HostQp::to_rts(const Connection &c)
+{
+	tern_hw_qp_attr attr{};
+	attr.state = TERN_QPS_RTS;
+	attr.timeout = c.timeout;
+	attr.retry_cnt = c.retry_cnt;
+	attr.rnr_retry = c.rnr_retry;
+	attr.sq_psn = c.sq_psn;
+	attr.max_rd_atomic = c.max_rd_atomic;
+	const auto status = modify(TERN_QP_STATE | TERN_QP_TIMEOUT | TERN_QP_RETRY_CNT |
+					   TERN_QP_RNR_RETRY | TERN_QP_SQ_PSN |
+					   TERN_QP_MAX_QP_RD_ATOMIC,
+				   attr);
+	must(status == TERN_AQ_OK, "MODIFY_QP to RTS", status);
+}
+
+void HostQp::connect(const Connection &c)
+{
+	to_init(c);
+	to_rtr(c);
+	to_rts(c);
+}
+
+tern_hw_qp_attr HostQp::query()
+{
+	auto c = make_command(TERN_AQ_QUERY_QP);
+	c.object.id = number;
+	const auto result = driver_.command(c);
+	must(result.status == TERN_AQ_OK, "QUERY_QP", result.status);
+	return result.qp;
+}
+
+/* ---- driver ---- */
+
+tern_hw_aq_cmd make_command(tern_hw_aq_op opcode)
+{
+	tern_hw_aq_cmd command;
+	std::memset(static_cast<void *>(&command), 0, sizeof(command));
+	command.opcode = static_cast<uint16_t>(opcode);
+	return command;
+}
+
+Driver::Driver(Rnic &c, FakeMemory &m, std::function<void()> p)
+	: card(c), memory(m), pump(std::move(p)), stats_(m.alloc(TERN_STAT_COUNT * sizeof(uint64_t)))
+{
+}
+
+void Driver::enable(unsigned log_size, bool irq)
+{
+	aq_log_size = log_size;
+	aq_pi = 0;
+	aq = memory.alloc(uint64_t{TERN_AQ_ENTRY} << log_size, 4096);
+	acq = memory.alloc(uint64_t{TERN_AQ_ENTRY} << log_size, 4096);
+	card.write_register(TERN_REG_AQ_LOG_SIZE, log_size);
+	card.write_register(TERN_REG_AQ_BASE_LO, static_cast<uint32_t>(aq));
+	card.write_register(TERN_REG_AQ_BASE_HI, static_cast<uint32_t>(aq >> 32));
+	card.write_register(TERN_REG_ACQ_BASE_LO, static_cast<uint32_t>(acq));
+	card.write_register(TERN_REG_ACQ_BASE_HI, static_cast<uint32_t>(acq >> 32));
+	card.write_register(TERN_REG_CTRL, TERN_CTRL_ENABLE | (irq ? TERN_CTRL_AQ_IRQ : 0));
+}
+
+tern_hw_aq_cqe Driver::command(tern_hw_aq_cmd c)
+{
+	const uint64_t offset = uint64_t{aq_pi & ((1u << aq_log_size) - 1)} * TERN_AQ_ENTRY;
+	const uint8_t phase = (aq_pi >> aq_log_size) & 1 ? 0 : 1;
+	c.id = static_cast<uint16_t>(aq_pi ^ 0x5aa5);
+	memory.put(aq + offset, c);
+	aq_pi++;
+	card.write_register(TERN_REG_AQ_PI, aq_pi);
+	pump();
+	const auto result = memory.get<tern_hw_aq_cqe>(acq + offset);
+	must(result.phase == phase && result.id == c.id, "admin command did not complete",
+	     c.opcode.get());
+	return result;
+}
+
+uint32_t Driver::created(const tern_hw_aq_cmd &c)
+{
+	const auto result = command(c);
+	must(result.status == TERN_AQ_OK, "create", result.status);
+	return result.created.id.get();
+}
+
+tern_hw_aq_status Driver::destroy(tern_hw_aq_op opcode, uint32_t id)
+{
+	auto c = make_command(opcode);
+	c.object.id = id;
+	return status_of(c);
+}
+
+HostEq Driver::create_eq(uint32_t vector, unsigned log_size, Layout layout)
+{
+	HostEq eq{0, {memory, log_size, layout}};
+	auto c = make_command(TERN_AQ_CREATE_EQ);
+	c.create_eq.pages = eq.ring.buffer().pages();
+	c.create_eq.vector = vector;
+	c.create_eq.log_size = static_cast<uint8_t>(log_size);
+	eq.number = created(c);
+	return eq;
+}
+
+uint32_t Driver::alloc_pd()
+{
+	return created(make_command(TERN_AQ_ALLOC_PD));
+}
+
+std::unique_ptr<HostCq> Driver::create_cq(const HostEq &eq, unsigned log_size, uint32_t db_page,
+					  Layout layout)
+{
+	auto cq = std::make_unique<HostCq>(*this, log_size, layout);
+	auto c = make_command(TERN_AQ_CREATE_CQ);
+	c.create_cq.pages = cq->ring.buffer().pages();
+	c.create_cq.record = cq->record;
+	c.create_cq.eqn = eq.number;
+	c.create_cq.db_page = db_page;
+	c.create_cq.log_size = static_cast<uint8_t>(log_size);
+	cq->number = created(c);
+	cq->db_page = db_page;
+	return cq;
+}
+
+HostMr Driver::create_mr(uint32_t pd, uint64_t va, uint64_t size, uint8_t access, Layout layout)
+{
+	const uint64_t first = layout.levels ? va & ((uint64_t{1} << layout.page_shift) - 1) : 0;
+	HostMr mr{0, va, size, first, Buffer(memory, first + size, layout.levels, layout.page_shift)};
+	auto c = make_command(TERN_AQ_CREATE_MR);
+	c.create_mr.start = va;
+	c.create_mr.length = size;
+	c.create_mr.pages = mr.buffer.pages();
+	c.create_mr.pdn = pd;
+	c.create_mr.access = access;
+	c.create_mr.variant = static_cast<uint8_t>(va >> 12 ^ 0x7e);
+	mr.key = created(c);
+	return mr;
+}
+
+std::unique_ptr<HostQp> Driver::create_qp(const QpOptions &options)
+{
+	auto qp = std::make_unique<HostQp>(*this, options);
+	auto c = make_command(TERN_AQ_CREATE_QP);
+	c.create_qp.pages = qp->buffer.pages();
+	c.create_qp.record = qp->record;
+	c.create_qp.rq_offset = qp->rq_offset;
+	c.create_qp.pdn = options.pd;
+	c.create_qp.send_cqn = options.send_cqn;
+	c.create_qp.recv_cqn = options.recv_cqn;
+	c.create_qp.db_page = options.db_page;
+	c.create_qp.type = options.type;
+	c.create_qp.sq_log_size = options.sq_log_size;
+	c.create_qp.rq_log_size = options.rq_log_size;
+	c.create_qp.rq_log_stride = options.rq_log_stride;
+	c.create_qp.flags = options.signal_all ? TERN_QP_SIGNAL_ALL : 0;
+	qp->number = created(c);
+	return qp;
+}
+
+void Driver::set_gid(uint32_t index, tern_hw_gid_type type, const Gid &gid, uint16_t vlan)
+{
+	auto c = make_command(TERN_AQ_SET_GID);
+	c.set_gid.index = index;
+	c.set_gid.type = static_cast<uint8_t>(type);
+	c.set_gid.vlan = vlan;
+	std::ranges::copy(gid.bytes, c.set_gid.gid);
+	const auto status = status_of(c);
+	must(status == TERN_AQ_OK, "SET_GID", status);
+}
+
+uint64_t Driver::stat(tern_hw_stat which)
+{
+	auto c = make_command(TERN_AQ_QUERY_STATS);
+	c.query_stats.iova = stats_;
+	c.query_stats.count = TERN_STAT_COUNT;
+	const auto status = status_of(c);
+	must(status == TERN_AQ_OK, "QUERY_STATS", status);
+	return memory.get<Le<uint64_t>>(stats_ + which * sizeof(uint64_t)).get();
+}
+
+void Driver::arm(HostEq &eq)
+{
+	doorbell(TERN_DB_PAGE_KERNEL, TERN_DB_EQ_ARM, eq.number, eq.ring.ci);
+}
+
+void Driver::doorbell(uint32_t page, uint32_t offset, uint32_t number, uint32_t index)
+{
+	card.doorbell(page, offset, number | uint64_t{index} << TERN_DB_INDEX_SHIFT);
+}
+
+} // namespace tern::test
