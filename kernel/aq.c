@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The admin queue. Any number of threads may execute commands; each sleeps until its
+ * completion arrives, by interrupt once vector 0 is set up and by polling before.
+ *
+ * A command that is not answered in time means that the card can no longer be
+ * trusted with memory: it is stopped for good, and every command fails with -EIO from then on.
+ */
+#include <linux/completion.h>
+#include <linux/dma-mapping.h>
+#include <linux/jiffies.h>
+
+#include "hw.h"
+
+/* Generous: an emulated card shares its processors with who knows what. */
+#define TERN_AQ_TIMEOUT		(20 * HZ)
+/* How often a waiter looks by itself, should an interrupt have been lost or the card be gone. */
+#define TERN_AQ_LOOK_IRQ	(HZ / 5)
+#define TERN_AQ_LOOK_POLLED	1
+
+struct tern_aq_wait {
+	struct completion done;
+	struct tern_hw_aq_cqe *result;
+	u8 status;
+	int err;
+};
+
+static int tern_aq_errno(u8 status)
+{
+	switch (status) {
+	case TERN_AQ_OK:
+		return 0;
+	case TERN_AQ_BAD_OPCODE:
+		return -EOPNOTSUPP;
+	case TERN_AQ_NO_RESOURCE:
+		return -ENOMEM;
+	case TERN_AQ_BUSY:
+		return -EBUSY;
+	case TERN_AQ_DMA_FAULT:
+		return -EFAULT;
+	default:
+		return -EINVAL;
+	}
+}
+
+static u16 tern_aq_free_id(const struct tern_aq *aq)
+{
+	u16 id = 0;
+
+	while (aq->waits[id])
+		id++;
+	return id;
+}
+
+static int tern_aq_submit(struct tern_dev *tdev, struct tern_hw_aq_cmd *cmd,
+			  struct tern_aq_wait *wait)
+{
+	struct tern_aq *aq = &tdev->aq;
+	unsigned long flags;
+	u16 id;
+
+	spin_lock_irqsave(&aq->lock, flags);
+	if (tern_is_dead(tdev)) {
+		spin_unlock_irqrestore(&aq->lock, flags);
+		return -EIO;
+	}
+
+	id = tern_aq_free_id(aq);
+	aq->waits[id] = wait;
+	cmd->id = cpu_to_le16(id);
+	aq->cmds[aq->pi & (TERN_AQ_SIZE - 1)] = *cmd;
+	aq->pi++;
+	/* writel() orders the entry before the index */
+	tern_reg_write(tdev, TERN_REG_AQ_PI, aq->pi);
+	spin_unlock_irqrestore(&aq->lock, flags);
+	return 0;
+}
+
+/* The next completion, or NULL. The phase is read before all else of the entry. */
+static const struct tern_hw_aq_cqe *tern_aq_next(const struct tern_aq *aq)
+{
+	const struct tern_hw_aq_cqe *cqe = &aq->cqes[aq->ci & (TERN_AQ_SIZE - 1)];
+	u8 phase = aq->ci & TERN_AQ_SIZE ? 0 : TERN_PHASE;
+
+	if ((READ_ONCE(cqe->phase) & TERN_PHASE) != phase)
+		return NULL;
+	dma_rmb();
+	return cqe;
+}
+
+static void tern_aq_complete(struct tern_aq *aq, const struct tern_hw_aq_cqe *cqe)
+{
+	u16 id = le16_to_cpu(cqe->id);
+	struct tern_aq_wait *wait;
+
+	if (id >= TERN_AQ_SIZE || !aq->waits[id])
+		return;
+	wait = aq->waits[id];
+	aq->waits[id] = NULL;
+	wait->status = cqe->status;
+	if (wait->result)
+		*wait->result = *cqe;
+	complete(&wait->done);
+}
+
+/* Completes the commands whose completions have arrived. From any context. */
+void tern_aq_reap(struct tern_dev *tdev)
+{
+	struct tern_aq *aq = &tdev->aq;
+	const struct tern_hw_aq_cqe *cqe;
+	unsigned long flags;
+
+	spin_lock_irqsave(&aq->lock, flags);
+	while ((cqe = tern_aq_next(aq))) {
+		tern_aq_complete(aq, cqe);
+		aq->ci++;
+	}
+	spin_unlock_irqrestore(&aq->lock, flags);
+}
+
+/* After the card was stopped: marks it dead and ends all commands under way with -EIO. */
+void tern_aq_abort(struct tern_dev *tdev)
+{
+	struct tern_aq *aq = &tdev->aq;
+	unsigned long flags;
+	int id;
+
+	spin_lock_irqsave(&aq->lock, flags);
+	set_bit(TERN_STATE_DEAD, &tdev->state);
+	for (id = 0; id < TERN_AQ_SIZE; id++) {
+		if (!aq->waits[id])
+			continue;
+		aq->waits[id]->err = -EIO;
+		complete(&aq->waits[id]->done);
+		aq->waits[id] = NULL;
+	}
+	spin_unlock_irqrestore(&aq->lock, flags);
+}
+
+static void tern_aq_await(struct tern_dev *tdev, struct tern_aq_wait *wait)
+{
+	unsigned long deadline = jiffies + TERN_AQ_TIMEOUT;
+	u32 status;
+
+	for (;;) {
+		tern_aq_reap(tdev);
+		if (wait_for_completion_timeout(&wait->done, tdev->aq.irq ? TERN_AQ_LOOK_IRQ :
+						TERN_AQ_LOOK_POLLED))
+			return;
+
+		status = tern_reg_read(tdev, TERN_REG_STATUS);
+		if (status == TERN_REG_GONE)
+			tern_dev_fail(tdev, "is gone");
+		else if (!(status & TERN_STATUS_READY))
+			tern_dev_fail(tdev, "has stopped");
+		else if (time_after(jiffies, deadline))
+			tern_dev_fail(tdev, "does not answer a command");
+		/* tern_dev_fail() completes this wait with all others */
+	}
+}
+
+/* Executes @cmd, whose id is set here. @result may be NULL. */
+int tern_aq_exec(struct tern_dev *tdev, struct tern_hw_aq_cmd *cmd, struct tern_hw_aq_cqe *result)
+{
+	struct tern_aq_wait wait = {
+		.done = COMPLETION_INITIALIZER_ONSTACK(wait.done),
+		.result = result,
+	};
+	int err;
+
+	might_sleep();
+	down(&tdev->aq.slots);
+	err = tern_aq_submit(tdev, cmd, &wait);
+	if (!err)
+		tern_aq_await(tdev, &wait);
+	up(&tdev->aq.slots);
+
+	if (err || wait.err)
+		return err ?: wait.err;
+	if (wait.status)
+		dev_dbg(&tdev->pdev->dev, "command %#x: status %u\n",
+			le16_to_cpu(cmd->opcode), wait.status);
+	return tern_aq_errno(wait.status);
+}
+
+/* A card that has been stopped must not be enabled by this. */
+void tern_aq_set_irq(struct tern_dev *tdev, bool on)
+{
+	mutex_lock(&tdev->stop_lock);
+	tdev->aq.irq = on;
+	if (!tern_is_dead(tdev))
+		tern_hw_aq_irq(tdev, on);
+	mutex_unlock(&tdev->stop_lock);
+}
+
+/* The card has been stopped. */
+void tern_aq_exit(struct tern_dev *tdev)
+{
+	struct device *dev = &tdev->pdev->dev;
+	struct tern_aq *aq = &tdev->aq;
+
+	if (aq->cqes)
+		dma_free_coherent(dev, TERN_AQ_SIZE * TERN_AQ_ENTRY, aq->cqes, aq->cqes_dma);
+	if (aq->cmds)
+		dma_free_coherent(dev, TERN_AQ_SIZE * TERN_AQ_ENTRY, aq->cmds, aq->cmds_dma);
+}
+
+/* Brings the card from reset to taking commands. */
+int tern_aq_init(struct tern_dev *tdev)
+{
+	struct device *dev = &tdev->pdev->dev;
+	struct tern_aq *aq = &tdev->aq;
+	int err = -ENOMEM;
+
+	memset(aq, 0, sizeof(*aq));
+	spin_lock_init(&aq->lock);
+	sema_init(&aq->slots, TERN_AQ_SIZE);
+
+	aq->cmds = dma_alloc_coherent(dev, TERN_AQ_SIZE * TERN_AQ_ENTRY, &aq->cmds_dma, GFP_KERNEL);
+	aq->cqes = dma_alloc_coherent(dev, TERN_AQ_SIZE * TERN_AQ_ENTRY, &aq->cqes_dma, GFP_KERNEL);
+	if (!aq->cmds || !aq->cqes)
+		goto err_free;
+
+	err = tern_hw_enable(tdev, aq->cmds_dma, aq->cqes_dma, TERN_AQ_LOG_SIZE);
+	if (err) {
+		dev_err(dev, "the card does not start: %d\n", err);
+		goto err_reset;
+	}
+	return 0;
+
+err_reset:
+	tern_hw_reset(tdev);
+err_free:
+	tern_aq_exit(tdev);
+	return err;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The admin queue: how commands travel to the card and their results back. */
+#ifndef TERN_AQ_H
+#define TERN_AQ_H
+
+#include <linux/bits.h>
+#include <linux/semaphore.h>
+#include <linux/spinlock.h>
+#include <linux/types.h>
+
+#include "tern/tern_hw.h"
+
+struct tern_dev;
+struct tern_aq_wait;
+
+/* One page for each ring. */
+#define TERN_AQ_LOG_SIZE	5
+#define TERN_AQ_SIZE		BIT(TERN_AQ_LOG_SIZE)
+
+struct tern_aq {
+	/* Taken by whoever will submit, so no more commands are under way than the rings hold. */
+	struct semaphore slots;
+
+	spinlock_t lock;	/* of all that follows */
+	struct tern_hw_aq_cmd *cmds;
+	struct tern_hw_aq_cqe *cqes;
+	dma_addr_t cmds_dma;
+	dma_addr_t cqes_dma;
+	u32 pi;
+	u32 ci;
+	bool irq;		/* completions raise vector 0 */
+	struct tern_aq_wait *waits[TERN_AQ_SIZE];	/* by the command's id */
+};
+
+int tern_aq_init(struct tern_dev *tdev);
+void tern_aq_exit(struct tern_dev *tdev);
+void tern_aq_set_irq(struct tern_dev *tdev, bool on);
+void tern_aq_reap(struct tern_dev *tdev);
+void tern_aq_abort(struct tern_dev *tdev);
+int tern_aq_exec(struct tern_dev *tdev, struct tern_hw_aq_cmd *cmd, struct tern_hw_aq_cqe *result);
+
+#endif

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: GPL-2.0
+/* One function per admin command, over the transport of aq.c. */
+#include <linux/etherdevice.h>
+
+#include "tern.h"
+
+static int tern_cmd(struct tern_dev *tdev, u16 opcode, struct tern_hw_aq_cmd *cmd,
+		    struct tern_hw_aq_cqe *result)
+{
+	cmd->opcode = cpu_to_le16(opcode);
+	return tern_aq_exec(tdev, cmd, result);
+}
+
+static int tern_cmd_create(struct tern_dev *tdev, u16 opcode, struct tern_hw_aq_cmd *cmd, u32 *id)
+{
+	struct tern_hw_aq_cqe result;
+	int err = tern_cmd(tdev, opcode, cmd, &result);
+
+	if (!err)
+		*id = le32_to_cpu(result.created.id);
+	return err;
+}
+
+/*
+ * A card that refuses to destroy what it created itself has lost its mind. It is stopped,
+ * so that the caller may free the object's memory in any case.
+ */
+static void tern_cmd_destroy(struct tern_dev *tdev, u16 opcode, u32 id)
+{
+	struct tern_hw_aq_cmd cmd = { .object.id = cpu_to_le32(id) };
+	int err = tern_cmd(tdev, opcode, &cmd, NULL);
+
+	if (err && !tern_is_dead(tdev)) {
+		dev_err(&tdev->pdev->dev, "command %#x of object %#x: %d\n", opcode, id, err);
+		tern_dev_fail(tdev, "refuses to destroy an object");
+	}
+}
+
+int tern_cmd_query_device(struct tern_dev *tdev, struct tern_device_attr *attr)
+{
+	struct tern_hw_aq_cmd cmd = {};
+	struct tern_hw_aq_cqe result;
+	const struct tern_hw_device_attr *hw = &result.device;
+	int err = tern_cmd(tdev, TERN_AQ_QUERY_DEVICE, &cmd, &result);
+
+	if (err)
+		return err;
+	*attr = (struct tern_device_attr) {
+		.fw_version = le32_to_cpu(hw->fw_version),
+		.max_qp = le32_to_cpu(hw->max_qp),
+		.max_cq = le32_to_cpu(hw->max_cq),
+		.max_mr = le32_to_cpu(hw->max_mr),
+		.max_pd = le32_to_cpu(hw->max_pd),
+		.max_gids = le32_to_cpu(hw->max_gids),
+		.max_mr_size = le64_to_cpu(hw->max_mr_size),
+		.page_size_cap = le64_to_cpu(hw->page_size_cap),
+		.max_sq_log_size = hw->max_sq_log_size,
+		.max_rq_log_size = hw->max_rq_log_size,
+		.max_cq_log_size = hw->max_cq_log_size,
+		.max_rd_atomic = hw->max_rd_atomic,
+		.local_ca_ack_delay = hw->local_ca_ack_delay,
+		.max_mtu = le16_to_cpu(hw->max_mtu),
+		.max_send_sge = le16_to_cpu(hw->max_send_sge),
+		.max_recv_sge = le16_to_cpu(hw->max_recv_sge),
+		.max_inline = le16_to_cpu(hw->max_inline),
+	};
+	return 0;
+}
+
+int tern_cmd_query_stats(struct tern_dev *tdev, dma_addr_t to, u32 count)
+{
+	struct tern_hw_aq_cmd cmd = {
+		.query_stats = {
+			.iova = cpu_to_le64(to),
+			.count = cpu_to_le32(count),
+		},
+	};
+
+	return tern_cmd(tdev, TERN_AQ_QUERY_STATS, &cmd, NULL);
+}
+
+int tern_cmd_create_eq(struct tern_dev *tdev, const struct tern_create_eq_params *params, u32 *eqn)
+{
+	struct tern_hw_aq_cmd cmd = {
+		.create_eq = {
+			.pages = params->pages,
+			.vector = cpu_to_le32(params->vector),
+			.log_size = params->log_size,
+		},
+	};
+
+	return tern_cmd_create(tdev, TERN_AQ_CREATE_EQ, &cmd, eqn);
+}
+
+void tern_cmd_destroy_eq(struct tern_dev *tdev, u32 eqn)
+{
+	tern_cmd_destroy(tdev, TERN_AQ_DESTROY_EQ, eqn);
+}
+
+int tern_cmd_alloc_pd(struct tern_dev *tdev, u32 *pdn)
+{
+	struct tern_hw_aq_cmd cmd = {};
+
+	return tern_cmd_create(tdev, TERN_AQ_ALLOC_PD, &cmd, pdn);
+}
+
+void tern_cmd_dealloc_pd(struct tern_dev *tdev, u32 pdn)
+{
+	tern_cmd_destroy(tdev, TERN_AQ_DEALLOC_PD, pdn);
+}
+
+int tern_cmd_create_mr(struct tern_dev *tdev, const struct tern_create_mr_params *params, u32 *key)
+{
+	struct tern_hw_aq_cmd cmd = {
+		.create_mr = {
+			.start = cpu_to_le64(params->start),
+			.length = cpu_to_le64(params->length),
+			.pages = params->pages,
+			.pdn = cpu_to_le32(params->pdn),
+			.access = params->access,
+			.variant = params->variant,
+		},
+	};
+
+	return tern_cmd_create(tdev, TERN_AQ_CREATE_MR, &cmd, key);
+}
+
+void tern_cmd_destroy_mr(struct tern_dev *tdev, u32 key)
+{
+	tern_cmd_destroy(tdev, TERN_AQ_DESTROY_MR, key);
+}
+
+int tern_cmd_create_cq(struct tern_dev *tdev, const struct tern_create_cq_params *params, u32 *cqn)
+{
+	struct tern_hw_aq_cmd cmd = {
+		.create_cq = {
+			.pages = params->pages,
+			.record = cpu_to_le64(params->record),
+			.eqn = cpu_to_le32(params->eqn),
+			.db_page = cpu_to_le32(params->db_page),
+			.log_size = params->log_size,
+		},
+	};
+
+	return tern_cmd_create(tdev, TERN_AQ_CREATE_CQ, &cmd, cqn);
+}
+
+void tern_cmd_destroy_cq(struct tern_dev *tdev, u32 cqn)
+{
+	tern_cmd_destroy(tdev, TERN_AQ_DESTROY_CQ, cqn);
+}
+
+int tern_cmd_create_qp(struct tern_dev *tdev, const struct tern_create_qp_params *params, u32 *qpn)
+{
+	struct tern_hw_aq_cmd cmd = {
+		.create_qp = {
+			.pages = params->pages,
+			.record = cpu_to_le64(params->record),
+			.rq_offset = cpu_to_le32(params->rq_offset),
+			.pdn = cpu_to_le32(params->pdn),
+			.send_cqn = cpu_to_le32(params->send_cqn),
+			.recv_cqn = cpu_to_le32(params->recv_cqn),
+			.db_page = cpu_to_le32(params->db_page),
+			.type = params->type,
+			.sq_log_size = params->sq_log_size,
+			.rq_log_size = params->rq_log_size,
+			.rq_log_stride = params->rq_log_stride,
+			.flags = params->flags,
+		},
+	};
+
+	return tern_cmd_create(tdev, TERN_AQ_CREATE_QP, &cmd, qpn);
+}
+
+int tern_cmd_modify_qp(struct tern_dev *tdev, u32 qpn, u32 mask, const struct tern_hw_qp_attr *attr)
+{
+	struct tern_hw_aq_cmd cmd = {
+		.modify_qp = {
+			.qpn = cpu_to_le32(qpn),
+			.attr_mask = cpu_to_le32(mask),
+			.attr = *attr,
+		},
+	};
+
+	return tern_cmd(tdev, TERN_AQ_MODIFY_QP, &cmd, NULL);
+}
+
+int tern_cmd_query_qp(struct tern_dev *tdev, u32 qpn, struct tern_hw_qp_attr *attr)
+{
+	struct tern_hw_aq_cmd cmd = { .object.id = cpu_to_le32(qpn) };
+	struct tern_hw_aq_cqe result;
+	int err = tern_cmd(tdev, TERN_AQ_QUERY_QP, &cmd, &result);
+
+	if (!err)
+		*attr = result.qp;
+	return err;
+}
+
+void tern_cmd_destroy_qp(struct tern_dev *tdev, u32 qpn)
+{
+	tern_cmd_destroy(tdev, TERN_AQ_DESTROY_QP, qpn);
+}
+
+int tern_cmd_set_gid(struct tern_dev *tdev, const struct tern_set_gid_params *params)
+{
+	struct tern_hw_aq_cmd cmd = {
+		.set_gid = {
+			.index = cpu_to_le32(params->index),
+			.type = params->type,
+			.vlan = cpu_to_le16(params->vlan),
+		},
+	};
+
+	if (params->type != TERN_GID_NONE)
+		memcpy(cmd.set_gid.gid, params->gid, sizeof(cmd.set_gid.gid));
+	return tern_cmd(tdev, TERN_AQ_SET_GID, &cmd, NULL);
+}
+
+int tern_cmd_set_mac(struct tern_dev *tdev, const u8 *mac)
+{
+	struct tern_hw_aq_cmd cmd = { .set_eth.mask = cpu_to_le32(TERN_ETH_MAC) };
+
+	ether_addr_copy(cmd.set_eth.mac, mac);
+	return tern_cmd(tdev, TERN_AQ_SET_ETH, &cmd, NULL);
+}
+
+int tern_cmd_set_mtu(struct tern_dev *tdev, u16 mtu)
+{
+	struct tern_hw_aq_cmd cmd = {
+		.set_eth = {
+			.mask = cpu_to_le32(TERN_ETH_MTU),
+			.mtu = cpu_to_le16(mtu),
+		},
+	};
+
+	return tern_cmd(tdev, TERN_AQ_SET_ETH, &cmd, NULL);
+}
+
+int tern_cmd_set_rx_mode(struct tern_dev *tdev, u32 rx_mode)
+{
+	struct tern_hw_aq_cmd cmd = {
+		.set_eth = {
+			.mask = cpu_to_le32(TERN_ETH_RX_MODE),
+			.rx_mode = cpu_to_le32(rx_mode),
+		},
+	};
+
+	return tern_cmd(tdev, TERN_AQ_SET_ETH, &cmd, NULL);
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * One function per admin command: parameters in, result out, all in the CPU's byte order
+ * (but for page lists and QP attributes, which their makers fill in the card's).
+ * They sleep, and fail with -EIO once the card is dead. Destroying always succeeds:
+ * when it returns, the card does not use the object any more.
+ */
+#ifndef TERN_CMD_H
+#define TERN_CMD_H
+
+#include <linux/types.h>
+
+#include "tern/tern_hw.h"
+
+struct tern_dev;
+
+struct tern_device_attr {
+	u32 fw_version;
+	u32 max_qp;
+	u32 max_cq;
+	u32 max_mr;
+	u32 max_pd;
+	u32 max_gids;
+	u64 max_mr_size;
+	u64 page_size_cap;
+	u8 max_sq_log_size;
+	u8 max_rq_log_size;
+	u8 max_cq_log_size;
+	u8 max_rd_atomic;
+	u8 local_ca_ack_delay;
+	u16 max_mtu;
+	u16 max_send_sge;
+	u16 max_recv_sge;
+	u16 max_inline;
+};
+
+struct tern_create_eq_params {
+	struct tern_hw_pages pages;
+	u32 vector;
+	u8 log_size;
+};
+
+struct tern_create_mr_params {
+	struct tern_hw_pages pages;
+	u64 start;
+	u64 length;
+	u32 pdn;
+	u8 access;
+	u8 variant;
+};
+
+struct tern_create_cq_params {
+	struct tern_hw_pages pages;
+	dma_addr_t record;
+	u32 eqn;
+	u32 db_page;
+	u8 log_size;
+};
+
+struct tern_create_qp_params {
+	struct tern_hw_pages pages;
+	dma_addr_t record;
+	u32 rq_offset;
+	u32 pdn;
+	u32 send_cqn;
+	u32 recv_cqn;
+	u32 db_page;
+	u8 type;
+	u8 sq_log_size;
+	u8 rq_log_size;
+	u8 rq_log_stride;
+	u8 flags;
+};
+
+struct tern_set_gid_params {
+	u32 index;
+	u8 type;
+	u16 vlan;
+	const u8 *gid;		/* not with TERN_GID_NONE */
+};
+
+int tern_cmd_query_device(struct tern_dev *tdev, struct tern_device_attr *attr);
+int tern_cmd_query_stats(struct tern_dev *tdev, dma_addr_t to, u32 count);
+
+int tern_cmd_create_eq(struct tern_dev *tdev, const struct tern_create_eq_params *params,
+		       u32 *eqn);
+void tern_cmd_destroy_eq(struct tern_dev *tdev, u32 eqn);
+int tern_cmd_alloc_pd(struct tern_dev *tdev, u32 *pdn);
+void tern_cmd_dealloc_pd(struct tern_dev *tdev, u32 pdn);
+int tern_cmd_create_mr(struct tern_dev *tdev, const struct tern_create_mr_params *params, u32 *key);
+void tern_cmd_destroy_mr(struct tern_dev *tdev, u32 key);
+int tern_cmd_create_cq(struct tern_dev *tdev, const struct tern_create_cq_params *params, u32 *cqn);
+void tern_cmd_destroy_cq(struct tern_dev *tdev, u32 cqn);
+int tern_cmd_create_qp(struct tern_dev *tdev, const struct tern_create_qp_params *params, u32 *qpn);
+int tern_cmd_modify_qp(struct tern_dev *tdev, u32 qpn, u32 mask,
+		       const struct tern_hw_qp_attr *attr);
+int tern_cmd_query_qp(struct tern_dev *tdev, u32 qpn, struct tern_hw_qp_attr *attr);
+void tern_cmd_destroy_qp(struct tern_dev *tdev, u32 qpn);
+
+int tern_cmd_set_gid(struct tern_dev *tdev, const struct tern_set_gid_params *params);
+int tern_cmd_set_mac(struct tern_dev *tdev, const u8 *mac);
+int tern_cmd_set_mtu(struct tern_dev *tdev, u16 mtu);
+int tern_cmd_set_rx_mode(struct tern_dev *tdev, u32 rx_mode);
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Where the kernels that this driver builds for differ; Kbuild finds out which has what. */
+#ifndef TERN_COMPAT_H
+#define TERN_COMPAT_H
+
+/* 6.6 moved the functions of the page pool to a header of their own. */
+#ifdef TERN_HAVE_PAGE_POOL_HELPERS
+#include <net/page_pool/helpers.h>
+#else
+#include <net/page_pool.h>
+#endif
+
+/* So did late stable releases with the iterator over the blocks of a umem. */
+#ifdef TERN_HAVE_RDMA_ITER
+#include <rdma/iter.h>
+#endif
+
+/*
+ * TERN_HAVE_CREATE_CQ_ATTRS: since 6.11 create_cq() is handed all attributes, not the driver's
+ * part alone.
+ */
+
+#endif

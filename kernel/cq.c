@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Completion queues of processes, which poll them without our help. */
+#include <linux/log2.h>
+#include <rdma/ib_verbs.h>
+#include <rdma/tern-abi.h>
+#include <rdma/uverbs_ioctl.h>
+
+#include "ib.h"
+#include "tern.h"
+
+static void tern_ucq_completed(struct tern_cq_core *core)
+{
+	struct ib_cq *ibcq = &container_of(core, struct tern_ucq, core)->ibcq;
+
+	if (ibcq->comp_handler)
+		ibcq->comp_handler(ibcq, ibcq->cq_context);
+}
+
+static void tern_ucq_failed(struct tern_cq_core *core)
+{
+	struct ib_cq *ibcq = &container_of(core, struct tern_ucq, core)->ibcq;
+	struct ib_event event = {
+		.device = ibcq->device,
+		.element.cq = ibcq,
+		.event = IB_EVENT_CQ_ERR,
+	};
+
+	if (ibcq->event_handler)
+		ibcq->event_handler(&event, ibcq->cq_context);
+}
+
+static int tern_ucq_respond(struct ib_udata *udata, const struct tern_ucq *cq,
+			    const struct tern_cq_layout *layout)
+{
+	struct tern_create_cq_resp resp = {
+		.buf_key = cq->ubuf.key,
+		.buf_len = PAGE_ALIGN(layout->size),
+		.record_offset = layout->record_offset,
+		.cqn = cq->core.cqn,
+		.log_size = layout->log_size,
+	};
+
+	return tern_udata_respond(udata, &resp, sizeof(resp));
+}
+
+static int tern_ucq_create(struct tern_ucq *cq, struct tern_ucontext *uctx, u32 cqe,
+			   struct ib_udata *udata)
+{
+	struct tern_dev *tdev = to_tdev(uctx->ibucontext.device);
+	struct tern_cq_layout layout;
+	int err;
+
+	tern_cq_plan(&layout, order_base_2(cqe));
+	err = tern_ubuf_create(uctx, &cq->ubuf, layout.size);
+	if (err)
+		return err;
+	err = tern_cq_core_create(tdev, &cq->core, cq->ubuf.buf, &layout, uctx->db_page);
+	if (err)
+		goto err_ubuf;
+	err = tern_ucq_respond(udata, cq, &layout);
+	if (err)
+		goto err_core;
+
+	cq->ibcq.cqe = 1 << layout.log_size;
+	return 0;
+
+err_core:
+	tern_cq_core_destroy(tdev, &cq->core);
+err_ubuf:
+	tern_ubuf_destroy(&cq->ubuf);
+	return err;
+}
+
+static int tern_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
+			  struct ib_udata *udata)
+{
+	struct tern_dev *tdev = to_tdev(ibcq->device);
+	struct tern_ucq *cq = to_tucq(ibcq);
+	struct tern_ucontext *uctx;
+
+	if (!udata || attr->flags)
+		return -EOPNOTSUPP;
+	if (attr->cqe < 1 || attr->cqe > 1U << tdev->attr.max_cq_log_size ||
+	    tern_udata_no_input(udata))
+		return -EINVAL;
+
+	uctx = rdma_udata_to_drv_context(udata, struct tern_ucontext, ibucontext);
+	cq->core.eq = tern_eq_of_comp_vector(tdev, attr->comp_vector);
+	cq->core.completed = tern_ucq_completed;
+	cq->core.failed = tern_ucq_failed;
+	return tern_ucq_create(cq, uctx, attr->cqe, udata);
+}
+
+#ifdef TERN_HAVE_CREATE_CQ_ATTRS
+static int tern_create_cq_attrs(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
+				struct uverbs_attr_bundle *attrs)
+{
+	return tern_create_cq(ibcq, attr, attrs ? &attrs->driver_udata : NULL);
+}
+#else
+#define tern_create_cq_attrs tern_create_cq
+#endif
+
+static int tern_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
+{
+	struct tern_ucq *cq = to_tucq(ibcq);
+
+	tern_cq_core_destroy(to_tdev(ibcq->device), &cq->core);
+	tern_ubuf_destroy(&cq->ubuf);
+	return 0;
+}
+
+const struct ib_device_ops tern_cq_ops = {
+	.create_cq = tern_create_cq_attrs,
+	.destroy_cq = tern_destroy_cq,
+
+	INIT_RDMA_OBJ_SIZE(ib_cq, tern_ucq, ibcq),
+};

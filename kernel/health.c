@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The end of the card's life, expected or not. A card that is gone, stopped or does
+ * not answer is declared dead once: from then on it does no DMA, commands fail
+ * at once, and taking objects down only frees memory.
+ */
+#include <linux/netdevice.h>
+
+#include "hw.h"
+#include "ib.h"
+#include "netdev.h"
+
+#define TERN_HEALTH_PERIOD	HZ
+
+/* Whether the card was alive until now. */
+static bool tern_stop_locked(struct tern_dev *tdev)
+{
+	if (tern_is_dead(tdev))
+		return false;
+	tern_hw_reset(tdev);
+	/* Should the reset not have reached the card, then at least nothing gets past the bus. */
+	pci_clear_master(tdev->pdev);
+	tern_aq_abort(tdev);
+	return true;
+}
+
+/*
+ * Stops the card. Commands under way end with -EIO only after the reset, so that nobody
+ * frees memory which the card still writes to.
+ */
+void tern_dev_stop(struct tern_dev *tdev)
+{
+	mutex_lock(&tdev->stop_lock);
+	tern_stop_locked(tdev);
+	mutex_unlock(&tdev->stop_lock);
+}
+
+/* As tern_dev_stop(), but nobody asked for it: tells the log and the users, once. */
+void tern_dev_fail(struct tern_dev *tdev, const char *why)
+{
+	bool first;
+
+	mutex_lock(&tdev->stop_lock);
+	first = tern_stop_locked(tdev);
+	mutex_unlock(&tdev->stop_lock);
+	if (!first)
+		return;
+
+	dev_err(&tdev->pdev->dev, "the card %s\n", why);
+	tern_netdev_update_link(tdev);
+	tern_ib_device_fatal(tdev);
+}
+
+/* Why @status is not that of a card at work, or NULL. */
+static const char *tern_health_complaint(struct tern_dev *tdev, u32 status)
+{
+	if (status == TERN_REG_GONE)
+		return "is gone";
+	if (status & TERN_STATUS_FATAL) {
+		dev_err(&tdev->pdev->dev, "fatal error, reason %u\n",
+			(status & TERN_STATUS_REASON_MASK) >> TERN_STATUS_REASON_SHIFT);
+		return "has stopped";
+	}
+	if (!(status & TERN_STATUS_READY))
+		return "was reset by others";
+	return NULL;
+}
+
+static void tern_health_work(struct work_struct *work)
+{
+	struct tern_dev *tdev = container_of(to_delayed_work(work), struct tern_dev, health);
+	const char *why;
+
+	if (tern_is_dead(tdev))
+		return;
+	why = tern_health_complaint(tdev, tern_reg_read(tdev, TERN_REG_STATUS));
+	if (why) {
+		tern_dev_fail(tdev, why);
+		return;
+	}
+	tern_netdev_update_link(tdev); /* its event may have been lost */
+	tern_netdev_kick(tdev);
+	schedule_delayed_work(&tdev->health, TERN_HEALTH_PERIOD);
+}
+
+void tern_health_init(struct tern_dev *tdev)
+{
+	mutex_init(&tdev->stop_lock);
+	INIT_DELAYED_WORK(&tdev->health, tern_health_work);
+}
+
+void tern_health_start(struct tern_dev *tdev)
+{
+	schedule_delayed_work(&tdev->health, TERN_HEALTH_PERIOD);
+}
+
+void tern_health_stop(struct tern_dev *tdev)
+{
+	cancel_delayed_work_sync(&tdev->health);
+}

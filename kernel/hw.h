@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Registers and doorbells: all MMIO of the driver goes through here. */
+#ifndef TERN_KERNEL_HW_H
+#define TERN_KERNEL_HW_H
+
+#include <linux/io.h>
+
+#include "tern.h"
+#include "tern/tern_hw.h"
+
+/* What every register reads as when the card is no longer there. */
+#define TERN_REG_GONE	(~0u)
+
+static inline u32 tern_reg_read(const struct tern_dev *tdev, u32 reg)
+{
+	return readl(tdev->regs + reg);
+}
+
+static inline void tern_reg_write(struct tern_dev *tdev, u32 reg, u32 value)
+{
+	writel(value, tdev->regs + reg);
+}
+
+/*
+ * The store that tells the card. writeq() orders it after all earlier stores to
+ * memory; @doorbell is TERN_DB_*, @num the queue's number and flags.
+ */
+static inline void tern_db_ring(struct tern_dev *tdev, u32 doorbell, u32 num, u32 index)
+{
+	writeq((u64)index << TERN_DB_INDEX_SHIFT | num, tdev->db + doorbell);
+}
+
+int tern_hw_identify(struct tern_dev *tdev);
+int tern_hw_reset(struct tern_dev *tdev);
+int tern_hw_enable(struct tern_dev *tdev, dma_addr_t aq, dma_addr_t acq, u32 log_size);
+void tern_hw_aq_irq(struct tern_dev *tdev, bool on);
+bool tern_hw_link_up(const struct tern_dev *tdev);
+
+#endif

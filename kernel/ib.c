@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The ib_device: its registration, what it says of itself and its port, and its events. */
+#include <linux/netdevice.h>
+#include <net/addrconf.h>
+#include <rdma/ib_addr.h>
+#include <rdma/ib_mad.h>
+#include <rdma/ib_verbs.h>
+#include <rdma/tern-abi.h>
+
+#include "hw.h"
+#include "ib.h"
+
+#define TERN_MAX_MESSAGE	BIT(30)
+
+static __be64 tern_guid(const struct tern_dev *tdev)
+{
+	__be64 guid;
+
+	addrconf_addr_eui48((u8 *)&guid, (const char *)tdev->mac);
+	return guid;
+}
+
+static int tern_query_device(struct ib_device *ibdev, struct ib_device_attr *props,
+			     struct ib_udata *udata)
+{
+	struct tern_dev *tdev = to_tdev(ibdev);
+	const struct tern_device_attr *attr = &tdev->attr;
+	int err;
+
+	err = tern_udata_no_input(udata);
+	if (err)
+		return err;
+
+	*props = (struct ib_device_attr) {
+		.fw_ver = attr->fw_version,
+		.sys_image_guid = tern_guid(tdev),
+		.max_mr_size = attr->max_mr_size,
+		.page_size_cap = attr->page_size_cap,
+		.vendor_id = tdev->pdev->vendor,
+		.vendor_part_id = tdev->pdev->device,
+		.hw_ver = tdev->pdev->revision,
+		.device_cap_flags = IB_DEVICE_CURR_QP_STATE_MOD | IB_DEVICE_PORT_ACTIVE_EVENT |
+				    IB_DEVICE_SYS_IMAGE_GUID | IB_DEVICE_RC_RNR_NAK_GEN,
+		.max_qp = attr->max_qp,
+		.max_qp_wr = 1 << min(attr->max_sq_log_size, attr->max_rq_log_size),
+		.max_send_sge = attr->max_send_sge,
+		.max_recv_sge = attr->max_recv_sge,
+		.max_sge_rd = attr->max_send_sge,
+		.max_cq = attr->max_cq,
+		.max_cqe = 1 << attr->max_cq_log_size,
+		.max_mr = attr->max_mr,
+		.max_pd = attr->max_pd,
+		.max_qp_rd_atom = attr->max_rd_atomic,
+		.max_qp_init_rd_atom = attr->max_rd_atomic,
+		.max_res_rd_atom = attr->max_rd_atomic * attr->max_qp,
+		.atomic_cap = tdev->caps & TERN_CAP_ATOMIC ? IB_ATOMIC_HCA : IB_ATOMIC_NONE,
+		.max_pkeys = 1,
+		.local_ca_ack_delay = attr->local_ca_ack_delay,
+	};
+	return 0;
+}
+
+/* Of a port of @mbps, the IB speed and width whose product comes closest from below. */
+static void tern_port_speed(u32 mbps, u16 *speed, u8 *width)
+{
+	static const struct {
+		u32 mbps;
+		u16 speed;
+		u8 width;
+	} rates[] = {
+		{ 400000, IB_SPEED_NDR, IB_WIDTH_4X },
+		{ 200000, IB_SPEED_HDR, IB_WIDTH_4X },
+		{ 100000, IB_SPEED_EDR, IB_WIDTH_4X },
+		{ 50000, IB_SPEED_EDR, IB_WIDTH_2X },
+		{ 40000, IB_SPEED_FDR10, IB_WIDTH_4X },
+		{ 25000, IB_SPEED_EDR, IB_WIDTH_1X },
+		{ 10000, IB_SPEED_FDR10, IB_WIDTH_1X },
+		{ 0, IB_SPEED_SDR, IB_WIDTH_1X },
+	};
+	int i = 0;
+
+	while (mbps < rates[i].mbps)
+		i++;
+	*speed = rates[i].speed;
+	*width = rates[i].width;
+}
+
+static bool tern_port_is_up(const struct tern_dev *tdev)
+{
+	return !tern_is_dead(tdev) && netif_running(tdev->netdev) &&
+	       netif_carrier_ok(tdev->netdev);
+}
+
+/* The largest path MTU whose packets fit in frames of @mtu. */
+static enum ib_mtu tern_port_mtu(int mtu)
+{
+	return max_t(enum ib_mtu, iboe_get_mtu(mtu), IB_MTU_256);
+}
+
+static int tern_query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr *props)
+{
+	struct tern_dev *tdev = to_tdev(ibdev);
+	bool up = tern_port_is_up(tdev);
+
+	props->state = up ? IB_PORT_ACTIVE : IB_PORT_DOWN;
+	props->phys_state = up ? IB_PORT_PHYS_STATE_LINK_UP : IB_PORT_PHYS_STATE_DISABLED;
+	props->max_mtu = tern_port_mtu(tdev->netdev->max_mtu);
+	props->active_mtu = tern_port_mtu(READ_ONCE(tdev->netdev->mtu));
+	props->gid_tbl_len = tdev->attr.max_gids;
+	props->ip_gids = true;
+	props->max_msg_sz = TERN_MAX_MESSAGE;
+	props->pkey_tbl_len = 1;
+	props->max_vl_num = 1;
+	tern_port_speed(tern_reg_read(tdev, TERN_REG_LINK_SPEED), &props->active_speed,
+			&props->active_width);
+	return 0;
+}
+
+/*
+ * No MADs, so neither IB_MAD nor IB_CM: both need the general services QP, which comes
+ * with the kernel verbs.
+ */
+static int tern_get_port_immutable(struct ib_device *ibdev, u32 port,
+				   struct ib_port_immutable *immutable)
+{
+	struct tern_dev *tdev = to_tdev(ibdev);
+
+	immutable->pkey_tbl_len = 1;
+	immutable->gid_tbl_len = tdev->attr.max_gids;
+	immutable->core_cap_flags = RDMA_CORE_CAP_AF_IB | RDMA_CORE_CAP_ETH_AH;
+	if (tdev->caps & TERN_CAP_ROCE_V1)
+		immutable->core_cap_flags |= RDMA_CORE_CAP_PROT_ROCE;
+	if (tdev->caps & TERN_CAP_ROCE_V2)
+		immutable->core_cap_flags |= RDMA_CORE_CAP_PROT_ROCE_UDP_ENCAP;
+	return 0;
+}
+
+static enum rdma_link_layer tern_get_link_layer(struct ib_device *ibdev, u32 port)
+{
+	return IB_LINK_LAYER_ETHERNET;
+}
+
+static int tern_query_pkey(struct ib_device *ibdev, u32 port, u16 index, u16 *pkey)
+{
+	if (index)
+		return -EINVAL;
+	*pkey = IB_DEFAULT_PKEY_FULL;
+	return 0;
+}
+
+static void tern_get_dev_fw_str(struct ib_device *ibdev, char *str)
+{
+	u32 fw = to_tdev(ibdev)->attr.fw_version;
+
+	snprintf(str, IB_FW_VERSION_NAME_MAX, "%u.%u", fw >> 16, fw & 0xffff);
+}
+
+/* Of a context whose device goes away: nothing to do, ib_core has unmapped the doorbells. */
+static void tern_disassociate_ucontext(struct ib_ucontext *ibucontext)
+{
+}
+
+/* Without the kernel's own post and poll functions ib_core offers the device to processes only. */
+static const struct ib_device_ops tern_ib_ops = {
+	.owner = THIS_MODULE,
+	.driver_id = RDMA_DRIVER_UNKNOWN,
+	.uverbs_abi_ver = TERN_UVERBS_ABI_VERSION,
+
+	.query_device = tern_query_device,
+	.query_port = tern_query_port,
+	.query_pkey = tern_query_pkey,
+	.get_port_immutable = tern_get_port_immutable,
+	.get_link_layer = tern_get_link_layer,
+	.get_dev_fw_str = tern_get_dev_fw_str,
+	.add_gid = tern_add_gid,
+	.del_gid = tern_del_gid,
+
+	.alloc_ucontext = tern_alloc_ucontext,
+	.dealloc_ucontext = tern_dealloc_ucontext,
+	.disassociate_ucontext = tern_disassociate_ucontext,
+	.mmap = tern_mmap,
+	.mmap_free = tern_mmap_free,
+
+	.alloc_pd = tern_alloc_pd,
+	.dealloc_pd = tern_dealloc_pd,
+	.reg_user_mr = tern_reg_user_mr,
+	.dereg_mr = tern_dereg_mr,
+	.create_qp = tern_create_qp,
+	.modify_qp = tern_modify_qp,
+	.query_qp = tern_query_qp,
+	.destroy_qp = tern_destroy_qp,
+
+	.alloc_hw_port_stats = tern_alloc_hw_port_stats,
+	.get_hw_stats = tern_get_hw_stats,
+
+	INIT_RDMA_OBJ_SIZE(ib_pd, tern_pd, ibpd),
+	INIT_RDMA_OBJ_SIZE(ib_qp, tern_uqp, ibqp),
+	INIT_RDMA_OBJ_SIZE(ib_ucontext, tern_ucontext, ibucontext),
+};
+
+/* ib_dispatch_event() only queues the event, so this may be called under a spinlock. */
+static void tern_ib_port_event(struct tern_ib *ib, enum ib_event_type type)
+{
+	struct ib_event event = {
+		.device = &ib->ibdev,
+		.element.port_num = TERN_PORT,
+		.event = type,
+	};
+
+	ib_dispatch_event(&event);
+}
+
+/* Tells the users of the port if it went up or down. From any context. */
+void tern_ib_update_port(struct tern_dev *tdev)
+{
+	struct tern_ib *ib;
+	unsigned long flags;
+	bool up;
+
+	spin_lock_irqsave(&tdev->ib_lock, flags);
+	ib = tdev->ib;
+	up = ib && tern_port_is_up(tdev);
+	if (ib && up != ib->port_up) {
+		ib->port_up = up;
+		tern_ib_port_event(ib, up ? IB_EVENT_PORT_ACTIVE : IB_EVENT_PORT_ERR);
+	}
+	spin_unlock_irqrestore(&tdev->ib_lock, flags);
+}
+
+void tern_ib_device_fatal(struct tern_dev *tdev)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&tdev->ib_lock, flags);
+	if (tdev->ib)
+		tern_ib_port_event(tdev->ib, IB_EVENT_DEVICE_FATAL);
+	spin_unlock_irqrestore(&tdev->ib_lock, flags);
+}
+
+static void tern_ib_publish(struct tern_dev *tdev, struct tern_ib *ib)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&tdev->ib_lock, flags);
+	tdev->ib = ib;
+	spin_unlock_irqrestore(&tdev->ib_lock, flags);
+}
+
+static void tern_ib_setup(struct tern_ib *ib)
+{
+	struct tern_dev *tdev = ib->tdev;
+	struct ib_device *ibdev = &ib->ibdev;
+
+	ibdev->node_type = RDMA_NODE_IB_CA;
+	ibdev->node_guid = tern_guid(tdev);
+	ibdev->phys_port_cnt = 1;
+	ibdev->num_comp_vectors = tern_eqs_comp_vectors(tdev);
+	ibdev->dev.parent = &tdev->pdev->dev;
+	ib_set_device_ops(ibdev, &tern_ib_ops);
+	ib_set_device_ops(ibdev, &tern_cq_ops);
+}
+
+static bool tern_ib_possible(const struct tern_dev *tdev)
+{
+	return tdev->caps & TERN_CAP_RC &&
+	       tdev->caps & (TERN_CAP_ROCE_V1 | TERN_CAP_ROCE_V2) && tdev->db_pages > 1;
+}
+
+/* The net_device, whose addresses become our GIDs, is registered before and unregistered after. */
+int tern_ib_register(struct tern_dev *tdev)
+{
+	struct tern_ib *ib;
+	int err;
+
+	if (!tern_ib_possible(tdev)) {
+		dev_info(&tdev->pdev->dev, "the card has no RDMA for processes\n");
+		return 0;
+	}
+
+	ib = ib_alloc_device(tern_ib, ibdev);
+	if (!ib)
+		return -ENOMEM;
+	ib->tdev = tdev;
+	tern_ib_setup(ib);
+
+	err = ib_device_set_netdev(&ib->ibdev, tdev->netdev, TERN_PORT);
+	if (err)
+		goto err_dealloc;
+	err = ib_register_device(&ib->ibdev, "tern%d", &tdev->pdev->dev);
+	if (err)
+		goto err_dealloc;
+
+	tern_ib_publish(tdev, ib);
+	tern_ib_update_port(tdev);
+	return 0;
+
+err_dealloc:
+	ib_dealloc_device(&ib->ibdev);
+	return err;
+}
+
+void tern_ib_unregister(struct tern_dev *tdev)
+{
+	struct tern_ib *ib = tdev->ib;
+
+	if (!ib)
+		return;
+	tern_ib_publish(tdev, NULL);
+	ib_unregister_device(&ib->ibdev);
+	ib_dealloc_device(&ib->ibdev);
+}

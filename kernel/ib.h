@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The RDMA device: objects of the verbs, and the functions that ib_core calls for each. */
+#ifndef TERN_IB_H
+#define TERN_IB_H
+
+#include <linux/minmax.h>
+#include <linux/mutex.h>
+#include <rdma/ib_verbs.h>
+
+#include "pages.h"
+#include "queue.h"
+
+struct tern_dev;
+
+#define TERN_PORT	1
+
+struct tern_ib {
+	struct ib_device ibdev;
+	struct tern_dev *tdev;
+	bool port_up;		/* as last reported; under tern_dev.ib_lock */
+};
+
+struct tern_ucontext {
+	struct ib_ucontext ibucontext;
+	struct rdma_user_mmap_entry *db_entry;
+	u32 db_page;
+};
+
+struct tern_pd {
+	struct ib_pd ibpd;
+	u32 pdn;
+};
+
+struct tern_mr {
+	struct ib_mr ibmr;
+	struct ib_umem *umem;
+	struct tern_table table;
+};
+
+/* Memory of a queue that a process may map; it lives until nobody is about to map it. */
+struct tern_ubuf {
+	struct rdma_user_mmap_entry *entry;
+	struct tern_buf *buf;
+	u64 key;		/* what the process passes to mmap() */
+};
+
+struct tern_ucq {
+	struct ib_cq ibcq;
+	struct tern_cq_core core;
+	struct tern_ubuf ubuf;
+};
+
+struct tern_uqp {
+	struct ib_qp ibqp;
+	struct tern_qp_core core;
+	struct tern_ubuf ubuf;
+	struct ib_qp_cap cap;
+	enum ib_sig_type sig_type;
+	struct mutex lock;	/* of what follows, held over MODIFY_QP */
+	enum ib_qp_state state;
+	u32 dest_qpn;
+};
+
+static inline struct tern_dev *to_tdev(struct ib_device *ibdev)
+{
+	return container_of(ibdev, struct tern_ib, ibdev)->tdev;
+}
+
+static inline struct tern_ucontext *to_tucontext(struct ib_ucontext *ibucontext)
+{
+	return container_of(ibucontext, struct tern_ucontext, ibucontext);
+}
+
+static inline struct tern_pd *to_tpd(struct ib_pd *ibpd)
+{
+	return container_of(ibpd, struct tern_pd, ibpd);
+}
+
+static inline struct tern_mr *to_tmr(struct ib_mr *ibmr)
+{
+	return container_of(ibmr, struct tern_mr, ibmr);
+}
+
+static inline struct tern_ucq *to_tucq(struct ib_cq *ibcq)
+{
+	return container_of(ibcq, struct tern_ucq, ibcq);
+}
+
+static inline struct tern_uqp *to_tuqp(struct ib_qp *ibqp)
+{
+	return container_of(ibqp, struct tern_uqp, ibqp);
+}
+
+/* No request of ours carries anything yet, so a provider that sends something is too new. */
+static inline int tern_udata_no_input(struct ib_udata *udata)
+{
+	if (udata && udata->inlen && !ib_is_udata_cleared(udata, 0, udata->inlen))
+		return -EINVAL;
+	return 0;
+}
+
+/* As much of the response as the provider knows of. */
+static inline int tern_udata_respond(struct ib_udata *udata, const void *resp, size_t size)
+{
+	return ib_copy_to_udata(udata, (void *)resp, min(size, udata->outlen));
+}
+
+/* ib.c */
+int tern_ib_register(struct tern_dev *tdev);
+void tern_ib_unregister(struct tern_dev *tdev);
+void tern_ib_update_port(struct tern_dev *tdev);
+void tern_ib_device_fatal(struct tern_dev *tdev);
+
+/* ucontext.c */
+int tern_alloc_ucontext(struct ib_ucontext *ibucontext, struct ib_udata *udata);
+void tern_dealloc_ucontext(struct ib_ucontext *ibucontext);
+int tern_mmap(struct ib_ucontext *ibucontext, struct vm_area_struct *vma);
+void tern_mmap_free(struct rdma_user_mmap_entry *rdma_entry);
+int tern_ubuf_create(struct tern_ucontext *uctx, struct tern_ubuf *ubuf, size_t size);
+void tern_ubuf_destroy(struct tern_ubuf *ubuf);
+
+/* pd.c */
+int tern_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
+int tern_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
+
+/* mr.c */
+struct ib_mr *tern_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 virt_addr,
+			       int access, struct ib_udata *udata);
+int tern_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
+
+/* cq.c */
+extern const struct ib_device_ops tern_cq_ops;
+
+/* qp.c */
+int tern_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_udata *udata);
+int tern_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, struct ib_udata *udata);
+int tern_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		  struct ib_qp_init_attr *init);
+int tern_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
+
+/* gid.c */
+int tern_add_gid(const struct ib_gid_attr *attr, void **context);
+int tern_del_gid(const struct ib_gid_attr *attr, void **context);
+
+/* stats.c */
+struct rdma_hw_stats *tern_alloc_hw_port_stats(struct ib_device *ibdev, u32 port);
+int tern_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats, u32 port, int index);
+
+#endif

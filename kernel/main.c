@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The PCI device and the module's life. */
+#include <linux/dma-mapping.h>
+#include <linux/module.h>
+#include <linux/pci.h>
+#include <linux/rtnetlink.h>
+
+#include "hw.h"
+#include "ib.h"
+#include "netdev.h"
+
+/* Entries of any ring, as a power of two. */
+#define TERN_MAX_LOG_SIZE	20
+
+#define TERN_BARS	(BIT(TERN_BAR_REGS) | BIT(TERN_BAR_DOORBELLS))
+
+/* ---- from a card in reset to a working one, and back ---------------------------- */
+
+/* No limit of the card may make a size overflow that we compute from it. */
+static void tern_limit_attr(struct tern_device_attr *attr)
+{
+	attr->max_sq_log_size = min_t(u8, attr->max_sq_log_size, TERN_MAX_LOG_SIZE);
+	attr->max_rq_log_size = min_t(u8, attr->max_rq_log_size, TERN_MAX_LOG_SIZE);
+	attr->max_cq_log_size = min_t(u8, attr->max_cq_log_size, TERN_MAX_LOG_SIZE);
+	attr->max_send_sge = min_t(u16, attr->max_send_sge, TERN_MAX_SEND_SGE);
+	attr->max_recv_sge = min_t(u16, attr->max_recv_sge, TERN_MAX_RECV_SGE);
+	attr->max_inline = min_t(u16, attr->max_inline, TERN_MAX_INLINE);
+}
+
+/* tern_dev_stop() ends its DMA, bus mastering included. */
+static void tern_stop_card(struct tern_dev *tdev)
+{
+	tern_dev_stop(tdev);
+	tern_aq_exit(tdev);
+}
+
+static int tern_start_card(struct tern_dev *tdev)
+{
+	int err;
+
+	err = tern_hw_identify(tdev);
+	if (err)
+		return err;
+	err = tern_hw_reset(tdev);
+	if (err)
+		return err;
+
+	tdev->state = 0;
+	pci_set_master(tdev->pdev);
+	err = tern_aq_init(tdev);
+	if (err)
+		goto err_master;
+	err = tern_cmd_query_device(tdev, &tdev->attr);
+	if (err)
+		goto err_aq;
+	tern_limit_attr(&tdev->attr);
+	return 0;
+
+err_aq:
+	tern_stop_card(tdev);
+	return err;
+err_master:
+	pci_clear_master(tdev->pdev);
+	return err;
+}
+
+static int tern_register(struct tern_dev *tdev)
+{
+	int err;
+
+	err = tern_cmd_alloc_pd(tdev, &tdev->kernel_pdn);
+	if (err)
+		return err;
+	err = tern_netdev_register(tdev);
+	if (err)
+		goto err_pd;
+	err = tern_ib_register(tdev);
+	if (err)
+		goto err_netdev;
+	return 0;
+
+err_netdev:
+	tern_netdev_unregister(tdev);
+err_pd:
+	tern_cmd_dealloc_pd(tdev, tdev->kernel_pdn);
+	return err;
+}
+
+static void tern_unregister(struct tern_dev *tdev)
+{
+	tern_ib_unregister(tdev);
+	tern_netdev_unregister(tdev);
+	tern_cmd_dealloc_pd(tdev, tdev->kernel_pdn);
+}
+
+static int tern_up(struct tern_dev *tdev)
+{
+	int err;
+
+	err = tern_start_card(tdev);
+	if (err)
+		return err;
+	err = tern_eqs_init(tdev);
+	if (err)
+		goto err_card;
+	err = tern_stats_init(tdev);
+	if (err)
+		goto err_eqs;
+	err = tern_register(tdev);
+	if (err)
+		goto err_stats;
+
+	tern_health_start(tdev);
+	tdev->up = true;
+	return 0;
+
+err_stats:
+	tern_stats_exit(tdev);
+err_eqs:
+	tern_eqs_exit(tdev);
+err_card:
+	tern_stop_card(tdev);
+	return err;
+}
+
+static void tern_down(struct tern_dev *tdev)
+{
+	if (!tdev->up)
+		return;
+	tdev->up = false;
+	tern_health_stop(tdev);
+	tern_unregister(tdev);
+	tern_stats_exit(tdev);
+	tern_eqs_exit(tdev);
+	tern_stop_card(tdev);
+}
+
+/* ---- PCI -------------------------------------------------------------------------- */
+
+static int tern_map_bars(struct tern_dev *tdev)
+{
+	struct pci_dev *pdev = tdev->pdev;
+
+	if (pci_resource_len(pdev, TERN_BAR_DOORBELLS) < TERN_DB_PAGE_SIZE)
+		return -ENODEV;
+	tdev->regs = pci_iomap(pdev, TERN_BAR_REGS, 0);
+	if (!tdev->regs)
+		return -ENOMEM;
+	/* Our own page alone: the others belong to processes. */
+	tdev->db = ioremap(pci_resource_start(pdev, TERN_BAR_DOORBELLS), TERN_DB_PAGE_SIZE);
+	if (!tdev->db) {
+		pci_iounmap(pdev, tdev->regs);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+static void tern_unmap_bars(struct tern_dev *tdev)
+{
+	iounmap(tdev->db);
+	pci_iounmap(tdev->pdev, tdev->regs);
+}
+
+static int tern_pci_init(struct tern_dev *tdev)
+{
+	struct pci_dev *pdev = tdev->pdev;
+	int err;
+
+	err = pci_enable_device_mem(pdev);
+	if (err)
+		return err;
+	err = pci_request_selected_regions(pdev, TERN_BARS, TERN_DRV_NAME);
+	if (err)
+		goto err_device;
+	err = dma_set_mask_and_coherent(&pdev->dev, DMA_BIT_MASK(64));
+	if (err)
+		goto err_regions;
+	dma_set_max_seg_size(&pdev->dev, UINT_MAX);
+	err = tern_map_bars(tdev);
+	if (err)
+		goto err_regions;
+	return 0;
+
+err_regions:
+	pci_release_selected_regions(pdev, TERN_BARS);
+err_device:
+	pci_disable_device(pdev);
+	return err;
+}
+
+static void tern_pci_exit(struct tern_dev *tdev)
+{
+	tern_unmap_bars(tdev);
+	pci_release_selected_regions(tdev->pdev, TERN_BARS);
+	pci_disable_device(tdev->pdev);
+}
+
+static struct tern_dev *tern_dev_alloc(struct pci_dev *pdev)
+{
+	struct tern_dev *tdev = devm_kzalloc(&pdev->dev, sizeof(*tdev), GFP_KERNEL);
+
+	if (!tdev)
+		return NULL;
+	tdev->pdev = pdev;
+	xa_init(&tdev->cqs);
+	xa_init(&tdev->qps);
+	mutex_init(&tdev->stats_lock);
+	spin_lock_init(&tdev->ib_lock);
+	ida_init(&tdev->db_ida);
+	tern_health_init(tdev);
+	return tdev;
+}
+
+static int tern_probe(struct pci_dev *pdev, const struct pci_device_id *id)
+{
+	struct tern_dev *tdev = tern_dev_alloc(pdev);
+	int err;
+
+	if (!tdev)
+		return -ENOMEM;
+	err = tern_pci_init(tdev);
+	if (err)
+		return err;
+
+	pci_set_drvdata(pdev, tdev);
+	err = tern_up(tdev);
+	if (err)
+		tern_pci_exit(tdev);
+	return err;
+}
+
+/* A card that was pulled out answers no command; without this each would wait for it. */
+static void tern_remove(struct pci_dev *pdev)
+{
+	struct tern_dev *tdev = pci_get_drvdata(pdev);
+
+	if (tdev->up && !pci_device_is_present(pdev))
+		tern_dev_fail(tdev, "is gone");
+	tern_down(tdev);
+	tern_pci_exit(tdev);
+}
+
+/* The system goes down, perhaps into another kernel: DMA has to stop, and nothing else. */
+static void tern_shutdown(struct pci_dev *pdev)
+{
+	struct tern_dev *tdev = pci_get_drvdata(pdev);
+
+	if (!tdev->up)
+		return;
+	tern_health_stop(tdev);
+	rtnl_lock();
+	netif_device_detach(tdev->netdev);
+	rtnl_unlock();
+	tern_dev_stop(tdev);
+}
+
+/* A reset through PCI loses all that the card knew: users see the device go and a new one come. */
+static void tern_reset_prepare(struct pci_dev *pdev)
+{
+	tern_down(pci_get_drvdata(pdev));
+}
+
+static void tern_reset_done(struct pci_dev *pdev)
+{
+	int err = tern_up(pci_get_drvdata(pdev));
+
+	if (err)
+		dev_err(&pdev->dev, "not usable after a reset: %d\n", err);
+}
+
+static const struct pci_error_handlers tern_err_handlers = {
+	.reset_prepare = tern_reset_prepare,
+	.reset_done = tern_reset_done,
+};
+
+static const struct pci_device_id tern_pci_ids[] = {
+	{ PCI_DEVICE(TERN_PCI_VENDOR_ID, TERN_PCI_DEVICE_ID) },
+	{ }
+};
+MODULE_DEVICE_TABLE(pci, tern_pci_ids);
+
+static struct pci_driver tern_pci_driver = {
+	.name = TERN_DRV_NAME,
+	.id_table = tern_pci_ids,
+	.probe = tern_probe,
+	.remove = tern_remove,
+	.shutdown = tern_shutdown,
+	.err_handler = &tern_err_handlers,
+};
+module_pci_driver(tern_pci_driver);
+
+MODULE_DESCRIPTION("Tern, the emulated RDMA network card");
+MODULE_LICENSE("GPL");

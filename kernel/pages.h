@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Memory that the card reaches by DMA, and the page lists that say where it is. */
+#ifndef TERN_PAGES_H
+#define TERN_PAGES_H
+
+#include <linux/mm.h>
+#include <linux/types.h>
+
+#include "tern/tern_hw.h"
+
+struct tern_dev;
+
+/* A page that card and CPU share at all times. */
+struct tern_page {
+	void *va;
+	dma_addr_t dma;
+};
+
+/* A page list: how many leaf pages of which size, and the tables that lead to them. */
+struct tern_table {
+	u64 leaves;
+	u8 shift;
+	u8 levels;
+	dma_addr_t leaf0;		/* the only leaf, if levels is 0 */
+	size_t tables;
+	struct tern_page *table;	/* those that point to leaves first, the root last */
+};
+
+int tern_table_init(struct tern_dev *tdev, struct tern_table *table, u64 leaves, u8 shift,
+		    gfp_t gfp);
+void tern_table_set(struct tern_table *table, u64 leaf, dma_addr_t dma);
+void tern_table_exit(struct tern_dev *tdev, struct tern_table *table);
+void tern_table_describe(const struct tern_table *table, u64 start, struct tern_hw_pages *pages);
+
+/* A ring with its record: zeroed pages that are contiguous only to the card. */
+struct tern_buf {
+	u32 npages;
+	struct tern_page *page;
+	struct tern_table table;
+};
+
+int tern_buf_init(struct tern_dev *tdev, struct tern_buf *buf, size_t size, gfp_t gfp);
+void tern_buf_exit(struct tern_dev *tdev, struct tern_buf *buf);
+
+/* What lies at @offset; naturally aligned things of up to a page do not straddle one. */
+static inline void *tern_buf_at(const struct tern_buf *buf, size_t offset)
+{
+	return buf->page[offset >> PAGE_SHIFT].va + offset_in_page(offset);
+}
+
+static inline dma_addr_t tern_buf_dma(const struct tern_buf *buf, size_t offset)
+{
+	return buf->page[offset >> PAGE_SHIFT].dma + offset_in_page(offset);
+}
+
+#endif

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* CQs and QPs as the card knows them, whoever owns their rings: a process or this driver. */
+#ifndef TERN_QUEUE_H
+#define TERN_QUEUE_H
+
+#include "pages.h"
+
+struct tern_dev;
+struct tern_eq;
+
+struct tern_cq_core {
+	u32 cqn;
+	struct tern_eq *eq;
+	/* Called from interrupt handlers. */
+	void (*completed)(struct tern_cq_core *cq);
+	void (*failed)(struct tern_cq_core *cq);
+};
+
+struct tern_qp_core {
+	u32 qpn;
+	/* Called from interrupt handlers with an enum tern_hw_event. */
+	void (*event)(struct tern_qp_core *qp, u8 type);
+};
+
+/* Where the parts of a CQ's buffer are: the CQEs at 0, then the record. */
+struct tern_cq_layout {
+	u8 log_size;
+	u32 record_offset;
+	u32 size;
+};
+
+/* Where the parts of a QP's buffer are: the SQ at 0, the RQ, then the record. */
+struct tern_qp_layout {
+	u8 sq_log_size;
+	u8 rq_log_size;
+	u8 rq_log_stride;
+	u32 rq_offset;
+	u32 record_offset;
+	u32 size;
+};
+
+void tern_cq_plan(struct tern_cq_layout *layout, u8 log_size);
+void tern_qp_plan(struct tern_qp_layout *layout, u8 sq_log_size, u8 rq_log_size, u8 rq_log_stride);
+
+int tern_cq_core_create(struct tern_dev *tdev, struct tern_cq_core *cq, const struct tern_buf *buf,
+			const struct tern_cq_layout *layout, u32 db_page);
+void tern_cq_core_destroy(struct tern_dev *tdev, struct tern_cq_core *cq);
+
+/* What creates a QP besides its buffer. */
+struct tern_qp_core_params {
+	u8 type;		/* enum tern_hw_qp_type */
+	u8 flags;		/* TERN_QP_* */
+	u32 pdn;
+	u32 send_cqn;
+	u32 recv_cqn;
+	u32 db_page;
+};
+
+int tern_qp_core_create(struct tern_dev *tdev, struct tern_qp_core *qp, const struct tern_buf *buf,
+			const struct tern_qp_layout *layout,
+			const struct tern_qp_core_params *params);
+void tern_qp_core_destroy(struct tern_dev *tdev, struct tern_qp_core *qp);
+
+/* From interrupt handlers. */
+void tern_cq_completed(struct tern_dev *tdev, u32 cqn);
+void tern_cq_failed(struct tern_dev *tdev, u32 cqn);
+void tern_qp_event(struct tern_dev *tdev, u32 qpn, u8 type);
+
+#endif

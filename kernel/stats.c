@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The card's counters: reading them, and which of them are the RDMA port's. */
+#include <linux/dma-mapping.h>
+#include <rdma/ib_verbs.h>
+
+#include "ib.h"
+#include "tern.h"
+
+#define TERN_STATS_SIZE	PAGE_SIZE
+
+int tern_stats_init(struct tern_dev *tdev)
+{
+	static_assert(TERN_STAT_COUNT * sizeof(__le64) <= TERN_STATS_SIZE);
+
+	tdev->stats = dma_alloc_coherent(&tdev->pdev->dev, TERN_STATS_SIZE, &tdev->stats_dma,
+					 GFP_KERNEL);
+	return tdev->stats ? 0 : -ENOMEM;
+}
+
+void tern_stats_exit(struct tern_dev *tdev)
+{
+	dma_free_coherent(&tdev->pdev->dev, TERN_STATS_SIZE, tdev->stats, tdev->stats_dma);
+}
+
+/* Reads all counters, by enum tern_hw_stat. */
+int tern_stats_read(struct tern_dev *tdev, u64 *values)
+{
+	int i, err;
+
+	mutex_lock(&tdev->stats_lock);
+	err = tern_cmd_query_stats(tdev, tdev->stats_dma, TERN_STAT_COUNT);
+	for (i = 0; !err && i < TERN_STAT_COUNT; i++)
+		values[i] = le64_to_cpu(tdev->stats[i]);
+	mutex_unlock(&tdev->stats_lock);
+	return err;
+}
+
+/*
+ * Names that tools already know from other drivers, where there are any. tern_port_stat_ids
+ * says which counter of the card is behind each.
+ */
+static const struct rdma_stat_desc tern_port_stats[] = {
+	{ .name = "sent_pkts" },
+	{ .name = "sent_bytes" },
+	{ .name = "rcvd_pkts" },
+	{ .name = "rcvd_bytes" },
+	{ .name = "rx_malformed" },
+	{ .name = "rx_icrc_encapsulated" },
+	{ .name = "rx_pkey_err" },
+	{ .name = "rx_no_qp" },
+	{ .name = "rx_addr_err" },
+	{ .name = "rx_state_err" },
+	{ .name = "rx_opcode_err" },
+	{ .name = "roce_retrans_pkts" },
+	{ .name = "local_ack_timeout_err" },
+	{ .name = "packet_seq_err" },
+	{ .name = "rcvd_rnr_err" },
+	{ .name = "req_remote_invalid_request" },
+	{ .name = "req_remote_access_errors" },
+	{ .name = "req_remote_operation_errors" },
+	{ .name = "implied_nak_seq_err" },
+	{ .name = "duplicate_ack" },
+	{ .name = "req_bad_response" },
+	{ .name = "req_cqe_error" },
+	{ .name = "req_cqe_flush_error" },
+	{ .name = "retry_exceeded_err" },
+	{ .name = "rnr_nak_retry_err" },
+	{ .name = "rx_send_requests" },
+	{ .name = "rx_write_requests" },
+	{ .name = "rx_read_requests" },
+	{ .name = "rx_atomic_requests" },
+	{ .name = "duplicate_request" },
+	{ .name = "out_of_sequence" },
+	{ .name = "sent_seq_err" },
+	{ .name = "send_rnr_err" },
+	{ .name = "resp_remote_invalid_request" },
+	{ .name = "resp_remote_access_errors" },
+	{ .name = "resp_remote_operation_errors" },
+	{ .name = "resp_cqe_error" },
+	{ .name = "resp_cqe_flush_error" },
+	{ .name = "doorbells_dropped" },
+	{ .name = "dma_faults" },
+	{ .name = "cq_overruns" },
+	{ .name = "eq_overruns" },
+};
+
+static const u8 tern_port_stat_ids[] = {
+	TERN_STAT_ROCE_TX_PACKETS,
+	TERN_STAT_ROCE_TX_BYTES,
+	TERN_STAT_ROCE_RX_PACKETS,
+	TERN_STAT_ROCE_RX_BYTES,
+	TERN_STAT_RX_MALFORMED,
+	TERN_STAT_RX_BAD_ICRC,
+	TERN_STAT_RX_BAD_PKEY,
+	TERN_STAT_RX_NO_QP,
+	TERN_STAT_RX_BAD_ADDR,
+	TERN_STAT_RX_BAD_STATE,
+	TERN_STAT_RX_BAD_OPCODE,
+	TERN_STAT_REQ_RETRANSMITS,
+	TERN_STAT_REQ_TIMEOUTS,
+	TERN_STAT_REQ_RX_SEQ_NAK,
+	TERN_STAT_REQ_RX_RNR_NAK,
+	TERN_STAT_REQ_RX_INV_REQ_NAK,
+	TERN_STAT_REQ_RX_ACCESS_NAK,
+	TERN_STAT_REQ_RX_OP_NAK,
+	TERN_STAT_REQ_IMPLIED_NAK,
+	TERN_STAT_REQ_DUP_ACK,
+	TERN_STAT_REQ_BAD_RESP,
+	TERN_STAT_REQ_CQE_ERRORS,
+	TERN_STAT_REQ_CQE_FLUSHED,
+	TERN_STAT_REQ_RETRY_EXCEEDED,
+	TERN_STAT_REQ_RNR_RETRY_EXCEEDED,
+	TERN_STAT_RESP_SENDS,
+	TERN_STAT_RESP_WRITES,
+	TERN_STAT_RESP_READS,
+	TERN_STAT_RESP_ATOMICS,
+	TERN_STAT_RESP_DUPLICATES,
+	TERN_STAT_RESP_OUT_OF_SEQUENCE,
+	TERN_STAT_RESP_TX_SEQ_NAK,
+	TERN_STAT_RESP_TX_RNR_NAK,
+	TERN_STAT_RESP_TX_INV_REQ_NAK,
+	TERN_STAT_RESP_TX_ACCESS_NAK,
+	TERN_STAT_RESP_TX_OP_NAK,
+	TERN_STAT_RESP_CQE_ERRORS,
+	TERN_STAT_RESP_CQE_FLUSHED,
+	TERN_STAT_DB_DROPPED,
+	TERN_STAT_DMA_FAULTS,
+	TERN_STAT_CQ_OVERRUNS,
+	TERN_STAT_EQ_OVERRUNS,
+};
+
+static_assert(ARRAY_SIZE(tern_port_stats) == ARRAY_SIZE(tern_port_stat_ids));
+
+struct rdma_hw_stats *tern_alloc_hw_port_stats(struct ib_device *ibdev, u32 port)
+{
+	return rdma_alloc_hw_stats_struct(tern_port_stats, ARRAY_SIZE(tern_port_stats),
+					  RDMA_HW_STATS_DEFAULT_LIFESPAN);
+}
+
+int tern_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats, u32 port, int index)
+{
+	u64 values[TERN_STAT_COUNT];
+	int i, err;
+
+	if (port != TERN_PORT)
+		return -EINVAL;
+	err = tern_stats_read(to_tdev(ibdev), values);
+	if (err)
+		return err;
+
+	for (i = 0; i < ARRAY_SIZE(tern_port_stat_ids); i++)
+		stats->value[i] = values[tern_port_stat_ids[i]];
+	return ARRAY_SIZE(tern_port_stat_ids);
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The device, as all layers of the driver share it. */
+#ifndef TERN_H
+#define TERN_H
+
+#include <linux/idr.h>
+#include <linux/mutex.h>
+#include <linux/pci.h>
+#include <linux/spinlock.h>
+#include <linux/workqueue.h>
+#include <linux/xarray.h>
+
+#include "aq.h"
+#include "cmd.h"
+#include "eq.h"
+
+#define TERN_DRV_NAME	"tern"
+
+struct net_device;
+struct tern_ib;
+
+/* bits of tern_dev.state */
+enum {
+	TERN_STATE_DEAD,	/* the card does no DMA and takes no commands any more */
+};
+
+struct tern_dev {
+	struct pci_dev *pdev;
+	void __iomem *regs;	/* BAR 0 */
+	void __iomem *db;	/* page 0 of BAR 2 */
+	bool up;		/* between tern_up() and tern_down() */
+
+	unsigned long state;
+	struct mutex stop_lock;	/* only one stops the card, the others wait for it */
+	struct delayed_work health;
+
+	u32 caps;		/* TERN_CAP_* */
+	u32 db_pages;
+	u8 mac[6];
+	struct tern_device_attr attr;
+
+	struct tern_aq aq;
+	struct tern_eqs eqs;
+	u32 kernel_pdn;
+
+	/*
+	 * Who gets the events of which queue. Interrupt handlers look up without a lock;
+	 * whoever removes an entry waits for running handlers before it frees it.
+	 */
+	struct xarray cqs;
+	struct xarray qps;
+
+	struct mutex stats_lock;	/* of the page that counters are read through */
+	__le64 *stats;
+	dma_addr_t stats_dma;
+
+	struct net_device *netdev;	/* NULL while not registered */
+
+	spinlock_t ib_lock;	/* of ib, for those who report events */
+	struct tern_ib *ib;	/* NULL while not registered */
+
+	struct ida db_ida;	/* doorbell pages of processes */
+	atomic_t mr_variant;	/* varies the keys of regions, so that stale ones are caught */
+};
+
+static inline bool tern_is_dead(const struct tern_dev *tdev)
+{
+	return test_bit(TERN_STATE_DEAD, &tdev->state);
+}
+
+/* health.c */
+void tern_dev_stop(struct tern_dev *tdev);
+void tern_dev_fail(struct tern_dev *tdev, const char *why);
+void tern_health_init(struct tern_dev *tdev);
+void tern_health_start(struct tern_dev *tdev);
+void tern_health_stop(struct tern_dev *tdev);
+
+/* stats.c */
+int tern_stats_init(struct tern_dev *tdev);
+void tern_stats_exit(struct tern_dev *tdev);
+int tern_stats_read(struct tern_dev *tdev, u64 *values);
+
+#endif

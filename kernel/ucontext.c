@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: GPL-2.0
+/* A process that has the device open: its doorbell page, and what it maps. */
+#include <linux/mm.h>
+#include <linux/slab.h>
+#include <rdma/ib_verbs.h>
+#include <rdma/tern-abi.h>
+
+#include "ib.h"
+#include "tern.h"
+
+/* Something that may be mapped: a doorbell page or, if @doorbell is not set, @buf. */
+struct tern_mmap_entry {
+	struct rdma_user_mmap_entry rdma;
+	bool doorbell;
+	union {
+		unsigned long pfn;
+		struct tern_buf buf;
+	};
+};
+
+static struct tern_mmap_entry *to_tentry(struct rdma_user_mmap_entry *rdma)
+{
+	return container_of(rdma, struct tern_mmap_entry, rdma);
+}
+
+/* ---- the doorbell page --------------------------------------------------------- */
+
+static unsigned long tern_db_pfn(const struct tern_dev *tdev, u32 page)
+{
+	resource_size_t bar = pci_resource_start(tdev->pdev, TERN_BAR_DOORBELLS);
+
+	return (bar + (u64)page * TERN_DB_PAGE_SIZE) >> PAGE_SHIFT;
+}
+
+static int tern_db_entry_create(struct tern_dev *tdev, struct tern_ucontext *uctx)
+{
+	struct tern_mmap_entry *entry;
+	int err;
+
+	entry = kzalloc(sizeof(*entry), GFP_KERNEL_ACCOUNT);
+	if (!entry)
+		return -ENOMEM;
+	entry->doorbell = true;
+	entry->pfn = tern_db_pfn(tdev, uctx->db_page);
+
+	err = rdma_user_mmap_entry_insert(&uctx->ibucontext, &entry->rdma, TERN_DB_PAGE_SIZE);
+	if (err) {
+		kfree(entry);
+		return err;
+	}
+	uctx->db_entry = &entry->rdma;
+	return 0;
+}
+
+static int tern_db_page_create(struct tern_dev *tdev, struct tern_ucontext *uctx)
+{
+	int page, err;
+
+	page = ida_alloc_range(&tdev->db_ida, TERN_DB_PAGE_KERNEL + 1, tdev->db_pages - 1,
+			       GFP_KERNEL);
+	if (page < 0)
+		return page;
+	uctx->db_page = page;
+
+	err = tern_db_entry_create(tdev, uctx);
+	if (err)
+		ida_free(&tdev->db_ida, page);
+	return err;
+}
+
+/* No mapping of the page is left: ib_core has unmapped it, or the process has. */
+static void tern_db_page_destroy(struct tern_dev *tdev, struct tern_ucontext *uctx)
+{
+	rdma_user_mmap_entry_remove(uctx->db_entry);
+	ida_free(&tdev->db_ida, uctx->db_page);
+}
+
+/* ---- the context ---------------------------------------------------------------- */
+
+int tern_alloc_ucontext(struct ib_ucontext *ibucontext, struct ib_udata *udata)
+{
+	struct tern_dev *tdev = to_tdev(ibucontext->device);
+	struct tern_ucontext *uctx = to_tucontext(ibucontext);
+	struct tern_alloc_ucontext_resp resp = {
+		.db_len = TERN_DB_PAGE_SIZE,
+		.caps = tdev->caps,
+		.max_inline = tdev->attr.max_inline,
+		.max_send_sge = tdev->attr.max_send_sge,
+		.max_recv_sge = tdev->attr.max_recv_sge,
+	};
+	int err;
+
+	err = tern_udata_no_input(udata);
+	if (err)
+		return err;
+	err = tern_db_page_create(tdev, uctx);
+	if (err)
+		return err;
+
+	resp.db_key = rdma_user_mmap_get_offset(uctx->db_entry);
+	err = tern_udata_respond(udata, &resp, sizeof(resp));
+	if (err)
+		tern_db_page_destroy(tdev, uctx);
+	return err;
+}
+
+void tern_dealloc_ucontext(struct ib_ucontext *ibucontext)
+{
+	tern_db_page_destroy(to_tdev(ibucontext->device), to_tucontext(ibucontext));
+}
+
+/* ---- memory of queues ------------------------------------------------------------- */
+
+/*
+ * Allocates memory that the process can map. The buffer belongs to its mmap entry, so that an
+ * mmap() that runs while the queue is destroyed never sees freed pages.
+ */
+int tern_ubuf_create(struct tern_ucontext *uctx, struct tern_ubuf *ubuf, size_t size)
+{
+	struct tern_dev *tdev = to_tdev(uctx->ibucontext.device);
+	struct tern_mmap_entry *entry;
+	int err;
+
+	entry = kzalloc(sizeof(*entry), GFP_KERNEL_ACCOUNT);
+	if (!entry)
+		return -ENOMEM;
+	err = tern_buf_init(tdev, &entry->buf, size, GFP_KERNEL_ACCOUNT);
+	if (err)
+		goto err_entry;
+	err = rdma_user_mmap_entry_insert(&uctx->ibucontext, &entry->rdma, PAGE_ALIGN(size));
+	if (err)
+		goto err_buf;
+
+	ubuf->entry = &entry->rdma;
+	ubuf->buf = &entry->buf;
+	ubuf->key = rdma_user_mmap_get_offset(&entry->rdma);
+	return 0;
+
+err_buf:
+	tern_buf_exit(tdev, &entry->buf);
+err_entry:
+	kfree(entry);
+	return err;
+}
+
+void tern_ubuf_destroy(struct tern_ubuf *ubuf)
+{
+	rdma_user_mmap_entry_remove(ubuf->entry);
+}
+
+void tern_mmap_free(struct rdma_user_mmap_entry *rdma)
+{
+	struct tern_mmap_entry *entry = to_tentry(rdma);
+
+	if (!entry->doorbell)
+		tern_buf_exit(to_tdev(rdma->ucontext->device), &entry->buf);
+	kfree(entry);
+}
+
+/* ---- mmap --------------------------------------------------------------------------- */
+
+/* Uncached: a doorbell is a single store, and shall leave at once. */
+static int tern_mmap_doorbell(struct ib_ucontext *ibucontext, struct vm_area_struct *vma,
+			      struct tern_mmap_entry *entry)
+{
+	return rdma_user_mmap_io(ibucontext, vma, entry->pfn, TERN_DB_PAGE_SIZE,
+				 pgprot_noncached(vma->vm_page_prot), &entry->rdma);
+}
+
+/* The process gets a reference to each page: what it has mapped outlives the queue. */
+static int tern_mmap_buf(struct vm_area_struct *vma, const struct tern_buf *buf)
+{
+	unsigned long va = vma->vm_start;
+	u32 i;
+	int err = 0;
+
+	for (i = 0; !err && i < buf->npages; i++, va += PAGE_SIZE)
+		err = vm_insert_page(vma, va, virt_to_page(buf->page[i].va));
+	return err;
+}
+
+int tern_mmap(struct ib_ucontext *ibucontext, struct vm_area_struct *vma)
+{
+	struct rdma_user_mmap_entry *rdma;
+	struct tern_mmap_entry *entry;
+	int err;
+
+	rdma = rdma_user_mmap_entry_get(ibucontext, vma);
+	if (!rdma)
+		return -EINVAL;
+
+	entry = to_tentry(rdma);
+	if (entry->doorbell)
+		err = tern_mmap_doorbell(ibucontext, vma, entry);
+	else
+		err = tern_mmap_buf(vma, &entry->buf);
+	rdma_user_mmap_entry_put(rdma);
+	return err;
+}
