@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Holds abi34.h against the installed libibverbs: a context gets a table of our stubs by
+ * verbs_set_ops(), and each public function must then arrive in the stub of its name.
+ */
+#include "abi34.h"
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include <gtest/gtest.h>
+#include <rdma/ib_user_ioctl_verbs.h>
+
+namespace tern::abi34 {
+namespace {
+
+std::string called;
+int access_of_mr;
+
+int stub(const char *name)
+{
+	called = name;
+	return 0;
+}
+
+const ContextOps kStubs = [] {
+	ContextOps ops = {};
+	ops.alloc_pd = [](ibv_context *) -> ibv_pd * {
+		stub("alloc_pd");
+		return nullptr;
+	};
+	ops.create_cq = [](ibv_context *, int, ibv_comp_channel *, int) -> ibv_cq * {
+		stub("create_cq");
+		return nullptr;
+	};
+	ops.create_qp = [](ibv_pd *, ibv_qp_init_attr *) -> ibv_qp * {
+		stub("create_qp");
+		return nullptr;
+	};
+	ops.create_qp_ex = [](ibv_context *, ibv_qp_init_attr_ex *) -> ibv_qp * {
+		stub("create_qp_ex");
+		return nullptr;
+	};
+	ops.dealloc_pd = [](ibv_pd *) { return stub("dealloc_pd"); };
+	ops.dereg_mr = [](VerbsMr *) { return stub("dereg_mr"); };
+	ops.destroy_cq = [](ibv_cq *) { return stub("destroy_cq"); };
+	ops.destroy_qp = [](ibv_qp *) { return stub("destroy_qp"); };
+	ops.free_context = [](ibv_context *) { stub("free_context"); };
+	ops.modify_qp = [](ibv_qp *, ibv_qp_attr *, int) { return stub("modify_qp"); };
+	ops.poll_cq = [](ibv_cq *, int, ibv_wc *) { return stub("poll_cq"); };
+	ops.post_recv = [](ibv_qp *, ibv_recv_wr *, ibv_recv_wr **) { return stub("post_recv"); };
+	ops.post_send = [](ibv_qp *, ibv_send_wr *, ibv_send_wr **) { return stub("post_send"); };
+	ops.query_device_ex = [](ibv_context *, const ibv_query_device_ex_input *,
+	                         ibv_device_attr_ex *, size_t) { return stub("query_device_ex"); };
+	ops.query_port = [](ibv_context *, uint8_t, ibv_port_attr *) { return stub("query_port"); };
+	ops.query_qp = [](ibv_qp *, ibv_qp_attr *, int, ibv_qp_init_attr *) {
+		return stub("query_qp");
+	};
+	ops.reg_mr = [](ibv_pd *, void *, size_t, uint64_t, int access) -> ibv_mr * {
+		access_of_mr = access;
+		stub("reg_mr");
+		return nullptr;
+	};
+	ops.req_notify_cq = [](ibv_cq *, int) { return stub("req_notify_cq"); };
+	return ops;
+}();
+
+/* A context as verbs_init_context() would leave it, with more than enough private room. */
+class Abi34 : public ::testing::Test {
+protected:
+	Abi34()
+	{
+		verbs_.priv = reinterpret_cast<verbs_ex_private *>(private_);
+		verbs_.sz = sizeof(verbs_);
+		verbs_.context.device = &device_.device;
+		verbs_.context.abi_compat = reinterpret_cast<void *>(UINTPTR_MAX);
+		verbs_set_ops(&verbs_, &kStubs);
+		pd_.context = cq_.context = qp_.context = mr_.mr.context = &verbs_.context;
+		qp_.pd = &pd_;
+		mr_.mr.pd = &pd_;
+		pthread_mutex_init(&cq_.mutex, nullptr);
+		pthread_mutex_init(&qp_.mutex, nullptr);
+	}
+
+	alignas(16) char private_[64 << 10] = {};
+	VerbsDevice device_{};
+	verbs_context verbs_{};
+	ibv_pd pd_{};
+	ibv_cq cq_{};
+	ibv_qp qp_{};
+	VerbsMr mr_{};
+};
+
+#define EXPECT_CALLS(name, expression)                                                             \
+	do {                                                                                       \
+		called.clear();                                                                    \
+		(void)(expression);                                                                \
+		EXPECT_EQ(called, name);                                                           \
+	} while (0)
+
+TEST_F(Abi34, EveryVerbArrivesWhereWePutIt)
+{
+	ibv_context *context = &verbs_.context;
+	ibv_qp_init_attr init = {};
+	ibv_qp_init_attr_ex init_ex = {};
+	ibv_qp_attr attr = {};
+	ibv_device_attr_ex device = {};
+	ibv_port_attr port = {};
+	ibv_send_wr *bad_send;
+	ibv_recv_wr *bad_recv;
+	char buffer[16];
+
+	EXPECT_CALLS("alloc_pd", ibv_alloc_pd(context));
+	EXPECT_CALLS("dealloc_pd", ibv_dealloc_pd(&pd_));
+	EXPECT_CALLS("reg_mr", ibv_reg_mr(&pd_, buffer, sizeof(buffer), 0));
+	EXPECT_CALLS("dereg_mr", ibv_dereg_mr(&mr_.mr));
+	EXPECT_CALLS("create_cq", ibv_create_cq(context, 1, nullptr, nullptr, 0));
+	EXPECT_CALLS("poll_cq", ibv_poll_cq(&cq_, 0, nullptr));
+	EXPECT_CALLS("req_notify_cq", ibv_req_notify_cq(&cq_, 0));
+	EXPECT_CALLS("destroy_cq", ibv_destroy_cq(&cq_));
+	EXPECT_CALLS("create_qp", ibv_create_qp(&pd_, &init));
+	init_ex.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+	EXPECT_CALLS("create_qp_ex", ibv_create_qp_ex(context, &init_ex));
+	EXPECT_CALLS("modify_qp", ibv_modify_qp(&qp_, &attr, 0));
+	EXPECT_CALLS("query_qp", ibv_query_qp(&qp_, &attr, 0, &init));
+	EXPECT_CALLS("post_send", ibv_post_send(&qp_, nullptr, &bad_send));
+	EXPECT_CALLS("post_recv", ibv_post_recv(&qp_, nullptr, &bad_recv));
+	EXPECT_CALLS("destroy_qp", ibv_destroy_qp(&qp_));
+	EXPECT_CALLS("query_device_ex", ibv_query_device_ex(context, nullptr, &device));
+	EXPECT_CALLS("query_port", ibv_query_port(context, 1, &port));
+	EXPECT_CALLS("free_context", ibv_close_device(context));
+}
+
+/* libibverbs lets optional rights through when the device's core_support says so. */
+TEST_F(Abi34, TheDeviceEndsWhereLibibverbsThinks)
+{
+	char buffer[16];
+	device_.core_support = 0;
+	ibv_reg_mr_iova2(&pd_, buffer, sizeof(buffer), 0, IBV_ACCESS_RELAXED_ORDERING);
+	EXPECT_EQ(access_of_mr, 0);
+	device_.core_support = IB_UVERBS_CORE_SUPPORT_OPTIONAL_MR_ACCESS;
+	ibv_reg_mr_iova2(&pd_, buffer, sizeof(buffer), 0, IBV_ACCESS_RELAXED_ORDERING);
+	EXPECT_EQ(access_of_mr, IBV_ACCESS_RELAXED_ORDERING);
+}
+
+/* Which QPs have the extended calls is told by a bit of ours behind the public struct. */
+TEST_F(Abi34, TheExtendedQpIsMarkedWhereLibibverbsLooks)
+{
+	VerbsQp qp = {};
+	EXPECT_EQ(ibv_qp_to_qp_ex(&qp.qp), nullptr);
+	qp.comp_mask = kVerbsQpEx;
+	EXPECT_EQ(ibv_qp_to_qp_ex(&qp.qp), &qp.qp_ex);
+}
+
+} // namespace
+} // namespace tern::abi34

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "completion_queue.h"
+
+#include "queue_fixture.h"
+
+namespace tern::provider::test {
+
+constexpr uint32_t kQpn = 0x123456;
+
+/* A CQ of four entries, a send queue and a receive queue that complete to it. */
+class CompletionQueueTest : public QueueFixture {
+protected:
+	static constexpr uint32_t kEntries = 4;
+
+	CompletionQueueTest()
+	{
+		EXPECT_EQ(cq_.init(cq_config(cqes_, &cq_record_)), 0);
+		make_sq(sq_, 64);
+		EXPECT_EQ(rq_.init({.ring = {rq_ring_.bytes, 64 * 16},
+		                    .record = QpRecord(&qp_record_),
+		                    .entries = 64,
+		                    .log_stride = 4,
+		                    .max_sge = 1}),
+		          0);
+		EXPECT_TRUE(qps_.reserve(kQpn));
+		qps_.insert(kQpn, {&sq_, &cq_}, {&rq_, &cq_});
+	}
+
+	CompletionQueue::Config cq_config(tern_hw_cqe *cqes, tern_hw_cq_record *record)
+	{
+		return {
+		        .ring = {reinterpret_cast<std::byte *>(cqes), kEntries * sizeof(*cqes)},
+		        .record = CqRecord(record),
+		        .doorbells = DoorbellPage(doorbells_.bytes),
+		        .cqn = 0x77,
+		        .qps = &qps_,
+		};
+	}
+
+	/* What the card does for completion number @n of the ring. */
+	static void card_completes(tern_hw_cqe *cqes, uint32_t n, uint32_t qpn, uint8_t opcode,
+	                           uint32_t wqe_index, uint8_t status = TERN_WC_SUCCESS)
+	{
+		tern_hw_cqe &cqe = cqes[n % kEntries];
+		cqe.wqe_index = wqe_index;
+		cqe.byte_len = 1000 + wqe_index;
+		cqe.imm = 0x01020304;
+		cqe.timestamp = 5;
+		cqe.qpn = qpn;
+		cqe.opcode = opcode;
+		cqe.status = status;
+		cqe.flags = TERN_CQE_IMM;
+		cqe.phase = n / kEntries % 2 ? 0 : TERN_PHASE;
+	}
+
+	void post_sends(uint64_t first_wr_id, unsigned n)
+	{
+		while (n--) {
+			SendRequest r;
+			r.wr_id = first_wr_id++;
+			ASSERT_EQ(sq_.build(r, {}), 0);
+		}
+		sq_.publish();
+	}
+
+	Page rq_ring_;
+	alignas(64) tern_hw_cqe cqes_[kEntries]{};
+	alignas(64) tern_hw_cq_record cq_record_{};
+	QpTable qps_;
+	CompletionQueue cq_;
+	SendQueue sq_;
+	RecvQueue rq_;
+	Completion c_{};
+};
+
+TEST_F(CompletionQueueTest, AFreshRingIsEmpty)
+{
+	EXPECT_FALSE(cq_.next(c_));
+}
+
+TEST_F(CompletionQueueTest, SendAndReceiveCompletionsFindTheirRequests)
+{
+	post_sends(10, 3);
+	ASSERT_EQ(rq_.build(20, {}), 0);
+	card_completes(cqes_, 0, kQpn, TERN_OP_SEND, 1);
+	card_completes(cqes_, 1, kQpn, TERN_CQE_RECV, 0);
+	card_completes(cqes_, 2, kQpn, TERN_OP_SEND, 2, TERN_WC_RETRY_EXC_ERR);
+
+	ASSERT_TRUE(cq_.next(c_));
+	EXPECT_EQ(c_.wr_id, 11u);
+	EXPECT_EQ(c_.qpn, kQpn);
+	EXPECT_EQ(c_.opcode, TERN_OP_SEND);
+	EXPECT_EQ(c_.status, TERN_WC_SUCCESS);
+	ASSERT_TRUE(cq_.next(c_));
+	EXPECT_EQ(c_.wr_id, 20u);
+	EXPECT_EQ(c_.byte_len, 1000u);
+	EXPECT_EQ(c_.imm.get(), 0x01020304u);
+	EXPECT_EQ(c_.timestamp, 5u);
+	ASSERT_TRUE(cq_.next(c_));
+	EXPECT_EQ(c_.wr_id, 12u);
+	EXPECT_EQ(c_.status, TERN_WC_RETRY_EXC_ERR);
+	EXPECT_FALSE(cq_.next(c_));
+}
+
+TEST_F(CompletionQueueTest, ThePhaseFollowsManyPasses)
+{
+	for (uint32_t n = 0; n < 10 * kEntries; n++) {
+		post_sends(n, 1);
+		EXPECT_FALSE(cq_.next(c_)) << n;
+		card_completes(cqes_, n, kQpn, TERN_OP_SEND, n);
+		ASSERT_TRUE(cq_.next(c_)) << n;
+		EXPECT_EQ(c_.wr_id, n);
+	}
+}
+
+TEST_F(CompletionQueueTest, AFullRingIsReadOnce)
+{
+	post_sends(0, 2 * kEntries);
+	for (uint32_t pass = 0; pass < 2; pass++) {
+		for (uint32_t i = 0; i < kEntries; i++)
+			card_completes(cqes_, pass * kEntries + i, kQpn, TERN_OP_SEND,
+			               pass * kEntries + i);
+		for (uint32_t i = 0; i < kEntries; i++)
+			ASSERT_TRUE(cq_.next(c_));
+		EXPECT_FALSE(cq_.next(c_));
+	}
+}
+
+TEST_F(CompletionQueueTest, ConsumedEntriesGoBackOnRelease)
+{
+	post_sends(0, 2);
+	card_completes(cqes_, 0, kQpn, TERN_OP_SEND, 0);
+	card_completes(cqes_, 1, kQpn, TERN_OP_SEND, 1);
+	ASSERT_TRUE(cq_.next(c_));
+	ASSERT_TRUE(cq_.next(c_));
+	EXPECT_EQ(cq_record_.ci.get(), 0u);
+	cq_.release();
+	EXPECT_EQ(cq_record_.ci.get(), 2u);
+}
+
+TEST_F(CompletionQueueTest, ArmingTellsHowFarWeRead)
+{
+	cq_.arm(false);
+	EXPECT_EQ(doorbell(TERN_DB_CQ_ARM), 0x77u);
+	post_sends(0, 1);
+	card_completes(cqes_, 0, kQpn, TERN_OP_SEND, 0);
+	ASSERT_TRUE(cq_.next(c_));
+	cq_.arm(true);
+	EXPECT_EQ(doorbell(TERN_DB_CQ_ARM), 0x77u | TERN_DB_CQ_SOLICITED | uint64_t{1} << 32);
+}
+
+TEST_F(CompletionQueueTest, UnknownQpsArePassedOver)
+{
+	post_sends(1, 1);
+	card_completes(cqes_, 0, 0xfffff0, TERN_OP_SEND, 0);
+	card_completes(cqes_, 1, kQpn + 1, TERN_CQE_RECV, 0);
+	card_completes(cqes_, 2, kQpn, TERN_OP_SEND, 0);
+	ASSERT_TRUE(cq_.next(c_));
+	EXPECT_EQ(c_.wr_id, 1u);
+	cq_.release();
+	EXPECT_EQ(cq_record_.ci.get(), 3u) << "their room is given back too";
+}
+
+TEST_F(CompletionQueueTest, DroppedCompletionsDoNotReachTheNextQpOfThatNumber)
+{
+	post_sends(1, 2);
+	card_completes(cqes_, 0, kQpn, TERN_OP_SEND, 0);
+	card_completes(cqes_, 1, kQpn + 1, TERN_OP_SEND, 0);
+	card_completes(cqes_, 2, kQpn, TERN_CQE_RECV, 0);
+	EXPECT_TRUE(qps_.remove(kQpn, &sq_));
+	cq_.drop(kQpn);
+
+	SendQueue other;
+	make_sq(other, 4);
+	SendRequest r;
+	r.wr_id = 50;
+	ASSERT_EQ(other.build(r, {}), 0);
+	qps_.insert(kQpn, {&other, &cq_}, {});
+	qps_.insert(kQpn + 1, {&sq_, &cq_}, {});
+
+	ASSERT_TRUE(cq_.next(c_));
+	EXPECT_EQ(c_.qpn, kQpn + 1) << "that of the other QP is still there";
+	EXPECT_FALSE(cq_.next(c_));
+	card_completes(cqes_, 3, kQpn, TERN_OP_SEND, 0);
+	ASSERT_TRUE(cq_.next(c_));
+	EXPECT_EQ(c_.wr_id, 50u);
+}
+
+TEST_F(CompletionQueueTest, DropInAFullRingEnds)
+{
+	post_sends(0, kEntries);
+	for (uint32_t i = 0; i < kEntries; i++)
+		card_completes(cqes_, i, kQpn, TERN_OP_SEND, i);
+	cq_.drop(kQpn);
+	EXPECT_FALSE(cq_.next(c_));
+}
+
+TEST_F(CompletionQueueTest, AQueueCompletesOnlyToItsOwnCq)
+{
+	alignas(64) tern_hw_cqe cqes[kEntries]{};
+	alignas(64) tern_hw_cq_record record{};
+	CompletionQueue other;
+	ASSERT_EQ(other.init(cq_config(cqes, &record)), 0);
+	qps_.insert(kQpn, {&sq_, &cq_}, {&rq_, &other});
+	post_sends(1, 1);
+	ASSERT_EQ(rq_.build(2, {}), 0);
+
+	card_completes(cqes, 0, kQpn, TERN_OP_SEND, 0);
+	card_completes(cqes, 1, kQpn, TERN_CQE_RECV, 0);
+	ASSERT_TRUE(other.next(c_));
+	EXPECT_EQ(c_.wr_id, 2u);
+	card_completes(cqes_, 0, kQpn, TERN_OP_SEND, 0);
+	ASSERT_TRUE(cq_.next(c_));
+	EXPECT_EQ(c_.wr_id, 1u);
+}
+
+TEST_F(CompletionQueueTest, RemoveIsOnlyForTheOwner)
+{
+	SendQueue other;
+	EXPECT_FALSE(qps_.remove(kQpn, &other));
+	EXPECT_FALSE(qps_.remove(0x800000, &other)) << "no leaf";
+	EXPECT_EQ(qps_.send_queue(kQpn, &cq_), &sq_);
+	EXPECT_TRUE(qps_.remove(kQpn, &sq_));
+	EXPECT_EQ(qps_.send_queue(kQpn, &cq_), nullptr);
+	EXPECT_EQ(qps_.recv_queue(kQpn, &cq_), nullptr);
+}
+
+TEST_F(CompletionQueueTest, BadGeometryIsRefused)
+{
+	CompletionQueue cq;
+	auto config = cq_config(cqes_, &cq_record_);
+	config.ring = config.ring.first(3 * sizeof(tern_hw_cqe));
+	EXPECT_NE(cq.init(config), 0);
+	config.ring = {};
+	EXPECT_NE(cq.init(config), 0);
+}
+
+} // namespace tern::provider::test

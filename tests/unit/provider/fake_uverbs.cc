@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "fake_uverbs.h"
+
+#include <bit>
+#include <cerrno>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <linux/netlink.h>
+#include <rdma/ib_user_verbs.h>
+
+#include "abi34.h"
+
+namespace tern::provider::test {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr size_t kMemory = 64 << 20;
+const dev_t kDevice = makedev(231, 192);
+constexpr char kFileName[] = "tern-uverbs";
+
+void write_file(const fs::path &path, const std::string &text)
+{
+	fs::create_directories(path.parent_path());
+	std::ofstream(path) << text << '\n';
+}
+
+size_t page_up(size_t n)
+{
+	return (n + 4095) & ~size_t{4095};
+}
+
+} // namespace
+
+FakeUverbs &FakeUverbs::instance()
+{
+	static FakeUverbs fake;
+	return fake;
+}
+
+FakeUverbs::FakeUverbs()
+{
+	memfd_ = memfd_create(kFileName, MFD_CLOEXEC);
+	if (memfd_ < 0 || ftruncate(memfd_, kMemory))
+		abort();
+	memory_ = static_cast<std::byte *>(
+	        mmap(nullptr, kMemory, PROT_READ | PROT_WRITE, MAP_SHARED, memfd_, 0));
+	char dir[] = "/tmp/tern-sysfs-XXXXXX";
+	sysfs_ = mkdtemp(dir);
+	setenv("SYSFS_PATH", sysfs_.c_str(), 1);
+	setenv("RDMAV_DRIVERS", TERN_PLUGIN, 1);
+	setenv("IBV_SHOW_WARNINGS", "1", 1);
+}
+
+FakeUverbs::~FakeUverbs()
+{
+	fs::remove_all(sysfs_);
+}
+
+void FakeUverbs::reset(const std::string &modalias)
+{
+	const fs::path sysfs = sysfs_;
+	fs::remove_all(sysfs / "class");
+	write_file(sysfs / "class/infiniband_verbs/abi_version", "6");
+	write_file(sysfs / "class/infiniband_verbs/uverbs0/dev", "231:192");
+	write_file(sysfs / "class/infiniband_verbs/uverbs0/ibdev", "tern0");
+	write_file(sysfs / "class/infiniband_verbs/uverbs0/abi_version",
+	           std::to_string(TERN_UVERBS_ABI_VERSION));
+	write_file(sysfs / "class/infiniband/tern0/node_type", "1: CA");
+	write_file(sysfs / "class/infiniband/tern0/device/modalias", modalias);
+
+	caps = TERN_CAP_RC | TERN_CAP_ATOMIC | TERN_CAP_SHADOW_DB;
+	next_qpn = 0x100;
+	failures_.clear();
+	on_context = nullptr;
+	on_cq = nullptr;
+	on_qp = nullptr;
+	contexts = pds = mrs = cqs = qps = 0;
+	writes = 0;
+	used_ = 0;
+	std::memset(memory_, 0, kMemory);
+}
+
+uint64_t FakeUverbs::allocate(size_t size)
+{
+	const uint64_t key = used_;
+	used_ += page_up(size);
+	if (used_ > kMemory)
+		abort();
+	return key;
+}
+
+uint64_t FakeUverbs::doorbell(unsigned offset) const
+{
+	uint64_t v;
+	std::memcpy(&v, memory_ + doorbell_key_ + offset, sizeof(v));
+	return v;
+}
+
+int FakeUverbs::mappings()
+{
+	std::ifstream maps("/proc/self/maps");
+	std::string line;
+	int n = 0;
+	while (std::getline(maps, line))
+		n += line.find(kFileName) != std::string::npos;
+	return n - 1;
+}
+
+bool FakeUverbs::is_device_path(const char *path) const
+{
+	return !std::strcmp(path, "/dev/infiniband/uverbs0");
+}
+
+bool FakeUverbs::is_device(int fd) const
+{
+	char link[64], target[64] = {};
+	std::snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	return readlink(link, target, sizeof(target) - 1) > 0 && std::strstr(target, kFileName);
+}
+
+int FakeUverbs::open_device()
+{
+	return fcntl(memfd_, F_DUPFD_CLOEXEC, 0);
+}
+
+template <class T>
+void FakeUverbs::respond(uint64_t response, const T &value, size_t room)
+{
+	std::memcpy(reinterpret_cast<void *>(response), &value, std::min(room, sizeof(value)));
+}
+
+int FakeUverbs::command(std::span<const std::byte> request)
+{
+	using namespace tern::abi34;
+
+	ib_uverbs_cmd_hdr hdr;
+	std::memcpy(&hdr, request.data(), sizeof(hdr));
+	const auto *body = request.data() + sizeof(hdr);
+	const size_t room = hdr.out_words * 4u;
+	writes++;
+
+	if (hdr.in_words * 4u != request.size() && !(hdr.command & IB_USER_VERBS_CMD_FLAG_EXTENDED))
+		return EINVAL;
+	if (const auto f = failures_.find(hdr.command & 0xff); f != failures_.end()) {
+		const int error = f->second;
+		failures_.erase(f);
+		return error;
+	}
+
+	switch (hdr.command) {
+	case IB_USER_VERBS_CMD_GET_CONTEXT: {
+		const auto &cmd = *reinterpret_cast<const ib_uverbs_get_context *>(body);
+		doorbell_key_ = allocate(4096);
+		std::memset(memory_ + doorbell_key_, 0xff, 4096);
+		Response<GetContextResp, tern_alloc_ucontext_resp> resp = {};
+		if (room != sizeof(resp))
+			return ENOSPC;
+		resp.core.async_fd = static_cast<uint32_t>(open("/dev/null", O_RDONLY));
+		resp.core.num_comp_vectors = 2;
+		resp.tern.db_key = doorbell_key_;
+		resp.tern.db_len = 4096;
+		resp.tern.caps = caps;
+		if (on_context)
+			on_context(resp.tern);
+		respond(cmd.response, resp, room);
+		contexts++;
+		return 0;
+	}
+	case IB_USER_VERBS_CMD_QUERY_DEVICE | IB_USER_VERBS_CMD_FLAG_EXTENDED: {
+		ib_uverbs_ex_cmd_hdr ex;
+		std::memcpy(&ex, body, sizeof(ex));
+		ib_uverbs_ex_query_device_resp resp = {};
+		resp.base.fw_ver = 3 << 16 | 14;
+		resp.base.max_qp = 77;
+		resp.response_length = sizeof(resp);
+		respond(ex.response, resp, hdr.out_words * 8u);
+		return 0;
+	}
+	case IB_USER_VERBS_CMD_QUERY_DEVICE: {
+		const auto &cmd = *reinterpret_cast<const ib_uverbs_query_device *>(body);
+		ib_uverbs_query_device_resp resp = {};
+		resp.fw_ver = 3 << 16 | 14;
+		resp.max_qp = 77;
+		respond(cmd.response, resp, room);
+		return 0;
+	}
+	case IB_USER_VERBS_CMD_QUERY_PORT: {
+		const auto &cmd = *reinterpret_cast<const ib_uverbs_query_port *>(body);
+		ib_uverbs_query_port_resp resp = {};
+		resp.gid_tbl_len = cmd.port_num + 100;
+		respond(cmd.response, resp, room);
+		return 0;
+	}
+	case IB_USER_VERBS_CMD_ALLOC_PD: {
+		const auto &cmd = *reinterpret_cast<const ib_uverbs_alloc_pd *>(body);
+		Response<AllocPdResp, tern_alloc_pd_resp> resp = {};
+		if (room != sizeof(resp))
+			return ENOSPC;
+		resp.core.pd_handle = 11;
+		resp.tern.pdn = 1;
+		respond(cmd.response, resp, room);
+		pds++;
+		return 0;
+	}
+	case IB_USER_VERBS_CMD_DEALLOC_PD:
+		pds--;
+		return 0;
+	case IB_USER_VERBS_CMD_REG_MR: {
+		const auto &cmd = *reinterpret_cast<const ib_uverbs_reg_mr *>(body);
+		const uint32_t resp[3] = {12, 0x1200, 0x1200};
+		respond(cmd.response, resp, room);
+		mrs++;
+		return 0;
+	}
+	case IB_USER_VERBS_CMD_DEREG_MR:
+		mrs--;
+		return 0;
+	case IB_USER_VERBS_CMD_CREATE_CQ: {
+		const auto &cmd = *reinterpret_cast<const ib_uverbs_create_cq *>(body);
+		Response<CreateCqResp, tern_create_cq_resp> resp = {};
+		if (room != sizeof(resp))
+			return ENOSPC;
+		const uint32_t entries = std::bit_ceil(cmd.cqe);
+		const size_t ring = entries * sizeof(hw::tern_hw_cqe);
+		resp.core.cq_handle = 13;
+		resp.core.cqe = entries;
+		resp.tern.buf_len = static_cast<uint32_t>(page_up(ring + 64));
+		resp.tern.buf_key = allocate(resp.tern.buf_len);
+		resp.tern.record_offset = static_cast<uint32_t>(ring);
+		resp.tern.cqn = 0x40 + static_cast<uint32_t>(cqs);
+		resp.tern.log_size = static_cast<uint32_t>(std::countr_zero(entries));
+		last_cq = resp.tern;
+		if (on_cq)
+			on_cq(resp.tern);
+		respond(cmd.response, resp, room);
+		cqs++;
+		return 0;
+	}
+	case IB_USER_VERBS_CMD_DESTROY_CQ: {
+		const auto &cmd = *reinterpret_cast<const ib_uverbs_destroy_cq *>(body);
+		respond(cmd.response, ib_uverbs_destroy_cq_resp{}, room);
+		cqs--;
+		return 0;
+	}
+	case IB_USER_VERBS_CMD_CREATE_QP: {
+		const auto &cmd = *reinterpret_cast<const ib_uverbs_create_qp *>(body);
+		Response<CreateQpResp, tern_create_qp_resp> resp = {};
+		if (room != sizeof(resp))
+			return ENOSPC;
+		const uint32_t blocks = std::bit_ceil(cmd.max_send_wr * 2);
+		const uint32_t recvs = cmd.max_recv_wr ? std::bit_ceil(cmd.max_recv_wr) : 1;
+		const uint32_t sq_size = blocks * 64, rq_size = recvs * 64;
+		resp.core.qp_handle = 14;
+		resp.core.qpn = next_qpn;
+		resp.core.max_send_wr = cmd.max_send_wr;
+		resp.core.max_recv_wr = cmd.max_recv_wr ? recvs : 0;
+		resp.core.max_send_sge = 4;
+		resp.core.max_recv_sge = 4;
+		resp.core.max_inline_data = 64;
+		resp.tern.buf_len = static_cast<uint32_t>(page_up(sq_size + rq_size + 64));
+		resp.tern.buf_key = allocate(resp.tern.buf_len);
+		resp.tern.rq_offset = sq_size;
+		resp.tern.record_offset = sq_size + rq_size;
+		resp.tern.qpn = next_qpn++;
+		resp.tern.sq_log_size = static_cast<uint8_t>(std::countr_zero(blocks));
+		resp.tern.rq_log_size = static_cast<uint8_t>(std::countr_zero(recvs));
+		resp.tern.rq_log_stride = 6;
+		last_qp = resp.tern;
+		if (on_qp)
+			on_qp(resp.tern);
+		respond(cmd.response, resp, room);
+		qps++;
+		return 0;
+	}
+	case IB_USER_VERBS_CMD_QUERY_QP: {
+		const auto &cmd = *reinterpret_cast<const ib_uverbs_query_qp *>(body);
+		ib_uverbs_query_qp_resp resp = {};
+		resp.sq_psn = 0x1234;
+		respond(cmd.response, resp, room);
+		return 0;
+	}
+	case IB_USER_VERBS_CMD_MODIFY_QP:
+		return 0;
+	case IB_USER_VERBS_CMD_DESTROY_QP: {
+		const auto &cmd = *reinterpret_cast<const ib_uverbs_destroy_qp *>(body);
+		respond(cmd.response, ib_uverbs_destroy_qp_resp{}, room);
+		qps--;
+		return 0;
+	}
+	default:
+		return EOPNOTSUPP;
+	}
+}
+
+} // namespace tern::provider::test
+
+/* ---- before libc's ---------------------------------------------------------------- */
+
+using tern::provider::test::FakeUverbs;
+
+namespace {
+
+template <class Function>
+Function *next(const char *name)
+{
+	return reinterpret_cast<Function *>(dlsym(RTLD_NEXT, name));
+}
+
+void make_character_device(struct stat *st)
+{
+	*st = {};
+	st->st_mode = S_IFCHR | 0600;
+	st->st_rdev = tern::provider::test::kDevice;
+}
+
+} // namespace
+
+extern "C" {
+
+int open(const char *path, int flags, ...)
+{
+	if (FakeUverbs::instance().is_device_path(path))
+		return FakeUverbs::instance().open_device();
+	va_list args;
+	va_start(args, flags);
+	const mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(args, mode_t) : 0;
+	va_end(args);
+	return next<int(const char *, int, ...)>("open")(path, flags, mode);
+}
+
+int stat(const char *path, struct stat *st)
+{
+	if (FakeUverbs::instance().is_device_path(path)) {
+		make_character_device(st);
+		return 0;
+	}
+	return next<int(const char *, struct stat *)>("stat")(path, st);
+}
+
+int fstat(int fd, struct stat *st)
+{
+	if (FakeUverbs::instance().is_device(fd)) {
+		make_character_device(st);
+		return 0;
+	}
+	return next<int(int, struct stat *)>("fstat")(fd, st);
+}
+
+/* Without RDMA netlink libibverbs reads sysfs, where we can put a card. */
+int socket(int domain, int type, int protocol) noexcept
+{
+	if (domain == AF_NETLINK && protocol == NETLINK_RDMA) {
+		errno = EPROTONOSUPPORT;
+		return -1;
+	}
+	return next<int(int, int, int)>("socket")(domain, type, protocol);
+}
+
+ssize_t write(int fd, const void *data, size_t size)
+{
+	if (fd > 2 && FakeUverbs::instance().is_device(fd)) {
+		const int error = FakeUverbs::instance().command(
+		        {static_cast<const std::byte *>(data), size});
+		if (!error)
+			return static_cast<ssize_t>(size);
+		errno = error;
+		return -1;
+	}
+	return next<ssize_t(int, const void *, size_t)>("write")(fd, data, size);
+}
+}

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "work_request.h"
+
+#include <cerrno>
+
+#include <arpa/inet.h>
+
+#include "queue_fixture.h"
+
+namespace tern::provider::test {
+
+class WorkRequestTest : public QueueFixture {
+protected:
+	WorkRequestTest() { make_sq(sq_, 16); }
+
+	ibv_send_wr send_wr(ibv_wr_opcode opcode)
+	{
+		ibv_send_wr wr = {};
+		wr.wr_id = 1;
+		wr.opcode = opcode;
+		wr.sg_list = &sge_;
+		wr.num_sge = 1;
+		wr.imm_data = htonl(0x01020304);
+		return wr;
+	}
+
+	int post(ibv_send_wr &wr)
+	{
+		bad_ = nullptr;
+		return post_send_list(sq_, &wr, &bad_);
+	}
+
+	char data_[8] = "payload";
+	ibv_sge sge_ = {reinterpret_cast<uint64_t>(data_), 8, 0x100};
+	ibv_send_wr *bad_ = nullptr;
+	SendQueue sq_;
+};
+
+TEST_F(WorkRequestTest, OpcodesAndOperands)
+{
+	const std::pair<ibv_wr_opcode, uint8_t> rdma[] = {
+	        {IBV_WR_SEND, TERN_OP_SEND},        {IBV_WR_SEND_WITH_IMM, TERN_OP_SEND_IMM},
+	        {IBV_WR_RDMA_WRITE, TERN_OP_WRITE}, {IBV_WR_RDMA_WRITE_WITH_IMM, TERN_OP_WRITE_IMM},
+	        {IBV_WR_RDMA_READ, TERN_OP_READ},
+	};
+	size_t block = 0;
+	for (const auto &[opcode, expected] : rdma) {
+		ibv_send_wr wr = send_wr(opcode);
+		wr.wr.rdma.remote_addr = 0x1234;
+		wr.wr.rdma.rkey = 0x5678;
+		ASSERT_EQ(post(wr), 0);
+		const auto ctrl = segment<tern_hw_ctrl_seg>(4 * block);
+		EXPECT_EQ(ctrl.opcode, expected);
+		const bool imm = expected == TERN_OP_SEND_IMM || expected == TERN_OP_WRITE_IMM;
+		EXPECT_EQ(ctrl.imm.get(), imm ? 0x01020304u : 0u);
+		if (expected >= TERN_OP_WRITE) {
+			EXPECT_EQ(segment<tern_hw_raddr_seg>(4 * block + 1).addr.get(), 0x1234u);
+			EXPECT_EQ(segment<tern_hw_raddr_seg>(4 * block + 1).rkey.get(), 0x5678u);
+		}
+		block++;
+	}
+
+	ibv_send_wr cas = send_wr(IBV_WR_ATOMIC_CMP_AND_SWP);
+	cas.wr.atomic = {.remote_addr = 0x10, .compare_add = 0x20, .swap = 0x30, .rkey = 0x40};
+	ASSERT_EQ(post(cas), 0);
+	EXPECT_EQ(segment<tern_hw_raddr_seg>(4 * block + 1).addr.get(), 0x10u);
+	EXPECT_EQ(segment<tern_hw_raddr_seg>(4 * block + 1).rkey.get(), 0x40u);
+	EXPECT_EQ(segment<tern_hw_atomic_seg>(4 * block + 2).swap_add.get(), 0x30u);
+	EXPECT_EQ(segment<tern_hw_atomic_seg>(4 * block + 2).compare.get(), 0x20u);
+	block++;
+
+	ibv_send_wr faa = send_wr(IBV_WR_ATOMIC_FETCH_AND_ADD);
+	faa.wr.atomic = {.remote_addr = 0x10, .compare_add = 0x20, .swap = 0x30, .rkey = 0x40};
+	ASSERT_EQ(post(faa), 0);
+	EXPECT_EQ(segment<tern_hw_atomic_seg>(4 * block + 2).swap_add.get(), 0x20u);
+	EXPECT_EQ(segment<tern_hw_atomic_seg>(4 * block + 2).compare.get(), 0u);
+}
+
+TEST_F(WorkRequestTest, Flags)
+{
+	ibv_send_wr wr = send_wr(IBV_WR_SEND);
+	wr.send_flags = IBV_SEND_SIGNALED | IBV_SEND_FENCE | IBV_SEND_SOLICITED | IBV_SEND_INLINE;
+	ASSERT_EQ(post(wr), 0);
+	EXPECT_EQ(segment<tern_hw_ctrl_seg>(0).flags,
+	          TERN_WQE_SIGNALED | TERN_WQE_FENCE | TERN_WQE_SOLICITED | TERN_WQE_INLINE);
+	EXPECT_EQ(segment<tern_hw_ctrl_seg>(0).inline_len.get(), 8u);
+	EXPECT_EQ(std::memcmp(ring_.bytes + 16, data_, 8), 0);
+}
+
+TEST_F(WorkRequestTest, WhatWeDoNotKnowIsRefused)
+{
+	for (const int opcode :
+	     {+IBV_WR_LOCAL_INV, +IBV_WR_BIND_MW, +IBV_WR_SEND_WITH_INV, +IBV_WR_TSO, 100, -1}) {
+		ibv_send_wr wr = send_wr(IBV_WR_SEND);
+		std::memcpy(&wr.opcode, &opcode, sizeof(opcode));
+		EXPECT_EQ(post(wr), EINVAL);
+		EXPECT_EQ(bad_, &wr);
+	}
+	ibv_send_wr wr = send_wr(IBV_WR_SEND);
+	wr.send_flags = IBV_SEND_IP_CSUM;
+	EXPECT_EQ(post(wr), EINVAL);
+	wr.send_flags = 1u << 20;
+	EXPECT_EQ(post(wr), EINVAL);
+	wr = send_wr(IBV_WR_SEND);
+	wr.num_sge = -1;
+	EXPECT_EQ(post(wr), EINVAL);
+	EXPECT_EQ(doorbell(TERN_DB_SQ), kNoDoorbell);
+}
+
+TEST_F(WorkRequestTest, AListIsPostedUpToItsFirstBadOne)
+{
+	ibv_send_wr list[3] = {send_wr(IBV_WR_SEND), send_wr(IBV_WR_TSO), send_wr(IBV_WR_SEND)};
+	list[0].next = &list[1];
+	list[1].next = &list[2];
+
+	EXPECT_EQ(post(list[0]), EINVAL);
+	EXPECT_EQ(bad_, &list[1]);
+	EXPECT_EQ(doorbell(TERN_DB_SQ) >> 32, 1u) << "the first went out";
+}
+
+TEST_F(WorkRequestTest, AFullQueueNamesTheOneThatDidNotFit)
+{
+	ibv_send_wr list[17];
+	for (int i = 0; i < 17; i++) {
+		list[i] = send_wr(IBV_WR_SEND);
+		list[i].next = i < 16 ? &list[i + 1] : nullptr;
+	}
+	EXPECT_EQ(post(list[0]), ENOMEM);
+	EXPECT_EQ(bad_, &list[16]);
+	EXPECT_EQ(doorbell(TERN_DB_SQ) >> 32, 16u);
+}
+
+TEST_F(WorkRequestTest, ReceiveLists)
+{
+	RecvQueue rq;
+	ASSERT_EQ(rq.init({.ring = {ring_.bytes, 2 * 16},
+	                   .record = QpRecord(&qp_record_),
+	                   .entries = 2,
+	                   .log_stride = 4,
+	                   .max_sge = 1}),
+	          0);
+	ibv_recv_wr list[3] = {};
+	for (int i = 0; i < 3; i++) {
+		list[i].sg_list = &sge_;
+		list[i].num_sge = 1;
+		list[i].next = i < 2 ? &list[i + 1] : nullptr;
+	}
+	ibv_recv_wr *bad = nullptr;
+	EXPECT_EQ(post_recv_list(rq, list, &bad), ENOMEM);
+	EXPECT_EQ(bad, &list[2]);
+	EXPECT_EQ(qp_record_.rq_pi.get(), 2u);
+
+	list[0].num_sge = 2;
+	EXPECT_EQ(post_recv_list(rq, list, &bad), EINVAL);
+	list[0].num_sge = -1;
+	EXPECT_EQ(post_recv_list(rq, list, &bad), EINVAL);
+	EXPECT_EQ(bad, &list[0]);
+}
+
+TEST_F(WorkRequestTest, PolledCompletionsAreThoseOfTheApi)
+{
+	alignas(64) tern_hw_cqe cqes[16]{};
+	alignas(64) tern_hw_cq_record record{};
+	QpTable qps;
+	CompletionQueue cq;
+	RecvQueue rq;
+	ASSERT_EQ(rq.init({.ring = {ring_.bytes, 16 * 16},
+	                   .record = QpRecord(&qp_record_),
+	                   .entries = 16,
+	                   .log_stride = 4,
+	                   .max_sge = 1}),
+	          0);
+	ASSERT_EQ(cq.init({.ring = std::as_writable_bytes(std::span(cqes)),
+	                   .record = CqRecord(&record),
+	                   .doorbells = {},
+	                   .cqn = 1,
+	                   .qps = &qps}),
+	          0);
+	ASSERT_TRUE(qps.reserve(5));
+	qps.insert(5, {&sq_, &cq}, {&rq, &cq});
+
+	const std::pair<uint8_t, ibv_wc_opcode> cases[] = {
+	        {TERN_OP_SEND, IBV_WC_SEND},
+	        {TERN_OP_SEND_IMM, IBV_WC_SEND},
+	        {TERN_OP_WRITE, IBV_WC_RDMA_WRITE},
+	        {TERN_OP_WRITE_IMM, IBV_WC_RDMA_WRITE},
+	        {TERN_OP_READ, IBV_WC_RDMA_READ},
+	        {TERN_OP_CMP_SWAP, IBV_WC_COMP_SWAP},
+	        {TERN_OP_FETCH_ADD, IBV_WC_FETCH_ADD},
+	        {TERN_CQE_RECV, IBV_WC_RECV},
+	        {TERN_CQE_RECV_WRITE_IMM, IBV_WC_RECV_RDMA_WITH_IMM},
+	};
+	uint32_t n = 0;
+	for (const auto &[opcode, expected] : cases) {
+		tern_hw_cqe &cqe = cqes[n++];
+		cqe.byte_len = 77;
+		cqe.imm = 0x01020304;
+		cqe.qpn = 5;
+		cqe.opcode = opcode;
+		cqe.flags = TERN_CQE_IMM;
+		cqe.phase = TERN_PHASE;
+	}
+
+	ibv_wc wc[16];
+	ASSERT_EQ(poll_list(cq, 4, wc), 4);
+	ASSERT_EQ(poll_list(cq, 16 - 4, wc + 4), static_cast<int>(std::size(cases)) - 4);
+	EXPECT_EQ(record.ci.get(), std::size(cases));
+	for (size_t i = 0; i < std::size(cases); i++) {
+		EXPECT_EQ(wc[i].opcode, cases[i].second);
+		EXPECT_EQ(wc[i].status, IBV_WC_SUCCESS);
+		EXPECT_EQ(wc[i].byte_len, 77u);
+		EXPECT_EQ(wc[i].imm_data, htonl(0x01020304));
+		EXPECT_EQ(wc[i].wc_flags, IBV_WC_WITH_IMM);
+		EXPECT_EQ(wc[i].qp_num, 5u);
+	}
+	EXPECT_EQ(poll_list(cq, 16, wc), 0);
+}
+
+TEST(Status, TheCardsNumbersAreThoseOfTheApi)
+{
+	EXPECT_EQ(int{TERN_WC_LOC_LEN_ERR}, int{IBV_WC_LOC_LEN_ERR});
+	EXPECT_EQ(int{TERN_WC_LOC_QP_OP_ERR}, int{IBV_WC_LOC_QP_OP_ERR});
+	EXPECT_EQ(int{TERN_WC_LOC_PROT_ERR}, int{IBV_WC_LOC_PROT_ERR});
+	EXPECT_EQ(int{TERN_WC_WR_FLUSH_ERR}, int{IBV_WC_WR_FLUSH_ERR});
+	EXPECT_EQ(int{TERN_WC_BAD_RESP_ERR}, int{IBV_WC_BAD_RESP_ERR});
+	EXPECT_EQ(int{TERN_WC_LOC_ACCESS_ERR}, int{IBV_WC_LOC_ACCESS_ERR});
+	EXPECT_EQ(int{TERN_WC_REM_INV_REQ_ERR}, int{IBV_WC_REM_INV_REQ_ERR});
+	EXPECT_EQ(int{TERN_WC_REM_ACCESS_ERR}, int{IBV_WC_REM_ACCESS_ERR});
+	EXPECT_EQ(int{TERN_WC_REM_OP_ERR}, int{IBV_WC_REM_OP_ERR});
+	EXPECT_EQ(int{TERN_WC_RETRY_EXC_ERR}, int{IBV_WC_RETRY_EXC_ERR});
+	EXPECT_EQ(int{TERN_WC_RNR_RETRY_EXC_ERR}, int{IBV_WC_RNR_RETRY_EXC_ERR});
+	EXPECT_EQ(int{TERN_WC_FATAL_ERR}, int{IBV_WC_FATAL_ERR});
+	EXPECT_EQ(int{TERN_WC_GENERAL_ERR}, int{IBV_WC_GENERAL_ERR});
+}
+
+} // namespace tern::provider::test

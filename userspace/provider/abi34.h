@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The private interface between libibverbs and its providers, version 34, as far as
+ * this provider uses it. rdma-core 40 to 56 export it as IBVERBS_PRIVATE_34 with these
+ * layouts (34 to 39 had shorter tables under the same name: see device.cc, which does
+ * not load there). The declarations are ours; tests/unit/provider/abi34_test.cc holds
+ * them against the library that is installed.
+ */
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <sys/types.h>
+
+#include <infiniband/verbs.h>
+#include <rdma/ib_user_verbs.h>
+
+namespace tern::abi34 {
+
+/* ---- devices ------------------------------------------------------------------ */
+
+struct SysfsDevice; /* what libibverbs found in sysfs; only handed through */
+struct VerbsDevice;
+
+struct ListNode {
+	ListNode *next, *prev;
+};
+
+enum MatchKind : uint8_t {
+	kMatchEnd = 0,
+	kMatchPci = 1,
+};
+
+/** One device that a provider is for; the table ends with kMatchEnd. */
+struct MatchEntry {
+	void *driver_data;
+	union {
+		const char *modalias;
+		uint64_t driver_id;
+	} u;
+	uint16_t vendor;
+	uint16_t device;
+	uint8_t kind;
+};
+
+/** What a provider registers when it is loaded. */
+struct DeviceOps {
+	const char *name;
+	uint32_t min_abi_version; /* of the kernel driver, both inclusive */
+	uint32_t max_abi_version;
+	const MatchEntry *match_table;
+	const DeviceOps **static_providers;
+	bool (*match_device)(SysfsDevice *sysfs);
+	/* Owns cmd_fd, also when it fails. */
+	verbs_context *(*alloc_context)(ibv_device *device, int cmd_fd, void *private_data);
+	verbs_context *(*import_context)(ibv_device *device, int cmd_fd);
+	VerbsDevice *(*alloc_device)(SysfsDevice *sysfs);
+	void (*uninit_device)(VerbsDevice *device);
+};
+
+struct VerbsDevice {
+	ibv_device device;
+	const DeviceOps *ops;
+	int refcount; /* atomic, libibverbs' own */
+	ListNode entry;
+	SysfsDevice *sysfs;
+	uint64_t core_support;
+};
+
+/* ---- objects -------------------------------------------------------------------- */
+
+struct VerbsMr {
+	ibv_mr mr;
+	int type; /* set by the ibv_cmd_* functions */
+	int access;
+};
+
+struct VerbsQp {
+	union {
+		ibv_qp qp;
+		ibv_qp_ex qp_ex;
+	};
+	uint32_t comp_mask;
+	void *xrcd;
+};
+
+enum VerbsQpMask : uint32_t {
+	kVerbsQpEx = 1u << 1, /* qp_ex is valid */
+};
+
+struct VerbsCq {
+	union {
+		ibv_cq cq;
+		ibv_cq_ex cq_ex;
+	};
+};
+
+/* ---- the verbs of a context ------------------------------------------------------- */
+
+using UnusedOp = void (*)();
+
+/** Every verb that a provider can offer, in the alphabetical order of their names. */
+struct ContextOps {
+	UnusedOp advise_mr;
+	UnusedOp alloc_dm;
+	UnusedOp alloc_mw;
+	UnusedOp alloc_null_mr;
+	UnusedOp alloc_parent_domain;
+	ibv_pd *(*alloc_pd)(ibv_context *context);
+	UnusedOp alloc_td;
+	UnusedOp async_event;
+	UnusedOp attach_counters_point_flow;
+	UnusedOp attach_mcast;
+	UnusedOp bind_mw;
+	UnusedOp close_xrcd;
+	UnusedOp cq_event;
+	UnusedOp create_ah;
+	UnusedOp create_counters;
+	ibv_cq *(*create_cq)(ibv_context *context, int cqe, ibv_comp_channel *channel,
+	                     int comp_vector);
+	UnusedOp create_cq_ex;
+	UnusedOp create_flow;
+	UnusedOp create_flow_action_esp;
+	ibv_qp *(*create_qp)(ibv_pd *pd, ibv_qp_init_attr *attr);
+	ibv_qp *(*create_qp_ex)(ibv_context *context, ibv_qp_init_attr_ex *attr);
+	UnusedOp create_rwq_ind_table;
+	UnusedOp create_srq;
+	UnusedOp create_srq_ex;
+	UnusedOp create_wq;
+	UnusedOp dealloc_mw;
+	int (*dealloc_pd)(ibv_pd *pd);
+	UnusedOp dealloc_td;
+	int (*dereg_mr)(VerbsMr *mr);
+	UnusedOp destroy_ah;
+	UnusedOp destroy_counters;
+	int (*destroy_cq)(ibv_cq *cq);
+	UnusedOp destroy_flow;
+	UnusedOp destroy_flow_action;
+	int (*destroy_qp)(ibv_qp *qp);
+	UnusedOp destroy_rwq_ind_table;
+	UnusedOp destroy_srq;
+	UnusedOp destroy_wq;
+	UnusedOp detach_mcast;
+	void (*free_context)(ibv_context *context);
+	UnusedOp free_dm;
+	UnusedOp get_srq_num;
+	UnusedOp import_dm;
+	UnusedOp import_mr;
+	UnusedOp import_pd;
+	UnusedOp modify_cq;
+	UnusedOp modify_flow_action_esp;
+	int (*modify_qp)(ibv_qp *qp, ibv_qp_attr *attr, int attr_mask);
+	UnusedOp modify_qp_rate_limit;
+	UnusedOp modify_srq;
+	UnusedOp modify_wq;
+	UnusedOp open_qp;
+	UnusedOp open_xrcd;
+	int (*poll_cq)(ibv_cq *cq, int num_entries, ibv_wc *wc);
+	int (*post_recv)(ibv_qp *qp, ibv_recv_wr *wr, ibv_recv_wr **bad_wr);
+	int (*post_send)(ibv_qp *qp, ibv_send_wr *wr, ibv_send_wr **bad_wr);
+	UnusedOp post_srq_ops;
+	UnusedOp post_srq_recv;
+	int (*query_device_ex)(ibv_context *context, const ibv_query_device_ex_input *input,
+	                       ibv_device_attr_ex *attr, size_t attr_size);
+	UnusedOp query_ece;
+	int (*query_port)(ibv_context *context, uint8_t port_num, ibv_port_attr *attr);
+	int (*query_qp)(ibv_qp *qp, ibv_qp_attr *attr, int attr_mask, ibv_qp_init_attr *init_attr);
+	UnusedOp query_qp_data_in_order;
+	UnusedOp query_rt_values;
+	UnusedOp query_srq;
+	UnusedOp read_counters;
+	UnusedOp reg_dm_mr;
+	UnusedOp reg_dmabuf_mr;
+	ibv_mr *(*reg_mr)(ibv_pd *pd, void *addr, size_t length, uint64_t hca_va, int access);
+	int (*req_notify_cq)(ibv_cq *cq, int solicited_only);
+	UnusedOp rereg_mr;
+	UnusedOp resize_cq;
+	UnusedOp set_ece;
+	UnusedOp unimport_dm;
+	UnusedOp unimport_mr;
+	UnusedOp unimport_pd;
+};
+
+static_assert(sizeof(MatchEntry) == 24 && offsetof(MatchEntry, kind) == 20);
+static_assert(sizeof(DeviceOps) == 72 && offsetof(DeviceOps, alloc_device) == 56);
+static_assert(offsetof(VerbsDevice, ops) == 664 && offsetof(VerbsDevice, sysfs) == 696);
+static_assert(sizeof(VerbsDevice) == 712);
+static_assert(sizeof(VerbsMr) == sizeof(ibv_mr) + 8);
+static_assert(offsetof(VerbsQp, comp_mask) == sizeof(ibv_qp_ex));
+static_assert(offsetof(ContextOps, alloc_pd) == 5 * sizeof(void *));
+static_assert(offsetof(ContextOps, destroy_qp) == 34 * sizeof(void *));
+static_assert(offsetof(ContextOps, post_send) == 55 * sizeof(void *));
+static_assert(sizeof(ContextOps) == 76 * sizeof(void *));
+
+/* ---- commands to the kernel --------------------------------------------------------- */
+
+/** A request: libibverbs fills header and core; we have no driver part in any. */
+template <class Core>
+struct Command {
+	ib_uverbs_cmd_hdr hdr;
+	Core core;
+};
+
+using GetContextCmd = Command<ib_uverbs_get_context>;
+using QueryPortCmd = Command<ib_uverbs_query_port>;
+using AllocPdCmd = Command<ib_uverbs_alloc_pd>;
+using RegMrCmd = Command<ib_uverbs_reg_mr>;
+using CreateCqCmd = Command<ib_uverbs_create_cq>;
+using CreateQpCmd = Command<ib_uverbs_create_qp>;
+using ModifyQpCmd = Command<ib_uverbs_modify_qp>;
+using QueryQpCmd = Command<ib_uverbs_query_qp>;
+
+static_assert(sizeof(CreateCqCmd) == sizeof(ib_uverbs_cmd_hdr) + sizeof(ib_uverbs_create_cq));
+
+/*
+ * The core's part of the responses that carry a driver part. The structs of the kernel's
+ * header end in a flexible array, after which C++ allows no member.
+ */
+struct GetContextResp {
+	uint32_t async_fd;
+	uint32_t num_comp_vectors;
+};
+struct AllocPdResp {
+	uint32_t pd_handle;
+};
+struct CreateCqResp {
+	uint32_t cq_handle;
+	uint32_t cqe;
+};
+struct CreateQpResp {
+	uint32_t qp_handle;
+	uint32_t qpn;
+	uint32_t max_send_wr;
+	uint32_t max_recv_wr;
+	uint32_t max_send_sge;
+	uint32_t max_recv_sge;
+	uint32_t max_inline_data;
+	uint32_t reserved;
+};
+
+static_assert(sizeof(GetContextResp) == sizeof(ib_uverbs_get_context_resp));
+static_assert(sizeof(AllocPdResp) == sizeof(ib_uverbs_alloc_pd_resp));
+static_assert(sizeof(CreateCqResp) == sizeof(ib_uverbs_create_cq_resp));
+static_assert(sizeof(CreateQpResp) == sizeof(ib_uverbs_create_qp_resp));
+
+/** A response: the core's part, then the driver's with no gap between. */
+template <class Core, class Driver>
+struct Response {
+	Core core;
+	Driver tern;
+	static constexpr bool kPacked = sizeof(Core) % alignof(Driver) == 0;
+};
+
+/* ---- functions of libibverbs ---------------------------------------------------------- */
+
+extern "C" {
+/* The version is part of the name: libibverbs of another version does not have it. */
+void verbs_register_driver_34(const DeviceOps *ops);
+
+/* Allocates alloc_size zeroed bytes with the verbs_context at offset; closes cmd_fd on failure. */
+void *_verbs_init_and_alloc_context(ibv_device *device, int cmd_fd, size_t alloc_size,
+                                    verbs_context *offset, uint32_t driver_id);
+void verbs_uninit_context(verbs_context *context);
+void verbs_set_ops(verbs_context *context, const ContextOps *ops);
+
+int ibv_cmd_get_context(verbs_context *context, GetContextCmd *cmd, size_t cmd_size, void *resp,
+                        size_t resp_size);
+int ibv_cmd_query_device_any(ibv_context *context, const ibv_query_device_ex_input *input,
+                             ibv_device_attr_ex *attr, size_t attr_size,
+                             ib_uverbs_ex_query_device_resp *resp, size_t *resp_size);
+int ibv_cmd_query_port(ibv_context *context, uint8_t port_num, ibv_port_attr *attr,
+                       QueryPortCmd *cmd, size_t cmd_size);
+int ibv_cmd_alloc_pd(ibv_context *context, ibv_pd *pd, AllocPdCmd *cmd, size_t cmd_size, void *resp,
+                     size_t resp_size);
+int ibv_cmd_dealloc_pd(ibv_pd *pd);
+int ibv_cmd_reg_mr(ibv_pd *pd, void *addr, size_t length, uint64_t hca_va, int access, VerbsMr *mr,
+                   RegMrCmd *cmd, size_t cmd_size, ib_uverbs_reg_mr_resp *resp, size_t resp_size);
+int ibv_cmd_dereg_mr(VerbsMr *mr);
+int ibv_cmd_create_cq(ibv_context *context, int cqe, ibv_comp_channel *channel, int comp_vector,
+                      ibv_cq *cq, CreateCqCmd *cmd, size_t cmd_size, void *resp, size_t resp_size);
+int ibv_cmd_destroy_cq(ibv_cq *cq);
+int ibv_cmd_create_qp_ex(ibv_context *context, VerbsQp *qp, ibv_qp_init_attr_ex *attr,
+                         CreateQpCmd *cmd, size_t cmd_size, void *resp, size_t resp_size);
+int ibv_cmd_modify_qp(ibv_qp *qp, ibv_qp_attr *attr, int attr_mask, ModifyQpCmd *cmd,
+                      size_t cmd_size);
+int ibv_cmd_query_qp(ibv_qp *qp, ibv_qp_attr *attr, int attr_mask, ibv_qp_init_attr *init_attr,
+                     QueryQpCmd *cmd, size_t cmd_size);
+int ibv_cmd_destroy_qp(ibv_qp *qp);
+}
+
+} // namespace tern::abi34

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "completion_queue.h"
+
+#include <atomic>
+#include <bit>
+#include <cerrno>
+
+#include "recv_queue.h"
+#include "send_queue.h"
+
+namespace tern::provider {
+
+using namespace tern::hw;
+
+namespace {
+
+constexpr uint8_t kRecvOpcode = 0x80; /* set in the opcode of every receive completion */
+constexpr uint8_t kDeadOpcode = 0x00; /* no completion of the card has it */
+
+/* The last eight bytes of a CQE, which the card stores as one. */
+std::atomic_ref<uint64_t> tail_word(tern_hw_cqe *cqe)
+{
+	static_assert(sizeof(tern_hw_cqe) - offsetof(tern_hw_cqe, qpn) == sizeof(uint64_t));
+	return std::atomic_ref<uint64_t>(*reinterpret_cast<uint64_t *>(&cqe->qpn));
+}
+
+} // namespace
+
+struct CompletionQueue::Tail {
+	__le32 qpn_word;
+	uint8_t opcode;
+	uint8_t status;
+	uint8_t flags;
+	uint8_t phase;
+
+	uint32_t qpn() const { return qpn_word.get() & TERN_DB_NUM_MASK; }
+};
+
+int CompletionQueue::init(const Config &config)
+{
+	const size_t entries = config.ring.size() / sizeof(tern_hw_cqe);
+
+	if (!std::has_single_bit(entries) || config.ring.size() % sizeof(tern_hw_cqe))
+		return EINVAL;
+	config_ = config;
+	entries_ = static_cast<uint32_t>(entries);
+	return 0;
+}
+
+tern_hw_cqe *CompletionQueue::slot(uint32_t index) const
+{
+	return reinterpret_cast<tern_hw_cqe *>(config_.ring.data()) + (index & (entries_ - 1));
+}
+
+/*
+ * Reads the tail of CQE @index and tells whether the card has written it in this pass over the
+ * ring, which the phase shows: 1 in the first. Acquire: the tail is the last that the card
+ * stores, so once it is seen, the bytes before it may be read.
+ */
+bool CompletionQueue::read_tail(uint32_t index, Tail &tail) const
+{
+	tail = std::bit_cast<Tail>(tail_word(slot(index)).load(std::memory_order_acquire));
+	const uint8_t expected = index & entries_ ? 0 : TERN_PHASE;
+	return (tail.phase & TERN_PHASE) == expected;
+}
+
+bool CompletionQueue::next(Completion &completion)
+{
+	Tail tail;
+
+	while (read_tail(ci_, tail)) {
+		const tern_hw_cqe &cqe = *slot(ci_++);
+		if (resolve(cqe, tail, completion))
+			return true;
+	}
+	return false;
+}
+
+bool CompletionQueue::resolve(const tern_hw_cqe &cqe, const Tail &tail,
+                              Completion &completion) const
+{
+	const uint32_t qpn = tail.qpn();
+	const uint32_t index = cqe.wqe_index.get();
+
+	if (tail.opcode == kDeadOpcode)
+		return false;
+	if (tail.opcode & kRecvOpcode) {
+		RecvQueue *rq = config_.qps->recv_queue(qpn, this);
+		if (!rq)
+			return false;
+		completion.wr_id = rq->complete(index);
+	} else {
+		SendQueue *sq = config_.qps->send_queue(qpn, this);
+		if (!sq)
+			return false;
+		completion.wr_id = sq->complete(index);
+	}
+	completion.timestamp = cqe.timestamp.get();
+	completion.qpn = qpn;
+	completion.byte_len = cqe.byte_len.get();
+	completion.imm = cqe.imm;
+	completion.opcode = tail.opcode;
+	completion.status = tail.status;
+	completion.flags = tail.flags;
+	return true;
+}
+
+void CompletionQueue::release()
+{
+	if (released_ == ci_)
+		return;
+	released_ = ci_;
+	config_.record.publish(ci_);
+}
+
+void CompletionQueue::drop(uint32_t qpn)
+{
+	Tail tail;
+
+	for (uint32_t i = ci_; i - ci_ < entries_ && read_tail(i, tail); i++) {
+		if (tail.qpn() != qpn)
+			continue;
+		tail.opcode = kDeadOpcode;
+		tail_word(slot(i)).store(std::bit_cast<uint64_t>(tail), std::memory_order_relaxed);
+	}
+}
+
+} // namespace tern::provider

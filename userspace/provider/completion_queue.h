@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "doorbell.h"
+#include "qp_table.h"
+#include "record.h"
+#include "spinlock.h"
+#include "tern/tern_hw.h"
+
+namespace tern::provider {
+
+/** A completion, resolved to the work request that it ends. */
+struct Completion {
+	uint64_t wr_id;
+	uint64_t timestamp;
+	uint32_t qpn;
+	uint32_t byte_len;
+	hw::__be32 imm;
+	uint8_t opcode; /* enum tern_hw_wqe_op or tern_hw_cqe_op */
+	uint8_t status; /* enum tern_hw_cqe_status */
+	uint8_t flags;  /* TERN_CQE_* */
+};
+
+/** The ring into which the card writes completions. All but init() under its lock. */
+class CompletionQueue {
+public:
+	struct Config {
+		std::span<std::byte> ring; /* a power of two of CQEs */
+		CqRecord record;
+		DoorbellPage doorbells;
+		uint32_t cqn = 0;
+		const QpTable *qps = nullptr;
+	};
+
+	/** Returns 0 or EINVAL. */
+	int init(const Config &config);
+
+	Spinlock &lock() { return lock_; }
+
+	/** Takes the next completion. Those of destroyed QPs are passed over. */
+	bool next(Completion &completion);
+
+	/** Gives the CQEs that next() took back to the card. */
+	void release();
+
+	/** Asks for an event for the next completion, or for one that is there already. */
+	void arm(bool solicited_only) const
+	{
+		config_.doorbells.arm_cq(config_.cqn, solicited_only, ci_);
+	}
+
+	/** Voids the completions of @qpn that nobody polled. */
+	void drop(uint32_t qpn);
+
+private:
+	struct Tail;
+
+	hw::tern_hw_cqe *slot(uint32_t index) const;
+	bool read_tail(uint32_t index, Tail &tail) const;
+	bool resolve(const hw::tern_hw_cqe &cqe, const Tail &tail, Completion &completion) const;
+
+	Config config_;
+	uint32_t entries_ = 0;
+	uint32_t ci_ = 0;
+	uint32_t released_ = 0; /* the ci that the card knows */
+	Spinlock lock_;
+};
+
+} // namespace tern::provider

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#pragma once
+
+#include "abi34.h"
+#include "doorbell.h"
+#include "mapping.h"
+#include "qp_table.h"
+
+namespace tern::provider {
+
+/** What an opened device has of ours. */
+struct ContextState {
+	Mapping doorbells;
+	uint32_t caps = 0; /* TERN_CAP_* */
+	QpTable qps;
+};
+
+/** An opened device. libibverbs allocates it, zeroed; the state is constructed in place. */
+struct Context {
+	verbs_context verbs;
+	union {
+		ContextState state;
+	};
+
+	static Context *of(ibv_context *context)
+	{
+		return reinterpret_cast<Context *>(reinterpret_cast<char *>(context) -
+		                                   offsetof(verbs_context, context));
+	}
+
+	DoorbellPage doorbell_page() const { return DoorbellPage(state.doorbells.data()); }
+};
+
+verbs_context *alloc_context(ibv_device *device, int cmd_fd, void *private_data);
+void free_context(ibv_context *context);
+
+} // namespace tern::provider

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "cq.h"
+
+#include <cerrno>
+#include <mutex>
+
+#include "context.h"
+#include "memory.h"
+#include "rdma/tern-abi.h"
+#include "verbs.h"
+#include "work_request.h"
+
+namespace tern::provider {
+
+using namespace tern::abi34;
+
+namespace {
+
+using CreateCqResponse = Response<CreateCqResp, tern_create_cq_resp>;
+static_assert(CreateCqResponse::kPacked);
+
+/* Maps what the driver made and lays the queue over it. Returns 0 or an errno. */
+int attach(Cq &cq, Context &context, const tern_create_cq_resp &resp)
+{
+	if (const int err = cq.mapping.map(context.verbs.context.cmd_fd, resp.buf_key, resp.buf_len,
+	                                   PROT_READ | PROT_WRITE))
+		return err;
+
+	const uint64_t ring_size = uint64_t{sizeof(hw::tern_hw_cqe)} << (resp.log_size & 31);
+	const auto record = cq.mapping.slice(resp.record_offset, sizeof(hw::tern_hw_cq_record));
+	if (resp.record_offset < ring_size || record.empty())
+		return EPROTO;
+
+	return cq.queue.init({
+	        .ring = cq.mapping.slice(0, ring_size),
+	        .record = CqRecord(reinterpret_cast<hw::tern_hw_cq_record *>(record.data())),
+	        .doorbells = context.doorbell_page(),
+	        .cqn = resp.cqn,
+	        .qps = &context.state.qps,
+	});
+}
+
+} // namespace
+
+ibv_cq *create_cq(ibv_context *ibv, int cqe, ibv_comp_channel *channel, int comp_vector)
+{
+	Context &context = *Context::of(ibv);
+	Owned<Cq> cq = make_owned<Cq>();
+	if (!cq) {
+		errno = ENOMEM;
+		return nullptr;
+	}
+
+	CreateCqCmd cmd = {};
+	CreateCqResponse resp = {};
+	int err = ibv_cmd_create_cq(ibv, cqe, channel, comp_vector, &cq->verbs.cq, &cmd,
+	                            sizeof(cmd), &resp, sizeof(resp));
+	if (err) {
+		errno = err;
+		return nullptr;
+	}
+	err = attach(*cq, context, resp.tern);
+	if (err) {
+		ibv_cmd_destroy_cq(&cq->verbs.cq);
+		errno = err;
+		return nullptr;
+	}
+	return &cq.release()->verbs.cq;
+}
+
+int destroy_cq(ibv_cq *cq)
+{
+	if (const int err = ibv_cmd_destroy_cq(cq))
+		return err;
+	Owned<Cq>{Cq::of(cq)};
+	return 0;
+}
+
+int poll_cq(ibv_cq *cq, int num_entries, ibv_wc *wc)
+{
+	return poll_list(Cq::of(cq)->queue, num_entries, wc);
+}
+
+int req_notify_cq(ibv_cq *cq, int solicited_only)
+{
+	CompletionQueue &queue = Cq::of(cq)->queue;
+	const std::lock_guard guard(queue.lock());
+
+	queue.arm(solicited_only);
+	return 0;
+}
+
+} // namespace tern::provider

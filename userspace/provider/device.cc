@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* What libibverbs sees of the provider when it loads it. */
+#include <cstddef>
+
+#include "abi34.h"
+#include "context.h"
+#include "memory.h"
+#include "rdma/tern-abi.h"
+#include "tern/tern_hw.h"
+
+namespace tern::provider {
+
+using namespace tern::abi34;
+
+namespace {
+
+VerbsDevice *alloc_device(SysfsDevice *)
+{
+	return make_owned<VerbsDevice>().release();
+}
+
+void uninit_device(VerbsDevice *device)
+{
+	Owned<VerbsDevice>{device};
+}
+
+constexpr MatchEntry kMatchTable[] = {
+        {.driver_data = nullptr,
+         .u = {},
+         .vendor = hw::TERN_PCI_VENDOR_ID,
+         .device = hw::TERN_PCI_DEVICE_ID,
+         .kind = kMatchPci},
+        {},
+};
+
+constexpr DeviceOps kDeviceOps = {
+        .name = "tern",
+        .min_abi_version = TERN_UVERBS_ABI_VERSION,
+        .max_abi_version = TERN_UVERBS_ABI_VERSION,
+        .match_table = kMatchTable,
+        .static_providers = nullptr,
+        .match_device = nullptr,
+        .alloc_context = alloc_context,
+        .import_context = nullptr,
+        .alloc_device = alloc_device,
+        .uninit_device = uninit_device,
+};
+
+/*
+ * libibverbs 34 to 39 carries the same private version with a shorter table of verbs. This symbol
+ * came with the table as it is now, so that the loader turns us away from the older ones.
+ */
+[[gnu::used]] int (*const kNeedsTableOf40)(ibv_qp *, ibv_wr_opcode,
+                                           uint32_t) = ibv_query_qp_data_in_order;
+
+[[gnu::constructor]] void register_driver()
+{
+	verbs_register_driver_34(&kDeviceOps);
+}
+
+} // namespace
+
+} // namespace tern::provider

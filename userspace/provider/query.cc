@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include <cstdio>
+
+#include "verbs.h"
+
+namespace tern::provider {
+
+using namespace tern::abi34;
+
+int query_device_ex(ibv_context *context, const ibv_query_device_ex_input *input,
+                    ibv_device_attr_ex *attr, size_t attr_size)
+{
+	ib_uverbs_ex_query_device_resp resp = {};
+	size_t resp_size = sizeof(resp);
+
+	if (const int err =
+	            ibv_cmd_query_device_any(context, input, attr, attr_size, &resp, &resp_size))
+		return err;
+	/* The driver hands on what the card tells: the major in 31:16, the minor in 15:0. */
+	const auto version = static_cast<uint32_t>(resp.base.fw_ver);
+	std::snprintf(attr->orig_attr.fw_ver, sizeof(attr->orig_attr.fw_ver), "%u.%u",
+	              version >> 16, version & 0xffff);
+	return 0;
+}
+
+int query_port(ibv_context *context, uint8_t port_num, ibv_port_attr *attr)
+{
+	QueryPortCmd cmd = {};
+
+	return ibv_cmd_query_port(context, port_num, attr, &cmd, sizeof(cmd));
+}
+
+} // namespace tern::provider

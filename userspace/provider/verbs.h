@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* The verbs that libibverbs calls, by object. Their contracts are those of the ibv_* manual pages.
+ */
+#pragma once
+
+#include "abi34.h"
+
+namespace tern::provider {
+
+/* query.cc */
+int query_device_ex(ibv_context *context, const ibv_query_device_ex_input *input,
+                    ibv_device_attr_ex *attr, size_t attr_size);
+int query_port(ibv_context *context, uint8_t port_num, ibv_port_attr *attr);
+
+/* pd.cc */
+ibv_pd *alloc_pd(ibv_context *context);
+int dealloc_pd(ibv_pd *pd);
+
+/* mr.cc */
+ibv_mr *reg_mr(ibv_pd *pd, void *addr, size_t length, uint64_t hca_va, int access);
+int dereg_mr(abi34::VerbsMr *mr);
+
+/* cq.cc */
+ibv_cq *create_cq(ibv_context *context, int cqe, ibv_comp_channel *channel, int comp_vector);
+int destroy_cq(ibv_cq *cq);
+int poll_cq(ibv_cq *cq, int num_entries, ibv_wc *wc);
+int req_notify_cq(ibv_cq *cq, int solicited_only);
+
+/* qp.cc */
+ibv_qp *create_qp(ibv_pd *pd, ibv_qp_init_attr *attr);
+ibv_qp *create_qp_ex(ibv_context *context, ibv_qp_init_attr_ex *attr);
+int modify_qp(ibv_qp *qp, ibv_qp_attr *attr, int attr_mask);
+int query_qp(ibv_qp *qp, ibv_qp_attr *attr, int attr_mask, ibv_qp_init_attr *init_attr);
+int destroy_qp(ibv_qp *qp);
+int post_send(ibv_qp *qp, ibv_send_wr *wr, ibv_send_wr **bad_wr);
+int post_recv(ibv_qp *qp, ibv_recv_wr *wr, ibv_recv_wr **bad_wr);
+
+} // namespace tern::provider

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* Between the structs of the verbs API and the queues. */
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include "completion_queue.h"
+#include "recv_queue.h"
+#include "send_queue.h"
+
+namespace tern::provider {
+
+/**
+ * Posts the list @wr, up to the first request that is refused: that one is left in @bad_wr
+ * and the reason returned.
+ */
+int post_send_list(SendQueue &sq, ibv_send_wr *wr, ibv_send_wr **bad_wr);
+int post_recv_list(RecvQueue &rq, ibv_recv_wr *wr, ibv_recv_wr **bad_wr);
+
+/** Takes up to @count completions and returns how many there were. */
+int poll_list(CompletionQueue &cq, int count, ibv_wc *wc);
+
+/** The TERN_WQE_* flags of IBV_SEND_*, false if one is unknown. Inline is not among them. */
+bool wqe_flags(unsigned send_flags, uint8_t &flags);
+
+} // namespace tern::provider
