@@ -13,10 +13,8 @@
 #include "qemu/pci/spsc_ring.h"
 #include "qemu/rnic/rnic.h"
 
-namespace tern
-{
-namespace
-{
+namespace tern {
+namespace {
 
 /* What others want of the engine, in order. */
 struct Command {
@@ -65,8 +63,7 @@ uint64_t monotonic_ns()
 }
 
 /* The card's time: stands still while the machine is stopped, so that no timer expires. */
-class StoppableClock final : public Clock
-{
+class StoppableClock final : public Clock {
 public:
 	uint64_t now() override { return (stopped_at_ ? *stopped_at_ : monotonic_ns()) - lost_; }
 
@@ -92,8 +89,7 @@ private:
  * work a wake-up, polling takes a processor from the guest. So poll only while work
  * keeps coming soon after.
  */
-class PollWindow
-{
+class PollWindow {
 public:
 	uint64_t length() const { return window_; }
 
@@ -114,8 +110,7 @@ private:
 
 } // namespace
 
-class Engine : private HostMemory, private Interrupts, private Wire
-{
+class Engine : private HostMemory, private Interrupts, private Wire {
 public:
 	Engine(const tern_engine_config &config, const tern_engine_ops &ops, void *opaque)
 	        : ops_(ops), opaque_(opaque),

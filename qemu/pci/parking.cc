@@ -7,8 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-namespace tern
-{
+namespace tern {
 
 static_assert(sizeof(std::atomic<uint32_t>) == sizeof(uint32_t));
 

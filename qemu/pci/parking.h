@@ -6,12 +6,10 @@
 #include <cstdint>
 #include <optional>
 
-namespace tern
-{
+namespace tern {
 
 /** An answer that one thread waits for and another gives, once. */
-class Completion
-{
+class Completion {
 public:
 	void signal();
 	void wait();
@@ -25,8 +23,7 @@ private:
  * says that it sleeps and then looks for work once more, the waker makes work
  * and then looks whether someone sleeps, each with a full fence in between.
  */
-class Parking
-{
+class Parking {
 public:
 	/** After making work. No system call unless someone sleeps. */
 	void wake();

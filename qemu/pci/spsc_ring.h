@@ -5,16 +5,14 @@
 #include <cstddef>
 #include <memory>
 
-namespace tern
-{
+namespace tern {
 
 /**
  * A bounded queue between one producer and one consumer, without a lock. Entries are filled and
  * read in place: reserve(), fill, commit(); front(), use, pop().
  */
 template <typename T, size_t kCapacity>
-class SpscRing
-{
+class SpscRing {
 	static_assert((kCapacity & (kCapacity - 1)) == 0);
 
 public:
