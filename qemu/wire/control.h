@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "qemu/wire/capture.h"
+#include "qemu/wire/switch.h"
+
+namespace tern::wire {
+
+/** What only the owner of the sockets can tell. */
+class PortReport {
+public:
+	virtual ~PortReport() = default;
+	/** All on one line. */
+	virtual std::string describe_ports() const = 0;
+	virtual uint64_t frames_dropped() const = 0;
+};
+
+/** The commands by which a person or the lab steers the wire: a line in, a line out. */
+class Control {
+public:
+	Control(Switch &ethernet, Capture &capture, const PortReport &ports)
+	        : switch_(ethernet), capture_(capture), ports_(ports)
+	{
+	}
+
+	/** The reply to one command, without a line end: "ok ..." or "error ...". */
+	std::string execute(std::string_view line);
+
+private:
+	std::string set_fault(Faults::Kind kind, const std::string &argument);
+	std::string seed(const std::string &argument);
+	std::string stop_capture();
+	std::string stats() const;
+
+	Switch &switch_;
+	Capture &capture_;
+	const PortReport &ports_;
+};
+
+} // namespace tern::wire

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "qemu/wire/event_loop.h"
+
+#include <sys/epoll.h>
+
+namespace tern::wire {
+
+constexpr int kEventsAtOnce = 64;
+
+EventLoop::EventLoop() : epoll_(epoll_create1(EPOLL_CLOEXEC)) {}
+
+bool EventLoop::watch(int fd, uint32_t events, Watched &watched)
+{
+	epoll_event event{.events = events, .data = {.ptr = &watched}};
+	return epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+void EventLoop::change(int fd, uint32_t events, Watched &watched)
+{
+	epoll_event event{.events = events, .data = {.ptr = &watched}};
+	epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event);
+}
+
+void EventLoop::forget(int fd)
+{
+	epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+}
+
+void EventLoop::wait(std::optional<int> timeout_ms)
+{
+	epoll_event events[kEventsAtOnce];
+	const int count = epoll_wait(epoll_.get(), events, kEventsAtOnce, timeout_ms.value_or(-1));
+	for (int i = 0; i < count; i++)
+		static_cast<Watched *>(events[i].data.ptr)->ready(events[i].events);
+}
+
+} // namespace tern::wire

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <sys/uio.h>
+#include <vector>
+
+#include "qemu/wire/framing.h"
+
+namespace tern::wire {
+
+/** The frames that wait to be written to one port, already as they go on the stream. */
+class OutputQueue {
+public:
+	/** @capacity in bytes, a power of two. */
+	explicit OutputQueue(size_t capacity) : ring_(capacity) {}
+
+	/** False when the frame does not fit. */
+	bool push(Frame frame);
+
+	bool empty() const { return head_ == tail_; }
+	size_t size() const { return tail_ - head_; }
+
+	/** All that waits, in order. */
+	std::array<iovec, 2> pieces();
+	/** The first @size bytes of it were written. */
+	void written(size_t size) { head_ += size; }
+
+private:
+	void append(std::span<const std::byte> bytes);
+
+	std::vector<std::byte> ring_;
+	size_t head_ = 0; /* free-running */
+	size_t tail_ = 0;
+};
+
+} // namespace tern::wire

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "qemu/wire/server.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <sstream>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+namespace tern::wire {
+
+using namespace std::chrono_literals;
+
+constexpr size_t kMaxPorts = 64;
+constexpr size_t kMaxClients = 16;
+constexpr size_t kMaxLine = 4096;
+/* How long the others wait for a host that takes no frames. */
+constexpr auto kPatience = 1s;
+constexpr int kPatienceCheckMs = 100;
+/* How long a frame to be overtaken waits for that. */
+constexpr int kHoldMs = 5;
+
+/** Someone who sends commands. */
+class ControlClient final : private Watched {
+public:
+	ControlClient(EventLoop &loop, Control &control, Fd fd)
+	        : loop_(loop), control_(control), fd_(std::move(fd))
+	{
+		gone_ = !loop_.watch(fd_.get(), EPOLLIN, *this);
+	}
+	~ControlClient() override { loop_.forget(fd_.get()); }
+
+	bool gone() const { return gone_; }
+
+private:
+	void ready(uint32_t) override;
+	void answer(std::string_view line);
+
+	EventLoop &loop_;
+	Control &control_;
+	const Fd fd_;
+	std::string input_;
+	bool gone_ = false;
+};
+
+void ControlClient::ready(uint32_t)
+{
+	char bytes[512];
+	const ssize_t size = recv(fd_.get(), bytes, sizeof(bytes), MSG_DONTWAIT);
+	if (size <= 0) {
+		gone_ = size == 0 || (errno != EAGAIN && errno != EINTR);
+		return;
+	}
+	input_.append(bytes, static_cast<size_t>(size));
+	size_t end;
+	while (!gone_ && (end = input_.find('\n')) != input_.npos) {
+		answer(std::string_view(input_).substr(0, end));
+		input_.erase(0, end + 1);
+	}
+	gone_ |= input_.size() > kMaxLine;
+}
+
+/* A client that sends commands without reading replies is not waited for. */
+void ControlClient::answer(std::string_view line)
+{
+	const std::string reply = control_.execute(line) + '\n';
+	const ssize_t sent =
+	        send(fd_.get(), reply.data(), reply.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+	gone_ = sent != static_cast<ssize_t>(reply.size());
+}
+
+Server::Server()
+        : control_(switch_, capture_, *this), hosts_(*this, &Server::add_port),
+          controls_(*this, &Server::add_client)
+{
+}
+
+Server::~Server() = default;
+
+std::string Server::listen(const std::string &path)
+{
+	return open(hosts_, path);
+}
+
+std::string Server::listen_for_control(const std::string &path)
+{
+	return open(controls_, path);
+}
+
+std::string Server::open(Doorman &doorman, const std::string &path)
+{
+	std::string error = doorman.listener.open(path);
+	if (error.empty() && !loop_.watch(doorman.listener.fd(), EPOLLIN, doorman))
+		error = path + ": cannot be watched";
+	return error;
+}
+
+void Server::Doorman::ready(uint32_t)
+{
+	while (Fd fd = listener.accept())
+		(server.*welcome)(std::move(fd));
+}
+
+/* Too many are turned away: their end of the connection closes at once. */
+void Server::add_port(Fd fd)
+{
+	if (ports_.size() >= kMaxPorts)
+		return;
+	FrameSink &sink = *this;
+	auto port = std::make_unique<Port>(loop_, sink, std::move(fd));
+	port->id = switch_.attach(*port);
+	ports_.push_back(std::move(port));
+}
+
+void Server::add_client(Fd fd)
+{
+	if (clients_.size() < kMaxClients)
+		clients_.push_back(std::make_unique<ControlClient>(loop_, control_, std::move(fd)));
+}
+
+void Server::step(std::optional<int> timeout_ms)
+{
+	std::optional<int> timeout = patience();
+	if (timeout_ms)
+		timeout = std::min(timeout.value_or(*timeout_ms), *timeout_ms);
+	const uint64_t before = switch_.stats().frames;
+	loop_.wait(timeout);
+	if (switch_.holds() && switch_.stats().frames == before)
+		switch_.release_held();
+	settle();
+}
+
+std::optional<int> Server::patience() const
+{
+	if (switch_.holds())
+		return kHoldMs;
+	if (std::ranges::any_of(ports_, [](const auto &port) { return port->waiting_for(); }))
+		return kPatienceCheckMs;
+	return std::nullopt;
+}
+
+/* After events: everything that can go out goes out, and who can go on goes on. */
+void Server::settle()
+{
+	const SteadyTime limit = std::chrono::steady_clock::now() - kPatience;
+	do {
+		for (auto &port : ports_) {
+			port->flush();
+			port->give_up_if_idle_since(limit);
+		}
+	} while (resume_waiting());
+	remove_dead_ports();
+	for (auto &port : ports_)
+		port->update_interest();
+	std::erase_if(clients_, [](const auto &client) { return client->gone(); });
+}
+
+bool Server::resume_waiting()
+{
+	bool any = false;
+	for (auto &port : ports_) {
+		if (!port->waiting_for() || port->waiting_for()->congested())
+			continue;
+		port->resume();
+		any = true;
+	}
+	return any;
+}
+
+/* Nobody waits for them any more: the dead are not congested. */
+void Server::remove_dead_ports()
+{
+	std::erase_if(ports_, [this](const auto &port) {
+		if (!port->dead())
+			return false;
+		switch_.detach(port->id);
+		dropped_by_gone_ports_ += port->stats().dropped;
+		return true;
+	});
+}
+
+Port *Server::frame_from(Port &port, Frame frame)
+{
+	if (capture_.running())
+		capture_.frame(frame);
+	return static_cast<Port *>(switch_.forward(port.id, frame));
+}
+
+std::string Server::describe_ports() const
+{
+	std::ostringstream out;
+	out << ports_.size();
+	for (const auto &port : ports_) {
+		const Port::Stats &stats = port->stats();
+		out << "; port=" << port->id << " rx=" << stats.received << " tx=" << stats.sent
+		    << " dropped=" << stats.dropped << " queued=" << port->queued() << " macs=";
+		const char *separator = "";
+		for (const Mac &mac : switch_.addresses_of(port->id)) {
+			out << separator << to_string(mac);
+			separator = ",";
+		}
+	}
+	return out.str();
+}
+
+uint64_t Server::frames_dropped() const
+{
+	uint64_t dropped = dropped_by_gone_ports_;
+	for (const auto &port : ports_)
+		dropped += port->stats().dropped;
+	return dropped;
+}
+
+} // namespace tern::wire

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "qemu/wire/capture.h"
+#include "qemu/wire/control.h"
+#include "qemu/wire/event_loop.h"
+#include "qemu/wire/port.h"
+#include "qemu/wire/switch.h"
+#include "qemu/wire/unix_socket.h"
+
+namespace tern::wire {
+
+class ControlClient;
+
+/** The switch with its sockets. */
+class Server final : private FrameSink, private PortReport {
+public:
+	Server();
+	~Server() override;
+
+	/** Error messages, or empty. */
+	std::string listen(const std::string &path);
+	std::string listen_for_control(const std::string &path);
+
+	/** One round: waits for something to happen and deals with it. */
+	void step(std::optional<int> timeout_ms = std::nullopt);
+
+	EventLoop &loop() { return loop_; }
+
+private:
+	/* Calls a member function when somebody connects. */
+	struct Doorman final : Watched {
+		Doorman(Server &server, void (Server::*welcome)(Fd))
+		        : server(server), welcome(welcome)
+		{
+		}
+		void ready(uint32_t events) override;
+
+		Server &server;
+		void (Server::*welcome)(Fd);
+		UnixListener listener;
+	};
+
+	std::string open(Doorman &doorman, const std::string &path);
+	void add_port(Fd fd);
+	void add_client(Fd fd);
+
+	/* FrameSink */
+	Port *frame_from(Port &port, Frame frame) override;
+	/* PortReport */
+	std::string describe_ports() const override;
+	uint64_t frames_dropped() const override;
+
+	void settle();
+	bool resume_waiting();
+	void remove_dead_ports();
+	std::optional<int> patience() const;
+
+	EventLoop loop_;
+	Switch switch_;
+	Capture capture_;
+	Control control_;
+	Doorman hosts_;
+	Doorman controls_;
+	std::vector<std::unique_ptr<Port>> ports_;
+	std::vector<std::unique_ptr<ControlClient>> clients_;
+	uint64_t dropped_by_gone_ports_ = 0;
+};
+
+} // namespace tern::wire

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What an Ethernet switch does, without sockets: learns where addresses live, sends
+ * frames there or everywhere, and lets faults happen on the way.
+ */
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "qemu/wire/faults.h"
+#include "qemu/wire/framing.h"
+
+namespace tern::wire {
+
+using Mac = std::array<uint8_t, 6>;
+std::string to_string(const Mac &mac);
+
+/** One end of the wire. */
+class Outlet {
+public:
+	virtual ~Outlet() = default;
+
+	/** Takes a frame, or drops it. False: it would rather not get more for a while. */
+	virtual bool deliver(Frame frame) = 0;
+};
+
+class Switch {
+public:
+	using PortId = unsigned;
+
+	struct Stats {
+		uint64_t frames = 0; /* that came in */
+		uint64_t bytes = 0;
+		uint64_t flooded = 0;
+		uint64_t filtered = 0; /* for the side that they came from, or too short */
+		uint64_t lost = 0;
+		uint64_t duplicated = 0;
+		uint64_t reordered = 0;
+		uint64_t corrupted = 0;
+	};
+
+	PortId attach(Outlet &outlet);
+	void detach(PortId id);
+
+	/**
+	 * A frame came in. Returns an outlet that would rather not get more, if the frame
+	 * went to one: then wait before the next.
+	 */
+	Outlet *forward(PortId from, Frame frame);
+
+	/** Frames are held back to be overtaken. Those that nothing overtakes need a push. */
+	bool holds() const { return held_ != 0; }
+	void release_held();
+
+	std::vector<Mac> addresses_of(PortId id) const;
+	Faults &faults() { return faults_; }
+	const Stats &stats() const { return stats_; }
+
+private:
+	struct Port {
+		Outlet *outlet = nullptr;
+		/* a frame held back: empty is none */
+		std::vector<std::byte> held;
+		unsigned overtaken_by = 0;
+	};
+
+	void learn(PortId from, Frame frame);
+	bool send(Port &port, Frame frame);
+	bool send_with_faults(Port &port, Frame frame);
+	bool release(Port &port);
+
+	std::vector<Port> ports_;
+	std::unordered_map<uint64_t, PortId> addresses_;
+	Faults faults_;
+	std::vector<std::byte> scratch_;
+	unsigned held_ = 0;
+	Stats stats_;
+};
+
+} // namespace tern::wire

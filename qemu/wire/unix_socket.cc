@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "qemu/wire/unix_socket.h"
+
+#include <cerrno>
+#include <cstring>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+namespace tern::wire {
+
+static Fd new_socket()
+{
+	return Fd(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+}
+
+UnixListener::~UnixListener()
+{
+	if (fd_)
+		unlink(path_.c_str());
+}
+
+std::string UnixListener::open(const std::string &path)
+{
+	sockaddr_un address{};
+	address.sun_family = AF_UNIX;
+	if (path.empty() || path.size() >= sizeof(address.sun_path))
+		return path + ": a socket's path has 1 to 107 bytes";
+	path.copy(address.sun_path, path.size());
+	const auto *generic = reinterpret_cast<const sockaddr *>(&address);
+
+	/* What a killed process left. */
+	const Fd probe = new_socket();
+	if (connect(probe.get(), generic, sizeof(address)) == 0)
+		return path + ": somebody listens there already";
+	if (errno == ECONNREFUSED)
+		unlink(path.c_str());
+
+	Fd fd = new_socket();
+	if (!fd || bind(fd.get(), generic, sizeof(address)) || listen(fd.get(), SOMAXCONN))
+		return path + ": " + std::strerror(errno);
+	fd_ = std::move(fd);
+	path_ = path;
+	return {};
+}
+
+Fd UnixListener::accept()
+{
+	return Fd(accept4(fd_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+}
+
+} // namespace tern::wire

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <filesystem>
+#include <gtest/gtest.h>
+
+#include "qemu/wire/control.h"
+#include "tests/unit/wire/frames.h"
+
+namespace tern::wire {
+namespace {
+
+class ControlTest : public testing::Test, private PortReport {
+protected:
+	ControlTest() : control(ethernet, capture, *this) {}
+
+	std::string describe_ports() const override { return "2; port=0; port=1"; }
+	uint64_t frames_dropped() const override { return 42; }
+
+	Switch ethernet;
+	Capture capture;
+	Control control;
+};
+
+TEST_F(ControlTest, SetsFaults)
+{
+	EXPECT_EQ(control.execute("loss 1.5"), "ok");
+	EXPECT_TRUE(ethernet.faults().any());
+	EXPECT_EQ(control.execute("loss 0\r"), "ok");
+	EXPECT_FALSE(ethernet.faults().any());
+	for (const char *kind : {"dup", "reorder", "corrupt"}) {
+		EXPECT_EQ(control.execute(std::string(kind) + " 100"), "ok");
+		EXPECT_TRUE(ethernet.faults().any());
+		EXPECT_EQ(control.execute(std::string(kind) + " 0"), "ok");
+		EXPECT_FALSE(ethernet.faults().any());
+	}
+	EXPECT_EQ(control.execute("seed 18446744073709551615"), "ok");
+}
+
+TEST_F(ControlTest, RefusesNonsense)
+{
+	for (const char *line :
+	     {"", " ", "loss", "loss x", "loss 1x", "loss -1", "loss 101", "loss nan", "loss inf",
+	      "seed", "seed -1", "seed 18446744073709551616", "capture", "capture-stop",
+	      "stats now", "ports 1", "halt", "\x01\xff"})
+		EXPECT_EQ(control.execute(line).rfind("error ", 0), 0u) << line;
+	EXPECT_FALSE(ethernet.faults().any());
+}
+
+TEST_F(ControlTest, Captures)
+{
+	const std::string path = testing::TempDir() + "tern control test.pcap";
+	EXPECT_EQ(control.execute("capture " + path), "ok");
+	EXPECT_EQ(control.execute("capture " + path), "error a capture is running");
+	capture.frame(frame(1, 2));
+	EXPECT_EQ(control.execute("capture-stop"), "ok 1 frames");
+	EXPECT_TRUE(std::filesystem::remove(path));
+}
+
+TEST_F(ControlTest, Reports)
+{
+	EXPECT_EQ(control.execute("ports"), "ok 2; port=0; port=1");
+	Host host;
+	ethernet.forward(ethernet.attach(host), frame(1, 2));
+	EXPECT_EQ(control.execute("stats"),
+	          "ok frames=1 bytes=64 flooded=1 filtered=0 dropped=42 lost=0 duplicated=0 "
+	          "reordered=0 corrupted=0");
+}
+
+} // namespace
+} // namespace tern::wire
