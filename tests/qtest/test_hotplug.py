@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Cards that come and go while the machine runs."""
+
+from machine import HW, Card, CardTest, PciDevice
+
+
+class Hotplug(CardTest):
+    # Native hotplug rather than ACPI's: the slot of the root port is all that is to be driven.
+    arguments = ("-global", "ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off",
+                 "-device", "pcie-root-port,id=rp,chassis=1,addr=3",
+                 "-netdev", "hubport,id=net,hubid=0")
+
+    def find_card(self):
+        port = self.port = PciDevice(self.machine, 0, 3)
+        port.write(4, 0x18, 0x00010100)  # the bus behind it is bus 1
+        port.write(4, 0x20, 0xfe10fe00)  # memory from 0xfe000000 to 0xfe1fffff
+        port.write(4, 0x24, 0xe07fe000)  # prefetchable from 0xe0000000 to 0xe07fffff
+        port.write(4, 0x28, 0)
+        port.write(4, 0x2c, 0)
+        port.write(2, 0x04, 6)
+        return None
+
+    def slot_power(self, on):
+        control = self.port.capability(0x10) + 0x18
+        # power controller off and power indicator: what a guest does on the attention button
+        state = 0x0100 if on else 0x0700
+        self.port.write(2, control, self.port.read(2, control) & ~0x0700 | state)
+
+    def plug(self):
+        self.machine.qmp("device_add", driver="tern", id="card", bus="rp", netdev="net")
+        self.slot_power(on=True)
+        self.card = Card(self.machine, bus=1, slot=0)
+        self.card.enable_msix()
+
+    def unplug(self):
+        self.machine.qmp("device_del", id="card")
+        self.slot_power(on=False)
+        self.machine.wait_event("DEVICE_DELETED")
+
+    def test_many_times(self):
+        for _ in range(10):
+            self.plug()
+            self.assertEqual(self.card.reg("LINK"), HW.LINK_UP)
+            self.card.enable()
+            self.assertEqual(self.card.query_device()[2], HW.AQ_OK)
+            self.card.submit(1, HW.AQ_QUERY_DEVICE)  # and leave it under way
+            self.unplug()
+            self.assertEqual(self.card.read(4, 0), 0xffffffff)
+
+    def test_quit_with_commands_under_way(self):
+        self.plug()
+        self.card.enable()
+        self.card.submit(0, HW.AQ_QUERY_DEVICE)

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Registers, resets and the link."""
+
+import unittest
+
+from machine import HW, CardTest
+
+
+class Registers(CardTest):
+    def test_constants(self):
+        self.assertEqual(self.card.reg("VERSION") >> 16, HW.HW_MAJOR)
+        self.assertEqual(self.card.reg("MAC_LO"), 0x52455402)
+        self.assertEqual(self.card.reg("MAC_HI"), 0x0000014e)
+        self.assertEqual(self.card.reg("DB_PAGES"), 2048)
+        self.assertEqual(self.card.reg("VECTORS"), 8)
+        self.assertEqual(self.card.reg("LINK_SPEED"), 100000)
+
+    def test_a_read_sees_the_writes_before_it(self):
+        for i in range(1000):
+            self.card.set_reg("AQ_BASE_LO", i << 12)
+            self.assertEqual(self.card.reg("AQ_BASE_LO"), i << 12)
+
+    def test_other_sizes_and_alignments_do_nothing(self):
+        machine, base = self.machine, self.card.REGS + HW.REG_AQ_BASE_LO
+        self.card.set_reg("AQ_BASE_LO", 0x5000)
+        for size in (1, 2, 8):
+            machine.write(size, base, 0x11111111)
+            self.assertEqual(machine.read(size, base), (1 << 8 * size) - 1)
+        for offset in (1, 2, 3):
+            machine.write(4, base + offset, 0x11111111)
+        self.assertEqual(self.card.reg("AQ_BASE_LO"), 0x5000)
+        self.assertEqual(self.card.reg("AQ_BASE_HI"), 0)
+
+    def test_doorbells_read_as_all_ones(self):
+        for size in (1, 2, 4, 8):
+            self.assertEqual(self.machine.read(size, self.card.DOORBELLS + 0x1000),
+                             (1 << 8 * size) - 1)
+
+    def test_control_reset(self):
+        self.card.set_reg("AQ_BASE_LO", 0x5000)
+        self.card.set_reg("CTRL", HW.CTRL_RESET)
+        self.card.wait(lambda: not self.card.reg("STATUS") & HW.STATUS_RESETTING)
+        self.assertEqual(self.card.reg("AQ_BASE_LO"), 0)
+
+    def test_function_level_reset(self):
+        self.card.set_reg("AQ_BASE_LO", 0x5000)
+        self.card.function_level_reset()
+        self.assertEqual(self.card.read(2, 0x04) & 7, 0, "still decodes")
+        self.card.place()
+        self.assertEqual(self.card.reg("AQ_BASE_LO"), 0)
+        self.assertEqual(self.card.reg("LINK"), HW.LINK_UP)
+
+    def test_system_reset(self):
+        self.card.set_reg("AQ_BASE_LO", 0x5000)
+        self.machine.qmp("system_reset")
+        self.machine.wait_event("RESET")
+        self.card.place()
+        self.assertEqual(self.card.reg("AQ_BASE_LO"), 0)
+
+    def test_link(self):
+        for _ in range(3):
+            self.machine.qmp("set_link", name="net", up=False)
+            self.assertEqual(self.card.reg("LINK"), 0)
+            self.machine.qmp("set_link", name="net", up=True)
+            self.assertEqual(self.card.reg("LINK"), HW.LINK_UP)
+
+    def test_stop_and_continue(self):
+        for _ in range(10):
+            self.machine.qmp("stop")
+            self.assertEqual(self.card.reg("VECTORS"), 8, "a stopped card answers reads")
+            self.machine.qmp("cont")
+        self.assertEqual(self.card.reg("VECTORS"), 8)
+
+
+class NoNetwork(CardTest):
+    arguments = ("-device", "tern,addr=4,vectors=3,doorbell-pages=16,speed=25000")
+
+    def test_link_is_down(self):
+        self.assertEqual(self.card.reg("LINK"), 0)
+
+    def test_properties(self):
+        self.assertEqual(self.card.reg("VECTORS"), 3)
+        self.assertEqual(self.card.reg("DB_PAGES"), 16)
+        self.assertEqual(self.card.reg("LINK_SPEED"), 25000)
+
+
+if __name__ == "__main__":
+    unittest.main()
