@@ -1,0 +1,56 @@
+# shellcheck shell=sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# The cache: what takes long to make and rarely changes, one folder for each
+# combination of ingredients, so that nothing in it can ever be stale.
+
+TERN_CACHE=${TERN_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/tern}
+
+say() {
+	echo "${0##*/}: $*" >&2
+}
+
+# cached NAME MAKER INGREDIENT...
+#
+# Prints the folder that holds NAME made from the ingredients. If it is not
+# there yet, MAKER is called in a new folder, which takes its place ($final)
+# only when MAKER has succeeded. Whoever wants the same meanwhile waits for it.
+# MAKER sends what nobody wants to read unless it fails to the file "log".
+cached() {
+	name=$1 maker=$2
+	shift 2
+	final=$TERN_CACHE/$name-$(printf '%s\n' "$@" | sha256sum | cut -c1-16)
+	if ! [ -d "$final" ]; then
+		mkdir -p "$TERN_CACHE"
+		fill "$maker" 9>"$TERN_CACHE/$name.lock" >&2
+	fi
+	echo "$final"
+}
+
+give_up() {
+	if [ -s "$half/log" ]; then
+		tail -n 30 "$half/log"
+	fi
+	rm -rf "$half"
+	say "could not make $name; see above"
+}
+
+# With the lock open as descriptor 9: makes $final unless another just did.
+# shellcheck disable=SC2030,SC2031  # $half belongs to this subshell, which alone gives up
+fill() (
+	set -e
+	flock 9
+	if [ -d "$final" ]; then
+		exit
+	fi
+	half=$(mktemp -d "$final.XXXXXX")
+	trap give_up EXIT
+	trap 'exit 1' HUP INT TERM
+	chmod 755 "$half"
+	cd "$half"
+	"$1" 9>&-
+	cd /
+	rm -f "$half/log"
+	mv -T "$half" "$final"
+	trap - EXIT
+)

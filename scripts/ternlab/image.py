@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The guests' image, made by scripts/image when it is not in the cache."""
+
+import pathlib
+import subprocess
+
+from .errors import LabError
+from .paths import SCRIPTS
+
+
+class Image:
+    def __init__(self, folder):
+        self.folder = pathlib.Path(folder)
+        self.root = self.folder / "root.ext4"
+        self.vmlinuz = self.folder / "vmlinuz"
+        self.initrd = self.folder / "initrd"
+        self.modules = self.folder / "modules"
+        self.ssh_key = self.folder / "ssh_key"
+        self.known_hosts = self.folder / "known_hosts"
+        self.kernel = (self.folder / "kernel").read_text(encoding="ascii").strip()
+
+    @classmethod
+    def get(cls):
+        made = subprocess.run([SCRIPTS / "image"], stdout=subprocess.PIPE, text=True, check=False)
+        if made.returncode:
+            raise LabError("the guests' image could not be made; see above")
+        return cls(made.stdout.strip())

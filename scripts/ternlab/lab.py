@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A lab: some hosts, one wire, and a folder that remembers them."""
+
+import concurrent.futures
+import json
+import shutil
+
+from . import parts, paths
+from .errors import LabError
+from .host import Host, Options
+from .image import Image
+from .process import Process
+from .progress import step
+from .wire import Wire
+
+STATE = "lab.json"
+
+
+class Lab:
+    def __init__(self, name="lab"):
+        self.name = name
+        self.folder = paths.runtime(name)
+        self.logs = paths.logs(name)
+        self.hosts = []
+        self.wire = Wire(self.folder)
+
+    # --- life
+
+    def up(self, hosts, owned=False):
+        """Boots a host for each Options. An owned lab dies with this process."""
+        self._claim()
+        try:
+            image = Image.get()
+            archive = self.folder / "parts.tar"
+            with step("packing tern.ko and the provider for the hosts"):
+                parts.pack(image, archive)
+            self.wire.start(self.logs / "wire.log", owned)
+            for index, options in enumerate(hosts, 1):
+                host = Host(index, image, options, self.folder, self.logs / f"host{index}.log")
+                self.hosts.append(host)
+                host.start(self.wire, archive, owned)
+            self._save(image)
+            with step(f"booting {len(hosts)} hosts"):
+                self.each(Host.wait_ready)
+            self._save(image)
+            with step("giving them their addresses"):
+                self.each(self._configure, [host for host in self.hosts if host.options.load])
+        except BaseException:
+            self.down()
+            raise
+
+    def down(self):
+        if self.hosts:
+            self.each(Host.stop)
+        self.wire.stop()
+        self.hosts = []
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    @classmethod
+    def find(cls, name="lab"):
+        """The lab of that name, which must be up."""
+        lab = cls(name)
+        if not lab._load():
+            raise LabError(f"there is no lab \"{name}\" here; `scripts/lab up` starts it")
+        return lab
+
+    @staticmethod
+    def _configure(host):
+        try:
+            host.configure()
+        except LabError as error:
+            host.check_alive()
+            raise LabError(f"{host.name}: its network card did not come up\n{error}\n"
+                           f"{host.last_words()}") from None
+
+    # --- its hosts
+
+    def each(self, action, hosts=None):
+        """action(host) for all at the same time; the first failure is raised when all are done."""
+        hosts = self.hosts if hosts is None else hosts
+        with concurrent.futures.ThreadPoolExecutor(max(1, len(hosts))) as pool:
+            return [done.result() for done in [pool.submit(action, host) for host in hosts]]
+
+    def host(self, name):
+        for host in self.hosts:
+            if name in (host.name, str(host.index)):
+                return host
+        raise LabError(f"no host \"{name}\"; there are " + ", ".join(h.name for h in self.hosts))
+
+    def select(self, names):
+        """"all", or hosts separated by commas."""
+        return self.hosts if names == "all" else [self.host(name) for name in names.split(",")]
+
+    # --- its memory
+
+    def _claim(self):
+        if self._load():
+            if any(host.process.alive() for host in self.hosts):
+                self.hosts = []
+                raise LabError(f"lab \"{self.name}\" is up already; `scripts/lab down` ends it")
+            self.down()
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(parents=True, mode=0o700)
+        shutil.rmtree(self.logs, ignore_errors=True)
+        self.logs.mkdir(parents=True)
+
+    def _save(self, image):
+        state = {
+            "image": str(image.folder),
+            "wire": self.wire.process.to_json(),
+            "hosts": [host.to_json() for host in self.hosts],
+        }
+        fresh = self.folder / f"{STATE}.new"
+        fresh.write_text(json.dumps(state, indent=2), encoding="utf-8")
+        fresh.replace(self.folder / STATE)
+
+    def _load(self):
+        try:
+            state = json.loads((self.folder / STATE).read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return False
+        image = Image(state["image"])
+        self.wire = Wire(self.folder, Process.from_json(state["wire"]))
+        self.hosts = [
+            Host(saved["index"], image, Options(**saved["options"]), self.folder,
+                 self.logs / f"host{saved['index']}.log",
+                 Process.from_json(saved["process"]), saved["port"])
+            for saved in state["hosts"]]
+        return True

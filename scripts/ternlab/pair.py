@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Programs that come in two halves, one on each of two hosts."""
+
+import re
+
+from .errors import CommandError, LabError
+from .progress import wait_until
+
+PERFTEST_PORT = 18515  # and that of rdma-core's pingpongs
+
+
+def await_listener(host, port, timeout=30):
+    """Until somebody in the guest listens on a TCP port."""
+    host.run(f"""
+        n=0
+        until grep -qE ':{port:04X} [0-9A-F:]+ 0A ' /proc/net/tcp /proc/net/tcp6; do
+            n=$((n + 1)); [ $n -lt {timeout * 20} ] || exit 1
+            sleep 0.05
+        done""", timeout=timeout + 30)
+
+
+def run_pair(server, server_command, client, client_command, port=PERFTEST_PORT, timeout=120):
+    """Both have to succeed; returns what the client printed."""
+    serving = server.spawn(server_command)
+    asking = None
+    try:
+        await_listener(server, port)
+        asking = client.spawn(client_command)
+        # A half that fails often leaves the other waiting for ever.
+        wait_until(lambda: not asking.running() or serving.failed(), timeout)
+        if not serving.failed():
+            result = asking.wait(timeout=1)
+            serving.wait(timeout=30)
+            return result.out
+        trouble = f"{server.name} failed"
+    except CommandError as error:
+        trouble = str(error).partition("\n")[0]
+    halves = [half.give_up() for half in (serving, asking) if half]
+    raise LabError("\n".join([trouble, *halves]))
+
+
+def perftest(server, client, server_command, client_command, address=None, timeout=120):
+    """Runs a perftest program and returns the rows of its table, as numbers.
+
+    _bw: bytes, iterations, peak MB/s, average MB/s, million messages/s
+    _lat: bytes, iterations, min, max, typical, average, deviation, 99 %, 99.9 %, in us
+    """
+    said = run_pair(server, server_command,
+                    client, f"{client_command} {address or server.ipv4}", timeout=timeout)
+    _, heading, table = said.partition("#bytes")
+    rows = [[float(number) for number in line.split()]
+            for line in table.splitlines() if re.fullmatch(r"[\s\d.]*\d[\s\d.]*", line)]
+    if not heading or not rows:
+        raise LabError(f"{client.name}: no result in the output of {client_command}:\n{said}")
+    return rows

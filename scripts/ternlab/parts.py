@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What was built here, on its way into the guests.
+
+A guest unpacks a tar archive, which it sees as a disk, over its root file
+system before udev looks for drivers. So a new tern.ko or provider costs no new
+image, and depmod, slow under TCG, runs here.
+"""
+
+import pathlib
+import shutil
+import subprocess
+import tarfile
+import tempfile
+
+from .paths import BUILD, CHECKOUT
+
+PROVIDERS = "usr/lib/x86_64-linux-gnu/libibverbs"
+
+
+def pack(image, archive):
+    """Writes the archive, with whatever of the parts has been built so far."""
+    kernel_module = BUILD / "kernel" / image.kernel / "tern.ko"
+    provider = BUILD / "cmake/userspace/provider/libtern-rdmav34.so"
+    driver = CHECKOUT / "userspace/provider/tern.driver"
+    programs = BUILD / "cmake/guest"
+
+    with tarfile.open(archive, "w", format=tarfile.GNU_FORMAT) as tar:
+        if kernel_module.exists():
+            _add_module(tar, image, kernel_module)
+        if provider.exists():
+            _add(tar, provider, f"{PROVIDERS}/{provider.name}", 0o644)
+            _add(tar, driver, "etc/libibverbs.d/tern.driver", 0o644)
+        if programs.is_dir():
+            for program in sorted(programs.iterdir()):
+                if program.is_file():
+                    _add(tar, program, f"opt/tern/bin/{program.name}", 0o755)
+
+
+def _add(tar, path, name, mode):
+    def as_root(entry):
+        entry.uid = entry.gid = 0
+        entry.uname = entry.gname = "root"
+        entry.mode = mode
+        return entry
+
+    tar.add(path.resolve(), name, filter=as_root, recursive=False)
+
+
+def _add_module(tar, image, kernel_module):
+    """tern.ko and the module indexes that know it: `modprobe tern`, and udev by its alias."""
+    with tempfile.TemporaryDirectory() as base:
+        tree = pathlib.Path(base, "lib/modules", image.kernel)
+        (tree / "updates").mkdir(parents=True)
+        shutil.copy(kernel_module, tree / "updates")
+        (tree / "kernel").symlink_to(image.modules / "kernel")
+        for index in image.modules.glob("modules.*"):
+            shutil.copy(index, tree)
+        subprocess.run(["depmod", "-b", base, image.kernel], check=True)
+
+        target = f"usr/lib/modules/{image.kernel}"
+        _add(tar, tree / "updates/tern.ko", f"{target}/updates/tern.ko", 0o644)
+        for index in sorted(tree.glob("modules.*")):
+            _add(tar, index, f"{target}/{index.name}", 0o644)

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A process that a lab started, known by its id and its birth: no other is ever touched."""
+
+import ctypes
+import os
+import pathlib
+import signal
+import subprocess
+
+from .errors import LabError
+from .progress import wait_until
+
+PR_SET_PDEATHSIG = 1
+
+
+def _birth(pid):
+    """The start time of a living process in clock ticks, or None."""
+    try:
+        stat = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    fields = stat.rpartition(")")[2].split()
+    return None if fields[0] in "ZX" else int(fields[19])
+
+
+def _die_with_parent():
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+class Process:
+    def __init__(self, name, pid, birth, child=None):
+        self.name, self.pid, self.birth, self._child = name, pid, birth, child
+
+    @classmethod
+    def start(cls, name, command, log, owned):
+        """An owned process dies with its maker (a test), another outlives it (a lab)."""
+        with open(log, "ab") as output:
+            try:
+                child = subprocess.Popen(
+                    [str(word) for word in command],
+                    stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                    preexec_fn=_die_with_parent if owned else None)  # noqa: S606
+            except OSError as error:
+                raise LabError(f"{name} does not start: {error}") from None
+        return cls(name, child.pid, _birth(child.pid), child)
+
+    def alive(self):
+        if self._child:
+            self._child.poll()
+        return self.birth is not None and _birth(self.pid) == self.birth
+
+    def wait(self, timeout):
+        return wait_until(lambda: not self.alive(), timeout)
+
+    def stop(self, grace=5):
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            if not self.alive():
+                return
+            os.kill(self.pid, number)
+            self.wait(grace)
+
+    def to_json(self):
+        return {"name": self.name, "pid": self.pid, "birth": self.birth}
+
+    @classmethod
+    def from_json(cls, saved):
+        return cls(**saved)

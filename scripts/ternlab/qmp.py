@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Just enough of QEMU's monitor protocol."""
+
+import json
+import socket
+
+from .errors import LabError
+
+
+class Qmp:
+    def __init__(self, path, timeout=10):
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.settimeout(timeout)
+        self._socket.connect(str(path))
+        self._file = self._socket.makefile("rw", encoding="utf-8")
+        json.loads(self._file.readline())  # the greeting
+        self.execute("qmp_capabilities")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._file.close()
+        self._socket.close()
+
+    def execute(self, command, **arguments):
+        self._file.write(json.dumps({"execute": command, "arguments": arguments}) + "\n")
+        self._file.flush()
+        while True:
+            line = self._file.readline()
+            if not line:
+                raise LabError(f"QEMU went away at {command}")
+            answer = json.loads(line)
+            if "error" in answer:
+                raise LabError(f"{command}: {answer['error']['desc']}")
+            if "return" in answer:
+                return answer["return"]
+
+    def human(self, line):
+        return self.execute("human-monitor-command", **{"command-line": line})

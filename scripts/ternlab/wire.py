@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The wire: tern-switch, to which every host's network card connects."""
+
+import os
+import pathlib
+import socket
+
+from .errors import LabError
+from .paths import SWITCH
+from .process import Process
+from .progress import wait_until
+
+FAULTS = ("loss", "dup", "reorder", "corrupt")
+
+
+class Wire:
+    def __init__(self, folder, process=None):
+        self.path = folder / "wire"
+        self._control = folder / "wire.ctl"
+        self.process = process
+
+    def start(self, log, owned):
+        switch = pathlib.Path(os.environ.get("TERN_SWITCH", SWITCH))
+        if not switch.exists():
+            raise LabError(f"{switch} is not built; run `make build`")
+        self.process = Process.start(
+            "tern-switch", [switch, "--listen", self.path, "--control", self._control],
+            log, owned)
+        wait_until(lambda: self._control.exists() or not self.process.alive(), 10)
+        if not self.process.alive():
+            raise LabError("tern-switch died at start:\n" + log.read_text(errors="replace"))
+
+    def tell(self, command):
+        """One command to the switch; returns what it says after "ok"."""
+        with socket.socket(socket.AF_UNIX) as control:
+            control.settimeout(10)
+            try:
+                control.connect(str(self._control))
+                control.sendall(f"{command}\n".encode())
+                answer = control.makefile(encoding="utf-8").readline().strip()
+            except OSError as error:
+                raise LabError(f"the wire does not answer: {error}") from None
+        word, _, rest = answer.partition(" ")
+        if word != "ok":
+            raise LabError(f"the wire refuses `{command}`: {rest or answer}")
+        return rest
+
+    def capture(self, path):
+        self.tell(f"capture {pathlib.Path(path).absolute()}")
+
+    def stop_capture(self):
+        self.tell("capture-stop")
+
+    def stats(self):
+        return self.tell("stats")
+
+    def stop(self):
+        if self.process:
+            self.process.stop()
