@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The cases. Both sides run the same function; session.active says which of them asks. A case
+ * throws CheckFailed where it does not go as the specification says.
+ */
+#pragma once
+
+#include <span>
+
+#include "endpoint.h"
+
+namespace tern::guest {
+
+struct Case {
+	const char *name;
+	const char *what;
+	void (*run)(Session &session);
+};
+
+std::span<const Case> error_cases();  /* cases_error.cc */
+std::span<const Case> data_cases();   /* cases_data.cc */
+std::span<const Case> order_cases();  /* cases_order.cc */
+std::span<const Case> atomic_cases(); /* cases_atomic.cc */
+std::span<const Case> stress_cases(); /* cases_stress.cc */
+
+/** A fresh connection carries data both ways: what every case ends with. */
+void check_device_works(Session &session);
+
+} // namespace tern::guest

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a healthy kernel never says."""
+
+import re
+
+TROUBLE = re.compile(
+    r"\bWARNING:|\bBUG\b|\bOops\b|Call Trace|general protection|[Kk]ernel panic"
+    r"|KASAN|KFENCE|KCSAN|UBSAN|[Uu]nable to handle|[Bb]ad page|page allocation failure"
+    r"|list_\w+ corruption|lockup|LOCKUP|blocked for more than|\bstall|[Ss]tall detected"
+    r"|possible (circular|recursive|irq)|suspicious RCU|inconsistent lock|still held"
+    r"|sleeping function|scheduling while atomic|refcount_t|use-after-free|\b[Ll]eak"
+    r"|DMAR:.*[Ff]ault|DMA-API|NETDEV WATCHDOG|nobody cared|unregister_netdevice: waiting")
+
+# Said at every boot, and harmless.
+HARMLESS = re.compile(
+    r"kmemleak: Kernel memory leak detector initialized"
+    r"|(RETBleed|Spectre|MDS|MMIO Stale Data|TAA).*leak"
+    r"|RCU CPU stall warnings timeout set")
+
+
+def trouble(text):
+    """The lines of a kernel's log that tell of trouble."""
+    return [line for line in text.splitlines()
+            if TROUBLE.search(line) and not HARMLESS.search(line)]

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The driver goes and comes back, also while programs use its device."""
+
+from scenario import LabError, NETDEV, Scenario, main, pair, wait_until
+
+
+class Reload(Scenario):
+    def tearDown(self):
+        one = self.hosts[0]
+        one.run(f"[ -e /sys/class/net/{NETDEV} ] || modprobe tern")
+        one.configure()
+        self.pingpong("-n 20 -c")
+
+    def unload(self, host):
+        """rmmod, once udev and the like have let go of the device."""
+        last = wait_until(lambda: host.run("rmmod tern 2>&1", check=False).code == 0, 10)
+        self.assertTrue(last, host.run("rmmod tern; lsmod", check=False))
+        self.assertNotEqual(host.run(f"[ -e /sys/class/net/{NETDEV} ]", check=False).code, 0)
+
+    def test_again_and_again(self):
+        one, two = self.hosts
+        for _ in range(5):
+            self.unload(one)
+            one.run("modprobe tern")
+            one.configure()
+            one.gid_index(one.rdma_device())
+            self.ping(one, two.ipv4, count=1)
+
+    def test_both_hosts_at_once(self):
+        self.lab.each(self.unload)
+        self.lab.each(lambda host: host.run("modprobe tern"))
+        self.lab.each(lambda host: host.configure())
+
+    def test_rmmod_while_in_use(self):
+        """The module may be busy, but nothing hangs, and it goes once the program has."""
+        one = self.hosts[0]
+        watcher = self.watch(one)
+        refused = one.run("rmmod tern", check=False, timeout=60)
+        if refused.code:
+            self.assertIn("in use", refused.err)
+            one.rdma_device()
+        watcher.kill()
+        watcher.wait(check=False)
+        if refused.code:
+            self.unload(one)
+
+    def test_unbind_under_an_open_device(self):
+        one = self.hosts[0]
+        watcher = self.watch(one)
+        slot = self.slot(one)
+        one.run(f"echo {slot} >/sys/bus/pci/drivers/tern/unbind", timeout=60)
+        self.assertEqual(one.run("rdma link").out.strip(), "")
+        one.run(f"echo {slot} >/sys/bus/pci/drivers/tern/bind", timeout=60)
+        one.configure()
+        one.rdma_device()
+        watcher.kill()
+        watcher.wait(check=False)
+
+    def test_unbind_under_traffic(self):
+        """Both programs end in an error sooner or later, as does no kernel."""
+        one, two = self.hosts
+        command = "ib_write_bw -s 65536 -D 30"
+        server = one.spawn(f"{command} {self.verbs(one)}")
+        pair.await_listener(one, pair.PERFTEST_PORT)
+        client = two.spawn(f"{command} {self.verbs(two)} {one.ipv4}")
+        device, slot = one.rdma_device(), self.slot(one)
+        running = wait_until(
+            lambda: "ib_write_bw" in one.run(f"rdma resource show qp link {device}/1").out, 30)
+        self.assertTrue(running, "ib_write_bw did not get going")
+        try:
+            one.run(f"echo {slot} >/sys/bus/pci/drivers/tern/unbind", timeout=60)
+            with self.assertRaises(LabError):
+                client.wait(timeout=60)
+        finally:
+            for task in (client, server):
+                if task.running():
+                    task.kill()
+        one.run(f"echo {slot} >/sys/bus/pci/drivers/tern/bind", timeout=60)
+        one.configure()
+        one.rdma_device()
+
+    def watch(self, host):
+        """A stock program that holds the device open and waits for its events."""
+        device = host.rdma_device()
+        watcher = host.spawn(f"ibv_asyncwatch -d {device}")
+        opened = wait_until(
+            lambda: host.run("ls -l /proc/$(pidof ibv_asyncwatch)/fd | grep -q infiniband",
+                             check=False).code == 0, 30)
+        self.assertTrue(opened, "ibv_asyncwatch did not open the device")
+        return watcher
+
+    def slot(self, host):
+        """The card's PCI address."""
+        link = host.run(f"readlink -f /sys/class/net/{NETDEV}/device").out
+        return link.strip().rpartition("/")[2]
+
+
+if __name__ == "__main__":
+    main()

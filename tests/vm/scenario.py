@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What every scenario shares: a lab of its own, and guests whose kernels have no complaint.
+
+A scenario is a file that runs by itself, too: tests/vm/network.py -v [-k NAME].
+With TERN_TEST_DEVICE=rxe its hosts get virtio cards and Soft-RoCE instead of
+Tern, which tells whether a failure is Tern's or the scenario's.
+"""
+
+import dataclasses
+import os
+import pathlib
+import sys
+import unittest
+
+from kernel_log import trouble
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
+
+# pylint: disable=wrong-import-position
+from ternlab import pair  # noqa: E402
+from ternlab.errors import LabError  # noqa: E402
+from ternlab.host import NETDEV, Options  # noqa: E402
+from ternlab.lab import Lab  # noqa: E402
+from ternlab.progress import wait_until  # noqa: E402
+
+__all__ = ["LabError", "NETDEV", "Options", "RXE", "Scenario", "main", "pair", "wait_until"]
+
+RXE = os.environ.get("TERN_TEST_DEVICE", "tern") == "rxe"
+
+main = unittest.main
+
+
+class Scenario(unittest.TestCase):
+    """Tests in one lab. Each leaves it as it found it: up, with addresses, without faults."""
+
+    HOSTS = (Options(), Options())
+    maxDiff = None
+
+    @classmethod
+    def setUpClass(cls):
+        cls.lab = Lab(f"vm-{pathlib.Path(sys.argv[0]).stem}")
+        cls.addClassCleanup(cls.lab.down)
+        hosts = cls.HOSTS
+        if RXE:
+            hosts = [dataclasses.replace(options, nic="virtio") for options in hosts]
+        cls.lab.up(hosts, owned=True)
+        cls.hosts = cls.lab.hosts
+        if RXE:
+            cls.lab.each(lambda host: host.run(
+                f"modprobe rdma_rxe && rdma link add rxe0 type rxe netdev {NETDEV}"))
+        cls.seen = {host.name: "" for host in cls.hosts}
+
+    def setUp(self):
+        # Runs after the test's own cleanups, whether it passed or not.
+        self.addCleanup(self.check_logs)
+
+    def check_logs(self):
+        """Every line since the last test, from the console and the log buffer alike."""
+        for host in self.hosts:
+            host.check_alive()
+            console = host.console()
+            fresh = console[len(self.seen[host.name]):]
+            self.seen[host.name] = console
+            found = trouble(fresh)
+            if not found:
+                found = [line for line in trouble(host.run("dmesg").out)
+                         if line.strip() not in self.seen[host.name]]
+            self.assertFalse(found, f"{host.name}'s kernel complains, see {host.log}")
+
+    # --- programs in two halves: the first host serves, the second asks
+
+    def verbs(self, host, address=None, option="-x"):
+        """Options by which perftest (-x) and the pingpongs (-g) find the device and its GID."""
+        device = host.rdma_device()
+        return f"-d {device} {option} {host.gid_index(device, address)}"
+
+    def perftest(self, program, arguments="", timeout=180, hosts=None, ip=4):
+        """Over the IPv4 or the IPv6 GIDs; what the programs say to each other goes by IPv4."""
+        server, client = hosts or self.hosts[:2]
+
+        def command(host):
+            address = host.ipv6 if ip == 6 else host.ipv4
+            return f"{program} {self.verbs(host, address)} {arguments}"
+
+        return pair.perftest(server, client, command(server), command(client), timeout=timeout)
+
+    def pingpong(self, arguments="", hosts=None, port=pair.PERFTEST_PORT, timeout=120):
+        server, client = hosts or self.hosts[:2]
+        command = f"ibv_rc_pingpong -p {port} {arguments}"
+        return pair.run_pair(
+            server, f"{command} {self.verbs(server, option='-g')}",
+            client, f"{command} {self.verbs(client, option='-g')} {server.ipv4}",
+            port=port, timeout=timeout)
+
+    # --- the Ethernet side
+
+    def ping(self, host, address, size=56, count=3):
+        """Pings that must all come back, whole: no fragments."""
+        return host.run(f"ping -q -M do -i 0.2 -w 20 -c {count} -s {size} {address}")
+
+    def transfer(self, source, target, mebibytes=16, address=None):
+        """Sends random bytes over TCP and compares their checksums."""
+        port = 9999
+        receiver = target.spawn(f"socat -u TCP6-LISTEN:{port},ipv6only=0,reuseaddr - | sha256sum")
+        pair.await_listener(target, port)
+        source.run(f"head -c {mebibytes}M /dev/urandom >/tmp/random")
+        source.run(f"socat -u /tmp/random TCP:{address or target.ipv4}:{port}", timeout=180)
+        received = receiver.wait().out.split()[0]
+        sent = source.run("sha256sum /tmp/random; rm /tmp/random").out.split()[0]
+        self.assertEqual(sent, received)

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The RDMA device as rdma-core's and iproute2's own programs see it."""
+
+import json
+import re
+
+from scenario import NETDEV, RXE, Scenario, main, pair, wait_until
+
+
+class Verbs(Scenario):
+    def test_udev_loads_the_driver(self):
+        for host in self.hosts:
+            # Nobody has run modprobe in these guests: scripts/guest/boot does not.
+            self.assertEqual(host.driver(), "virtio_net" if RXE else "tern")
+        if not RXE:
+            alias = self.hosts[0].run("modinfo -F alias tern").out
+            self.assertIn("pci:v00001234d00007E44", alias)
+            self.hosts[0].run("modprobe tern")
+
+    def test_ibv_devinfo(self):
+        for host in self.hosts:
+            device = host.rdma_device()
+            host.gid_index(device)
+            info = host.run(f"ibv_devinfo -v -d {device}").out
+            self.assertRegex(info, r"state:\s+PORT_ACTIVE")
+            self.assertRegex(info, r"link_layer:\s+Ethernet")
+            self.assertRegex(info, r"max_mtu:\s+4096")
+            self.assertRegex(info, r"active_mtu:\s+4096")
+            self.assertRegex(info, r"atomic_cap:\s+ATOMIC_(HCA|GLOB)")
+            self.assertGreaterEqual(int(re.search(r"max_sge:\s+(\d+)", info)[1]), 16)
+            self.assertIn(f"::ffff:{host.ipv4}, RoCE v2", info)
+            self.assertIn(f"{host.ipv6}, RoCE v2", info)
+
+    def test_ibv_devices(self):
+        host = self.hosts[0]
+        self.assertIn(host.rdma_device(), host.run("ibv_devices").out)
+
+    def test_gid_table_follows_addresses(self):
+        host = self.hosts[0]
+        device = host.rdma_device()
+        host.run(f"ip address add 10.78.0.1/24 dev {NETDEV}")
+        for kind in ("RoCE v2",) if RXE else ("RoCE v2", "IB/RoCE v1"):
+            host.gid_index(device, "10.78.0.1", kind)
+        host.run(f"ip address del 10.78.0.1/24 dev {NETDEV}")
+        gone = wait_until(
+            lambda: all("10.78.0.1" not in str(gid.ipv4_mapped) for _, gid, _ in host.gids(device)),
+            10)
+        self.assertTrue(gone, host.gids(device))
+
+    def test_active_mtu_follows_interface(self):
+        host = self.hosts[0]
+        device = host.rdma_device()
+        try:
+            host.run(f"ip link set {NETDEV} mtu 1500")
+            small = wait_until(
+                lambda: re.search(r"active_mtu:\s+1024", host.run(f"ibv_devinfo -d {device}").out),
+                10)
+            self.assertTrue(small)
+        finally:
+            host.run(f"ip link set {NETDEV} mtu {host.options.mtu}")
+
+    def test_pingpong(self):
+        self.pingpong("-n 200 -c")
+
+    def test_pingpong_with_events(self):
+        self.pingpong("-n 200 -c -e")
+
+    def test_pingpong_sizes_and_mtus(self):
+        for mtu in (256, 512, 1024, 2048, 4096):
+            self.pingpong(f"-n 20 -c -m {mtu} -s {3 * mtu + 1}")
+        self.pingpong("-n 5 -c -m 4096 -s 1048576")
+
+    def test_rdma_link(self):
+        host = self.hosts[0]
+        device = host.rdma_device()
+        self.assertRegex(host.run(f"rdma link show {device}/1").out,
+                         f"state ACTIVE physical_state LINK_UP netdev {NETDEV}")
+
+    def test_rdma_resource(self):
+        """A running program's objects are listed, by its name, and gone after it."""
+        server, client = self.hosts
+        device = server.rdma_device()
+        command = "ib_send_bw -s 4096 -D 6"
+        before = self.resources(server, device)
+        task = server.spawn(f"{command} {self.verbs(server)}")
+        asking = None
+        try:
+            pair.await_listener(server, pair.PERFTEST_PORT)
+            asking = client.spawn(f"{command} {self.verbs(client)} {server.ipv4}")
+            used = wait_until(lambda: self.programs(server, device), 30)
+            self.assertTrue(used, "`rdma resource show qp` never named ib_send_bw")
+            during = self.resources(server, device)
+            for kind in ("pd", "cq", "qp", "mr"):
+                self.assertGreater(during[kind], before[kind], kind)
+            self.assertEqual({qp["type"] for qp in used}, {"RC"})
+            asking.wait(timeout=60)
+            task.wait(timeout=60)
+        finally:
+            for program in filter(None, (task, asking)):
+                if program.running():
+                    program.kill()
+        self.assertEqual(self.resources(server, device), before)
+
+    def resources(self, host, device):
+        table = json.loads(host.run(f"rdma -j resource show {device}").out)[0]
+        return {kind: table[kind] for kind in ("pd", "cq", "qp", "mr")}
+
+    def programs(self, host, device):
+        table = json.loads(host.run(f"rdma -j resource show qp link {device}/1").out or "[]")
+        return [qp for qp in table if qp.get("comm", "").startswith("ib_send_bw")]
+
+    def test_rdma_statistic(self):
+        host = self.hosts[0]
+        device = host.rdma_device()
+        before = self.counters(host, device)
+        self.assertTrue(before, "no hardware counters")
+        self.pingpong("-n 100")
+        after = self.counters(host, device)
+        grown = {name: after[name] - before[name] for name in after if after[name] > before[name]}
+        self.assertTrue(any(by >= 100 for by in grown.values()),
+                        f"no counter noticed 100 messages: {grown}")
+
+    def counters(self, host, device):
+        table = json.loads(host.run(f"rdma -j statistic show link {device}/1").out)[0]
+        return {name: value for name, value in table.items() if isinstance(value, int)}
+
+    def test_asynchronous_event(self):
+        """The port going down and coming back is told to a program that watches."""
+        host = self.hosts[0]
+        host.run(f"stdbuf -oL ibv_asyncwatch -d {host.rdma_device()} >/tmp/events 2>&1 & "
+                 "echo $! >/tmp/watcher")
+        try:
+            self.assertTrue(wait_until(
+                lambda: host.run("cat /tmp/events").out, 10), "ibv_asyncwatch does not start")
+            for change, state in (("down", "PORT_ERR"), ("up", "PORT_ACTIVE")):
+                host.run(f"ip link set {NETDEV} {change}")
+                # Its words: "  event_type port error (10), port 1"
+                words = {"PORT_ERR": r"\(10\)", "PORT_ACTIVE": r"\(9\)"}[state]
+                seen = wait_until(
+                    lambda: re.search(words, host.run("cat /tmp/events").out), 10)
+                self.assertTrue(seen, f"no {state} after {change}: "
+                                      + host.run("cat /tmp/events").out)
+        finally:
+            host.run("kill $(cat /tmp/watcher)", check=False)
+            host.configure()
+
+
+if __name__ == "__main__":
+    main()

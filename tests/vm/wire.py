@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What travels between the cards, as others decode it, and a wire with three hosts."""
+
+import collections
+import logging
+import subprocess
+
+import roce_capture
+from scenario import Options, RXE, Scenario, main
+
+# IBA vol. 1, table 38, for reliable connections.
+SEND_ONLY, WRITE_FIRST, WRITE_LAST, WRITE_ONLY = 0x04, 0x06, 0x08, 0x0a
+READ_REQUEST, READ_FIRST, READ_LAST = 0x0c, 0x0d, 0x0f
+ACKNOWLEDGE, ATOMIC_ACKNOWLEDGE, FETCH_ADD = 0x11, 0x12, 0x14
+EXPECTED = {SEND_ONLY, WRITE_FIRST, WRITE_LAST, WRITE_ONLY, READ_REQUEST, READ_FIRST, READ_LAST,
+            ACKNOWLEDGE, ATOMIC_ACKNOWLEDGE, FETCH_ADD}
+
+
+class Wire(Scenario):
+    HOSTS = (Options(), Options(), Options())
+
+    def capture(self):
+        path = self.lab.logs / "wire.pcap"
+        self.lab.wire.capture(path)
+        try:
+            self.pingpong("-n 50 -s 100")
+            for ip in (4, 6):
+                self.perftest("ib_write_bw", "-s 65536 -n 20", ip=ip)
+                self.perftest("ib_read_bw", "-s 10000 -n 20", ip=ip)
+                self.perftest("ib_send_bw", "-s 1001 -n 20", ip=ip)
+                self.perftest("ib_write_lat", "-s 5 -n 20", ip=ip)
+                self.perftest("ib_atomic_bw", "-n 20", ip=ip)
+            self.ping(self.hosts[0], self.hosts[1].ipv4)
+        finally:
+            self.lab.wire.stop_capture()
+        return path
+
+    def test_capture(self):
+        path = self.capture()
+        self.check_dissection(path)
+        self.check_icrcs(path)
+
+    def check_dissection(self, path):
+        """tshark finds nothing malformed, and no wrong length or IP checksum."""
+        self.assertEqual(self.tshark(path, "_ws.malformed"), "")
+        self.assertEqual(self.tshark(path, "ip.checksum.status == Bad || udp.length.bad",
+                                     "-o", "ip.check_checksum:TRUE"), "")
+        seen = self.tshark(path, "infiniband", "-T", "fields", "-e", "infiniband.bth.opcode")
+        self.assertLessEqual(EXPECTED, {int(word, 0) for word in seen.split()})
+
+    def tshark(self, path, only, *more):
+        done = subprocess.run(["tshark", "-r", path, "-Y", only, *more],
+                              capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout.strip()
+
+    def check_icrcs(self, path):
+        packets = collections.Counter()
+        samples = {}
+        for frame in roce_capture.frames(path):
+            roce = roce_capture.packet(frame)
+            if not roce:
+                continue
+            version, opcode = roce[2][0] >> 4, roce_capture.opcode(roce)
+            packets[version] += 1
+            samples.setdefault((version, opcode), (frame, roce))
+            self.assertEqual(roce_capture.stored_icrc(roce), roce_capture.computed_icrc(roce),
+                             f"frame {frame.hex()}")
+        self.assertGreater(packets[4], 500)
+        self.assertGreater(packets[6], 500)
+        for frame, roce in samples.values():
+            self.assertEqual(self.scapy_icrc(frame), roce_capture.stored_icrc(roce),
+                             f"scapy's opinion of frame {frame.hex()}")
+
+    def scapy_icrc(self, frame):
+        """A stranger's computation, too slow for every packet, checks ours on one of each kind."""
+        logging.getLogger("scapy").setLevel(logging.ERROR)
+        from scapy.contrib.roce import BTH  # pylint: disable=import-outside-toplevel
+        from scapy.layers.l2 import Ether  # pylint: disable=import-outside-toplevel
+
+        decoded = Ether(frame)
+        decoded[BTH].icrc = None
+        return int.from_bytes(bytes(decoded)[-4:], "little")
+
+    def test_three_hosts(self):
+        """Each talks with both others at once."""
+        one, two, three = self.hosts
+        for source, target in ((one, two), (two, three), (three, one)):
+            self.ping(source, target.ipv4)
+            self.ping(source, target.ipv6)
+
+        pairs = {18601: (one, two), 18602: (two, three), 18603: (three, one)}
+        self.lab.each(
+            lambda port: self.pingpong("-n 200 -c", hosts=pairs[port], port=port), list(pairs))
+
+    def test_perftest_among_three(self):
+        one, two, three = self.hosts
+        for hosts in ((one, three), (three, two)):
+            self.perftest("ib_write_bw", "-s 65536 -n 50", hosts=hosts)
+
+    def test_bad_wire(self):
+        """Loss, duplicates, reordering and corruption cost time, not data."""
+        if RXE:
+            faults = {"loss": 1}
+        else:
+            faults = {"loss": 1, "dup": 1, "reorder": 1, "corrupt": 0.5}
+        self.lab.wire.tell("seed 7")
+        for fault, percent in faults.items():
+            self.lab.wire.tell(f"{fault} {percent}")
+        try:
+            self.pingpong("-n 200 -c -s 20000")
+            self.perftest("ib_write_bw", "-s 65536 -n 50")
+            self.perftest("ib_read_bw", "-s 65536 -n 50")
+            self.perftest("ib_atomic_bw", "-n 200")
+            self.transfer(*self.hosts[:2], mebibytes=4)
+        finally:
+            for fault in faults:
+                self.lab.wire.tell(f"{fault} 0")
+
+
+if __name__ == "__main__":
+    main()
