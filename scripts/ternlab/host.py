@@ -91,7 +91,7 @@ class Host:
         # The CPUs' time stamp counters are one, which Linux does not believe; its other
         # clocks are devices, where each look at the time costs microseconds.
         kernel = (f"root=/dev/vda console=ttyS0 ignore_loglevel mitigations=off panic=-1 "
-                  f"tsc=reliable tern.host={self.name}")
+                  f"tsc=reliable lab.host={self.name}")
         if options.viommu:
             kernel += " intel_iommu=on iommu.passthrough=0 iommu.strict=1"
         if not options.load:

@@ -48,8 +48,9 @@ def perftest(server, client, server_command, client_command, address=None, timeo
     said = run_pair(server, server_command,
                     client, f"{client_command} {address or server.ipv4}", timeout=timeout)
     _, heading, table = said.partition("#bytes")
+    # The deviation can come out as "-nan".
     rows = [[float(number) for number in line.split()]
-            for line in table.splitlines() if re.fullmatch(r"[\s\d.]*\d[\s\d.]*", line)]
+            for line in table.splitlines() if re.fullmatch(r"\s*\d+(\s+(-?nan|[\d.]+))+\s*", line)]
     if not heading or not rows:
         raise LabError(f"{client.name}: no result in the output of {client_command}:\n{said}")
     return rows

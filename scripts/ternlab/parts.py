@@ -51,7 +51,9 @@ def _add_module(tar, image, kernel_module):
     with tempfile.TemporaryDirectory() as base:
         tree = pathlib.Path(base, "lib/modules", image.kernel)
         (tree / "updates").mkdir(parents=True)
-        shutil.copy(kernel_module, tree / "updates")
+        # Debugging information is nine tenths of it.
+        subprocess.run(["strip", "--strip-debug", "-o", tree / "updates/tern.ko", kernel_module],
+                       check=True)
         (tree / "kernel").symlink_to(image.modules / "kernel")
         for index in image.modules.glob("modules.*"):
             shutil.copy(index, tree)
