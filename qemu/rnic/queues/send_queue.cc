@@ -5,18 +5,18 @@
 #include <atomic>
 #include <cstddef>
 
-namespace tern
-{
+namespace tern {
 
 using namespace hw;
 
 bool SendQueue::posted(uint32_t pi)
 {
+	/* The record may have told of this post and later ones before the doorbell got here. */
+	if (static_cast<int32_t>(pi - pi_) <= 0)
+		return true;
 	if (pi - head_ > blocks_)
 		return false;
-	/* The record may have told of later posts already. */
-	if (pi - head_ > pi_ - head_)
-		pi_ = pi;
+	pi_ = pi;
 	return true;
 }
 
@@ -56,8 +56,11 @@ Fetch SendQueue::fetch(Memory &memory, uint32_t index, SendWqe &wqe) const
 	};
 
 	wqe.blocks = 0;
+	wqe.opcode = 0;
+	wqe.flags = 0;
 	if (!read_blocks(0, 1))
 		return Fetch::Fault;
+	wqe.opcode = static_cast<uint8_t>(wqe.raw[offsetof(tern_hw_ctrl_seg, opcode)]);
 	const auto segs = static_cast<unsigned>(wqe.raw[offsetof(tern_hw_ctrl_seg, segs)]);
 	const unsigned blocks = (segs * TERN_SEG_SIZE + TERN_SQ_BLOCK - 1) / TERN_SQ_BLOCK;
 	if (segs == 0 || segs > TERN_MAX_SEND_SEGS || blocks > pi_ - index)
