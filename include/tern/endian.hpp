@@ -13,8 +13,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace tern
-{
+namespace tern {
 
 static_assert(std::endian::native == std::endian::little, "big-endian hosts are not supported");
 
@@ -34,8 +33,7 @@ constexpr T byteswap(T v) noexcept
 
 /** An unsigned integer kept in memory in byte order @Order, at any alignment. */
 template <std::unsigned_integral T, std::endian Order>
-class Ordered
-{
+class Ordered {
 public:
 	/** Uninitialised, like the integer itself; Ordered{} is zero. */
 	Ordered() noexcept = default;

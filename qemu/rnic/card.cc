@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "qemu/rnic/card.h"
 
-namespace tern
-{
+namespace tern {
 
 using namespace hw;
 
 Card::Card(const Rnic::Config &config, const Ports &ports, bool link_up)
-        : config(config), ports(ports), memory(ports.memory, kMaxRegions), port(*this),
-          admin(*this), eqs(config.vectors), pds(kMaxPds), cqs(kMaxCqs), qps(kMaxQps),
+        : config(config), ports(ports), dma(ports.memory, stats), memory(dma, kMaxRegions),
+          port(*this), admin(*this), eqs(config.vectors), pds(kMaxPds), cqs(kMaxCqs), qps(kMaxQps),
           gids(kMaxGids), link_up(link_up)
 {
 	port.mac = config.mac;
@@ -27,7 +26,7 @@ EventQueue *Card::eq_of_vector(uint32_t vector) const
 bool Card::complete(uint32_t cqn, const tern_hw_cqe &cqe, bool solicited)
 {
 	CompletionQueue *cq = cqs.find(cqn);
-	switch (cq->push(ports.memory, memory.tables(), cqe, solicited)) {
+	switch (cq->push(dma, memory.tables(), cqe, solicited)) {
 	case CompletionQueue::Push::Done:
 		return true;
 	case CompletionQueue::Push::Event: {
@@ -59,17 +58,22 @@ void Card::set_timer(Qp &qp, uint64_t deadline)
 {
 	if (deadline >= qp.timer_queued)
 		return;
+	drop_timer(qp);
 	qp.timer_queued = deadline;
 	timers.add(deadline, qp.number);
+}
+
+void Card::drop_timer(Qp &qp)
+{
+	if (qp.timer_queued != Qp::kNoTimer)
+		timers.remove(qp.timer_queued, qp.number);
+	qp.timer_queued = Qp::kNoTimer;
 }
 
 void Card::run_timers(uint64_t now)
 {
 	while (const auto due = timers.pop_due(now)) {
 		Qp *qp = qps.find(due->qpn);
-		/* The QP may be gone, or have queued an earlier entry since. */
-		if (!qp || qp->timer_queued != due->deadline)
-			continue;
 		qp->timer_queued = Qp::kNoTimer;
 		qp->on_timer(now);
 	}

@@ -10,6 +10,7 @@
 #include "qemu/rnic/control/object_table.h"
 #include "qemu/rnic/control/registers.h"
 #include "qemu/rnic/formats/gid.h"
+#include "qemu/rnic/memory/counted_memory.h"
 #include "qemu/rnic/memory/region.h"
 #include "qemu/rnic/port/port.h"
 #include "qemu/rnic/ports.h"
@@ -22,8 +23,7 @@
 #include "qemu/rnic/transport/qp.h"
 #include "tern/tern_hw.h"
 
-namespace tern
-{
+namespace tern {
 
 struct GidEntry {
 	hw::tern_hw_gid_type type = hw::TERN_GID_NONE;
@@ -61,20 +61,20 @@ struct Card {
 	void raise_event(hw::tern_hw_event type, uint32_t id);
 	/** Makes sure that @qp hears of @deadline (ns); it may be called earlier as well. */
 	void set_timer(Qp &qp, uint64_t deadline);
+	/** @qp goes away. */
+	void drop_timer(Qp &qp);
 	void run_timers(uint64_t now);
 	/** Stops the card until reset. */
 	void stop(hw::tern_hw_fatal reason);
 
-	EventQueue::Host event_host()
-	{
-		return {ports.memory, memory.tables(), ports.interrupts, stats};
-	}
+	EventQueue::Host event_host() { return {dma, memory.tables(), ports.interrupts, stats}; }
 	EventQueue *eq_of_vector(uint32_t vector) const;
 
 	Rnic::Config config;
 	Ports ports;
 	Stats stats;
 	Registers regs;
+	CountedMemory dma;
 	Memory memory;
 	Port port;
 	TimerQueue timers;

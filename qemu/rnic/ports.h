@@ -10,15 +10,13 @@
 #include <cstdint>
 #include <span>
 
-namespace tern
-{
+namespace tern {
 
 /** Bus address of the host's memory, as the card's DMA sees it. */
 using Iova = uint64_t;
 
 /** DMA. A false result means that (part of) the range is not reachable memory. */
-class HostMemory
-{
+class HostMemory {
 public:
 	virtual ~HostMemory() = default;
 
@@ -33,8 +31,7 @@ public:
 	virtual bool load_acquire(Iova from, uint32_t &value) = 0;
 };
 
-class Interrupts
-{
+class Interrupts {
 public:
 	virtual ~Interrupts() = default;
 
@@ -42,8 +39,7 @@ public:
 	virtual void raise(unsigned vector) = 0;
 };
 
-class Wire
-{
+class Wire {
 public:
 	virtual ~Wire() = default;
 
@@ -54,8 +50,7 @@ public:
 	virtual bool transmit(std::span<const std::byte> frame) = 0;
 };
 
-class Clock
-{
+class Clock {
 public:
 	virtual ~Clock() = default;
 

@@ -5,14 +5,12 @@
 #include <memory>
 #include <utility>
 
-namespace tern
-{
+namespace tern {
 
 /** A FIFO with access by position that allocates only when it grows past its largest size so far.
  */
 template <typename T>
-class RingBuffer
-{
+class RingBuffer {
 public:
 	bool empty() const { return count_ == 0; }
 	size_t size() const { return count_; }

@@ -4,13 +4,11 @@
 #include "qemu/rnic/card.h"
 #include "qemu/rnic/control/registers.h"
 
-namespace tern
-{
+namespace tern {
 
 using namespace hw;
 
-namespace
-{
+namespace {
 /* Admin commands in one run(), so that data traffic gets its share. */
 constexpr unsigned kCommandsPerRun = 16;
 } // namespace

@@ -16,13 +16,11 @@
 
 #include "qemu/rnic/ports.h"
 
-namespace tern
-{
+namespace tern {
 
 struct Card;
 
-class Rnic
-{
+class Rnic {
 public:
 	struct Config {
 		std::array<uint8_t, 6> mac{};

@@ -6,12 +6,10 @@
 
 #include "tern/tern_hw.h"
 
-namespace tern
-{
+namespace tern {
 
 /** The counters of QUERY_STATS, indexed by enum tern_hw_stat. */
-class Stats
-{
+class Stats {
 public:
 	void add(hw::tern_hw_stat which, uint64_t n = 1) { values_[which] += n; }
 	uint64_t operator[](hw::tern_hw_stat which) const { return values_[which]; }

@@ -1,55 +1,47 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
-#include <functional>
 #include <optional>
-#include <vector>
+#include <set>
+#include <utility>
 
-namespace tern
-{
+namespace tern {
 
 /**
- * Deadlines of QPs, by QPN. A timer that is put off costs nothing here: the owner keeps its true
- * deadline, and when the entry comes due too early it is told so and queues itself again.
+ * Deadlines of QPs, by QPN, one for each: who has a later one too asks again when the first has
+ * passed. So the queue does not grow with what a guest does, and a timer that is put off costs
+ * nothing.
  */
-class TimerQueue
-{
+class TimerQueue {
 public:
 	struct Entry {
 		uint64_t deadline; /* ns, by the clock port */
 		uint32_t qpn;
-
-		bool operator>(const Entry &other) const { return deadline > other.deadline; }
 	};
 
-	void add(uint64_t deadline, uint32_t qpn)
-	{
-		heap_.push_back({deadline, qpn});
-		std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
-	}
+	void add(uint64_t deadline, uint32_t qpn) { entries_.emplace(deadline, qpn); }
+	void remove(uint64_t deadline, uint32_t qpn) { entries_.erase({deadline, qpn}); }
 
 	std::optional<uint64_t> next() const
 	{
-		if (heap_.empty())
+		if (entries_.empty())
 			return std::nullopt;
-		return heap_.front().deadline;
+		return entries_.begin()->first;
 	}
 
 	/** Takes out an entry that is due at @now. */
 	std::optional<Entry> pop_due(uint64_t now)
 	{
-		if (heap_.empty() || heap_.front().deadline > now)
+		if (entries_.empty() || entries_.begin()->first > now)
 			return std::nullopt;
-		std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
-		const Entry entry = heap_.back();
-		heap_.pop_back();
-		return entry;
+		const auto [deadline, qpn] = *entries_.begin();
+		entries_.erase(entries_.begin());
+		return Entry{deadline, qpn};
 	}
 
 private:
-	std::vector<Entry> heap_;
+	std::set<std::pair<uint64_t, uint32_t>> entries_;
 };
 
 } // namespace tern

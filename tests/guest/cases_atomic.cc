@@ -40,9 +40,8 @@ void atomics(Session &s)
 			check(wc.opcode == IBV_WC_FETCH_ADD, "opcode of fetch and add");
 			const uint64_t before = word(results, i);
 			check(before < seen.size() && !seen[before],
-			      format("fetch and add brought %lu, %s", before,
-			             before < seen.size() ? "a second time"
-			                                  : "which it never was"));
+			      "fetch and add brought %lu, %s", before,
+			      before < seen.size() ? "a second time" : "which it never was");
 			seen[before] = true;
 		}
 	}
@@ -67,10 +66,10 @@ void atomics(Session &s)
 		}
 	}
 	s.peer.barrier(2);
-	check(word(counters, 0) == kQps * kRounds,
-	      format("the sum is %lu, not %u", word(counters, 0), kQps * kRounds));
-	check(word(counters, 1) == kQps * (kRounds / 10),
-	      format("the swapped word is %lu, not %u", word(counters, 1), kQps * (kRounds / 10)));
+	check(word(counters, 0) == kQps * kRounds, "the sum is %lu, not %u", word(counters, 0),
+	      kQps * kRounds);
+	check(word(counters, 1) == kQps * (kRounds / 10), "the swapped word is %lu, not %u",
+	      word(counters, 1), kQps * (kRounds / 10));
 }
 
 constexpr Case kCases[] = {

@@ -52,7 +52,7 @@ void sg(Session &s)
 	constexpr size_t kTotal = 20000;
 	const auto sge_limit = static_cast<size_t>(s.device.attr().max_sge);
 	const size_t most = std::min<size_t>(30, sge_limit);
-	check(most >= 16, format("the device takes %zu SGEs only", most));
+	check(most >= 16, "the device takes %zu SGEs only", most);
 	Endpoint ep(s, {.sge = static_cast<uint32_t>(most)});
 	const Buffer from(s.device, 32768), to(s.device, 32768), flat(s.device, kTotal);
 	ep.connect();
@@ -225,7 +225,7 @@ void mtu(Session &s)
 		if (s.active)
 			std::printf("    path MTU %d\n", 128 << m);
 	}
-	check(most >= s.required_mtu, format("the ports allow a path MTU of %d only", 128 << most));
+	check(most >= s.required_mtu, "the ports allow a path MTU of %d only", 128 << most);
 }
 
 constexpr Case kCases[] = {

@@ -31,8 +31,8 @@ void check_broken(Endpoint &ep)
 void check_event(Session &s, const Endpoint &ep, ibv_event_type type)
 {
 	if (s.async_events)
-		check(s.device.wait_event(type, ep.qp(), 10s),
-		      format("no asynchronous event '%s'", ibv_event_type_str(type)));
+		check(s.device.wait_event(type, ep.qp(), 10s), "no asynchronous event '%s'",
+		      ibv_event_type_str(type));
 }
 
 void bad_lkey(Session &s)

@@ -108,8 +108,7 @@ void solicited(Session &s)
 		} else {
 			ep.expect_recv(i);
 			const bool came = event_comes(ep, step.event ? 10000 : 300);
-			check(came == step.event,
-			      format("step %u: %s event", i, came ? "an" : "no"));
+			check(came == step.event, "step %u: %s event", i, came ? "an" : "no");
 		}
 		s.peer.barrier(2);
 	}

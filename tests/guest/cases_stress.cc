@@ -47,9 +47,8 @@ public:
 					sched_yield();
 					continue;
 				}
-				check(wc.status == IBV_WC_SUCCESS,
-				      format("request %lu: '%s'", requests_,
-				             ibv_wc_status_str(wc.status)));
+				if (wc.status != IBV_WC_SUCCESS)
+					throw CheckFailed(describe(wc));
 				finish(wc.wr_id);
 				if (Clock::now() < end)
 					start(wc.wr_id);
@@ -130,6 +129,18 @@ private:
 		std::memcpy(model + slot.offset, &now, 8);
 	}
 
+	std::string describe(const ibv_wc &wc) const
+	{
+		static constexpr const char *kNames[] = {
+		        "none", "WRITE",         "WRITE with imm",  "READ",
+		        "SEND", "fetch and add", "compare and swap"};
+		const Slot &slot = slots_[wc.wr_id];
+		return format("near request %lu, QP %u, slot %lu: %s of %zu at %zu: '%s'",
+		              requests_, wc.qp_num, wc.wr_id,
+		              kNames[static_cast<unsigned>(slot.kind)], slot.size, slot.offset,
+		              ibv_wc_status_str(wc.status));
+	}
+
 	void finish(size_t i)
 	{
 		const Slot &slot = slots_[i];
@@ -137,10 +148,10 @@ private:
 		              *model = model_.data() + i * kSlot;
 		if (slot.kind == Kind::kRead)
 			check(!std::memcmp(local + slot.offset, model + slot.offset, slot.size),
-			      format("request %lu: READ brought other data", requests_));
+			      "request %lu: READ brought other data", requests_);
 		if (slot.kind == Kind::kAdd || slot.kind == Kind::kSwap)
 			check(!std::memcmp(local, &slot.expected, 8),
-			      format("request %lu: an atomic brought another value", requests_));
+			      "request %lu: an atomic brought another value", requests_);
 	}
 
 	void read_all()
@@ -180,7 +191,8 @@ void respond(Session &s, std::vector<std::unique_ptr<Endpoint>> &eps, const Buff
 				sched_yield();
 				continue;
 			}
-			check(wc.status == IBV_WC_SUCCESS, ibv_wc_status_str(wc.status));
+			check(wc.status == IBV_WC_SUCCESS, "a receive ended with '%s'",
+			      ibv_wc_status_str(wc.status));
 			if (wc.opcode == IBV_WC_RECV) {
 				const uint8_t *p = recvs.data() + (q * kRecvs + wc.wr_id) * kSlot;
 				uint64_t header[2];

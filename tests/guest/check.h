@@ -14,21 +14,32 @@ public:
 	using std::runtime_error::runtime_error;
 };
 
-[[gnu::format(printf, 1, 2)]] inline std::string format(const char *fmt, ...)
+[[gnu::format(printf, 1, 0)]] inline std::string vformat(const char *fmt, va_list args)
 {
 	char text[512];
+	std::vsnprintf(text, sizeof(text), fmt, args);
+	return text;
+}
+
+[[gnu::format(printf, 1, 2)]] inline std::string format(const char *fmt, ...)
+{
 	va_list args;
 	va_start(args, fmt);
-	std::vsnprintf(text, sizeof(text), fmt, args);
+	std::string text = vformat(fmt, args);
 	va_end(args);
 	return text;
 }
 
-/** Ends the case with @what unless @ok. */
-inline void check(bool ok, const std::string &what)
+/** Ends the case with a reason, which is put into words only then, unless @ok. */
+[[gnu::format(printf, 2, 3)]] inline void check(bool ok, const char *fmt, ...)
 {
-	if (!ok)
-		throw CheckFailed(what);
+	if (ok) [[likely]]
+		return;
+	va_list args;
+	va_start(args, fmt);
+	std::string text = vformat(fmt, args);
+	va_end(args);
+	throw CheckFailed(text);
 }
 
 } // namespace tern::guest

@@ -5,6 +5,9 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
+#include <thread>
+#include <utility>
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -21,7 +24,7 @@ constexpr auto kPatience = 60s; /* emulated hosts are slow */
 template <class Ptr, class Raw>
 Ptr need(Raw *raw, const char *what)
 {
-	check(raw, format("%s: %s", what, std::strerror(errno)));
+	check(raw, "%s: %s", what, std::strerror(errno));
 	return Ptr(raw);
 }
 
@@ -29,15 +32,15 @@ ibv_context *open_device(const std::string &name)
 {
 	int n = 0;
 	ibv_device **list = ibv_get_device_list(&n);
-	check(list, format("ibv_get_device_list: %s", std::strerror(errno)));
+	check(list, "ibv_get_device_list: %s", std::strerror(errno));
 	ibv_device **end = list + n;
 	ibv_device **found = std::find_if(
 	        list, end, [&](ibv_device *d) { return ibv_get_device_name(d) == name; });
 	ibv_context *context = found != end ? ibv_open_device(*found) : nullptr;
 	const bool known = found != end;
 	ibv_free_device_list(list);
-	check(known, "no RDMA device " + name);
-	check(context, format("cannot open %s: %s", name.c_str(), std::strerror(errno)));
+	check(known, "no RDMA device %s", name.c_str());
+	check(context, "cannot open %s: %s", name.c_str(), std::strerror(errno));
 	return context;
 }
 
@@ -95,11 +98,19 @@ bool Device::wait_event(ibv_event_type type, const ibv_qp *qp, Clock::duration p
 	}
 }
 
-void Device::forget_events() const
+void Device::note_events()
 {
 	ibv_async_event event;
-	while (!ibv_get_async_event(context(), &event))
+	while (!ibv_get_async_event(context(), &event)) {
+		noted_ += format("; event '%s'", ibv_event_type_str(event.event_type));
 		ibv_ack_async_event(&event);
+	}
+}
+
+std::string Device::noted_events()
+{
+	note_events();
+	return std::exchange(noted_, {});
 }
 
 /* ---- Buffer -------------------------------------------------------------------------- */
@@ -123,27 +134,43 @@ void Buffer::fill(uint64_t seed) const
 	guest::fill(bytes(), seed);
 }
 
-uint8_t pattern(uint64_t seed, size_t offset)
+namespace {
+
+/* A finalizer of murmur's kind: each bit of the result depends on all of both. */
+uint64_t pattern_word(uint64_t seed, size_t index)
 {
-	/* A finalizer of murmur's kind: each bit of the result depends on all of both. */
-	uint64_t v = seed * 0x9e3779b97f4a7c15 + offset / 8;
+	uint64_t v = seed * 0x9e3779b97f4a7c15 + index;
 	v = (v ^ v >> 33) * 0xff51afd7ed558ccd;
 	v = (v ^ v >> 33) * 0xc4ceb9fe1a85ec53;
-	return static_cast<uint8_t>(v >> (offset % 8 * 8));
+	return v;
+}
+
+} // namespace
+
+uint8_t pattern(uint64_t seed, size_t offset)
+{
+	return static_cast<uint8_t>(pattern_word(seed, offset / 8) >> (offset % 8 * 8));
 }
 
 void fill(std::span<uint8_t> bytes, uint64_t seed)
 {
-	for (size_t i = 0; i < bytes.size(); i++)
-		bytes[i] = pattern(seed, i);
+	for (size_t i = 0; i < bytes.size(); i += 8) {
+		const uint64_t word = pattern_word(seed, i / 8);
+		std::memcpy(&bytes[i], &word, std::min<size_t>(8, bytes.size() - i));
+	}
 }
 
-void check_filled(std::span<const uint8_t> bytes, uint64_t seed, const std::string &what)
+void check_filled(std::span<const uint8_t> bytes, uint64_t seed, const char *what)
 {
-	for (size_t i = 0; i < bytes.size(); i++)
-		check(bytes[i] == pattern(seed, i),
-		      format("%s: byte %zu of %zu is %02x, not %02x", what.c_str(), i, bytes.size(),
-		             bytes[i], pattern(seed, i)));
+	for (size_t i = 0; i < bytes.size(); i += 8) {
+		const uint64_t word = pattern_word(seed, i / 8);
+		if (!std::memcmp(&bytes[i], &word, std::min<size_t>(8, bytes.size() - i)))
+			continue;
+		while (bytes[i] == pattern(seed, i))
+			i++;
+		throw CheckFailed(format("%s: byte %zu of %zu is %02x, not %02x", what, i,
+		                         bytes.size(), bytes[i], pattern(seed, i)));
+	}
 }
 
 /* ---- Endpoint ------------------------------------------------------------------------- */
@@ -177,10 +204,19 @@ Endpoint::Endpoint(Session &session, const EndpointConfig &config) : session_(se
 	      "less inline data granted than asked for");
 }
 
+Endpoint::~Endpoint()
+{
+	/* A QP takes its events with it, and after a failure they may be what explains it. */
+	if (std::uncaught_exceptions()) {
+		std::this_thread::sleep_for(200ms);
+		session_.device.note_events();
+	}
+}
+
 void Endpoint::modify(ibv_qp_attr &attr, int mask, const char *to)
 {
 	const int err = ibv_modify_qp(qp_.get(), &attr, mask);
-	check(!err, format("ibv_modify_qp to %s: %s", to, std::strerror(err)));
+	check(!err, "ibv_modify_qp to %s: %s", to, std::strerror(err));
 }
 
 void Endpoint::connect(const LinkConfig &config)
@@ -258,7 +294,7 @@ void Endpoint::send(uint64_t wr_id, ibv_wr_opcode opcode, std::span<const ibv_sg
 	wr.imm_data = htonl(imm);
 	wr.wr.rdma = {.remote_addr = remote.addr + offset, .rkey = remote.rkey};
 	const int err = post(wr);
-	check(!err, format("ibv_post_send of %lu: %s", wr_id, std::strerror(err)));
+	check(!err, "ibv_post_send of %lu: %s", wr_id, std::strerror(err));
 }
 
 void Endpoint::fetch_add(uint64_t wr_id, const ibv_sge &sge, const RemoteBuffer &remote,
@@ -275,7 +311,7 @@ void Endpoint::fetch_add(uint64_t wr_id, const ibv_sge &sge, const RemoteBuffer 
 	                .swap = 0,
 	                .rkey = remote.rkey};
 	const int err = post(wr);
-	check(!err, format("fetch and add: %s", std::strerror(err)));
+	check(!err, "fetch and add: %s", std::strerror(err));
 }
 
 void Endpoint::cmp_swap(uint64_t wr_id, const ibv_sge &sge, const RemoteBuffer &remote,
@@ -292,7 +328,7 @@ void Endpoint::cmp_swap(uint64_t wr_id, const ibv_sge &sge, const RemoteBuffer &
 	                .swap = swap,
 	                .rkey = remote.rkey};
 	const int err = post(wr);
-	check(!err, format("compare and swap: %s", std::strerror(err)));
+	check(!err, "compare and swap: %s", std::strerror(err));
 }
 
 void Endpoint::recv(uint64_t wr_id, std::span<const ibv_sge> sges)
@@ -302,7 +338,7 @@ void Endpoint::recv(uint64_t wr_id, std::span<const ibv_sge> sges)
 	wr.sg_list = const_cast<ibv_sge *>(sges.data());
 	wr.num_sge = static_cast<int>(sges.size());
 	const int err = ibv_post_recv(qp_.get(), &wr, &bad);
-	check(!err, format("ibv_post_recv of %lu: %s", wr_id, std::strerror(err)));
+	check(!err, "ibv_post_recv of %lu: %s", wr_id, std::strerror(err));
 }
 
 bool Endpoint::poll(ibv_cq *cq, ibv_wc &wc)
@@ -315,8 +351,8 @@ bool Endpoint::poll(ibv_cq *cq, ibv_wc &wc)
 ibv_wc Endpoint::wait(ibv_cq *cq, const char *which)
 {
 	ibv_wc wc;
-	check(eventually([&] { return poll(cq, wc); }, kPatience),
-	      format("no %s completion in a minute", which));
+	check(eventually([&] { return poll(cq, wc); }, kPatience), "no %s completion in a minute",
+	      which);
 	return wc;
 }
 
@@ -324,11 +360,9 @@ namespace {
 
 ibv_wc expect(const ibv_wc &wc, uint64_t wr_id, ibv_wc_status status, const char *which)
 {
-	check(wc.status == status,
-	      format("%s completion of %lu: '%s' instead of '%s'", which, wc.wr_id,
-	             ibv_wc_status_str(wc.status), ibv_wc_status_str(status)));
-	check(wc.wr_id == wr_id,
-	      format("%s completion of %lu instead of %lu", which, wc.wr_id, wr_id));
+	check(wc.status == status, "%s completion of %lu: '%s' instead of '%s'", which, wc.wr_id,
+	      ibv_wc_status_str(wc.status), ibv_wc_status_str(status));
+	check(wc.wr_id == wr_id, "%s completion of %lu instead of %lu", which, wc.wr_id, wr_id);
 	return wc;
 }
 
@@ -348,8 +382,8 @@ void Endpoint::expect_silence()
 {
 	ibv_wc wc = {};
 	const bool any = eventually([&] { return poll_send(wc) || poll_recv(wc); }, 100ms);
-	check(!any, format("a completion of %lu, '%s', that nobody expects", wc.wr_id,
-	                   ibv_wc_status_str(wc.status)));
+	check(!any, "a completion of %lu, '%s', that nobody expects", wc.wr_id,
+	      ibv_wc_status_str(wc.status));
 }
 
 void Endpoint::set_state(ibv_qp_state state)

@@ -50,8 +50,10 @@ public:
 
 	/** Waits for an event of @type on @qp; others are taken and forgotten. */
 	bool wait_event(ibv_event_type type, const ibv_qp *qp, Clock::duration patience) const;
-	/** Takes what waits. */
-	void forget_events() const;
+	/** Takes what waits, for noted_events(). */
+	void note_events();
+	/** The events noted since the last call. */
+	std::string noted_events();
 
 private:
 	ContextPtr context_;
@@ -60,6 +62,7 @@ private:
 	ibv_port_attr port_{};
 	int gid_index_;
 	ibv_gid gid_{};
+	std::string noted_;
 };
 
 /** What both sides of a case have. */
@@ -108,7 +111,7 @@ private:
 uint8_t pattern(uint64_t seed, size_t offset);
 /** Fills or checks @bytes with the pattern of @seed. */
 void fill(std::span<uint8_t> bytes, uint64_t seed);
-void check_filled(std::span<const uint8_t> bytes, uint64_t seed, const std::string &what);
+void check_filled(std::span<const uint8_t> bytes, uint64_t seed, const char *what);
 
 /** A buffer that the other side may name in its requests. */
 struct RemoteBuffer {
@@ -139,6 +142,7 @@ struct LinkConfig {
 class Endpoint {
 public:
 	Endpoint(Session &session, const EndpointConfig &config = {});
+	~Endpoint();
 
 	/** Connects to the Endpoint that the other side connects now. */
 	void connect(const LinkConfig &config = {});

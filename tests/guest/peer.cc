@@ -29,7 +29,7 @@ std::unique_ptr<addrinfo, FreeAddresses> resolve(const char *host, const std::st
 	hints.ai_family = AF_INET;
 	hints.ai_flags = host ? 0 : AI_PASSIVE;
 	const int err = getaddrinfo(host, port.c_str(), &hints, &result);
-	check(!err, format("%s: %s", host ? host : "any", gai_strerror(err)));
+	check(!err, "%s: %s", host ? host : "any", gai_strerror(err));
 	return std::unique_ptr<addrinfo, FreeAddresses>(result);
 }
 
@@ -57,14 +57,14 @@ Socket listen_on(const std::string &port)
 	const int on = 1;
 	setsockopt(s.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 	check(!bind(s.fd(), address->ai_addr, address->ai_addrlen) && !listen(s.fd(), 4),
-	      format("port %s: %s", port.c_str(), std::strerror(errno)));
+	      "port %s: %s", port.c_str(), std::strerror(errno));
 	return s;
 }
 
 Socket accept_from(const Socket &listener)
 {
 	Socket s(accept4(listener.fd(), nullptr, nullptr, SOCK_CLOEXEC));
-	check(s.fd() >= 0, format("accept: %s", std::strerror(errno)));
+	check(s.fd() >= 0, "accept: %s", std::strerror(errno));
 	set_patience(s.fd());
 	return s;
 }
@@ -73,8 +73,8 @@ Socket connect_to(const std::string &host, const std::string &port)
 {
 	const auto address = resolve(host.c_str(), port);
 	Socket s(socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-	check(!connect(s.fd(), address->ai_addr, address->ai_addrlen),
-	      format("%s port %s: %s", host.c_str(), port.c_str(), std::strerror(errno)));
+	check(!connect(s.fd(), address->ai_addr, address->ai_addrlen), "%s port %s: %s",
+	      host.c_str(), port.c_str(), std::strerror(errno));
 	set_patience(s.fd());
 	return s;
 }
@@ -88,7 +88,7 @@ void Peer::send_frame(Type type, std::span<const std::byte> bytes)
 	for (size_t done = 0; done < frame.size();) {
 		const ssize_t n = ::send(socket_.fd(), frame.data() + done, frame.size() - done,
 		                         MSG_NOSIGNAL);
-		check(n > 0, format("the other side is gone: %s", std::strerror(errno)));
+		check(n > 0, "the other side is gone: %s", std::strerror(errno));
 		done += static_cast<size_t>(n);
 	}
 }
@@ -98,8 +98,8 @@ void Peer::receive_exactly(void *to, size_t size)
 	auto *p = static_cast<std::byte *>(to);
 	while (size) {
 		const ssize_t n = recv(socket_.fd(), p, size, 0);
-		check(n > 0, n ? format("the other side is silent: %s", std::strerror(errno))
-		               : std::string("the other side hung up"));
+		check(n >= 0, "the other side is silent: %s", std::strerror(errno));
+		check(n > 0, "the other side hung up");
 		p += n;
 		size -= static_cast<size_t>(n);
 	}

@@ -75,9 +75,8 @@ public:
 	void barrier(unsigned point)
 	{
 		const unsigned theirs = exchange(point);
-		check(theirs == point,
-		      format("we are at point %u of the case, the other side at %u", point,
-		             theirs));
+		check(theirs == point, "we are at point %u of the case, the other side at %u",
+		      point, theirs);
 	}
 
 	/** Tells the other side why we give up. */

@@ -75,12 +75,12 @@ void run_case(const Case &c, Device &device, Peer &peer, const Request &request,
 	};
 	try {
 		c.run(session);
-		device.forget_events();
+		device.noted_events();
 		check_device_works(session);
 	} catch (const CheckFailed &e) {
-		device.forget_events();
-		peer.give_up(e.what());
-		throw;
+		const std::string what = e.what() + device.noted_events();
+		peer.give_up(what);
+		throw CheckFailed(what);
 	}
 }
 

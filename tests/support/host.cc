@@ -82,8 +82,8 @@ std::vector<std::byte> encode(const SendRequest &request)
 /* ---- CQ ---- */
 
 HostCq::HostCq(Driver &driver, unsigned log_size, Layout layout)
-	: record(driver.memory.alloc(sizeof(tern_hw_cq_record))), ring(driver.memory, log_size, layout),
-	  driver_(driver)
+        : record(driver.memory.alloc(sizeof(tern_hw_cq_record))),
+          ring(driver.memory, log_size, layout), driver_(driver)
 {
 }
 
@@ -106,7 +106,7 @@ std::vector<tern_hw_cqe> HostCq::drain()
 void HostCq::arm(bool solicited_only)
 {
 	driver_.doorbell(db_page, TERN_DB_CQ_ARM,
-			 number | (solicited_only ? TERN_DB_CQ_SOLICITED : 0), ring.ci);
+	                 number | (solicited_only ? TERN_DB_CQ_SOLICITED : 0), ring.ci);
 }
 
 /* ---- MR ---- */
@@ -128,11 +128,11 @@ void HostMr::write_u64(uint64_t offset, uint64_t value)
 /* ---- QP ---- */
 
 HostQp::HostQp(Driver &driver, const QpOptions &o)
-	: options(o), record(driver.memory.alloc(sizeof(tern_hw_qp_record))),
-	  rq_offset(static_cast<uint32_t>(TERN_SQ_BLOCK) << o.sq_log_size),
-	  buffer(driver.memory, rq_offset + (uint64_t{1} << (o.rq_log_size + o.rq_log_stride)),
-		 o.layout.levels, o.layout.page_shift),
-	  driver_(driver)
+        : options(o), record(driver.memory.alloc(sizeof(tern_hw_qp_record))),
+          rq_offset(static_cast<uint32_t>(TERN_SQ_BLOCK) << o.sq_log_size),
+          buffer(driver.memory, rq_offset + (uint64_t{1} << (o.rq_log_size + o.rq_log_stride)),
+                 o.layout.levels, o.layout.page_shift),
+          driver_(driver)
 {
 }
 
@@ -159,7 +159,8 @@ void HostQp::publish()
 {
 	driver_.memory.put(record + offsetof(tern_hw_qp_record, sq_pi), Le<uint32_t>(sq_pi));
 	const uint32_t event =
-		driver_.memory.get<Le<uint32_t>>(record + offsetof(tern_hw_qp_record, sq_event)).get();
+	        driver_.memory.get<Le<uint32_t>>(record + offsetof(tern_hw_qp_record, sq_event))
+	                .get();
 	const bool wanted = sq_pi - event - 1 < sq_pi - published;
 	published = sq_pi;
 	if (wanted)
@@ -215,9 +216,8 @@ void HostQp::to_init(const Connection &c)
 	attr.state = TERN_QPS_INIT;
 	attr.port = 1;
 	attr.access = c.access;
-	const auto status = modify(TERN_QP_STATE | TERN_QP_PKEY_INDEX | TERN_QP_PORT |
-					   TERN_QP_ACCESS_FLAGS,
-				   attr);
+	const auto status = modify(
+	        TERN_QP_STATE | TERN_QP_PKEY_INDEX | TERN_QP_PORT | TERN_QP_ACCESS_FLAGS, attr);
 	must(status == TERN_AQ_OK, "MODIFY_QP to INIT", status);
 }
 
@@ -235,10 +235,10 @@ void HostQp::to_rtr(const Connection &c)
 	std::ranges::copy(c.dmac, attr.dmac);
 	attr.hop_limit = 64;
 	attr.udp_sport = 0xc000;
-	const auto status = modify(TERN_QP_STATE | TERN_QP_AV | TERN_QP_PATH_MTU | TERN_QP_DEST_QPN |
-					   TERN_QP_RQ_PSN | TERN_QP_MAX_DEST_RD_ATOMIC |
-					   TERN_QP_MIN_RNR_TIMER,
-				   attr);
+	const auto status =
+	        modify(TERN_QP_STATE | TERN_QP_AV | TERN_QP_PATH_MTU | TERN_QP_DEST_QPN |
+	                       TERN_QP_RQ_PSN | TERN_QP_MAX_DEST_RD_ATOMIC | TERN_QP_MIN_RNR_TIMER,
+	               attr);
 	must(status == TERN_AQ_OK, "MODIFY_QP to RTR", status);
 }
 
@@ -251,10 +251,10 @@ void HostQp::to_rts(const Connection &c)
 	attr.rnr_retry = c.rnr_retry;
 	attr.sq_psn = c.sq_psn;
 	attr.max_rd_atomic = c.max_rd_atomic;
-	const auto status = modify(TERN_QP_STATE | TERN_QP_TIMEOUT | TERN_QP_RETRY_CNT |
-					   TERN_QP_RNR_RETRY | TERN_QP_SQ_PSN |
-					   TERN_QP_MAX_QP_RD_ATOMIC,
-				   attr);
+	const auto status =
+	        modify(TERN_QP_STATE | TERN_QP_TIMEOUT | TERN_QP_RETRY_CNT | TERN_QP_RNR_RETRY |
+	                       TERN_QP_SQ_PSN | TERN_QP_MAX_QP_RD_ATOMIC,
+	               attr);
 	must(status == TERN_AQ_OK, "MODIFY_QP to RTS", status);
 }
 
@@ -285,7 +285,8 @@ tern_hw_aq_cmd make_command(tern_hw_aq_op opcode)
 }
 
 Driver::Driver(Rnic &c, FakeMemory &m, std::function<void()> p)
-	: card(c), memory(m), pump(std::move(p)), stats_(m.alloc(TERN_STAT_COUNT * sizeof(uint64_t)))
+        : card(c), memory(m), pump(std::move(p)),
+          stats_(m.alloc(TERN_STAT_COUNT * sizeof(uint64_t)))
 {
 }
 
@@ -349,7 +350,7 @@ uint32_t Driver::alloc_pd()
 }
 
 std::unique_ptr<HostCq> Driver::create_cq(const HostEq &eq, unsigned log_size, uint32_t db_page,
-					  Layout layout)
+                                          Layout layout)
 {
 	auto cq = std::make_unique<HostCq>(*this, log_size, layout);
 	auto c = make_command(TERN_AQ_CREATE_CQ);
@@ -366,7 +367,8 @@ std::unique_ptr<HostCq> Driver::create_cq(const HostEq &eq, unsigned log_size, u
 HostMr Driver::create_mr(uint32_t pd, uint64_t va, uint64_t size, uint8_t access, Layout layout)
 {
 	const uint64_t first = layout.levels ? va & ((uint64_t{1} << layout.page_shift) - 1) : 0;
-	HostMr mr{0, va, size, first, Buffer(memory, first + size, layout.levels, layout.page_shift)};
+	HostMr mr{0, va, size, first,
+	          Buffer(memory, first + size, layout.levels, layout.page_shift)};
 	auto c = make_command(TERN_AQ_CREATE_MR);
 	c.create_mr.start = va;
 	c.create_mr.length = size;

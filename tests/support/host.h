@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A driver and a provider for tests: they know the card only as tern_hw.h describes it, that is by registers,
- * doorbells and structures in host memory.
+ * A driver and a provider for tests: they know the card only as tern_hw.h describes it, that is by
+ * registers, doorbells and structures in host memory.
  */
 #pragma once
 
@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "qemu/rnic/formats/gid.h"
+#include "qemu/rnic/memory/region.h"
 #include "qemu/rnic/rnic.h"
 #include "tern/tern_hw.h"
 #include "tests/support/fake_host.h"
@@ -33,9 +34,9 @@ template <typename Entry>
 class PhaseRing {
 public:
 	PhaseRing(FakeMemory &memory, unsigned log_size, Layout layout = {})
-		: memory_(&memory), buffer_(memory, sizeof(Entry) << log_size, layout.levels,
-					    layout.page_shift),
-		  log_size_(log_size)
+	        : memory_(&memory),
+	          buffer_(memory, sizeof(Entry) << log_size, layout.levels, layout.page_shift),
+	          log_size_(log_size)
 	{
 	}
 
@@ -95,8 +96,14 @@ struct HostMr {
 	uint64_t first = 0; /* byte of the buffer at which the region starts */
 	Buffer buffer;
 
-	std::vector<std::byte> read(uint64_t offset, size_t n) const { return buffer.read(first + offset, n); }
-	void write(uint64_t offset, std::span<const std::byte> data) { buffer.write(first + offset, data); }
+	std::vector<std::byte> read(uint64_t offset, size_t n) const
+	{
+		return buffer.read(first + offset, n);
+	}
+	void write(uint64_t offset, std::span<const std::byte> data)
+	{
+		buffer.write(first + offset, data);
+	}
 	uint64_t read_u64(uint64_t offset) const;
 	void write_u64(uint64_t offset, uint64_t value);
 	Sge sge(uint64_t offset, uint32_t length) const { return {va + offset, length, key}; }
@@ -105,14 +112,14 @@ struct HostMr {
 /** A send work request, as a program words it. */
 struct SendRequest {
 	uint8_t opcode = hw::TERN_OP_SEND;
-	uint8_t flags = hw::TERN_WQE_SIGNALED;
+	uint8_t flags = TERN_WQE_SIGNALED;
 	uint32_t imm = 0;
 	uint64_t remote_addr = 0;
 	uint32_t rkey = 0;
 	uint64_t swap_add = 0;
 	uint64_t compare = 0;
-	std::vector<Sge> sges;
-	std::vector<std::byte> inline_data; /* with TERN_WQE_INLINE */
+	std::vector<Sge> sges{};
+	std::vector<std::byte> inline_data{}; /* with TERN_WQE_INLINE */
 };
 
 /** The WQE, filled up to whole blocks. */
@@ -128,7 +135,7 @@ struct QpOptions {
 	uint8_t rq_log_size = 5;
 	uint8_t rq_log_stride = 6;
 	bool signal_all = false;
-	Layout layout;
+	Layout layout{};
 };
 
 /** What brings a QP from RESET to RTS. */
@@ -137,8 +144,8 @@ struct Connection {
 	uint32_t rq_psn = 0;
 	uint32_t sq_psn = 0;
 	uint8_t mtu = 3; /* enum ib_mtu; 3 is 1024 */
-	uint8_t access = hw::TERN_ACCESS_REMOTE_WRITE | hw::TERN_ACCESS_REMOTE_READ |
-			 hw::TERN_ACCESS_REMOTE_ATOMIC;
+	uint8_t access =
+	        TERN_ACCESS_REMOTE_WRITE | TERN_ACCESS_REMOTE_READ | TERN_ACCESS_REMOTE_ATOMIC;
 	uint8_t timeout = 8;
 	uint8_t retry_cnt = 7;
 	uint8_t rnr_retry = 7;
@@ -146,7 +153,7 @@ struct Connection {
 	uint8_t max_rd_atomic = 16;
 	uint8_t max_dest_rd_atomic = 16;
 	uint8_t sgid_index = 0;
-	Gid dgid;
+	Gid dgid{};
 	Mac dmac{};
 };
 
@@ -213,11 +220,13 @@ public:
 
 	HostEq create_eq(uint32_t vector, unsigned log_size = 8, Layout layout = {});
 	uint32_t alloc_pd();
-	std::unique_ptr<HostCq> create_cq(const HostEq &eq, unsigned log_size = 8, uint32_t db_page = 0,
-					  Layout layout = {});
-	HostMr create_mr(uint32_t pd, uint64_t va, uint64_t size, uint8_t access, Layout layout = {});
+	std::unique_ptr<HostCq> create_cq(const HostEq &eq, unsigned log_size = 8,
+	                                  uint32_t db_page = 0, Layout layout = {});
+	HostMr create_mr(uint32_t pd, uint64_t va, uint64_t size, uint8_t access,
+	                 Layout layout = {});
 	std::unique_ptr<HostQp> create_qp(const QpOptions &options);
-	void set_gid(uint32_t index, hw::tern_hw_gid_type type, const Gid &gid, uint16_t vlan = 0xffff);
+	void set_gid(uint32_t index, hw::tern_hw_gid_type type, const Gid &gid,
+	             uint16_t vlan = 0xffff);
 	uint64_t stat(hw::tern_hw_stat which);
 
 	void arm(HostEq &eq);
@@ -239,7 +248,7 @@ private:
 };
 
 /** All remote rights and the local one. */
-inline constexpr uint8_t kAllAccess = hw::TERN_ACCESS_LOCAL_WRITE | hw::TERN_ACCESS_REMOTE_WRITE |
-				      hw::TERN_ACCESS_REMOTE_READ | hw::TERN_ACCESS_REMOTE_ATOMIC;
+inline constexpr uint8_t kAllAccess = TERN_ACCESS_LOCAL_WRITE | TERN_ACCESS_REMOTE_WRITE |
+                                      TERN_ACCESS_REMOTE_READ | TERN_ACCESS_REMOTE_ATOMIC;
 
 } // namespace tern::test

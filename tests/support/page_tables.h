@@ -65,7 +65,7 @@ private:
 class Buffer {
 public:
 	Buffer(FakeMemory &memory, uint64_t size, unsigned levels = 0, unsigned page_shift = 12)
-	        : memory_(memory), page_size_(uint64_t{1} << page_shift)
+	        : memory_(&memory), page_size_(uint64_t{1} << page_shift)
 	{
 		if (levels == 0) {
 			leaves_.push_back(memory.alloc(size, hw::TERN_TABLE_SIZE));
@@ -95,7 +95,7 @@ public:
 	{
 		while (!data.empty()) {
 			const auto part = data.first(in_page(offset, data.size()));
-			memory_.poke(at(offset), part);
+			memory_->poke(at(offset), part);
 			offset += part.size();
 			data = data.subspan(part.size());
 		}
@@ -105,7 +105,7 @@ public:
 		std::vector<std::byte> data(size);
 		for (size_t done = 0; done < size;) {
 			const size_t n = in_page(offset + done, size - done);
-			memory_.peek(at(offset + done), std::span(data).subspan(done, n));
+			memory_->peek(at(offset + done), std::span(data).subspan(done, n));
 			done += n;
 		}
 		return data;
@@ -118,7 +118,7 @@ private:
 		return std::min<uint64_t>(size, page_size_ - offset % page_size_);
 	}
 
-	FakeMemory &memory_;
+	FakeMemory *memory_;
 	uint64_t page_size_;
 	std::vector<Iova> leaves_;
 	hw::tern_hw_pages pages_{};

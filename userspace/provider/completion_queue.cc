@@ -15,7 +15,7 @@ using namespace tern::hw;
 namespace {
 
 constexpr uint8_t kRecvOpcode = 0x80; /* set in the opcode of every receive completion */
-constexpr uint8_t kDeadOpcode = 0x00; /* no completion of the card has it */
+constexpr uint32_t kNoQp = 0;         /* no QP has this number */
 
 /* The last eight bytes of a CQE, which the card stores as one. */
 std::atomic_ref<uint64_t> tail_word(tern_hw_cqe *cqe)
@@ -82,8 +82,6 @@ bool CompletionQueue::resolve(const tern_hw_cqe &cqe, const Tail &tail,
 	const uint32_t qpn = tail.qpn();
 	const uint32_t index = cqe.wqe_index.get();
 
-	if (tail.opcode == kDeadOpcode)
-		return false;
 	if (tail.opcode & kRecvOpcode) {
 		RecvQueue *rq = config_.qps->recv_queue(qpn, this);
 		if (!rq)
@@ -120,7 +118,7 @@ void CompletionQueue::drop(uint32_t qpn)
 	for (uint32_t i = ci_; i - ci_ < entries_ && read_tail(i, tail); i++) {
 		if (tail.qpn() != qpn)
 			continue;
-		tail.opcode = kDeadOpcode;
+		tail.qpn_word = kNoQp;
 		tail_word(slot(i)).store(std::bit_cast<uint64_t>(tail), std::memory_order_relaxed);
 	}
 }

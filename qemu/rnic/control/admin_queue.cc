@@ -7,8 +7,7 @@
 #include "qemu/rnic/card.h"
 #include "qemu/rnic/control/commands.h"
 
-namespace tern
-{
+namespace tern {
 
 using namespace hw;
 
@@ -49,7 +48,9 @@ bool AdminQueue::execute_next()
 	if (!host.read(commands_ + offset, std::as_writable_bytes(std::span(&command, 1))))
 		return false;
 
-	tern_hw_aq_cqe completion{};
+	/* Not {}, which need not clear what lies behind the union's first member. */
+	tern_hw_aq_cqe completion;
+	std::memset(static_cast<void *>(&completion), 0, sizeof(completion));
 	const tern_hw_aq_status status = execute(card_, command, completion);
 	if (status != TERN_AQ_OK)
 		card_.stats.add(TERN_STAT_AQ_ERRORS);

@@ -6,14 +6,12 @@
 #include "qemu/rnic/ports.h"
 #include "tern/tern_hw.h"
 
-namespace tern
-{
+namespace tern {
 
 struct Card;
 
 /** The rings through which the driver commands the card. */
-class AdminQueue
-{
+class AdminQueue {
 public:
 	explicit AdminQueue(Card &card) : card_(card) {}
 

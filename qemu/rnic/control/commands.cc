@@ -9,13 +9,11 @@
 #include "qemu/rnic/port/eth_qp.h"
 #include "qemu/rnic/transport/rc_qp.h"
 
-namespace tern
-{
+namespace tern {
 
 using namespace hw;
 
-namespace
-{
+namespace {
 
 constexpr uint64_t kRecordAlign = 64;
 constexpr uint16_t kMinMtu = 68;
@@ -157,12 +155,12 @@ tern_hw_aq_status create_cq(Card &card, const tern_hw_create_cq &cmd, tern_hw_cr
 
 bool qp_fields_valid(const Card &card, const tern_hw_create_qp &cmd)
 {
-	const uint64_t sq_bytes = uint64_t{TERN_SQ_BLOCK} << cmd.sq_log_size;
 	return all_zero(cmd.rsvd) && !(cmd.flags & ~TERN_QP_SIGNAL_ALL) &&
 	       cmd.sq_log_size <= kMaxLogSq && cmd.rq_log_size <= kMaxLogRq &&
 	       cmd.rq_log_stride >= 4 && cmd.rq_log_stride <= 9 &&
 	       cmd.record.get() % kRecordAlign == 0 && cmd.rq_offset.get() % TERN_SQ_BLOCK == 0 &&
-	       cmd.rq_offset.get() >= sq_bytes && page_valid(card, cmd.db_page.get());
+	       cmd.rq_offset.get() >= uint64_t{TERN_SQ_BLOCK} << cmd.sq_log_size &&
+	       page_valid(card, cmd.db_page.get());
 }
 
 tern_hw_aq_status create_qp(Card &card, const tern_hw_create_qp &cmd, tern_hw_created &result)
@@ -270,6 +268,7 @@ tern_hw_aq_status destroy_qp(Card &card, uint32_t qpn)
 	card.cqs.find(config.send_cqn)->users--;
 	card.cqs.find(config.recv_cqn)->users--;
 	card.port.remove(*qp);
+	card.drop_timer(*qp);
 	card.qps.remove(qpn);
 	card.memory.tables().drop_all();
 	return TERN_AQ_OK;
@@ -323,11 +322,27 @@ tern_hw_aq_status set_eth(Card &card, const tern_hw_set_eth &cmd)
 	return TERN_AQ_OK;
 }
 
+/* Commands whose body is a struct tern_hw_object. */
+bool names_object(uint16_t opcode)
+{
+	switch (opcode) {
+	case TERN_AQ_DESTROY_EQ:
+	case TERN_AQ_DEALLOC_PD:
+	case TERN_AQ_DESTROY_MR:
+	case TERN_AQ_DESTROY_CQ:
+	case TERN_AQ_QUERY_QP:
+	case TERN_AQ_DESTROY_QP:
+		return true;
+	default:
+		return false;
+	}
+}
+
 } // namespace
 
 tern_hw_aq_status execute(Card &card, const tern_hw_aq_cmd &command, tern_hw_aq_cqe &completion)
 {
-	if (command.rsvd.get())
+	if (command.rsvd.get() || (names_object(command.opcode.get()) && command.object.rsvd.get()))
 		return TERN_AQ_BAD_FIELD;
 	const uint32_t id = command.object.id.get();
 

@@ -3,8 +3,7 @@
 
 #include "tern/tern_hw.h"
 
-namespace tern
-{
+namespace tern {
 
 struct Card;
 

@@ -7,8 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace tern
-{
+namespace tern {
 
 /**
  * Objects by number: 1 .. capacity (number 0 is no object). Numbers are handed out round-robin, so
@@ -16,8 +15,7 @@ namespace tern
  * an object does not move while it lives.
  */
 template <typename T>
-class ObjectTable
-{
+class ObjectTable {
 public:
 	explicit ObjectTable(uint32_t capacity) : capacity_(capacity) {}
 

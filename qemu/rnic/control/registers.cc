@@ -3,13 +3,11 @@
 
 #include "qemu/rnic/card.h"
 
-namespace tern
-{
+namespace tern {
 
 using namespace hw;
 
-namespace
-{
+namespace {
 
 constexpr uint32_t kCaps = TERN_CAP_RC | TERN_CAP_ATOMIC | TERN_CAP_ROCE_V1 | TERN_CAP_ROCE_V2 |
                            TERN_CAP_ETH | TERN_CAP_SHADOW_DB;

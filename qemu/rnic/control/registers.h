@@ -3,8 +3,7 @@
 
 #include <cstdint>
 
-namespace tern
-{
+namespace tern {
 
 struct Card;
 

@@ -64,7 +64,7 @@ struct ExtHeaders {
 	Aeth aeth;
 	AtomicEth atomic;
 	uint64_t atomic_ack = 0; /* the original value of the remote operand */
-	uint32_t imm = 0;	 /* as a number; big-endian on the wire */
+	uint32_t imm = 0;        /* as a number; big-endian on the wire */
 };
 
 /** How a packet came: link and network headers. IPv4 addresses are IPv4-mapped. */
@@ -90,7 +90,8 @@ struct Packet {
 };
 
 enum class ParseError {
-	Malformed, /* truncated, bad version or length field, bad pad count or IPv4 header checksum */
+	Malformed, /* truncated, bad version or length field, bad pad count or IPv4 header checksum
+	            */
 	BadIcrc,
 	BadOpcode,
 };
@@ -148,12 +149,13 @@ class FrameBuilder {
 public:
 	/** Writes all headers; @bth's opcode says which of @ext go in. */
 	FrameBuilder(std::span<std::byte> out, const PathHeader &path, const Bth &bth,
-		     const ExtHeaders &ext, size_t payload_size);
+	             const ExtHeaders &ext, size_t payload_size);
 
 	/** Where the payload goes, exactly payload_size bytes. */
 	std::span<std::byte> payload();
 
-	/** Pads to a word and computes the ICRC; the whole frame, which may be shorter than Ethernet's 60 bytes. */
+	/** Pads to a word and computes the ICRC; the whole frame, which may be shorter than
+	 * Ethernet's 60 bytes. */
 	std::span<const std::byte> finish();
 
 private:
@@ -182,7 +184,8 @@ enum class NakCode : uint8_t {
 /** Nanoseconds of a 5-bit RNR NAK timer code (IBA table 45; code 0 is the longest, 655.36 ms). */
 uint64_t rnr_timer_ns(uint8_t code);
 
-/** 5-bit end-to-end credit code for @recv_wqes, rounded down (IBA table 46), and back: UINT32_MAX for the invalid code. */
+/** 5-bit end-to-end credit code for @recv_wqes, rounded down (IBA table 46), and back: UINT32_MAX
+ * for the invalid code. */
 uint8_t encode_credits(uint32_t recv_wqes);
 uint32_t decode_credits(uint8_t code);
 

@@ -14,15 +14,16 @@
 namespace tern {
 
 /**
- * Tables of page lists, of any level, that were read lately, direct-mapped by the table's IOVA, so that
- * a transfer does not walk host memory for each page. The memory is bounded whatever the guest
+ * Tables of page lists, of any level, that were read lately, direct-mapped by the table's IOVA, so
+ * that a transfer does not walk host memory for each page. The memory is bounded whatever the guest
  * registers. An entry is dropped when an object whose list holds it goes (drop_all).
  */
 class TableCache {
 public:
 	explicit TableCache(HostMemory &memory) : memory_(memory) {}
 
-	/** The 512 entries of the table at @table, or null when it cannot be read; valid until the next call. */
+	/** The 512 entries of the table at @table, or null when it cannot be read; valid until the
+	 * next call. */
 	const std::array<hw::__le64, hw::TERN_TABLE_ENTRIES> *get(Iova table);
 	/** Forgets all: some object ended, its tables may now be anything. */
 	void drop_all();
@@ -45,29 +46,32 @@ public:
 	PageList() = default;
 
 	/**
-	 * Checks the shape (levels, page size, alignment, reserved bytes) for a buffer of @length bytes that
-	 * begins @first_offset bytes into leaf page 0, and that the levels can address so much.
-	 * Tables are not read yet. Nothing when it is not valid.
+	 * Checks the shape (levels, page size, alignment, reserved bytes) for a buffer of @length
+	 * bytes that begins @first_offset bytes into leaf page 0, and that the levels can address
+	 * so much. Tables are not read yet. Nothing when it is not valid.
 	 */
 	static std::optional<PageList> make(const hw::tern_hw_pages &pages, uint64_t first_offset,
-					    uint64_t length);
-	/** As make(), for a memory region: it begins at @start modulo the leaf page size in leaf page 0. */
+	                                    uint64_t length);
+	/** As make(), for a memory region: it begins at @start modulo the leaf page size in leaf
+	 * page 0. */
 	static std::optional<PageList> make_region(const hw::tern_hw_pages &pages, uint64_t start,
-						   uint64_t length);
+	                                           uint64_t length);
 
 	/** A contiguous run. */
 	struct Run {
 		Iova iova;
 		uint64_t size; /* bytes until the end of the leaf page, or of the buffer */
 	};
-	/** The run at byte @offset of the buffer; nothing when a table cannot be read or an entry is misaligned. */
+	/** The run at byte @offset of the buffer; nothing when a table cannot be read or an entry
+	 * is misaligned. */
 	std::optional<Run> at(TableCache &cache, HostMemory &memory, uint64_t offset) const;
 
-	/** Copies between the buffer at @offset and @data; false when a part is not reachable. The caller has checked the bounds. */
+	/** Copies between the buffer at @offset and @data; false when a part is not reachable. The
+	 * caller has checked the bounds. */
 	bool read(TableCache &cache, HostMemory &memory, uint64_t offset,
-		  std::span<std::byte> data) const;
+	          std::span<std::byte> data) const;
 	bool write(TableCache &cache, HostMemory &memory, uint64_t offset,
-		   std::span<const std::byte> data) const;
+	           std::span<const std::byte> data) const;
 
 private:
 	std::optional<Iova> leaf(TableCache &cache, uint64_t page) const;

@@ -33,10 +33,11 @@ struct Sge {
 enum class Access {
 	Ok,
 	Denied, /* key, protection domain, bounds or rights */
-	Fault,	/* allowed, but the memory behind it is not reachable */
+	Fault,  /* allowed, but the memory behind it is not reachable */
 };
 
-/** All regions of the card, and every access to registered memory: the only way from a key to bytes. */
+/** All regions of the card, and every access to registered memory: the only way from a key to
+ * bytes. */
 class Memory {
 public:
 	Memory(HostMemory &host, uint32_t max_regions);
@@ -51,31 +52,36 @@ public:
 	bool uses_pd(uint32_t pdn) const;
 	void clear();
 
-	/** Whose access is checked: the queue's protection domain, and whether LOCAL_DMA keys are allowed. */
+	/** Whose access is checked: the queue's protection domain, and whether LOCAL_DMA keys are
+	 * allowed. */
 	struct Domain {
 		uint32_t pdn;
 		bool kernel;
 	};
 
-	/** Whether all of @sges may be read (@write: written) by their lkeys. Zero-length entries are not checked. */
+	/** Whether all of @sges may be read (@write: written) by their lkeys. Zero-length entries
+	 * are not checked. */
 	Access check_local(std::span<const Sge> sges, Domain domain, bool write) const;
-	/** Copies the bytes [@offset, @offset + to.size()) of the list @sges taken as one string. Checks as check_local(). */
+	/** Copies the bytes [@offset, @offset + to.size()) of the list @sges taken as one string.
+	 * Checks as check_local(). */
 	Access gather(std::span<const Sge> sges, Domain domain, uint64_t offset,
-		      std::span<std::byte> to);
+	              std::span<std::byte> to);
 	Access scatter(std::span<const Sge> sges, Domain domain, uint64_t offset,
-		       std::span<const std::byte> from);
+	               std::span<const std::byte> from);
 
-	/** Whether a peer may access [@va, @va + @length) by @rkey with all rights of @rights (TERN_ACCESS_REMOTE_*). Zero length is always Ok (IBA 9.7.4.1.3). */
+	/** Whether a peer may access [@va, @va + @length) by @rkey with all rights of @rights
+	 * (TERN_ACCESS_REMOTE_*). Zero length is always Ok (IBA 9.7.4.1.3). */
 	Access check_remote(uint32_t rkey, uint64_t va, uint64_t length, uint32_t pdn,
-			    uint8_t rights) const;
+	                    uint8_t rights) const;
 	/** Checks as check_remote() and copies. */
 	Access read_remote(uint32_t rkey, uint64_t va, uint32_t pdn, std::span<std::byte> to);
 	Access write_remote(uint32_t rkey, uint64_t va, uint32_t pdn,
-			    std::span<const std::byte> from);
-	/** Runs @update on the 8 bytes at @va (aligned, checked for REMOTE_ATOMIC) and stores its result; the value before in @original. */
+	                    std::span<const std::byte> from);
+	/** Runs @update on the 8 bytes at @va (aligned, checked for REMOTE_ATOMIC) and stores its
+	 * result; the value before in @original. */
 	template <typename Update>
 	Access atomic_remote(uint32_t rkey, uint64_t va, uint32_t pdn, uint64_t &original,
-			     Update update);
+	                     Update update);
 
 	/** Rings and records, which have no key. */
 	HostMemory &host() { return host_; }
@@ -86,14 +92,14 @@ private:
 	std::optional<const Region *> authorize(const Sge &sge, Domain domain, bool write) const;
 	/* The region of @rkey, if a peer may access it so. */
 	const Region *authorize_remote(uint32_t rkey, uint64_t va, uint64_t length, uint32_t pdn,
-				       uint8_t rights) const;
+	                               uint8_t rights) const;
 	template <typename Byte>
 	Access transfer(std::span<const Sge> sges, Domain domain, uint64_t offset,
-			std::span<Byte> data);
+	                std::span<Byte> data);
 	template <typename Byte>
 	bool copy(const Region *region, uint64_t addr, std::span<Byte> data);
 	Access load_atomic(uint32_t rkey, uint64_t va, uint32_t pdn, Iova &iova,
-			   uint64_t &original);
+	                   uint64_t &original);
 
 	HostMemory &host_;
 	TableCache tables_;
@@ -102,7 +108,7 @@ private:
 
 template <typename Update>
 Access Memory::atomic_remote(uint32_t rkey, uint64_t va, uint32_t pdn, uint64_t &original,
-			     Update update)
+                             Update update)
 {
 	Iova iova;
 	const Access access = load_atomic(rkey, va, pdn, iova, original);

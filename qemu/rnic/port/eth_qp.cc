@@ -5,13 +5,11 @@
 
 #include "qemu/rnic/card.h"
 
-namespace tern
-{
+namespace tern {
 
 using namespace hw;
 
-namespace
-{
+namespace {
 constexpr size_t kEthHeader = 14;
 constexpr size_t kVlanTag = 4;
 } // namespace

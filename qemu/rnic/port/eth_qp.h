@@ -3,12 +3,10 @@
 
 #include "qemu/rnic/transport/qp.h"
 
-namespace tern
-{
+namespace tern {
 
 /** The Ethernet function: a send WQE is a frame to send, a receive WQE a buffer for one. */
-class EthQp final : public Qp
-{
+class EthQp final : public Qp {
 public:
 	EthQp(Card &card, const QpConfig &config, SendQueue sq, RecvQueue rq)
 	        : Qp(card, config, std::move(sq), std::move(rq))

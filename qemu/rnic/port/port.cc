@@ -7,13 +7,11 @@
 #include "qemu/rnic/card.h"
 #include "qemu/rnic/port/eth_qp.h"
 
-namespace tern
-{
+namespace tern {
 
 using namespace hw;
 
-namespace
-{
+namespace {
 
 Mac dmac_of(std::span<const std::byte> frame)
 {
@@ -24,7 +22,8 @@ Mac dmac_of(std::span<const std::byte> frame)
 
 constexpr Mac kBroadcast{0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
 constexpr size_t kEthHeader = 14;
-constexpr size_t kMinFrame = 60; /* without FCS (IEEE 802.3); RoCE and Ethernet receivers ignore the pad */
+constexpr size_t kMinFrame =
+        60; /* without FCS (IEEE 802.3); RoCE and Ethernet receivers ignore the pad */
 
 } // namespace
 

@@ -10,16 +10,14 @@
 #include "qemu/rnic/formats/packet.h"
 #include "qemu/rnic/ring_buffer.h"
 
-namespace tern
-{
+namespace tern {
 
 struct Card;
 class EthQp;
 class Qp;
 
 /** The Ethernet port: which QP sends next, and to whom an arriving frame goes. */
-class Port
-{
+class Port {
 public:
 	explicit Port(Card &card);
 

@@ -4,13 +4,11 @@
 #include <cstddef>
 #include <cstring>
 
-namespace tern
-{
+namespace tern {
 
 using namespace hw;
 
-namespace
-{
+namespace {
 constexpr size_t kPublished = 8; /* the last bytes of a CQE, one store */
 }
 

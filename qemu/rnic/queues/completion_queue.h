@@ -7,12 +7,10 @@
 #include "qemu/rnic/ports.h"
 #include "tern/tern_hw.h"
 
-namespace tern
-{
+namespace tern {
 
 /** A completion queue. Who calls push() or arm() delivers the event that they may ask for. */
-class CompletionQueue
-{
+class CompletionQueue {
 public:
 	CompletionQueue(const PageList &pages, uint8_t log_size, Iova record, uint32_t eqn,
 	                uint32_t db_page)

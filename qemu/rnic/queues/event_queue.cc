@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "qemu/rnic/queues/event_queue.h"
 
-#include <algorithm>
 #include <cstring>
 
-namespace tern
-{
+namespace tern {
 
 using namespace hw;
 
@@ -48,8 +46,7 @@ bool EventQueue::post_completion(Host &host, uint32_t cqn)
 {
 	if (full()) {
 		/* One entry per CQ: it says "look", not how often. */
-		if (std::find(waiting_.begin(), waiting_.end(), cqn) == waiting_.end())
-			waiting_.push_back(cqn);
+		waiting_.insert(cqn);
 		return true;
 	}
 	return write(host, TERN_EVENT_COMP, cqn);
@@ -62,8 +59,8 @@ bool EventQueue::arm(Host &host, uint32_t ci)
 	ci_ = ci;
 	armed_ = true;
 	while (!waiting_.empty() && !full()) {
-		const uint32_t cqn = waiting_.front();
-		waiting_.pop_front();
+		const uint32_t cqn = *waiting_.begin();
+		waiting_.erase(waiting_.begin());
 		if (!write(host, TERN_EVENT_COMP, cqn))
 			return false;
 	}
@@ -76,7 +73,7 @@ bool EventQueue::arm(Host &host, uint32_t ci)
 
 void EventQueue::forget(uint32_t cqn)
 {
-	std::erase(waiting_, cqn);
+	waiting_.erase(cqn);
 }
 
 } // namespace tern

@@ -2,15 +2,14 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
+#include <set>
 
 #include "qemu/rnic/memory/page_list.h"
 #include "qemu/rnic/ports.h"
 #include "qemu/rnic/stats.h"
 #include "tern/tern_hw.h"
 
-namespace tern
-{
+namespace tern {
 
 class CompletionQueue;
 
@@ -18,8 +17,7 @@ class CompletionQueue;
  * One event queue and its interrupt vector. When the ring is full, completion events wait with
  * their CQs until the host has made room; asynchronous events are dropped and counted.
  */
-class EventQueue
-{
+class EventQueue {
 public:
 	EventQueue(const PageList &pages, uint8_t log_size, uint32_t vector)
 	        : pages_(pages), log_size_(log_size), vector_(vector)
@@ -56,7 +54,7 @@ private:
 	uint32_t pi_ = 0;
 	uint32_t ci_ = 0;
 	bool armed_ = false;
-	std::deque<uint32_t> waiting_; /* CQs with an event that found no room */
+	std::set<uint32_t> waiting_; /* CQs with an event that found no room */
 };
 
 } // namespace tern

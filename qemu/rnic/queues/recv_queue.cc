@@ -3,8 +3,7 @@
 
 #include <cstddef>
 
-namespace tern
-{
+namespace tern {
 
 using namespace hw;
 

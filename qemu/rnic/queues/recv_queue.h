@@ -6,13 +6,11 @@
 #include "qemu/rnic/memory/page_list.h"
 #include "qemu/rnic/queues/wqe.h"
 
-namespace tern
-{
+namespace tern {
 
 /** A receive queue in host memory: WQEs of one size, free-running indices, producer index in the
  * record. */
-class RecvQueue
-{
+class RecvQueue {
 public:
 	/** @offset: bytes into the QP's buffer. */
 	RecvQueue(const PageList &pages, uint64_t offset, uint8_t log_size, uint8_t log_stride,

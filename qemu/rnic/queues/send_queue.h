@@ -6,15 +6,13 @@
 #include "qemu/rnic/memory/page_list.h"
 #include "qemu/rnic/queues/wqe.h"
 
-namespace tern
-{
+namespace tern {
 
 /**
  * A send queue in host memory: blocks of 64 bytes, a WQE takes one or more. Indices are
  * free-running block numbers. head is the next WQE to start; pi is where the host's posts end.
  */
-class SendQueue
-{
+class SendQueue {
 public:
 	SendQueue(const PageList &pages, uint8_t log_size, Iova record)
 	        : pages_(pages), record_(record), blocks_(1u << log_size)

@@ -3,21 +3,18 @@
 
 #include <cstring>
 
-namespace tern
-{
+namespace tern {
 
 using namespace hw;
 
-namespace
-{
+namespace {
 
 constexpr uint8_t kKnownFlags =
         TERN_WQE_SIGNALED | TERN_WQE_SOLICITED | TERN_WQE_FENCE | TERN_WQE_INLINE;
 constexpr uint32_t kMaxSgeLength = 1u << 31;
 
 /** Hands out the segments of a WQE one after the other, and never reads past its end. */
-class Segments
-{
+class Segments {
 public:
 	Segments(std::span<const std::byte> raw) : raw_(raw) {}
 

@@ -13,8 +13,7 @@
 #include "qemu/rnic/memory/region.h"
 #include "tern/tern_hw.h"
 
-namespace tern
-{
+namespace tern {
 
 enum class Fetch {
 	Ok,

@@ -3,8 +3,7 @@
 
 #include "qemu/rnic/card.h"
 
-namespace tern
-{
+namespace tern {
 
 using namespace hw;
 

@@ -11,8 +11,7 @@
 #include "qemu/rnic/queues/send_queue.h"
 #include "tern/tern_hw.h"
 
-namespace tern
-{
+namespace tern {
 
 struct Card;
 
@@ -26,8 +25,7 @@ struct QpConfig {
 };
 
 /** A queue pair of any service: its queues, its state, its place in the port's schedule. */
-class Qp
-{
+class Qp {
 public:
 	Qp(Card &card, const QpConfig &config, SendQueue sq, RecvQueue rq);
 	virtual ~Qp() = default;
@@ -55,7 +53,7 @@ public:
 	Qp *active_prev = nullptr;
 	Qp *active_next = nullptr;
 	bool active = false;
-	uint64_t timer_queued = kNoTimer; /* deadline of the one live entry in the TimerQueue */
+	uint64_t timer_queued = kNoTimer; /* deadline of its entry in the TimerQueue */
 
 	static constexpr uint64_t kNoTimer = UINT64_MAX;
 

@@ -4,13 +4,11 @@
 #include <algorithm>
 #include <cstring>
 
-namespace tern
-{
+namespace tern {
 
 using namespace hw;
 
-namespace
-{
+namespace {
 
 /*
  * In ERR a post to the receive queue rings no doorbell and must be flushed all the same: the record
@@ -108,12 +106,13 @@ bool RcQp::receives() const
 
 bool RcQp::deliver(const Packet &packet)
 {
-	/* The two GIDs are those of the connection (IBA 9.6.1.1 and 9.6.1.2). */
 	if (!receives()) {
 		card_.stats.add(TERN_STAT_RX_BAD_STATE);
 		return true;
 	}
-	if (packet.path.sgid != remote_gid_ || packet.path.dgid != local_gid_) {
+	/* The GIDs of the connection (IBA 9.6.1.1 and 9.6.1.2), in its VLAN and protocol. */
+	if (packet.path.sgid != remote_gid_ || packet.path.dgid != local_gid_ ||
+	    packet.path.vlan != vlan_ || packet.path.roce_v2 != path_.roce_v2()) {
 		card_.stats.add(TERN_STAT_RX_BAD_ADDR);
 		return true;
 	}
@@ -135,10 +134,12 @@ bool RcQp::transmit(unsigned &budget)
 	/* What the host posted in ERR. */
 	if (state_ == TERN_QPS_ERR)
 		flush_send();
-	/* Responses first: the peer waits for them, and they are bounded. */
-	if (responder_.transmit(budget))
-		return true;
-	return requester_.transmit(budget);
+	/* Responses first, for the peer waits for them; but one that reads and reads gets half. */
+	const unsigned share = budget - budget / 2;
+	unsigned left = share;
+	const bool more = responder_.transmit(left);
+	budget -= share - left;
+	return requester_.transmit(budget) || more;
 }
 
 void RcQp::on_timer(uint64_t now)
@@ -203,6 +204,9 @@ tern_hw_aq_status RcQp::modify(uint32_t mask, const tern_hw_qp_attr &attr)
 	const auto status = check(mask, attr);
 	if (status != TERN_AQ_OK)
 		return status;
+	/* Asked for anew with each SQD. */
+	if (mask & TERN_QP_STATE)
+		attr_.en_sqd_async_notify = 0;
 	apply(mask, attr);
 	if (mask & TERN_QP_STATE)
 		enter(static_cast<tern_hw_qp_state>(attr.state));
@@ -262,6 +266,7 @@ void RcQp::apply_path(const tern_hw_qp_attr &attr)
 	path_ = PathHeader(av);
 	local_gid_ = av.sgid;
 	remote_gid_ = av.dgid;
+	vlan_ = av.vlan;
 }
 
 void RcQp::enter(tern_hw_qp_state to)

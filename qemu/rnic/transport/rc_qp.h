@@ -9,13 +9,11 @@
 #include "qemu/rnic/transport/requester.h"
 #include "qemu/rnic/transport/responder.h"
 
-namespace tern
-{
+namespace tern {
 
 /** A reliable connected QP: its attributes and its state machine; the protocol is in the two
  * halves. */
-class RcQp final : public Qp
-{
+class RcQp final : public Qp {
 public:
 	RcQp(Card &card, const QpConfig &config, SendQueue sq, RecvQueue rq);
 
@@ -53,6 +51,7 @@ private:
 	PathHeader path_;
 	Gid local_gid_;
 	Gid remote_gid_;
+	uint16_t vlan_ = kNoVlan;
 	uint32_t mtu_ = 256; /* path MTU, bytes */
 	bool established_ = false;
 	bool draining_ = false;

@@ -6,16 +6,16 @@
 #include "qemu/rnic/card.h"
 #include "qemu/rnic/transport/rc_qp.h"
 
-namespace tern
-{
+namespace tern {
 
 using namespace hw;
 
-namespace
-{
+namespace {
 
-/* Packets in flight; far below 2^23, so that PSNs compare (IBA 9.7.1). */
+/* Packets of SENDs and WRITEs in flight. */
 constexpr int32_t kWindow = 256;
+/* PSNs of all requests under way; beyond 2^23 "before" and "after" change places (IBA 9.7.1). */
+constexpr uint32_t kMaxPsns = (1u << 23) - 1;
 /* Within a long message the responder is asked for an ACK this often. */
 constexpr uint32_t kAckInterval = 32;
 
@@ -163,6 +163,9 @@ bool Requester::start_request()
 bool Requester::must_wait(const SendWqe &wqe) const
 {
 	if ((wqe.flags & TERN_WQE_FENCE) && data_requests_)
+		return true;
+	if (wqe.length <= kMaxMessage &&
+	    static_cast<uint32_t>(end_ - una_) + packets_of(wqe.length, qp_.mtu_) > kMaxPsns)
 		return true;
 	return wqe.expects_data() && qp_.attr_.max_rd_atomic &&
 	       data_requests_ >= qp_.attr_.max_rd_atomic;
@@ -352,9 +355,12 @@ void Requester::receive_ack(const Packet &packet)
 void Requester::update_credits(const Aeth &aeth)
 {
 	const uint8_t code = aeth.syndrome & kAethValueMask;
-	credits_known_ = code != kCreditsInvalid;
-	if (credits_known_)
-		limit_ssn_ = (aeth.msn + decode_credits(code)) & Psn::kMask;
+	const bool counted = code != kCreditsInvalid;
+	const uint32_t limit = (aeth.msn + decode_credits(code)) & Psn::kMask;
+	/* The count is rounded down and may come late, but what was once granted stays so. */
+	if (counted && (!credits_known_ || ssn_distance(limit, limit_ssn_) > 0))
+		limit_ssn_ = limit;
+	credits_known_ = counted;
 }
 
 void Requester::receive_nak(const Packet &packet)
@@ -399,7 +405,8 @@ void Requester::receive_nak(const Packet &packet)
 
 void Requester::receive_rnr(const Packet &packet)
 {
-	if (packet.bth.psn - una_ < 0)
+	/* While we wait nothing is sent: the same NAK once more. */
+	if (packet.bth.psn - una_ < 0 || rnr_until_)
 		return;
 	qp_.card_.stats.add(TERN_STAT_REQ_RX_RNR_NAK);
 	if (!acknowledge(packet.bth.psn)) {

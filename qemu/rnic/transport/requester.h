@@ -13,13 +13,11 @@
 #include "qemu/rnic/queues/wqe.h"
 #include "qemu/rnic/ring_buffer.h"
 
-namespace tern
-{
+namespace tern {
 
 class RcQp;
 
-class Requester
-{
+class Requester {
 public:
 	explicit Requester(RcQp &qp) : qp_(qp) {}
 

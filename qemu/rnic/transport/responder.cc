@@ -6,13 +6,11 @@
 #include "qemu/rnic/card.h"
 #include "qemu/rnic/transport/rc_qp.h"
 
-namespace tern
-{
+namespace tern {
 
 using namespace hw;
 
-namespace
-{
+namespace {
 
 /* Responses that a QP may have waiting; a peer that repeats itself faster than we answer is not
  * heard. */
@@ -45,6 +43,9 @@ void Responder::abandon()
 
 void Responder::receive(const Packet &packet)
 {
+	/* As if it had been lost on its way. */
+	if (responses_.size() >= kMaxResponses)
+		return;
 	const int32_t distance = packet.bth.psn - expected_;
 	if (distance == 0)
 		receive_expected(packet);
@@ -322,9 +323,6 @@ void Responder::receive_duplicate(const Packet &packet)
 {
 	qp_.card_.stats.add(TERN_STAT_RESP_DUPLICATES);
 	const Psn psn = packet.bth.psn;
-	if (responses_.size() >= kMaxResponses)
-		return;
-
 	switch (packet.info->kind) {
 	case PacketKind::Send:
 	case PacketKind::Write:
@@ -343,13 +341,24 @@ void Responder::receive_duplicate(const Packet &packet)
 		break;
 	}
 	default:
-		for (const AtomicResult &result : atomics_)
-			if (result.valid && result.psn == psn)
-				responses_.push_back({.kind = Response::Kind::Atomic,
-				                      .duplicate = true,
-				                      .psn = psn,
-				                      .msn = msn_,
-				                      .original = result.original});
+		repeat_atomic(psn);
+		break;
+	}
+}
+
+/* The latest first: an older one may have had the same PSN, a whole turn before. */
+void Responder::repeat_atomic(Psn psn)
+{
+	for (size_t back = 1; back <= atomics_.size(); back++) {
+		const AtomicResult &result = atomics_[(next_atomic_ - back) % atomics_.size()];
+		if (!result.valid || result.psn != psn)
+			continue;
+		responses_.push_back({.kind = Response::Kind::Atomic,
+		                      .duplicate = true,
+		                      .psn = psn,
+		                      .msn = msn_,
+		                      .original = result.original});
+		return;
 	}
 }
 

@@ -13,13 +13,11 @@
 #include "qemu/rnic/ring_buffer.h"
 #include "tern/tern_hw.h"
 
-namespace tern
-{
+namespace tern {
 
 class RcQp;
 
-class Responder
-{
+class Responder {
 public:
 	explicit Responder(RcQp &qp) : qp_(qp) {}
 
@@ -74,6 +72,7 @@ private:
 	void receive_expected(const Packet &packet);
 	void receive_duplicate(const Packet &packet);
 	void receive_ahead();
+	void repeat_atomic(Psn psn);
 
 	bool in_sequence(const Packet &packet) const;
 	bool size_valid(const Packet &packet) const;
@@ -105,7 +104,7 @@ private:
 	RcQp &qp_;
 	RingBuffer<Response> responses_;
 	std::array<AtomicResult, 16> atomics_{}; /* the latest, round-robin */
-	unsigned next_atomic_ = 0;
+	size_t next_atomic_ = 0;
 	Psn expected_;
 	uint32_t msn_ = 0;      /* messages completed, 24 bits */
 	bool nak_sent_ = false; /* since the last packet in sequence (IBA 9.7.5.2.8) */

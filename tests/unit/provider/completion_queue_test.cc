@@ -186,6 +186,16 @@ TEST_F(CompletionQueueTest, DroppedCompletionsDoNotReachTheNextQpOfThatNumber)
 	EXPECT_EQ(c_.wr_id, 50u);
 }
 
+/* A WQE that the card could not make sense of completes with whatever its first byte was. */
+TEST_F(CompletionQueueTest, FailedCompletionsMayHaveAnyOpcode)
+{
+	post_sends(1, 1);
+	card_completes(cqes_, 0, kQpn, 0, 0, TERN_WC_LOC_QP_OP_ERR);
+	ASSERT_TRUE(cq_.next(c_));
+	EXPECT_EQ(c_.wr_id, 1u);
+	EXPECT_EQ(c_.status, TERN_WC_LOC_QP_OP_ERR);
+}
+
 TEST_F(CompletionQueueTest, DropInAFullRingEnds)
 {
 	post_sends(0, kEntries);

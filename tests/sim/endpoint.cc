@@ -1,0 +1,557 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "tests/sim/endpoint.h"
+
+#include <algorithm>
+#include <cstring>
+#include <sstream>
+
+namespace tern::sim {
+
+using namespace hw;
+using test::kAllAccess;
+using test::Layout;
+using test::SendRequest;
+
+namespace {
+
+constexpr uint64_t kWord = 8;
+constexpr unsigned kOperands = 4;
+
+/* Whatever reaches @size bytes that begin in the first page. */
+Layout random_layout(Rng &rng, uint64_t size)
+{
+	constexpr unsigned kShifts[] = {12, 12, 13, 16, 21};
+	for (;;) {
+		const auto levels = static_cast<unsigned>(rng.below(4));
+		const unsigned shift = kShifts[rng.below(std::size(kShifts))];
+		if (levels == 0 || size + (1ull << shift) <= 1ull << (levels * 9 + shift))
+			return {levels, shift};
+	}
+}
+
+test::HostMr random_mr(test::Driver &driver, Rng &rng, uint32_t pd, uint64_t size, uint8_t access)
+{
+	/* Anywhere in 47 bits, at multiples of 8 for the sake of atomics. */
+	const uint64_t va = rng.below(1ull << 46) / kWord * kWord;
+	return driver.create_mr(pd, va, size, access, random_layout(rng, size));
+}
+
+} // namespace
+
+Area::Area(test::Driver &driver, Rng &rng, uint32_t pd, uint64_t size, uint8_t access, bool random)
+        : mr(random_mr(driver, rng, pd, size, access)), model(size)
+{
+	if (random) {
+		rng.fill(model);
+		mr.write(0, model);
+	}
+}
+
+std::string Area::differs(const char *name) const
+{
+	const auto actual = mr.read(0, model.size());
+	if (actual == model)
+		return {};
+	const auto at = std::ranges::mismatch(actual, model).in1 - actual.begin();
+	std::ostringstream out;
+	out << name << " differs from byte " << at << " of " << model.size()
+	    << " on: " << std::to_integer<int>(actual[static_cast<size_t>(at)]) << " instead of "
+	    << std::to_integer<int>(model[static_cast<size_t>(at)]);
+	return out.str();
+}
+
+Endpoint::Endpoint(Node &n, Rng rng, uint32_t pd, const test::QpOptions &queues,
+                   const Limits &limits, Area &shared, Fail fail)
+        : node(n), qp(n.driver.create_qp(queues)), counter(shared), rng_(rng), limits_(limits),
+          fail_(std::move(fail)), source_(n.driver, rng_, pd, limits.max_size + 4096, 0, true),
+          window_(n.driver, rng_, pd, limits.max_size + 4096, TERN_ACCESS_REMOTE_READ, true),
+          target_(n.driver, rng_, pd, limits.max_size + 4096,
+                  TERN_ACCESS_LOCAL_WRITE | TERN_ACCESS_REMOTE_WRITE, false),
+          operand_(n.driver, rng_, pd, kOperands * kWord,
+                   TERN_ACCESS_LOCAL_WRITE | TERN_ACCESS_REMOTE_ATOMIC, true),
+          sink_(n.driver, rng_, pd, limits.max_size + 4096, TERN_ACCESS_LOCAL_WRITE, false),
+          fenced_(n.driver, rng_, pd, 65536, TERN_ACCESS_LOCAL_WRITE, false),
+          counts_(n.driver, rng_, pd, limits.ops * kWord, TERN_ACCESS_LOCAL_WRITE, false),
+          inbox_(n.driver, rng_, pd, limits.ops * uint64_t{limits.max_size} * 2 + 4096,
+                 TERN_ACCESS_LOCAL_WRITE, false),
+          max_posted_(1u << queues.rq_log_size)
+{
+}
+
+void Endpoint::connect(Endpoint &a, Endpoint &b)
+{
+	Rng &rng = a.rng_;
+	a.peer = &b;
+	b.peer = &a;
+	test::Connection c[2];
+	const auto gid = static_cast<uint8_t>(rng.below(a.node.gids.size()));
+	c[0].mtu = c[1].mtu = static_cast<uint8_t>(rng.between(1, 5));
+	for (int i = 0; i < 2; i++) {
+		Endpoint &remote = i ? a : b;
+		c[i].dest_qpn = remote.qp->number;
+		c[i].sgid_index = gid;
+		c[i].dgid = remote.node.gids[gid].gid;
+		c[i].dmac = remote.node.mac;
+		/* Half of the connections run over the wrap of the PSN. */
+		c[i].sq_psn = static_cast<uint32_t>(rng.chance(1, 2) ? 0xffffff - rng.below(100)
+		                                                     : rng.below(1 << 24));
+		c[i].max_dest_rd_atomic = static_cast<uint8_t>(rng.between(1, 16));
+		c[i].min_rnr_timer = static_cast<uint8_t>(rng.between(1, 10));
+		c[i].timeout = static_cast<uint8_t>(rng.between(8, 11));
+	}
+	for (int i = 0; i < 2; i++) {
+		Endpoint &local = i ? b : a;
+		c[i].rq_psn = c[!i].sq_psn;
+		c[i].max_rd_atomic = static_cast<uint8_t>(rng.between(1, c[!i].max_dest_rd_atomic));
+		local.mtu_ = 128u << c[i].mtu;
+		local.max_rd_atomic_ = c[i].max_rd_atomic;
+	}
+	/* As the connection manager does: both can receive before one may send. */
+	a.qp->to_init(c[0]);
+	b.qp->to_init(c[1]);
+	a.qp->to_rtr(c[0]);
+	b.qp->to_rtr(c[1]);
+	a.qp->to_rts(c[0]);
+	b.qp->to_rts(c[1]);
+	a.plan();
+	b.plan();
+}
+
+/* ---- plan ---- */
+
+void Endpoint::plan()
+{
+	while (plan_.size() < limits_.ops)
+		plan_one();
+	/* So that the end of all is known. */
+	plan_.back().request.flags |= TERN_WQE_SIGNALED;
+}
+
+void Endpoint::plan_one()
+{
+	switch (rng_.below(12)) {
+	case 0 ... 2:
+		return plan_send(false, false);
+	case 3 ... 5:
+		return plan_send(true, false);
+	case 6 ... 7:
+		return plan_read();
+	case 8 ... 9:
+		return plan_atomic();
+	case 10:
+		return plan_count();
+	default:
+		return plan_fenced();
+	}
+}
+
+uint32_t Endpoint::random_length()
+{
+	switch (rng_.below(8)) {
+	case 0:
+		return 0;
+	case 1 ... 2:
+		return static_cast<uint32_t>(rng_.between(1, 64));
+	case 3 ... 5: {
+		const uint64_t around = mtu_ * rng_.between(1, 4) + rng_.between(0, 4) - 2;
+		return static_cast<uint32_t>(std::min<uint64_t>(around, limits_.max_size));
+	}
+	case 6:
+		return static_cast<uint32_t>(rng_.below(limits_.max_size / 8 + 1));
+	default:
+		return static_cast<uint32_t>(rng_.below(limits_.max_size + 1));
+	}
+}
+
+std::vector<Sge> Endpoint::pieces(Area &area, uint32_t length, unsigned max)
+{
+	std::vector<Sge> sges;
+	const auto count = rng_.between(1, rng_.chance(1, 4) ? max : std::min(max, 3u));
+	for (uint64_t left = count; left > 0; left--) {
+		auto n = static_cast<uint32_t>(left == 1 ? length : rng_.below(length + 1));
+		if (left > 1 && rng_.chance(1, 8))
+			n = 0;
+		if (n == 0 && rng_.chance(1, 2))
+			sges.push_back(
+			        {rng_.next(), 0, static_cast<uint32_t>(rng_.next()) | 0x100});
+		else
+			sges.push_back(area.mr.sge(rng_.below(area.model.size() - n + 1), n));
+		length -= n;
+	}
+	return sges;
+}
+
+std::vector<std::byte> Endpoint::gather(const Area &area, const std::vector<Sge> &sges) const
+{
+	std::vector<std::byte> data;
+	for (const Sge &sge : sges)
+		if (sge.length) {
+			const auto from =
+			        area.model.begin() + static_cast<ptrdiff_t>(sge.addr - area.mr.va);
+			data.insert(data.end(), from, from + sge.length);
+		}
+	return data;
+}
+
+void Endpoint::scatter(Area &area, const std::vector<Sge> &sges, std::span<const std::byte> data)
+{
+	for (const Sge &sge : sges) {
+		const auto part = data.first(std::min<size_t>(sge.length, data.size()));
+		if (!part.empty())
+			std::ranges::copy(part,
+			                  area.model.begin() +
+			                          static_cast<ptrdiff_t>(sge.addr - area.mr.va));
+		data = data.subspan(part.size());
+	}
+}
+
+void Endpoint::push(SendRequest request, uint32_t length)
+{
+	request.flags |= rng_.chance(1, 2) ? TERN_WQE_SIGNALED : 0;
+	request.flags |= rng_.chance(1, 4) ? TERN_WQE_SOLICITED : 0;
+	request.flags |= rng_.chance(1, 10) ? TERN_WQE_FENCE : 0;
+	const auto blocks = static_cast<uint32_t>(encode(request).size() / TERN_SQ_BLOCK);
+	/* With max_segs() that keeps the ring from filling up with what nobody hears of. */
+	if (unsignaled_ + blocks > (1u << qp->options.sq_log_size) / 2)
+		request.flags |= TERN_WQE_SIGNALED;
+	unsignaled_ = request.flags & TERN_WQE_SIGNALED ? 0 : unsignaled_ + blocks;
+	plan_.push_back({std::move(request), length, blocks});
+}
+
+/* SEND or WRITE, each with or without immediate data. */
+void Endpoint::plan_send(bool write, bool fenced)
+{
+	const bool imm = rng_.chance(1, 3);
+	SendRequest request;
+	request.flags = 0;
+	request.imm = static_cast<uint32_t>(rng_.next());
+	request.opcode = write ? (imm ? TERN_OP_WRITE_IMM : TERN_OP_WRITE)
+	                       : (imm ? TERN_OP_SEND_IMM : TERN_OP_SEND);
+
+	uint32_t length = random_length();
+	std::vector<std::byte> data;
+	const auto max_sges = std::min<uint64_t>(TERN_MAX_SEND_SGE, max_segs() - 2);
+	if (fenced) {
+		/* What the READ before brings. */
+		SendRequest read;
+		length = std::min<uint32_t>(length, 1000);
+		const uint64_t from = rng_.below(window_.model.size() - length + 1);
+		read.opcode = TERN_OP_READ;
+		read.flags = 0;
+		read.remote_addr = peer->window_.mr.va + from;
+		read.rkey = peer->window_.mr.key;
+		read.sges = {fenced_.mr.sge(fenced_.used, length)};
+		fenced_.used += length;
+		data.assign(peer->window_.model.begin() + static_cast<ptrdiff_t>(from),
+		            peer->window_.model.begin() + static_cast<ptrdiff_t>(from + length));
+		scatter(fenced_, read.sges, data);
+		request.sges = read.sges;
+		request.flags = TERN_WQE_FENCE;
+		push(std::move(read), length);
+	} else {
+		request.sges = pieces(source_, length, static_cast<unsigned>(max_sges));
+		data = gather(source_, request.sges);
+		const size_t room = (max_segs() - 2) * TERN_SEG_SIZE;
+		if (length <= std::min<size_t>(room, TERN_MAX_INLINE) && rng_.chance(1, 3)) {
+			request.flags = TERN_WQE_INLINE;
+			request.inline_data = data;
+			request.sges.clear();
+		}
+	}
+
+	if (write) {
+		const uint64_t to = rng_.below(peer->target_.model.size() - length + 1);
+		request.remote_addr = peer->target_.mr.va + to;
+		request.rkey = peer->target_.mr.key;
+		std::ranges::copy(data, peer->target_.model.begin() + static_cast<ptrdiff_t>(to));
+	}
+	if (!write || imm)
+		peer->expect({.cqe_opcode = static_cast<uint8_t>(write ? TERN_CQE_RECV_WRITE_IMM
+		                                                       : TERN_CQE_RECV),
+		              .has_imm = imm,
+		              .imm = request.imm,
+		              .length = length,
+		              .data = write ? std::vector<std::byte>{} : data});
+	push(std::move(request), length);
+}
+
+void Endpoint::plan_fenced()
+{
+	if (fenced_.used + 1000 > fenced_.model.size())
+		return plan_read();
+	plan_send(rng_.chance(1, 2), true);
+}
+
+void Endpoint::plan_read()
+{
+	SendRequest request;
+	const uint32_t length = random_length();
+	const Area &from = peer->window_;
+	const uint64_t offset = rng_.below(from.model.size() - length + 1);
+	const auto max_sges = std::min<uint64_t>(TERN_MAX_SEND_SGE, max_segs() - 2);
+	request.opcode = TERN_OP_READ;
+	request.flags = 0;
+	request.remote_addr = from.mr.va + offset;
+	request.rkey = from.mr.key;
+	request.sges = pieces(sink_, length, static_cast<unsigned>(max_sges));
+	scatter(sink_, request.sges, std::span(from.model).subspan(offset, length));
+	push(std::move(request), length);
+}
+
+void Endpoint::plan_atomic()
+{
+	SendRequest request;
+	const uint64_t offset = rng_.below(kOperands) * kWord;
+	std::byte *const at = peer->operand_.model.data() + offset;
+	uint64_t value;
+	std::memcpy(&value, at, sizeof(value));
+	request.remote_addr = peer->operand_.mr.va + offset;
+	request.rkey = peer->operand_.mr.key;
+	request.flags = 0;
+	request.sges = {sink_.mr.sge(rng_.below(sink_.model.size() - kWord + 1), kWord)};
+	scatter(sink_, request.sges, std::as_bytes(std::span(&value, 1)));
+	request.swap_add = rng_.next();
+	if (rng_.chance(1, 2)) {
+		request.opcode = TERN_OP_FETCH_ADD;
+		value += request.swap_add;
+	} else {
+		request.opcode = TERN_OP_CMP_SWAP;
+		request.compare = rng_.chance(2, 3) ? value : rng_.next();
+		if (request.compare == value)
+			value = request.swap_add;
+	}
+	std::memcpy(at, &value, sizeof(value));
+	push(std::move(request), kWord);
+}
+
+/* One more on the peer's counter, which others add to at the same time. */
+void Endpoint::plan_count()
+{
+	SendRequest request;
+	request.opcode = TERN_OP_FETCH_ADD;
+	request.flags = 0;
+	request.remote_addr = peer->counter.mr.va;
+	request.rkey = peer->counter.mr.key;
+	request.swap_add = 1;
+	request.sges = {counts_.mr.sge(counts_.used, kWord)};
+	counts_.used += kWord;
+	push(std::move(request), kWord);
+}
+
+std::vector<uint64_t> Endpoint::counted() const
+{
+	std::vector<uint64_t> values;
+	for (uint64_t at = 0; at < counts_.used; at += kWord)
+		values.push_back(counts_.mr.read_u64(at));
+	return values;
+}
+
+/* A receive WQE for a message of the peer, often larger than needed; each has memory of its own. */
+void Endpoint::expect(Message message)
+{
+	Receive receive;
+	const auto max_sges = 1u << (qp->options.rq_log_stride - 4);
+	uint64_t left = message.cqe_opcode == TERN_CQE_RECV ? message.length : 0;
+	if (rng_.chance(1, 2))
+		left += rng_.below(limits_.max_size / 4);
+	for (auto n = rng_.between(1, max_sges); n > 0; n--) {
+		const auto part = static_cast<uint32_t>(n == 1 ? left : rng_.below(left + 1));
+		receive.sges.push_back(inbox_.mr.sge(inbox_.used, part));
+		inbox_.used += part;
+		left -= part;
+	}
+	scatter(inbox_, receive.sges, message.data);
+	receive.message = std::move(message);
+	receives_planned_.push_back(std::move(receive));
+}
+
+/* ---- action ---- */
+
+bool Endpoint::may_post(const Op &op) const
+{
+	return op.blocks <= qp->send_room();
+}
+
+void Endpoint::act()
+{
+	if (gone_)
+		return;
+	for (auto n = rng_.below(4); n > 0 && !receives_planned_.empty(); n--) {
+		if (receives_.size() == max_posted_)
+			break;
+		qp->post_recv(receives_planned_.front().sges);
+		receives_.push_back(std::move(receives_planned_.front()));
+		receives_planned_.pop_front();
+	}
+	bool posted = false;
+	for (auto n = rng_.below(6); n > 0 && !plan_.empty() && may_post(plan_.front()); n--) {
+		const Op &op = plan_.front();
+		/* Sometimes several for one publication. */
+		const bool ring = rng_.chance(1, 2);
+		const uint32_t index = qp->post_send(op.request, ring);
+		posted = !ring;
+		sends_.push_back({index, op.blocks, op.request.opcode, op.length,
+		                  (op.request.flags & TERN_WQE_SIGNALED) != 0});
+		plan_.pop_front();
+	}
+	if (posted)
+		qp->publish();
+	node.wake();
+}
+
+void Endpoint::failure(const std::string &what) const
+{
+	fail_(describe() + ": " + what);
+}
+
+std::string Endpoint::describe() const
+{
+	std::ostringstream out;
+	out << "node " << std::to_integer<int>(std::byte{node.mac[5]}) << " qp " << qp->number
+	    << " (" << plan_.size() << " to post, " << sends_.size() << " sends and "
+	    << receives_.size() << " receives under way, " << receives_planned_.size()
+	    << " receives to post" << (doomed_ ? ", doomed" : "") << (gone_ ? ", gone" : "")
+	    << (failed_ ? ", failed" : "") << ")";
+	return out.str();
+}
+
+void Endpoint::on_completion(const tern_hw_cqe &cqe)
+{
+	if (gone_)
+		return;
+	completed_++;
+	if (cqe.opcode & TERN_CQE_RECV)
+		on_receive(cqe);
+	else
+		on_send(cqe);
+}
+
+void Endpoint::on_send(const tern_hw_cqe &cqe)
+{
+	/* A completion speaks for the unsignaled ones before it; but each flushed one speaks for
+	 * itself. */
+	while (!sends_.empty() && sends_.front().index != cqe.wqe_index.get()) {
+		if (sends_.front().signaled || failed_)
+			return failure("a send completion is missing");
+		sends_.pop_front();
+	}
+	if (sends_.empty())
+		return failure("completion of a send that was not posted");
+	const Posted send = sends_.front();
+	sends_.pop_front();
+	qp->sq_ci = send.index + send.blocks;
+
+	if (cqe.opcode != send.opcode)
+		failure("send completion with another opcode");
+	if (cqe.status == TERN_WC_SUCCESS) {
+		if (failed_)
+			failure("success after an error");
+		if (!send.signaled)
+			failure("completion of an unsignaled send");
+		if (cqe.byte_len.get() != send.length)
+			failure("send completion with a wrong length");
+		return;
+	}
+	if (!doomed_)
+		failure("send failed with status " + std::to_string(cqe.status));
+	if (failed_ && cqe.status != TERN_WC_WR_FLUSH_ERR)
+		failure("status after the error is " + std::to_string(cqe.status));
+	failed_ = true;
+}
+
+void Endpoint::on_receive(const tern_hw_cqe &cqe)
+{
+	if (receives_.empty() || cqe.wqe_index.get() != next_receive_)
+		return failure("receive completion out of order");
+	const Receive receive = std::move(receives_.front());
+	receives_.pop_front();
+	next_receive_++;
+
+	if (cqe.status != TERN_WC_SUCCESS) {
+		if (!doomed_)
+			failure("receive failed with status " + std::to_string(cqe.status));
+		if (receive_failed_ && cqe.status != TERN_WC_WR_FLUSH_ERR)
+			failure("receive status after the error is " + std::to_string(cqe.status));
+		receive_failed_ = true;
+		return;
+	}
+	if (receive_failed_)
+		failure("receive succeeded after an error");
+	const Message &message = receive.message;
+	if (cqe.opcode != message.cqe_opcode)
+		failure("receive completion with another opcode");
+	if (cqe.byte_len.get() != message.length)
+		failure("received " + std::to_string(cqe.byte_len.get()) + " bytes instead of " +
+		        std::to_string(message.length));
+	if (((cqe.flags & TERN_CQE_IMM) != 0) != message.has_imm ||
+	    (message.has_imm && cqe.imm.get() != message.imm))
+		failure("immediate data differ");
+
+	/* The data is there when the completion is. */
+	std::vector<std::byte> data;
+	for (const Sge &sge : receive.sges) {
+		const auto part = inbox_.mr.read(sge.addr - inbox_.mr.va, sge.length);
+		data.insert(data.end(), part.begin(), part.end());
+	}
+	data.resize(message.data.size());
+	if (data != message.data)
+		failure("the message has other bytes");
+}
+
+bool Endpoint::finished() const
+{
+	if (gone_)
+		return true;
+	/* In the end unsignaled ones are covered by the last, which is signaled. */
+	return plan_.empty() && sends_.empty() && receives_.empty() && receives_planned_.empty();
+}
+
+void Endpoint::to_error()
+{
+	if (qp->set_state(TERN_QPS_ERR) != TERN_AQ_OK)
+		failure("MODIFY_QP to ERR failed");
+}
+
+void Endpoint::deregister_one()
+{
+	Area *const areas[] = {&source_, &window_, &target_, &operand_, &sink_, &inbox_};
+	Area &area = *areas[rng_.below(std::size(areas))];
+	if (node.driver.destroy(TERN_AQ_DESTROY_MR, area.mr.key) != TERN_AQ_OK)
+		failure("DESTROY_MR failed");
+	area.registered = false;
+}
+
+void Endpoint::verify() const
+{
+	const std::pair<const char *, const Area *> constant[] = {{"source", &source_},
+	                                                          {"window", &window_}};
+	const std::pair<const char *, const Area *> changing[] = {{"target", &target_},
+	                                                          {"operand", &operand_},
+	                                                          {"sink", &sink_},
+	                                                          {"fenced", &fenced_},
+	                                                          {"inbox", &inbox_}};
+	const auto check = [this](const auto &areas) {
+		for (const auto &[name, area] : areas)
+			if (const auto text = area->differs(name); !text.empty())
+				failure(text);
+	};
+	check(constant);
+	if (!doomed_)
+		check(changing);
+}
+
+void Endpoint::destroy()
+{
+	if (gone_)
+		return;
+	test::Driver &driver = node.driver;
+	if (driver.destroy(TERN_AQ_DESTROY_QP, qp->number) != TERN_AQ_OK)
+		failure("DESTROY_QP failed");
+	for (const Area *area :
+	     {&source_, &window_, &target_, &operand_, &sink_, &fenced_, &counts_, &inbox_})
+		if (area->registered &&
+		    driver.destroy(TERN_AQ_DESTROY_MR, area->mr.key) != TERN_AQ_OK)
+			failure("DESTROY_MR failed");
+}
+
+} // namespace tern::sim

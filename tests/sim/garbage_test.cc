@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* A guest that writes anything anywhere, on one wire with two that behave. */
+#include <gtest/gtest.h>
+
+#include "tests/sim/node.h"
+#include "tests/sim/options.h"
+#include "tests/sim/traffic.h"
+
+namespace tern::sim {
+namespace {
+
+using namespace hw;
+
+/** Half nonsense, half nearly right: only what is nearly right gets far. */
+class Vandal {
+public:
+	Vandal(Node &node, Rng rng, const std::vector<std::unique_ptr<Node>> &victims)
+	        : node_(node), rng_(rng), victims_(victims)
+	{
+		arena_ = node.memory.alloc(kArena, 4096);
+		std::vector<std::byte> noise(kArena);
+		rng_.fill(noise);
+		node.memory.poke(arena_, noise);
+		set_up();
+	}
+
+	void act()
+	{
+		switch (rng_.below(10)) {
+		case 0:
+			if (rng_.chance(1, 10))
+				node_.card.write_register(static_cast<uint32_t>(rng_.below(32) * 4),
+				                          number());
+			break;
+		case 1 ... 2:
+			node_.driver.doorbell(static_cast<uint32_t>(rng_.below(3)),
+			                      static_cast<uint32_t>(rng_.below(4) * 8), number(),
+			                      number());
+			break;
+		case 3 ... 4:
+			/* Rings, records and tables lie here, and are written over. */
+			node_.memory.put(arena_ + rng_.below(kArena / 4) * 4,
+			                 Le<uint32_t>(number()));
+			break;
+		case 5 ... 6:
+			command();
+			break;
+		case 7 ... 8:
+			post();
+			break;
+		default:
+			connect();
+			break;
+		}
+		node_.wake();
+		if (node_.card.read_register(TERN_REG_STATUS) != TERN_STATUS_READY ||
+		    rng_.chance(1, 200))
+			set_up();
+	}
+
+private:
+	static constexpr uint64_t kArena = 1 << 18;
+
+	uint32_t number()
+	{
+		switch (rng_.below(4)) {
+		case 0:
+			return static_cast<uint32_t>(rng_.next());
+		case 1:
+			return 0u - static_cast<uint32_t>(rng_.below(4));
+		default:
+			return static_cast<uint32_t>(rng_.below(6));
+		}
+	}
+	Iova somewhere() { return arena_ + rng_.below(kArena / 4096) * 4096; }
+
+	/** A card in full use, for else hardly anything would get past the first check. */
+	void set_up()
+	{
+		node_.reset_card();
+		test::Driver &d = node_.driver;
+		test::HostEq eq = d.create_eq(0, 4);
+		d.arm(eq);
+		const uint32_t pd = d.alloc_pd();
+		const auto cq = d.create_cq(eq, 6);
+		const test::HostMr mr = d.create_mr(pd, 0, 8192, test::kAllAccess);
+		key_ = mr.key;
+		qps_.clear();
+		for (int i = 0; i < 4; i++) {
+			qps_.push_back(d.create_qp({.pd = pd,
+			                            .send_cqn = cq->number,
+			                            .recv_cqn = cq->number,
+			                            .sq_log_size = 4,
+			                            .rq_log_size = 3}));
+			const bool own = rng_.chance(1, 2);
+			const Node &victim = *victims_[rng_.below(victims_.size())];
+			test::Connection c;
+			c.dest_qpn = static_cast<uint32_t>(rng_.between(1, 4));
+			c.mtu = static_cast<uint8_t>(rng_.between(1, 5));
+			c.timeout = static_cast<uint8_t>(rng_.below(12));
+			c.dgid = own ? node_.gids[0].gid : victim.gids[0].gid;
+			c.dmac = own ? node_.mac : victim.mac;
+			qps_.back()->connect(c);
+		}
+		aq_pi_ = d.aq_pi;
+	}
+	tern_hw_pages pages()
+	{
+		tern_hw_pages p{};
+		p.iova = rng_.chance(1, 8) ? rng_.next() : somewhere();
+		if (rng_.chance(1, 3)) {
+			p.levels = static_cast<uint8_t>(rng_.below(6));
+			p.page_shift = static_cast<uint8_t>(rng_.between(10, 31));
+		}
+		return p;
+	}
+	/** A command with plausible fields, or with any. */
+	void command()
+	{
+		constexpr tern_hw_aq_op kOps[] = {
+		        TERN_AQ_QUERY_DEVICE, TERN_AQ_QUERY_STATS, TERN_AQ_CREATE_EQ,
+		        TERN_AQ_DESTROY_EQ,   TERN_AQ_ALLOC_PD,    TERN_AQ_DEALLOC_PD,
+		        TERN_AQ_CREATE_MR,    TERN_AQ_DESTROY_MR,  TERN_AQ_CREATE_CQ,
+		        TERN_AQ_DESTROY_CQ,   TERN_AQ_CREATE_QP,   TERN_AQ_MODIFY_QP,
+		        TERN_AQ_QUERY_QP,     TERN_AQ_DESTROY_QP,  TERN_AQ_SET_ETH,
+		        TERN_AQ_SET_GID};
+		auto c = test::make_command(kOps[rng_.below(std::size(kOps))]);
+		if (rng_.chance(1, 5)) {
+			rng_.fill(std::as_writable_bytes(std::span(c.body)));
+			return submit(c);
+		}
+		switch (c.opcode.get()) {
+		case TERN_AQ_CREATE_EQ:
+			c.create_eq.pages = pages();
+			c.create_eq.vector = number();
+			c.create_eq.log_size = static_cast<uint8_t>(rng_.below(9));
+			break;
+		case TERN_AQ_CREATE_MR:
+			c.create_mr.start = rng_.chance(1, 2) ? rng_.next() : 0;
+			c.create_mr.length = rng_.below(1 << 20);
+			c.create_mr.pages = pages();
+			c.create_mr.pdn = number();
+			c.create_mr.access = static_cast<uint8_t>(rng_.below(16));
+			break;
+		case TERN_AQ_CREATE_CQ:
+			c.create_cq.pages = pages();
+			c.create_cq.record = somewhere();
+			c.create_cq.eqn = number();
+			c.create_cq.log_size = static_cast<uint8_t>(rng_.below(8));
+			break;
+		case TERN_AQ_CREATE_QP:
+			c.create_qp.pages = pages();
+			c.create_qp.record = somewhere();
+			c.create_qp.sq_log_size = static_cast<uint8_t>(rng_.below(8));
+			c.create_qp.rq_offset = 64u << 7;
+			c.create_qp.rq_log_size = static_cast<uint8_t>(rng_.below(6));
+			c.create_qp.rq_log_stride = static_cast<uint8_t>(rng_.between(4, 9));
+			c.create_qp.pdn = number();
+			c.create_qp.send_cqn = number();
+			c.create_qp.recv_cqn = number();
+			c.create_qp.type = rng_.chance(1, 4) ? TERN_QPT_ETH : TERN_QPT_RC;
+			break;
+		case TERN_AQ_QUERY_STATS:
+			c.query_stats.iova = somewhere();
+			c.query_stats.count = number();
+			break;
+		case TERN_AQ_SET_GID:
+			/* Not somebody else's address: RoCE has nothing against that. */
+			c.set_gid.index = number();
+			c.set_gid.type = static_cast<uint8_t>(rng_.below(4));
+			c.set_gid.vlan = uint16_t{0xffff};
+			rng_.fill(std::as_writable_bytes(std::span(c.set_gid.gid)));
+			break;
+		default:
+			c.object.id = number();
+			break;
+		}
+		submit(c);
+	}
+	/** Some QP one step further, towards a QP of the victims. */
+	void connect()
+	{
+		auto c = test::make_command(TERN_AQ_MODIFY_QP);
+		const Node &victim = *victims_[rng_.below(victims_.size())];
+		tern_hw_qp_attr &a = c.modify_qp.attr;
+		constexpr uint32_t kMasks[] = {
+		        TERN_QP_STATE,
+		        TERN_QP_STATE | TERN_QP_PKEY_INDEX | TERN_QP_PORT | TERN_QP_ACCESS_FLAGS,
+		        TERN_QP_STATE | TERN_QP_AV | TERN_QP_PATH_MTU | TERN_QP_DEST_QPN |
+		                TERN_QP_RQ_PSN | TERN_QP_MAX_DEST_RD_ATOMIC | TERN_QP_MIN_RNR_TIMER,
+		        TERN_QP_STATE | TERN_QP_TIMEOUT | TERN_QP_RETRY_CNT | TERN_QP_RNR_RETRY |
+		                TERN_QP_SQ_PSN | TERN_QP_MAX_QP_RD_ATOMIC};
+		const uint64_t step = rng_.below(4);
+		c.modify_qp.qpn = number();
+		c.modify_qp.attr_mask = kMasks[step];
+		a.state = static_cast<uint8_t>(step ? step : rng_.below(7));
+		a.port = 1;
+		a.access = 15;
+		a.path_mtu = static_cast<uint8_t>(rng_.below(7));
+		a.timeout = static_cast<uint8_t>(rng_.below(12));
+		a.retry_cnt = a.rnr_retry = static_cast<uint8_t>(rng_.below(8));
+		a.max_rd_atomic = a.max_dest_rd_atomic = static_cast<uint8_t>(rng_.below(17));
+		a.dest_qpn = static_cast<uint32_t>(rng_.below(6));
+		std::ranges::copy(rng_.chance(1, 2) ? victim.mac : node_.mac, a.dmac);
+		std::ranges::copy(rng_.chance(1, 2) ? victim.gids[0].gid.bytes
+		                                    : node_.gids[0].gid.bytes,
+		                  a.dgid);
+		submit(c);
+	}
+	/** A WQE that is nearly right, or a receive WQE, or records with nonsense. */
+	void post()
+	{
+		test::HostQp &qp = *qps_[rng_.below(qps_.size())];
+		if (rng_.chance(1, 30)) {
+			node_.memory.put(qp.record + rng_.below(16) * 4, Le<uint32_t>(number()));
+			return;
+		}
+		if (rng_.chance(1, 3)) {
+			for (auto n = rng_.between(1, 4); n > 0; n--)
+				qp.post_recv(Sge{rng_.below(8192), number() & 0xfff, key()});
+			return;
+		}
+		test::SendRequest request;
+		request.opcode = static_cast<uint8_t>(rng_.chance(1, 20) ? rng_.below(256)
+		                                                         : rng_.between(1, 7));
+		request.flags = static_cast<uint8_t>(rng_.below(rng_.chance(1, 20) ? 256 : 8));
+		request.remote_addr = rng_.below(1024) * 8;
+		request.rkey = key();
+		const bool atomic = request.opcode >= TERN_OP_CMP_SWAP;
+		for (auto n = atomic ? 1 : rng_.below(5); n > 0; n--)
+			request.sges.push_back(
+			        {rng_.below(4096), atomic ? 8 : number() & 0xfff, key()});
+		if (request.flags & TERN_WQE_INLINE)
+			request.inline_data.resize(rng_.below(200));
+		auto blocks = encode(request);
+		if (rng_.chance(1, 20))
+			blocks[rng_.below(blocks.size())] ^= static_cast<std::byte>(rng_.next());
+		qp.post_blocks(blocks);
+	}
+	/** Mostly one that is good. */
+	uint32_t key()
+	{
+		return rng_.chance(7, 8)   ? key_
+		       : rng_.chance(1, 2) ? TERN_LKEY_LOCAL_DMA
+		                           : number() << 8;
+	}
+	void submit(const tern_hw_aq_cmd &c)
+	{
+		test::Driver &d = node_.driver;
+		d.memory.put(d.aq + (aq_pi_ & ((1u << d.aq_log_size) - 1)) * TERN_AQ_ENTRY, c);
+		node_.card.write_register(TERN_REG_AQ_PI, ++aq_pi_);
+		node_.card.run(16);
+	}
+
+	Node &node_;
+	Rng rng_;
+	const std::vector<std::unique_ptr<Node>> &victims_;
+	Iova arena_;
+	uint32_t aq_pi_ = 0;
+	uint32_t key_ = 0;
+	std::vector<std::unique_ptr<test::HostQp>> qps_;
+};
+
+/* The others' traffic goes on, and the card of the vandal neither crashes nor hangs. */
+TEST(Garbage, GuestHarmsOnlyItself)
+{
+	for (uint64_t i = 0; i < options().seeds; i++) {
+		const uint64_t seed = options().seed + i;
+		Traffic traffic(seed);
+		Fabric &fabric = traffic.fabric();
+		Rng rng(~seed);
+		const LinkConfig link;
+		Node bad(fabric.loop, rng.fork(), 100, link,
+		         [&](const Link::Frame &frame) { fabric.forward(frame); });
+		fabric.guests.push_back(&bad);
+		Vandal vandal(bad, rng.fork(), fabric.nodes);
+		bool on = true;
+		std::function<void()> tick = [&] {
+			if (!on)
+				return;
+			for (int n = 0; n < 4; n++)
+				vandal.act();
+			fabric.loop.after(rng.between(100, 3000), tick);
+		};
+		fabric.loop.after(0, tick);
+		ASSERT_EQ(traffic.run(Disruption::None), "") << replay(seed);
+		on = false;
+		fabric.loop.run_for(1'000'000);
+	}
+}
+
+/* Frames of noise, and real ones with some bytes changed, reach every card. */
+TEST(Garbage, Frames)
+{
+	for (uint64_t i = 0; i < options().seeds; i++) {
+		const uint64_t seed = options().seed + i;
+		Traffic traffic(seed);
+		Fabric &fabric = traffic.fabric();
+		Rng rng(~seed);
+		bool on = true;
+		std::function<void()> tick = [&] {
+			if (!on)
+				return;
+			Link::Frame frame(rng.below(300));
+			rng.fill(frame);
+			const auto &to = fabric.nodes[rng.below(fabric.nodes.size())];
+			if (frame.size() > 42) {
+				std::memcpy(frame.data(), to->mac.data(), 6);
+				/* IPv4, UDP, 4791 */
+				const uint8_t head[] = {0x08, 0x00, 0x45};
+				std::memcpy(frame.data() + 12, head, sizeof(head));
+				frame[23] = std::byte{17};
+				frame[20] = frame[21] = std::byte{0};
+				frame[36] = std::byte{0x12};
+				frame[37] = std::byte{0xb7};
+			}
+			to->receive(frame);
+			fabric.loop.after(rng.between(100, 5000), tick);
+		};
+		fabric.loop.after(0, tick);
+		ASSERT_EQ(traffic.run(Disruption::None), "") << replay(seed);
+		on = false;
+		fabric.loop.run_for(100'000);
+	}
+}
+
+} // namespace
+} // namespace tern::sim

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include "qemu/rnic/formats/gid.h"
+#include "qemu/rnic/rnic.h"
+#include "tests/sim/event_loop.h"
+#include "tests/sim/link.h"
+#include "tests/sim/rng.h"
+#include "tests/support/fake_host.h"
+#include "tests/support/host.h"
+
+namespace tern::sim {
+
+struct NodeGid {
+	hw::tern_hw_gid_type type;
+	Gid gid;
+	uint16_t vlan;
+};
+
+/** One host with its card: what an embedder does for the card, under the simulated clock. */
+class Node : private Wire, private Interrupts {
+public:
+	Node(EventLoop &loop, Rng rng, unsigned number, const LinkConfig &link, Link::Sink sink);
+
+	/** The card may have work: it runs within moments. */
+	void wake();
+	/** A frame from the fabric. */
+	void receive(const Link::Frame &frame);
+	/** Register reset, then the card is set up anew as at power-on. */
+	void reset_card();
+
+	EventLoop &loop;
+	Mac mac;
+	std::vector<NodeGid> gids; /* as in the card's table */
+	test::FakeMemory memory;
+	Link uplink;
+	Rnic card;
+	test::Driver driver;
+	/** Called, some time later, for each interrupt. */
+	std::function<void(unsigned)> on_interrupt;
+
+private:
+	bool transmit(std::span<const std::byte> frame) override { return uplink.send(frame); }
+	void raise(unsigned vector) override;
+	void set_up();
+	void run_at(uint64_t when);
+	void run();
+
+	static constexpr uint64_t kNever = std::numeric_limits<uint64_t>::max();
+
+	Rng rng_;
+	uint64_t next_run_ = kNever;
+};
+
+/** Nodes around a switch that knows their MACs. */
+class Fabric {
+public:
+	Fabric(uint64_t seed, unsigned nodes, const LinkConfig &link);
+
+	/** A frame from nobody in particular. */
+	void forward(const Link::Frame &frame);
+
+	EventLoop loop;
+	Rng rng;
+	std::vector<std::unique_ptr<Node>> nodes;
+	std::vector<Node *> guests; /* at the same switch, but somebody else's */
+};
+
+Mac node_mac(unsigned i);
+/** RoCEv2 over IPv4, over IPv6, RoCEv1, and RoCEv2 in a VLAN. */
+std::vector<NodeGid> node_gids(unsigned i);
+
+} // namespace tern::sim

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The simulator is trusted by all that runs in it, so it has tests of its own. */
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "tests/sim/event_loop.h"
+#include "tests/sim/link.h"
+#include "tests/sim/node.h"
+#include "tests/sim/rng.h"
+
+namespace tern::sim {
+namespace {
+
+using Frame = Link::Frame;
+
+std::vector<Frame> frames(size_t n)
+{
+	std::vector<Frame> all;
+	for (size_t i = 0; i < n; i++)
+		all.emplace_back(64, static_cast<std::byte>(i));
+	return all;
+}
+
+struct OneLink {
+	explicit OneLink(const LinkConfig &config, uint64_t seed = 1)
+	        : link(loop, Rng(seed), config, [this](const Frame &f) {
+		          arrived.push_back(f);
+		          times.push_back(loop.now());
+	          })
+	{
+	}
+
+	void send_all(const std::vector<Frame> &all)
+	{
+		for (const Frame &f : all)
+			link.send(f);
+		while (loop.step()) {
+		}
+	}
+
+	EventLoop loop;
+	Link link;
+	std::vector<Frame> arrived;
+	std::vector<uint64_t> times;
+};
+
+TEST(EventLoop, OrderOfTimeThenOfScheduling)
+{
+	EventLoop loop;
+	std::vector<int> seen;
+	loop.at(20, [&] { seen.push_back(3); });
+	loop.at(10, [&] { seen.push_back(1); });
+	loop.at(10, [&] { seen.push_back(2); });
+	while (loop.step()) {
+	}
+	EXPECT_EQ(seen, (std::vector{1, 2, 3}));
+	EXPECT_EQ(loop.now(), 20u);
+}
+
+TEST(EventLoop, WhatIsPastHappensNow)
+{
+	EventLoop loop;
+	uint64_t when = 0;
+	loop.at(100, [&] { loop.at(5, [&] { when = loop.now(); }); });
+	while (loop.step()) {
+	}
+	EXPECT_EQ(when, 100u);
+}
+
+TEST(EventLoop, StopsAtTheLimit)
+{
+	EventLoop loop;
+	bool ran = false;
+	loop.at(100, [&] { ran = true; });
+	EXPECT_FALSE(loop.run_until(99, [&] { return ran; }));
+	EXPECT_FALSE(ran);
+	EXPECT_TRUE(loop.run_until(100, [&] { return ran; }));
+}
+
+TEST(Rng, SameSeedSameNumbers)
+{
+	Rng a(7), b(7), c(8);
+	EXPECT_EQ(a.next(), b.next());
+	EXPECT_NE(a.next(), c.next());
+}
+
+TEST(Link, LatencyAndBandwidth)
+{
+	OneLink l({.latency = 1000, .ns_per_kib = 1024});
+	l.send_all(frames(2));
+	/* 64 bytes take 64 ns each, one after the other, then the way. */
+	EXPECT_EQ(l.times, (std::vector<uint64_t>{1064, 1128}));
+}
+
+TEST(Link, RefusesWhenFullAndTellsWhenNot)
+{
+	OneLink l({.latency = 1000, .ns_per_kib = 1024, .queue = 2});
+	int room = 0;
+	l.link.on_room = [&] { room++; };
+	const auto f = frames(3);
+	EXPECT_TRUE(l.link.send(f[0]));
+	EXPECT_TRUE(l.link.send(f[1]));
+	EXPECT_FALSE(l.link.send(f[2]));
+	l.loop.step();
+	EXPECT_EQ(room, 1);
+	EXPECT_TRUE(l.link.send(f[2]));
+	while (l.loop.step()) {
+	}
+	/* Nothing was refused since, so nobody waits to hear of it. */
+	EXPECT_EQ(room, 1);
+	EXPECT_EQ(l.arrived, f);
+}
+
+TEST(Link, LosesAboutAsManyAsTold)
+{
+	OneLink l({.ns_per_kib = 0, .queue = 10000, .faults = {.loss = 200}});
+	l.send_all(frames(5000));
+	EXPECT_EQ(l.arrived.size() + l.link.counts().lost, 5000u);
+	EXPECT_NEAR(static_cast<double>(l.link.counts().lost), 1000, 150);
+}
+
+TEST(Link, DuplicatesAreEqual)
+{
+	OneLink l({.ns_per_kib = 0, .faults = {.duplicate = 1000}});
+	l.send_all(frames(3));
+	ASSERT_EQ(l.arrived.size(), 6u);
+	for (size_t i = 0; i < 6; i += 2)
+		EXPECT_EQ(l.arrived[i], l.arrived[i + 1]);
+}
+
+TEST(Link, CorruptionFlipsOneBit)
+{
+	OneLink l({.ns_per_kib = 0, .faults = {.corrupt = 1000}});
+	const auto f = frames(1);
+	l.send_all(f);
+	int bits = 0;
+	for (size_t i = 0; i < f[0].size(); i++)
+		bits += __builtin_popcount(static_cast<unsigned>(f[0][i] ^ l.arrived[0][i]));
+	EXPECT_EQ(bits, 1);
+}
+
+TEST(Link, ReordersSome)
+{
+	OneLink l({.ns_per_kib = 0, .queue = 100, .faults = {.reorder = 500}});
+	const auto f = frames(100);
+	l.send_all(f);
+	EXPECT_EQ(l.arrived.size(), 100u);
+	EXPECT_NE(l.arrived, f);
+}
+
+TEST(Link, SameSeedSameFate)
+{
+	const LinkConfig config{
+	        .faults = {.loss = 100, .duplicate = 100, .corrupt = 100, .reorder = 100}};
+	OneLink a(config, 5), b(config, 5);
+	a.send_all(frames(60));
+	b.send_all(frames(60));
+	EXPECT_EQ(a.arrived, b.arrived);
+	EXPECT_EQ(a.times, b.times);
+}
+
+/* A connection of two cards, with one page list of each kind. */
+TEST(Node, TwoCardsExchangeAMessage)
+{
+	Fabric fabric(1, 2, {});
+	struct Side {
+		std::unique_ptr<test::HostCq> cq;
+		std::unique_ptr<test::HostQp> qp;
+		std::optional<test::HostMr> mr;
+	} side[2];
+	for (int i = 0; i < 2; i++) {
+		test::Driver &d = fabric.nodes[i]->driver;
+		auto eq = d.create_eq(0);
+		const uint32_t pd = d.alloc_pd();
+		side[i].cq = d.create_cq(eq, 6);
+		side[i].mr = d.create_mr(pd, 0x10000123, 70000, test::kAllAccess, {2, 12});
+		side[i].qp = d.create_qp({.pd = pd,
+		                          .send_cqn = side[i].cq->number,
+		                          .recv_cqn = side[i].cq->number,
+		                          .layout = {1, 12}});
+	}
+	for (int i = 0; i < 2; i++)
+		side[i].qp->connect({.dest_qpn = side[!i].qp->number,
+		                     .dgid = fabric.nodes[!i]->gids[0].gid,
+		                     .dmac = fabric.nodes[!i]->mac});
+	std::vector<std::byte> data(60000);
+	Rng(3).fill(data);
+	side[0].mr->write(77, data);
+	side[1].qp->post_recv(side[1].mr->sge(5, 65000));
+	side[0].qp->post_send({.opcode = hw::TERN_OP_SEND, .sges = {side[0].mr->sge(77, 60000)}});
+	fabric.nodes[0]->wake();
+	fabric.loop.run_for(10'000'000);
+
+	const auto sent = side[0].cq->drain();
+	const auto received = side[1].cq->drain();
+	ASSERT_EQ(sent.size(), 1u);
+	EXPECT_EQ(sent[0].status, hw::TERN_WC_SUCCESS);
+	ASSERT_EQ(received.size(), 1u);
+	EXPECT_EQ(received[0].status, hw::TERN_WC_SUCCESS);
+	EXPECT_EQ(received[0].byte_len.get(), 60000u);
+	EXPECT_EQ(side[1].mr->read(5, 60000), data);
+}
+
+} // namespace
+} // namespace tern::sim

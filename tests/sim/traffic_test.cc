@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "tests/sim/traffic.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/sim/options.h"
+
+namespace tern::sim {
+namespace {
+
+void run_seeds(Disruption disruption)
+{
+	for (uint64_t i = 0; i < options().seeds; i++) {
+		const uint64_t seed = options().seed + i;
+		const std::string failure = Traffic(seed).run(disruption);
+		ASSERT_EQ(failure, "") << replay(seed);
+	}
+}
+
+/* Lost, repeated, late and damaged frames change nothing that a program can see. */
+TEST(Traffic, Faults)
+{
+	run_seeds(Disruption::None);
+}
+
+/* A card that is reset under load: its peers' work ends with errors, in order, and all works anew.
+ */
+TEST(Traffic, ResetCard)
+{
+	run_seeds(Disruption::ResetCard);
+}
+
+/* A QP that is destroyed under load harms its peer and nobody else. */
+TEST(Traffic, DestroyQp)
+{
+	run_seeds(Disruption::DestroyQp);
+}
+
+/* A region that goes while it is in use: an error on this connection, as the key no longer means
+ * anything. */
+TEST(Traffic, DeregisterMr)
+{
+	run_seeds(Disruption::DeregisterMr);
+}
+
+/* A QP put into the error state under load: everything posted is flushed, in order. */
+TEST(Traffic, QpToError)
+{
+	run_seeds(Disruption::QpToError);
+}
+
+/* The same seed gives the same run, or no failure could be replayed. */
+TEST(Traffic, Deterministic)
+{
+	const auto trace = [](uint64_t seed) {
+		Traffic traffic(seed);
+		EXPECT_EQ(traffic.run(Disruption::None), "") << replay(seed);
+		std::vector<uint64_t> counts{traffic.fabric().loop.now()};
+		for (const auto &node : traffic.fabric().nodes) {
+			const auto &c = node->uplink.counts();
+			counts.insert(counts.end(), {c.sent, c.delivered, c.refused, c.lost});
+			counts.insert(counts.end(), {node->memory.reads(), node->memory.writes()});
+		}
+		return counts;
+	};
+	for (uint64_t seed = options().seed; seed < options().seed + 3; seed++)
+		EXPECT_EQ(trace(seed), trace(seed));
+}
+
+} // namespace
+} // namespace tern::sim

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "qemu/rnic/control/object_table.h"
+
+#include <gtest/gtest.h>
+
+namespace tern {
+namespace {
+
+TEST(ObjectTable, NumbersFromOne)
+{
+	ObjectTable<int> table(4);
+	EXPECT_EQ(table.insert(std::make_unique<int>(7)), 1u);
+	EXPECT_EQ(*table.find(1), 7);
+	EXPECT_EQ(table.find(0), nullptr);
+	EXPECT_EQ(table.find(2), nullptr);
+	EXPECT_EQ(table.find(UINT32_MAX), nullptr);
+}
+
+TEST(ObjectTable, FullThenFreed)
+{
+	ObjectTable<int> table(2);
+	EXPECT_TRUE(table.insert(std::make_unique<int>(1)));
+	EXPECT_TRUE(table.insert(std::make_unique<int>(2)));
+	EXPECT_FALSE(table.insert(std::make_unique<int>(3)));
+	EXPECT_TRUE(table.remove(1));
+	EXPECT_FALSE(table.remove(1));
+	EXPECT_EQ(table.insert(std::make_unique<int>(4)), 1u);
+	EXPECT_EQ(table.size(), 2u);
+}
+
+/* A number that was freed comes back as late as possible: who still holds it meets nobody. */
+TEST(ObjectTable, FreedNumbersComeBackLate)
+{
+	ObjectTable<int> table(3);
+	EXPECT_EQ(table.insert(std::make_unique<int>(0)), 1u);
+	table.remove(1);
+	EXPECT_EQ(table.insert(std::make_unique<int>(0)), 2u);
+	table.remove(2);
+	EXPECT_EQ(table.insert(std::make_unique<int>(0)), 3u);
+	EXPECT_EQ(table.insert(std::make_unique<int>(0)), 1u);
+	EXPECT_EQ(table.insert(std::make_unique<int>(0)), 2u);
+	EXPECT_FALSE(table.insert(std::make_unique<int>(0)));
+}
+
+TEST(ObjectTable, ManyTimesAround)
+{
+	ObjectTable<uint32_t> table(5);
+	std::vector<uint32_t> live;
+	for (uint32_t i = 0; i < 1000; i++) {
+		if (live.size() == 5 || (i % 3 == 0 && !live.empty())) {
+			EXPECT_TRUE(table.remove(live.front()));
+			live.erase(live.begin());
+		}
+		const auto n = table.insert(std::make_unique<uint32_t>(i));
+		ASSERT_TRUE(n);
+		ASSERT_GE(*n, 1u);
+		ASSERT_LE(*n, 5u);
+		live.push_back(*n);
+	}
+}
+
+} // namespace
+} // namespace tern

@@ -1,0 +1,771 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The requester of a card, answered with responses of the past, the expected one and those of the
+ * future. */
+#include "tests/support/one_card.h"
+
+namespace tern::test {
+namespace {
+
+using namespace hw;
+
+constexpr uint32_t kMtu = 256;
+constexpr uint64_t kTimeout = (4 * 4096ull) << 8; /* of connection() */
+constexpr uint8_t kNoCredits = kAethAck | 31;     /* none are counted */
+
+uint8_t nak(NakCode code)
+{
+	return kAethNak | static_cast<uint8_t>(code);
+}
+
+class Requester : public OneCard {
+protected:
+	void SetUp() override
+	{
+		set_up_card();
+		connect(connection());
+	}
+	void connect(const Connection &c)
+	{
+		qp_ = make_qp();
+		qp_->connect(c);
+		events();
+	}
+
+	static uint32_t psn(uint32_t n) { return psn_after(kSqPsn, n); }
+	uint32_t post(SendRequest request)
+	{
+		const uint32_t index = qp_->post_send(request);
+		run();
+		return index;
+	}
+	SendRequest send(uint32_t length, uint8_t flags = TERN_WQE_SIGNALED) const
+	{
+		return {.opcode = TERN_OP_SEND, .flags = flags, .sges = {mr_->sge(0, length)}};
+	}
+	SendRequest write(uint32_t length, uint8_t flags = TERN_WQE_SIGNALED) const
+	{
+		return {.opcode = TERN_OP_WRITE,
+		        .flags = flags,
+		        .remote_addr = 0x1000,
+		        .rkey = 0x77,
+		        .sges = {mr_->sge(0, length)}};
+	}
+	SendRequest read(uint32_t length, uint64_t to = 0x8000,
+	                 uint8_t flags = TERN_WQE_SIGNALED) const
+	{
+		return {.opcode = TERN_OP_READ,
+		        .flags = flags,
+		        .remote_addr = 0x1000,
+		        .rkey = 0x77,
+		        .sges = {mr_->sge(to, length)}};
+	}
+	SendRequest add() const
+	{
+		return {.opcode = TERN_OP_FETCH_ADD,
+		        .remote_addr = 0x1000,
+		        .rkey = 0x77,
+		        .swap_add = 5,
+		        .sges = {mr_->sge(0x9000, 8)}};
+	}
+	/** The peer acknowledges up to packet @n. */
+	void ack(uint32_t n, uint8_t syndrome = kNoCredits, uint32_t msn = 0)
+	{
+		TestPacket p{.opcode = Opcode::RcAcknowledge, .psn = psn(n)};
+		p.ext.aeth = {syndrome, msn};
+		give(p);
+	}
+	void read_response(Opcode opcode, uint32_t n, size_t size, std::byte fill = std::byte{0x5a})
+	{
+		TestPacket p{.opcode = opcode,
+		             .psn = psn(n),
+		             .payload = std::vector<std::byte>(size, fill)};
+		p.ext.aeth = {kNoCredits, 0};
+		give(p);
+	}
+	std::vector<uint32_t> psns_sent()
+	{
+		std::vector<uint32_t> result;
+		for (const auto &p : all_sent())
+			result.push_back((p.psn - kSqPsn) & 0xffffff);
+		return result;
+	}
+	using Psns = std::vector<uint32_t>;
+	/** Completions, as (WQE index, status). */
+	std::vector<std::pair<uint32_t, int>> completions()
+	{
+		std::vector<std::pair<uint32_t, int>> result;
+		for (const auto &c : cq_->drain())
+			result.emplace_back(c.wqe_index.get(), c.status);
+		return result;
+	}
+	using Completions = std::vector<std::pair<uint32_t, int>>;
+};
+
+/* ---- segmentation ---- */
+
+struct Sizes {
+	uint32_t length;
+	std::vector<Opcode> opcodes;
+};
+
+class RequesterSizes : public Requester, public ::testing::WithParamInterface<Sizes> {};
+
+TEST_P(RequesterSizes, Send)
+{
+	const auto &[length, opcodes] = GetParam();
+	post(send(length));
+	const auto p = all_sent();
+	ASSERT_EQ(p.size(), opcodes.size());
+	std::vector<std::byte> data;
+	for (uint32_t i = 0; i < p.size(); i++) {
+		EXPECT_EQ(p[i].opcode, opcodes[i]);
+		EXPECT_EQ(p[i].psn, psn(i));
+		data.insert(data.end(), p[i].payload.begin(), p[i].payload.end());
+	}
+	EXPECT_TRUE(p.back().ack_request);
+	EXPECT_EQ(data, content(0, length));
+}
+
+/* WRITE has the same shape, six opcodes further on, and its RETH in the first packet. */
+TEST_P(RequesterSizes, WriteImm)
+{
+	const auto &[length, opcodes] = GetParam();
+	auto request = write(length);
+	request.opcode = TERN_OP_WRITE_IMM;
+	request.imm = 0x01020304;
+	post(request);
+	const auto p = all_sent();
+	ASSERT_EQ(p.size(), opcodes.size());
+	for (uint32_t i = 0; i < p.size(); i++) {
+		const bool last = i + 1 == p.size();
+		EXPECT_EQ(static_cast<int>(p[i].opcode), static_cast<int>(opcodes[i]) + 6 + last);
+	}
+	EXPECT_EQ(p.back().ext.imm, 0x01020304u);
+	EXPECT_EQ(p[0].ext.reth.va, 0x1000u);
+	EXPECT_EQ(p[0].ext.reth.rkey, 0x77u);
+	EXPECT_EQ(p[0].ext.reth.length, length);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+        AroundMtu, RequesterSizes,
+        ::testing::Values(Sizes{0, {Opcode::RcSendOnly}}, Sizes{1, {Opcode::RcSendOnly}},
+                          Sizes{kMtu - 1, {Opcode::RcSendOnly}}, Sizes{kMtu, {Opcode::RcSendOnly}},
+                          Sizes{kMtu + 1, {Opcode::RcSendFirst, Opcode::RcSendLast}},
+                          Sizes{2 * kMtu, {Opcode::RcSendFirst, Opcode::RcSendLast}},
+                          Sizes{2 * kMtu + 1,
+                                {Opcode::RcSendFirst, Opcode::RcSendMiddle, Opcode::RcSendLast}},
+                          Sizes{3 * kMtu,
+                                {Opcode::RcSendFirst, Opcode::RcSendMiddle, Opcode::RcSendLast}}),
+        [](const auto &info) { return std::to_string(info.param.length) + "Bytes"; });
+
+/* A READ is one packet that stands for as many PSNs as its data will have. */
+TEST_F(Requester, ReadTakesThePsnsOfItsData)
+{
+	post(read(600));
+	post(send(1));
+	const auto p = all_sent();
+	ASSERT_EQ(p.size(), 2u);
+	EXPECT_EQ(p[0].opcode, Opcode::RcReadRequest);
+	EXPECT_EQ(p[0].ext.reth.length, 600u);
+	EXPECT_EQ(p[1].psn, psn(3));
+}
+
+TEST_F(Requester, SgesAndInline)
+{
+	SendRequest request{.opcode = TERN_OP_SEND};
+	request.sges = {mr_->sge(10, 5), {0xbad, 0, 0xbad00}, mr_->sge(4090, 20), mr_->sge(0, 1)};
+	post(request);
+	auto expected = content(10, 5);
+	for (const auto &part : {content(4090, 20), content(0, 1)})
+		expected.insert(expected.end(), part.begin(), part.end());
+	EXPECT_EQ(sent()->payload, expected);
+
+	SendRequest copy{.opcode = TERN_OP_SEND, .flags = TERN_WQE_INLINE | TERN_WQE_SOLICITED};
+	copy.inline_data = content(0, 960);
+	post(copy);
+	std::vector<std::byte> data;
+	for (const auto &p : all_sent()) {
+		data.insert(data.end(), p.payload.begin(), p.payload.end());
+		EXPECT_EQ(p.solicited, p.opcode == Opcode::RcSendLast);
+	}
+	EXPECT_EQ(data, content(0, 960));
+}
+
+/* ---- ACK ---- */
+
+/* Past: says nothing new. */
+TEST_F(Requester, AckPast)
+{
+	const auto first = post(send(1));
+	ack(0);
+	post(send(1));
+	ack(0);
+	EXPECT_EQ(completions(), (Completions{{first, TERN_WC_SUCCESS}}));
+	EXPECT_EQ(stat(TERN_STAT_REQ_DUP_ACK), 1u);
+}
+
+/* Expected: completes its request, and all before. */
+TEST_F(Requester, AckExpected)
+{
+	const auto a = post(send(1));
+	const auto b = post(write(600));
+	const auto c = post(send(1));
+	ack(3);
+	EXPECT_EQ(completions(), (Completions{{a, 0}, {b, 0}}));
+	ack(4);
+	EXPECT_EQ(completions(), (Completions{{c, 0}}));
+}
+
+/* Future: a PSN that was never sent is the ghost of some earlier connection. */
+TEST_F(Requester, AckFuture)
+{
+	post(send(1));
+	ack(1);
+	EXPECT_TRUE(completions().empty());
+	EXPECT_EQ(qp_state(), TERN_QPS_RTS);
+	ack(0);
+	EXPECT_EQ(completions().size(), 1u);
+}
+
+TEST_F(Requester, UnsignaledCompletesInSilence)
+{
+	post(send(1, 0));
+	const auto b = post(send(1));
+	ack(1);
+	EXPECT_EQ(completions(), (Completions{{b, 0}}));
+}
+
+/* In the middle of a message: nothing completes, but a timeout goes back only so far. */
+TEST_F(Requester, AckInTheMiddle)
+{
+	post(write(1024));
+	all_sent();
+	ack(1);
+	EXPECT_TRUE(completions().empty());
+	pass(kTimeout);
+	const auto p = all_sent();
+	ASSERT_EQ(p.size(), 2u);
+	EXPECT_EQ(p[0].opcode, Opcode::RcWriteMiddle);
+	EXPECT_EQ(p[0].psn, psn(2));
+	EXPECT_EQ(p[0].payload, content(512, 256));
+}
+
+/* ---- time ---- */
+
+/* No answer: all is sent again from the oldest packet, as often as retry_cnt says; then the error.
+ */
+TEST_F(Requester, TimeoutsThenError)
+{
+	auto c = connection();
+	c.retry_cnt = 2;
+	connect(c);
+	const auto a = post(send(300));
+	const auto b = post(send(1));
+	EXPECT_EQ(psns_sent(), (Psns{0, 1, 2}));
+	pass(kTimeout - 1000);
+	EXPECT_EQ(psns_sent(), Psns{});
+	pass(1000);
+	EXPECT_EQ(psns_sent(), (Psns{0, 1, 2}));
+	pass(kTimeout);
+	EXPECT_EQ(psns_sent(), (Psns{0, 1, 2}));
+	EXPECT_TRUE(completions().empty());
+	pass(kTimeout);
+	EXPECT_EQ(completions(),
+	          (Completions{{a, TERN_WC_RETRY_EXC_ERR}, {b, TERN_WC_WR_FLUSH_ERR}}));
+	EXPECT_EQ(stat(TERN_STAT_REQ_TIMEOUTS), 3u);
+	EXPECT_EQ(stat(TERN_STAT_REQ_RETRANSMITS), 6u);
+}
+
+/* Progress gives the retries back. */
+TEST_F(Requester, ProgressRefillsRetries)
+{
+	auto c = connection();
+	c.retry_cnt = 1;
+	connect(c);
+	post(write(1024));
+	for (uint32_t i = 0; i < 3; i++) {
+		pass(kTimeout);
+		ack(i);
+	}
+	EXPECT_EQ(qp_state(), TERN_QPS_RTS);
+}
+
+/* Timeout 0 waits for ever. */
+TEST_F(Requester, NoTimeout)
+{
+	auto c = connection();
+	c.timeout = 0;
+	connect(c);
+	post(send(1));
+	all_sent();
+	EXPECT_FALSE(card_.next_deadline());
+}
+
+/* The queue of deadlines holds one of each QP, whatever happens: a NAK after a NAK moves it to and
+ * fro. */
+TEST_F(Requester, TimersDoNotPileUp)
+{
+	auto c = connection();
+	c.timeout = 31;
+	connect(c);
+	post(send(1));
+	for (int i = 0; i < 50; i++) {
+		ack(0, kAethRnrNak | 1);
+		pass(10'000);
+	}
+	ack(0);
+	EXPECT_EQ(driver_.destroy(TERN_AQ_DESTROY_QP, qp_->number), TERN_AQ_OK);
+	EXPECT_FALSE(card_.next_deadline());
+}
+
+/* ---- RNR ---- */
+
+/* The time that the peer names passes, then the request goes out again. */
+TEST_F(Requester, RnrWaits)
+{
+	post(send(300));
+	post(send(1));
+	all_sent();
+	ack(0, kAethRnrNak | 14); /* 1.28 ms */
+	pass(1'279'000);
+	EXPECT_EQ(psns_sent(), Psns{});
+	pass(1'000);
+	EXPECT_EQ(psns_sent(), (Psns{0, 1, 2}));
+}
+
+TEST_F(Requester, RnrRetriesThenError)
+{
+	auto c = connection();
+	c.rnr_retry = 2;
+	connect(c);
+	const auto a = post(send(1));
+	for (int i = 0; i < 2; i++) {
+		ack(0, kAethRnrNak | 1);
+		EXPECT_TRUE(completions().empty());
+		pass(10'000);
+	}
+	ack(0, kAethRnrNak | 1);
+	EXPECT_EQ(completions(), (Completions{{a, TERN_WC_RNR_RETRY_EXC_ERR}}));
+}
+
+/* 7 is for ever. */
+TEST_F(Requester, RnrForEver)
+{
+	post(send(1));
+	for (int i = 0; i < 100; i++) {
+		ack(0, kAethRnrNak | 1);
+		pass(10'000);
+	}
+	ack(0);
+	EXPECT_EQ(completions(), (Completions{{0, 0}}));
+}
+
+/* The same NAK twice (the frame was duplicated) costs one retry. */
+TEST_F(Requester, RnrTwice)
+{
+	auto c = connection();
+	c.rnr_retry = 1;
+	connect(c);
+	post(send(1));
+	ack(0, kAethRnrNak | 1);
+	ack(0, kAethRnrNak | 1);
+	pass(10'000);
+	ack(0);
+	EXPECT_EQ(completions(), (Completions{{0, 0}}));
+}
+
+/* ---- NAK ---- */
+
+/* A gap: what came before it is acknowledged, the rest goes out again. */
+TEST_F(Requester, SequenceNakGoesBack)
+{
+	const auto a = post(send(1));
+	post(send(600));
+	all_sent();
+	ack(2, nak(NakCode::PsnSequenceError));
+	EXPECT_EQ(completions(), (Completions{{a, 0}}));
+	EXPECT_EQ(psns_sent(), (Psns{2, 3}));
+}
+
+/* Past: the gap was filled since. */
+TEST_F(Requester, NakPast)
+{
+	post(send(1));
+	ack(0);
+	post(send(1));
+	all_sent();
+	ack(0, nak(NakCode::RemoteAccessError));
+	EXPECT_TRUE(all_sent().empty());
+	EXPECT_EQ(qp_state(), TERN_QPS_RTS);
+}
+
+/* No retry allowed: the first gap is the end. */
+TEST_F(Requester, SequenceNakWithoutRetries)
+{
+	auto c = connection();
+	c.retry_cnt = 0;
+	connect(c);
+	const auto a = post(send(1));
+	ack(0, nak(NakCode::PsnSequenceError));
+	EXPECT_EQ(completions(), (Completions{{a, TERN_WC_RETRY_EXC_ERR}}));
+}
+
+struct NakStatus {
+	NakCode code;
+	int status;
+};
+
+class RequesterNak : public Requester, public ::testing::WithParamInterface<NakStatus> {};
+
+/* The named request fails; those before it are done, those behind it flushed, also unsignaled ones.
+ */
+TEST_P(RequesterNak, EndsTheRequest)
+{
+	const auto a = post(send(1));
+	const auto b = post(write(600));
+	const auto c = post(send(1, 0));
+	ack(2, nak(GetParam().code));
+	EXPECT_EQ(completions(),
+	          (Completions{{a, 0}, {b, GetParam().status}, {c, TERN_WC_WR_FLUSH_ERR}}));
+	EXPECT_EQ(qp_state(), TERN_QPS_ERR);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+        All, RequesterNak,
+        ::testing::Values(NakStatus{NakCode::InvalidRequest, TERN_WC_REM_INV_REQ_ERR},
+                          NakStatus{NakCode::RemoteAccessError, TERN_WC_REM_ACCESS_ERR},
+                          NakStatus{NakCode::RemoteOperationalError, TERN_WC_REM_OP_ERR}));
+
+/* ---- READ and atomics ---- */
+
+TEST_F(Requester, ReadExpected)
+{
+	post(read(600));
+	read_response(Opcode::RcReadResponseFirst, 0, 256, std::byte{1});
+	read_response(Opcode::RcReadResponseMiddle, 1, 256, std::byte{2});
+	EXPECT_TRUE(cq_->drain().empty());
+	read_response(Opcode::RcReadResponseLast, 2, 88, std::byte{3});
+	const auto cqes = cq_->drain();
+	ASSERT_EQ(cqes.size(), 1u);
+	EXPECT_EQ(cqes[0].byte_len.get(), 600u);
+	EXPECT_EQ(mr_->read(0x8000 + 512, 88), std::vector<std::byte>(88, std::byte{3}));
+	EXPECT_EQ(mr_->read(0x8000 + 600, 1), content(0x8000 + 600, 1));
+}
+
+/* Past: dropped; the memory is the program's by then. */
+TEST_F(Requester, ReadResponsePast)
+{
+	post(read(300));
+	read_response(Opcode::RcReadResponseFirst, 0, 256, std::byte{1});
+	read_response(Opcode::RcReadResponseFirst, 0, 256, std::byte{9});
+	EXPECT_EQ(mr_->read(0x8000, 256), std::vector<std::byte>(256, std::byte{1}));
+	EXPECT_EQ(qp_state(), TERN_QPS_RTS);
+}
+
+/* Future: the one before was lost, so the READ is asked for again from there, once. */
+TEST_F(Requester, ReadResponseFuture)
+{
+	post(read(900));
+	all_sent();
+	read_response(Opcode::RcReadResponseFirst, 0, 256);
+	read_response(Opcode::RcReadResponseMiddle, 2, 256);
+	read_response(Opcode::RcReadResponseLast, 3, 132);
+	const auto p = all_sent();
+	ASSERT_EQ(p.size(), 1u);
+	EXPECT_EQ(p[0].opcode, Opcode::RcReadRequest);
+	EXPECT_EQ(p[0].psn, psn(1));
+	EXPECT_EQ(p[0].ext.reth.va, 0x1000u + 256);
+	EXPECT_EQ(p[0].ext.reth.length, 900u - 256);
+	EXPECT_EQ(stat(TERN_STAT_REQ_IMPLIED_NAK), 1u);
+	/* The responder starts anew with First, in the middle of ours. */
+	read_response(Opcode::RcReadResponseFirst, 1, 256);
+	read_response(Opcode::RcReadResponseMiddle, 2, 256);
+	read_response(Opcode::RcReadResponseLast, 3, 132);
+	EXPECT_EQ(completions(), (Completions{{0, 0}}));
+}
+
+/* An acknowledgement beyond a READ whose data did not come implies the same. */
+TEST_F(Requester, AckBeyondARead)
+{
+	post(read(10));
+	post(send(1));
+	all_sent();
+	ack(1);
+	EXPECT_TRUE(completions().empty());
+	EXPECT_EQ(psns_sent(), (Psns{0, 1}));
+	read_response(Opcode::RcReadResponseOnly, 0, 10);
+	ack(1);
+	EXPECT_EQ(completions().size(), 2u);
+}
+
+struct BadResponse {
+	const char *name;
+	Opcode opcode;
+	size_t size;
+};
+
+class RequesterBadResponse : public Requester, public ::testing::WithParamInterface<BadResponse> {};
+
+/* Data that does not fit to the READ of 300 bytes under this PSN. */
+TEST_P(RequesterBadResponse, EndsTheRequest)
+{
+	post(read(300));
+	read_response(GetParam().opcode, 0, GetParam().size);
+	EXPECT_EQ(completions(), (Completions{{0, TERN_WC_BAD_RESP_ERR}}));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, RequesterBadResponse,
+                         ::testing::Values(BadResponse{"Short", Opcode::RcReadResponseFirst, 252},
+                                           BadResponse{"EndsEarly", Opcode::RcReadResponseOnly,
+                                                       256},
+                                           BadResponse{"Long", Opcode::RcReadResponseFirst, 260},
+                                           BadResponse{"Atomic", Opcode::RcAtomicAcknowledge, 0}),
+                         [](const auto &info) { return info.param.name; });
+
+TEST_F(Requester, AtomicPlacesTheOriginal)
+{
+	post(add());
+	EXPECT_EQ(sent()->ext.atomic.swap_add, 5u);
+	TestPacket p{.opcode = Opcode::RcAtomicAcknowledge, .psn = psn(0)};
+	p.ext.aeth = {kNoCredits, 1};
+	p.ext.atomic_ack = 0x1122334455667788;
+	give(p);
+	EXPECT_EQ(mr_->read_u64(0x9000), 0x1122334455667788u);
+	EXPECT_EQ(completions(), (Completions{{0, 0}}));
+}
+
+/* The peer's depth is never exceeded. */
+TEST_F(Requester, MaxRdAtomic)
+{
+	auto c = connection();
+	c.max_rd_atomic = 2;
+	connect(c);
+	for (int i = 0; i < 3; i++)
+		post(read(10));
+	EXPECT_EQ(psns_sent(), (Psns{0, 1}));
+	read_response(Opcode::RcReadResponseOnly, 0, 10);
+	EXPECT_EQ(psns_sent(), (Psns{2}));
+}
+
+/* A fenced request waits until all READs and atomics before it are done; others do not. */
+TEST_F(Requester, Fence)
+{
+	post(read(10));
+	post(send(1));
+	post(send(1, TERN_WQE_SIGNALED | TERN_WQE_FENCE));
+	EXPECT_EQ(psns_sent(), (Psns{0, 1}));
+	read_response(Opcode::RcReadResponseOnly, 0, 10);
+	EXPECT_EQ(psns_sent(), (Psns{2}));
+}
+
+/* READs of a GiB in packets of 256 bytes take 2^22 PSNs each: two would make past and future meet.
+ */
+TEST_F(Requester, PsnsOfReadsStayBelowHalf)
+{
+	const auto big = driver_.create_mr(pd_, 0, 1ull << 32, kAllAccess);
+	SendRequest request = read(0);
+	request.sges = {big.sge(0, 1u << 30)};
+	post(request);
+	post(request);
+	post(request);
+	EXPECT_EQ(psns_sent(), (Psns{0}));
+	EXPECT_EQ(qp_state(), TERN_QPS_RTS);
+}
+
+/* ---- window and credits ---- */
+
+/* A long message stops after 256 packets in flight, and the last of them asks for an
+ * acknowledgement. */
+TEST_F(Requester, Window)
+{
+	post(write(0x20000));
+	auto p = all_sent();
+	ASSERT_EQ(p.size(), 256u);
+	EXPECT_TRUE(p.back().ack_request);
+	ack(31);
+	p = all_sent();
+	ASSERT_EQ(p.size(), 32u);
+	EXPECT_TRUE(p.back().ack_request);
+}
+
+/* Without credit one message probes when nothing else is in flight. */
+TEST_F(Requester, NoCreditProbes)
+{
+	post(send(1));
+	ack(0, kAethAck | 0, 1); /* one message done, no receive WQE left */
+	all_sent();
+	post(send(300));
+	EXPECT_EQ(psns_sent(), (Psns{1}));
+	/* It was taken, and there are more: the rest may follow. */
+	ack(1, kAethAck | encode_credits(4), 1);
+	EXPECT_EQ(psns_sent(), (Psns{2}));
+}
+
+TEST_F(Requester, CreditsLimitMessages)
+{
+	post(send(1));
+	ack(0, kAethAck | encode_credits(2), 1); /* up to the third */
+	all_sent();
+	for (int i = 0; i < 3; i++)
+		post(send(1));
+	EXPECT_EQ(psns_sent(), (Psns{1, 2}));
+	/* A WRITE behind it has to wait too: messages keep their order. */
+	post(write(1));
+	EXPECT_EQ(psns_sent(), (Psns{}));
+	ack(2, kAethAck | encode_credits(1), 3);
+	EXPECT_EQ(psns_sent(), (Psns{3, 4}));
+}
+
+/* WRITE needs no credit; WRITE with immediate data only for its last packet. */
+TEST_F(Requester, CreditsOfWrites)
+{
+	post(send(1));
+	ack(0, kAethAck | 0, 1);
+	all_sent();
+	post(write(300));
+	auto imm = write(600);
+	imm.opcode = TERN_OP_WRITE_IMM;
+	post(imm);
+	EXPECT_EQ(psns_sent(), (Psns{1, 2, 3, 4}));
+	ack(4, kAethAck | 0, 2);
+	EXPECT_EQ(psns_sent(), (Psns{5}));
+}
+
+/*
+ * Credits are rounded down, so that a later count may end at an earlier message: 16 after none,
+ * then 15 told as 12. What was granted stays granted, or a message would stop in its middle.
+ */
+TEST_F(Requester, CreditsDoNotShrink)
+{
+	post(send(1));
+	ack(0, kAethAck | encode_credits(16), 1);
+	post(send(1));
+	ack(1, kAethAck | encode_credits(12), 2);
+	all_sent();
+	for (int i = 0; i < 15; i++)
+		post(send(1));
+	EXPECT_EQ(psns_sent().size(), 15u);
+}
+
+/* ---- local errors ---- */
+
+/* What is ahead completes first; what is behind is flushed. */
+TEST_F(Requester, LocalErrorWaitsItsTurn)
+{
+	const auto a = post(send(1));
+	auto bad = send(1);
+	bad.sges[0].lkey ^= 1;
+	const auto b = post(bad);
+	const auto c = post(send(1));
+	EXPECT_TRUE(completions().empty());
+	EXPECT_EQ(psns_sent(), (Psns{0}));
+	ack(0);
+	EXPECT_EQ(completions(),
+	          (Completions{{a, 0}, {b, TERN_WC_LOC_PROT_ERR}, {c, TERN_WC_WR_FLUSH_ERR}}));
+}
+
+TEST_F(Requester, ReadIntoReadOnlyMemory)
+{
+	const auto ro = driver_.create_mr(pd_, kVa, 4096, 0);
+	auto request = read(8);
+	request.sges = {ro.sge(0, 8)};
+	post(request);
+	EXPECT_EQ(completions(), (Completions{{0, TERN_WC_LOC_PROT_ERR}}));
+}
+
+TEST_F(Requester, LongerThanAGiB)
+{
+	const auto big = driver_.create_mr(pd_, 0, 1ull << 32, kAllAccess);
+	auto request = write(0);
+	request.sges = {big.sge(0, 1u << 30), big.sge(0, 1)};
+	post(request);
+	EXPECT_EQ(completions(), (Completions{{0, TERN_WC_LOC_LEN_ERR}}));
+}
+
+/* The region goes while the message is being repeated. */
+TEST_F(Requester, RegionGoesBeforeRetry)
+{
+	post(write(1000));
+	EXPECT_EQ(driver_.destroy(TERN_AQ_DESTROY_MR, mr_->key), TERN_AQ_OK);
+	pass(kTimeout);
+	EXPECT_EQ(completions(), (Completions{{0, TERN_WC_LOC_PROT_ERR}}));
+}
+
+/* The program changes a WQE that is under way: it is no longer that request. */
+TEST_F(Requester, WqeChangesUnderWay)
+{
+	post(write(1000));
+	const auto other = encode(send(1000));
+	qp_->buffer.write(0, other);
+	pass(kTimeout);
+	EXPECT_EQ(completions(), (Completions{{0, TERN_WC_LOC_QP_OP_ERR}}));
+}
+
+struct BadWqe {
+	const char *name;
+	size_t at;
+	uint8_t value;
+};
+
+class RequesterBadWqe : public Requester, public ::testing::WithParamInterface<BadWqe> {};
+
+TEST_P(RequesterBadWqe, IsAnOperationError)
+{
+	auto blocks = encode(write(8));
+	blocks[GetParam().at] = static_cast<std::byte>(GetParam().value);
+	qp_->post_blocks(blocks);
+	run();
+	EXPECT_EQ(completions(), (Completions{{0, TERN_WC_LOC_QP_OP_ERR}}));
+	EXPECT_TRUE(all_sent().empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(All, RequesterBadWqe,
+                         ::testing::Values(BadWqe{"Opcode0", 0, 0}, BadWqe{"Opcode8", 0, 8},
+                                           BadWqe{"UnknownFlag", 1, 0x10}, BadWqe{"NoSegs", 2, 0},
+                                           BadWqe{"TooManySegs", 2, 65},
+                                           BadWqe{"BeyondPosted", 2, 5}, BadWqe{"Reserved", 3, 1},
+                                           BadWqe{"InlineLenUnasked", 8, 1},
+                                           BadWqe{"Reserved1", 12, 1},
+                                           BadWqe{"RaddrReserved", 28, 1},
+                                           BadWqe{"InlineWithoutData", 1, TERN_WQE_INLINE}),
+                         [](const auto &info) { return info.param.name; });
+
+/* ---- the doorbell ---- */
+
+/* The card reads the index itself while it is at work; when it went to sleep the next post rings.
+ */
+TEST_F(Requester, ShadowDoorbell)
+{
+	qp_->post_send(send(1));
+	EXPECT_EQ(qp_->doorbells, 1u);
+	qp_->post_send(send(1));
+	EXPECT_EQ(qp_->doorbells, 1u);
+	run();
+	EXPECT_EQ(psns_sent(), (Psns{0, 1}));
+	qp_->post_send(send(1));
+	EXPECT_EQ(qp_->doorbells, 2u);
+	run();
+	EXPECT_EQ(psns_sent(), (Psns{2}));
+}
+
+/* An index that the ring cannot have ends the QP. */
+TEST_F(Requester, ImpossibleIndex)
+{
+	driver_.doorbell(0, TERN_DB_SQ, qp_->number, 257);
+	run();
+	EXPECT_TRUE(event(TERN_EVENT_QP_FATAL, qp_->number));
+	EXPECT_EQ(qp_state(), TERN_QPS_ERR);
+}
+
+/* A ring that cannot be read ends the QP; the event tells. */
+TEST_F(Requester, RingNotReachable)
+{
+	host_.memory.fault(qp_->buffer.at(0), 4096);
+	qp_->post_send(send(1));
+	run();
+	host_.memory.heal();
+	EXPECT_TRUE(event(TERN_EVENT_QP_FATAL, qp_->number));
+}
+
+} // namespace
+} // namespace tern::test

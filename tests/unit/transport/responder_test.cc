@@ -1,0 +1,727 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The responder of a card, fed with packets of the past, the expected one and those of the future.
+ */
+#include "tests/support/one_card.h"
+
+namespace tern::test {
+namespace {
+
+using namespace hw;
+
+constexpr size_t kMtu = 256;
+constexpr uint8_t kSeqNak = kAethNak | static_cast<uint8_t>(NakCode::PsnSequenceError);
+constexpr uint8_t kInvalidNak = kAethNak | static_cast<uint8_t>(NakCode::InvalidRequest);
+constexpr uint8_t kAccessNak = kAethNak | static_cast<uint8_t>(NakCode::RemoteAccessError);
+constexpr uint8_t kOperationNak = kAethNak | static_cast<uint8_t>(NakCode::RemoteOperationalError);
+
+std::vector<std::byte> bytes(size_t n, unsigned from = 1)
+{
+	std::vector<std::byte> data(n);
+	for (size_t i = 0; i < n; i++)
+		data[i] = static_cast<std::byte>(i * 3 + from);
+	return data;
+}
+
+class Responder : public OneCard {
+protected:
+	void SetUp() override
+	{
+		set_up_card();
+		connect(connection());
+	}
+	void connect(const Connection &c)
+	{
+		qp_ = make_qp();
+		qp_->connect(c);
+		events();
+	}
+
+	static uint32_t psn(uint32_t n) { return psn_after(kRqPsn, n); }
+	TestPacket send_only(uint32_t n, size_t size = 10) const
+	{
+		return {.opcode = Opcode::RcSendOnly,
+		        .psn = psn(n),
+		        .ack_request = true,
+		        .payload = bytes(size)};
+	}
+	TestPacket send(Opcode opcode, uint32_t n, size_t size = kMtu) const
+	{
+		return {.opcode = opcode,
+		        .psn = psn(n),
+		        .ack_request = true,
+		        .payload = bytes(size)};
+	}
+	TestPacket write(Opcode opcode, uint32_t n, uint64_t offset, uint32_t length,
+	                 size_t size) const
+	{
+		TestPacket p{.opcode = opcode,
+		             .psn = psn(n),
+		             .ack_request = true,
+		             .payload = bytes(size)};
+		p.ext.reth = {mr_->va + offset, mr_->key, length};
+		return p;
+	}
+	TestPacket read(uint32_t n, uint64_t offset, uint32_t length) const
+	{
+		TestPacket p{.opcode = Opcode::RcReadRequest, .psn = psn(n), .ack_request = true};
+		p.ext.reth = {mr_->va + offset, mr_->key, length};
+		return p;
+	}
+	TestPacket add(uint32_t n, uint64_t offset, uint64_t value) const
+	{
+		TestPacket p{.opcode = Opcode::RcFetchAdd, .psn = psn(n), .ack_request = true};
+		p.ext.atomic = {mr_->va + offset, mr_->key, value, 0};
+		return p;
+	}
+	/** One AETH packet, and nothing else, was sent. */
+	void expect_aeth(uint32_t n, uint8_t syndrome)
+	{
+		const auto p = sent();
+		ASSERT_TRUE(p);
+		EXPECT_EQ(p->opcode, Opcode::RcAcknowledge);
+		EXPECT_EQ(p->psn, psn(n));
+		if (syndrome == kAethAck)
+			EXPECT_EQ(p->ext.aeth.syndrome & kAethKindMask, kAethAck);
+		else
+			EXPECT_EQ(p->ext.aeth.syndrome, syndrome);
+		EXPECT_TRUE(host_.wire.frames().empty());
+	}
+	void expect_error(uint32_t n, uint8_t syndrome, tern_hw_event type)
+	{
+		expect_aeth(n, syndrome);
+		EXPECT_TRUE(event(type, qp_->number));
+		EXPECT_EQ(qp_state(), TERN_QPS_ERR);
+	}
+	void post_recv(uint32_t length = 4096) { qp_->post_recv(mr_->sge(0x10000, length)); }
+};
+
+/* ---- SEND ---- */
+
+/* Past: executed before, acknowledged again, no receive WQE taken. */
+TEST_F(Responder, SendPast)
+{
+	post_recv();
+	post_recv();
+	give(send_only(0));
+	expect_aeth(0, kAethAck);
+	give(send_only(0));
+	expect_aeth(0, kAethAck);
+	EXPECT_EQ(cq_->drain().size(), 1u);
+	EXPECT_EQ(stat(TERN_STAT_RESP_DUPLICATES), 1u);
+}
+
+/* Expected: placed, completed, acknowledged. */
+TEST_F(Responder, SendExpected)
+{
+	post_recv();
+	give(send_only(0, 100));
+	expect_aeth(0, kAethAck);
+	const auto cqes = cq_->drain();
+	ASSERT_EQ(cqes.size(), 1u);
+	EXPECT_EQ(cqes[0].status, TERN_WC_SUCCESS);
+	EXPECT_EQ(cqes[0].opcode, TERN_CQE_RECV);
+	EXPECT_EQ(cqes[0].byte_len.get(), 100u);
+	EXPECT_EQ(cqes[0].qpn.get(), qp_->number);
+	EXPECT_EQ(mr_->read(0x10000, 100), bytes(100));
+}
+
+/* Future: one NAK names what is missing; further ones are dropped in silence until it came. */
+TEST_F(Responder, SendFuture)
+{
+	post_recv();
+	give(send_only(1));
+	expect_aeth(0, kSeqNak);
+	give(send_only(2));
+	give(send_only(3));
+	EXPECT_TRUE(all_sent().empty());
+	give(send_only(0));
+	expect_aeth(0, kAethAck);
+	give(send_only(2));
+	expect_aeth(1, kSeqNak);
+	EXPECT_EQ(cq_->drain().size(), 1u);
+}
+
+/* A message of several packets takes one receive WQE; its last packet is as short as it is. */
+TEST_F(Responder, SendOfSeveralPackets)
+{
+	post_recv();
+	give(send(Opcode::RcSendFirst, 0));
+	give(send(Opcode::RcSendMiddle, 1));
+	TestPacket last = send(Opcode::RcSendLastImm, 2, 7);
+	last.ext.imm = 0xa1b2c3d4;
+	give(last);
+	const auto acks = all_sent();
+	ASSERT_EQ(acks.size(), 3u);
+	EXPECT_EQ(acks[1].ext.aeth.msn, 0u);
+	EXPECT_EQ(acks[2].ext.aeth.msn, 1u);
+	const auto cqes = cq_->drain();
+	ASSERT_EQ(cqes.size(), 1u);
+	EXPECT_EQ(cqes[0].byte_len.get(), 2 * kMtu + 7);
+	EXPECT_EQ(cqes[0].flags, TERN_CQE_IMM);
+	EXPECT_EQ(cqes[0].imm.get(), 0xa1b2c3d4);
+}
+
+/* Acknowledgements that wait for the wire become one. */
+TEST_F(Responder, AcksMerge)
+{
+	for (int i = 0; i < 3; i++)
+		post_recv();
+	for (uint32_t i = 0; i < 3; i++)
+		give(send_only(i), path(), false);
+	run();
+	expect_aeth(2, kAethAck);
+}
+
+/* Who does not ask for an acknowledgement gets none. */
+TEST_F(Responder, NoAckUnlessAsked)
+{
+	post_recv();
+	auto p = send_only(0);
+	p.ack_request = false;
+	give(p);
+	EXPECT_TRUE(all_sent().empty());
+	EXPECT_EQ(cq_->drain().size(), 1u);
+}
+
+/* Credits are the receive WQEs that are left (10 are told as 8, the next code below). */
+TEST_F(Responder, AckTellsCredits)
+{
+	for (int i = 0; i < 11; i++)
+		post_recv();
+	give(send_only(0));
+	EXPECT_EQ(decode_credits(sent()->ext.aeth.syndrome), 8u);
+}
+
+/* No receive WQE: RNR NAK with our timer code, nothing executed; the same packet later succeeds. */
+TEST_F(Responder, RnrAndRetry)
+{
+	give(send_only(0));
+	expect_aeth(0, kAethRnrNak | connection().min_rnr_timer);
+	/* what was in flight behind it */
+	give(send_only(1));
+	EXPECT_TRUE(all_sent().empty());
+	post_recv();
+	give(send_only(0));
+	expect_aeth(0, kAethAck);
+	EXPECT_EQ(cq_->drain().size(), 1u);
+}
+
+TEST_F(Responder, SolicitedCompletionRaisesItsEvent)
+{
+	post_recv();
+	post_recv();
+	cq_->arm(true);
+	give(send_only(0));
+	EXPECT_FALSE(event(TERN_EVENT_COMP, cq_->number));
+	auto p = send_only(1);
+	p.solicited = true;
+	give(p);
+	EXPECT_TRUE(event(TERN_EVENT_COMP, cq_->number));
+}
+
+/* More than the receive WQE holds: it ends with a length error, the sender hears of an invalid
+ * request. */
+TEST_F(Responder, SendTooLong)
+{
+	qp_->post_recv(mr_->sge(0, 300));
+	post_recv();
+	give(send(Opcode::RcSendFirst, 0));
+	all_sent();
+	give(send(Opcode::RcSendLast, 1, 45));
+	expect_aeth(1, kInvalidNak);
+	EXPECT_EQ(qp_state(), TERN_QPS_ERR);
+	const auto cqes = cq_->drain();
+	ASSERT_EQ(cqes.size(), 2u);
+	EXPECT_EQ(cqes[0].status, TERN_WC_LOC_LEN_ERR);
+	EXPECT_EQ(cqes[1].status, TERN_WC_WR_FLUSH_ERR);
+}
+
+/* Exactly what it holds is fine; a message of nothing needs no memory. */
+TEST_F(Responder, SendJustFits)
+{
+	qp_->post_recv(mr_->sge(0, 256));
+	qp_->post_recv(std::span<const Sge>{});
+	give(send_only(0, 256));
+	give(send_only(1, 0));
+	const auto cqes = cq_->drain();
+	ASSERT_EQ(cqes.size(), 2u);
+	EXPECT_EQ(cqes[0].status, TERN_WC_SUCCESS);
+	EXPECT_EQ(cqes[1].status, TERN_WC_SUCCESS);
+	EXPECT_EQ(cqes[1].byte_len.get(), 0u);
+}
+
+/* Our own receive buffer is not ours: the sender hears of an operational error. */
+TEST_F(Responder, ReceiveBufferNotRegistered)
+{
+	qp_->post_recv(Sge{mr_->va, 4096, mr_->key ^ 1});
+	give(send_only(0));
+	expect_aeth(0, kOperationNak);
+	const auto cqes = cq_->drain();
+	ASSERT_EQ(cqes.size(), 1u);
+	EXPECT_EQ(cqes[0].status, TERN_WC_LOC_PROT_ERR);
+}
+
+/* ---- order and sizes: each is an invalid request ---- */
+
+struct Step {
+	Opcode opcode;
+	size_t size;
+};
+struct BadSequence {
+	const char *name;
+	std::vector<Step> steps; /* the last is wrong */
+};
+
+class ResponderSequence : public Responder, public ::testing::WithParamInterface<BadSequence> {};
+
+TEST_P(ResponderSequence, IsAnInvalidRequest)
+{
+	post_recv();
+	const auto &steps = GetParam().steps;
+	for (uint32_t i = 0; i < steps.size(); i++) {
+		all_sent();
+		auto p = write(steps[i].opcode, i, 0, 3 * kMtu, steps[i].size);
+		give(p);
+	}
+	expect_error(static_cast<uint32_t>(steps.size() - 1), kInvalidNak, TERN_EVENT_QP_REQ_ERR);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+        All, ResponderSequence,
+        ::testing::Values(
+                BadSequence{"MiddleFirst", {{Opcode::RcSendMiddle, kMtu}}},
+                BadSequence{"LastFirst", {{Opcode::RcSendLast, 1}}},
+                BadSequence{"WriteMiddleFirst", {{Opcode::RcWriteMiddle, kMtu}}},
+                BadSequence{"OnlyInMessage",
+                            {{Opcode::RcSendFirst, kMtu}, {Opcode::RcSendOnly, 1}}},
+                BadSequence{"FirstInMessage",
+                            {{Opcode::RcSendFirst, kMtu}, {Opcode::RcSendFirst, kMtu}}},
+                BadSequence{"WriteInSend",
+                            {{Opcode::RcSendFirst, kMtu}, {Opcode::RcWriteMiddle, kMtu}}},
+                BadSequence{"SendInWrite", {{Opcode::RcWriteFirst, kMtu}, {Opcode::RcSendLast, 1}}},
+                BadSequence{"ReadInWrite",
+                            {{Opcode::RcWriteFirst, kMtu}, {Opcode::RcReadRequest, 0}}},
+                BadSequence{"AtomicInSend", {{Opcode::RcSendFirst, kMtu}, {Opcode::RcFetchAdd, 0}}},
+                BadSequence{"ShortFirst", {{Opcode::RcSendFirst, kMtu - 1}}},
+                BadSequence{"LongFirst", {{Opcode::RcSendFirst, kMtu + 4}}},
+                BadSequence{"ShortMiddle",
+                            {{Opcode::RcSendFirst, kMtu}, {Opcode::RcSendMiddle, kMtu - 4}}},
+                BadSequence{"EmptyLast", {{Opcode::RcSendFirst, kMtu}, {Opcode::RcSendLast, 0}}},
+                BadSequence{"LongOnly", {{Opcode::RcSendOnly, kMtu + 1}}},
+                BadSequence{"WriteOnlyLengthDiffers", {{Opcode::RcWriteOnly, kMtu}}},
+                BadSequence{"WriteEndsEarly",
+                            {{Opcode::RcWriteFirst, kMtu}, {Opcode::RcWriteLast, kMtu}}},
+                BadSequence{"WriteGoesOn",
+                            {{Opcode::RcWriteFirst, kMtu},
+                             {Opcode::RcWriteMiddle, kMtu},
+                             {Opcode::RcWriteMiddle, kMtu}}}),
+        [](const auto &info) { return info.param.name; });
+
+/* ---- WRITE ---- */
+
+/* Past: not executed again, for a later WRITE may have gone to the same place. */
+TEST_F(Responder, WritePast)
+{
+	give(write(Opcode::RcWriteOnly, 0, 0x500, 16, 16));
+	const auto later = bytes(16, 99);
+	mr_->write(0x500, later);
+	all_sent();
+	give(write(Opcode::RcWriteOnly, 0, 0x500, 16, 16));
+	expect_aeth(0, kAethAck);
+	EXPECT_EQ(mr_->read(0x500, 16), later);
+}
+
+/* Expected: only the named bytes change. */
+TEST_F(Responder, WriteExpected)
+{
+	give(write(Opcode::RcWriteFirst, 0, 0x501, 300, kMtu));
+	give(write(Opcode::RcWriteLast, 1, 0, 0, 44));
+	auto expected = content(0, kSize);
+	std::ranges::copy(bytes(kMtu), expected.begin() + 0x501);
+	std::ranges::copy(bytes(44), expected.begin() + 0x501 + kMtu);
+	EXPECT_EQ(mr_->read(0, kSize), expected);
+	EXPECT_EQ(all_sent().size(), 2u);
+	EXPECT_TRUE(cq_->drain().empty());
+}
+
+/* Future: nothing is written. */
+TEST_F(Responder, WriteFuture)
+{
+	give(write(Opcode::RcWriteOnly, 1, 0x500, 16, 16));
+	expect_aeth(0, kSeqNak);
+	EXPECT_EQ(mr_->read(0, kSize), content(0, kSize));
+}
+
+TEST_F(Responder, WriteImmTakesAReceive)
+{
+	auto p = write(Opcode::RcWriteOnlyImm, 0, 0x500, 16, 16);
+	p.ext.imm = 77;
+	give(p);
+	expect_aeth(0, kAethRnrNak | connection().min_rnr_timer);
+	/* Not before there is a receive WQE. */
+	EXPECT_EQ(mr_->read(0x500, 16), content(0x500, 16));
+	post_recv();
+	give(p);
+	expect_aeth(0, kAethAck);
+	const auto cqes = cq_->drain();
+	ASSERT_EQ(cqes.size(), 1u);
+	EXPECT_EQ(cqes[0].opcode, TERN_CQE_RECV_WRITE_IMM);
+	EXPECT_EQ(cqes[0].byte_len.get(), 16u);
+	EXPECT_EQ(cqes[0].imm.get(), 77u);
+	EXPECT_EQ(mr_->read(0x500, 16), bytes(16));
+}
+
+/* RNR at the last packet of a message: only that one is repeated. */
+TEST_F(Responder, WriteImmRnrAtItsLastPacket)
+{
+	give(write(Opcode::RcWriteFirst, 0, 0, 300, kMtu));
+	all_sent();
+	const auto last = write(Opcode::RcWriteLastImm, 1, 0, 0, 44);
+	give(last);
+	expect_aeth(1, kAethRnrNak | connection().min_rnr_timer);
+	post_recv();
+	give(last);
+	expect_aeth(1, kAethAck);
+	EXPECT_EQ(mr_->read(256, 44), bytes(44));
+}
+
+/* A zero-length WRITE names no memory, so its key is not looked at (IBA 9.7.4.1.3). */
+TEST_F(Responder, EmptyWriteWithAnyKey)
+{
+	auto p = write(Opcode::RcWriteOnly, 0, 0, 0, 0);
+	p.ext.reth.rkey = 0xdead00;
+	give(p);
+	expect_aeth(0, kAethAck);
+}
+
+/* The region goes in the middle of a message. */
+TEST_F(Responder, RegionGoesDuringWrite)
+{
+	give(write(Opcode::RcWriteFirst, 0, 0, 600, kMtu));
+	all_sent();
+	EXPECT_EQ(driver_.destroy(TERN_AQ_DESTROY_MR, mr_->key), TERN_AQ_OK);
+	give(write(Opcode::RcWriteMiddle, 1, 0, 0, kMtu));
+	expect_error(1, kAccessNak, TERN_EVENT_QP_ACCESS_ERR);
+}
+
+/* ---- keys: each is an access violation ---- */
+
+class ResponderAccess : public Responder, public ::testing::WithParamInterface<int> {
+protected:
+	/** A RETH that must be refused. */
+	Reth bad(int which, uint32_t length)
+	{
+		Reth reth{mr_->va, mr_->key, length};
+		switch (which) {
+		case 0: /* another variant */
+			reth.rkey ^= 1;
+			break;
+		case 1: /* no such index */
+			reth.rkey += 0x100000;
+			break;
+		case 2: /* one byte before the region */
+			reth.va--;
+			break;
+		case 3: /* one byte past its end */
+			reth.va = mr_->va + kSize - length + 1;
+			break;
+		case 4: /* over the end of the address space */
+			reth.va = UINT64_MAX;
+			break;
+		case 5: /* another protection domain */
+			other_.emplace(
+			        driver_.create_mr(driver_.alloc_pd(), kVa, 4096, kAllAccess));
+			reth.rkey = other_->key;
+			break;
+		default: /* no right */
+			other_.emplace(driver_.create_mr(pd_, kVa, 4096, TERN_ACCESS_LOCAL_WRITE));
+			reth.rkey = other_->key;
+			break;
+		}
+		return reth;
+	}
+	std::optional<HostMr> other_;
+};
+
+TEST_P(ResponderAccess, Write)
+{
+	auto p = write(Opcode::RcWriteOnly, 0, 0, 16, 16);
+	p.ext.reth = bad(GetParam(), 16);
+	give(p);
+	expect_error(0, kAccessNak, TERN_EVENT_QP_ACCESS_ERR);
+	EXPECT_EQ(mr_->read(0, kSize), content(0, kSize));
+}
+
+TEST_P(ResponderAccess, Read)
+{
+	auto p = read(0, 0, 16);
+	p.ext.reth = bad(GetParam(), 16);
+	give(p);
+	expect_error(0, kAccessNak, TERN_EVENT_QP_ACCESS_ERR);
+}
+
+TEST_P(ResponderAccess, Atomic)
+{
+	const Reth reth = bad(GetParam(), 8);
+	auto p = add(0, 0, 1);
+	p.ext.atomic.va = reth.va & ~7ull;
+	p.ext.atomic.rkey = reth.rkey;
+	if (GetParam() == 3) /* aligned and past the end */
+		p.ext.atomic.va = mr_->va + kSize;
+	give(p);
+	expect_error(0, kAccessNak, TERN_EVENT_QP_ACCESS_ERR);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ResponderAccess, ::testing::Range(0, 7));
+
+/* The QP's own rights count as the region's do. */
+TEST_F(Responder, QpWithoutRights)
+{
+	auto c = connection();
+	c.access = TERN_ACCESS_REMOTE_WRITE;
+	connect(c);
+	give(read(0, 0, 16));
+	expect_error(0, kAccessNak, TERN_EVENT_QP_ACCESS_ERR);
+}
+
+/* ---- READ ---- */
+
+/* Expected: the data in packets of the MTU, under the PSNs that the request stands for. */
+TEST_F(Responder, ReadExpected)
+{
+	give(read(0, 5, 600));
+	const auto p = all_sent();
+	ASSERT_EQ(p.size(), 3u);
+	EXPECT_EQ(p[0].opcode, Opcode::RcReadResponseFirst);
+	EXPECT_EQ(p[1].opcode, Opcode::RcReadResponseMiddle);
+	EXPECT_EQ(p[2].opcode, Opcode::RcReadResponseLast);
+	for (uint32_t i = 0; i < 3; i++) {
+		EXPECT_EQ(p[i].psn, psn(i));
+		EXPECT_EQ(p[i].payload, content(5 + i * kMtu, i < 2 ? kMtu : 600 - 2 * kMtu));
+	}
+	/* The next request has the PSN after the last response. */
+	give(read(3, 0, 0));
+	const auto only = sent();
+	EXPECT_EQ(only->opcode, Opcode::RcReadResponseOnly);
+	EXPECT_EQ(only->psn, psn(3));
+	EXPECT_EQ(only->ext.aeth.msn, 2u);
+}
+
+/* Past: executed again, also from the middle on. */
+TEST_F(Responder, ReadPast)
+{
+	give(read(0, 0, 600));
+	all_sent();
+	give(read(1, kMtu, 600 - kMtu));
+	const auto p = all_sent();
+	ASSERT_EQ(p.size(), 2u);
+	EXPECT_EQ(p[0].opcode, Opcode::RcReadResponseFirst);
+	EXPECT_EQ(p[0].psn, psn(1));
+	EXPECT_EQ(p[0].payload, content(kMtu, kMtu));
+	EXPECT_EQ(p[1].opcode, Opcode::RcReadResponseLast);
+}
+
+/* A repeated READ that reaches beyond what was requested before is none. */
+TEST_F(Responder, ReadPastButLonger)
+{
+	give(read(0, 0, 16));
+	all_sent();
+	give(read(0, 0, 600));
+	EXPECT_TRUE(all_sent().empty());
+}
+
+TEST_F(Responder, ReadFuture)
+{
+	give(read(1, 0, 16));
+	expect_aeth(0, kSeqNak);
+}
+
+/* One more than the requester was promised. */
+TEST_F(Responder, TooManyReads)
+{
+	auto c = connection();
+	c.max_dest_rd_atomic = 2;
+	connect(c);
+	for (uint32_t i = 0; i < 3; i++)
+		give(read(i, 0, 16), path(), false);
+	run();
+	const auto p = all_sent();
+	ASSERT_EQ(p.size(), 3u);
+	EXPECT_EQ(p[1].opcode, Opcode::RcReadResponseOnly);
+	EXPECT_EQ(p[2].ext.aeth.syndrome, kInvalidNak);
+	EXPECT_EQ(qp_state(), TERN_QPS_ERR);
+}
+
+/* The region goes while its data is on its way: the NAK names the packet that cannot be made. */
+TEST_F(Responder, RegionGoesDuringRead)
+{
+	host_.wire.accept_only(1);
+	give(read(0, 0, 600));
+	EXPECT_EQ(driver_.destroy(TERN_AQ_DESTROY_MR, mr_->key), TERN_AQ_OK);
+	host_.wire.accept_all();
+	card_.wire_ready();
+	run();
+	const auto p = all_sent();
+	/* The second was made before, and refused. */
+	ASSERT_EQ(p.size(), 3u);
+	EXPECT_EQ(p[2].psn, psn(2));
+	EXPECT_EQ(p[2].ext.aeth.syndrome, kAccessNak);
+	EXPECT_TRUE(event(TERN_EVENT_QP_ACCESS_ERR, qp_->number));
+}
+
+/* ---- atomics ---- */
+
+/* Past: the first result again, and the memory is left alone. */
+TEST_F(Responder, AtomicPast)
+{
+	mr_->write_u64(0, 1000);
+	give(add(0, 0, 5));
+	EXPECT_EQ(sent()->ext.atomic_ack, 1000u);
+	mr_->write_u64(0, 7777);
+	give(add(0, 0, 5));
+	const auto p = sent();
+	EXPECT_EQ(p->opcode, Opcode::RcAtomicAcknowledge);
+	EXPECT_EQ(p->psn, psn(0));
+	EXPECT_EQ(p->ext.atomic_ack, 1000u);
+	EXPECT_EQ(mr_->read_u64(0), 7777u);
+}
+
+TEST_F(Responder, AtomicExpected)
+{
+	mr_->write_u64(8, UINT64_MAX);
+	give(add(0, 8, 3));
+	EXPECT_EQ(sent()->ext.atomic_ack, UINT64_MAX);
+	EXPECT_EQ(mr_->read_u64(8), 2u);
+	auto p = add(1, 8, 0xabc);
+	p.opcode = Opcode::RcCompareSwap;
+	p.ext.atomic.compare = 2;
+	give(p);
+	EXPECT_EQ(sent()->ext.atomic_ack, 2u);
+	EXPECT_EQ(mr_->read_u64(8), 0xabcu);
+	/* Not equal: left as it is. */
+	p.psn = psn(2);
+	p.ext.atomic.swap_add = 0xdef;
+	give(p);
+	EXPECT_EQ(sent()->ext.atomic_ack, 0xabcu);
+	EXPECT_EQ(mr_->read_u64(8), 0xabcu);
+}
+
+TEST_F(Responder, AtomicFuture)
+{
+	mr_->write_u64(0, 1);
+	give(add(1, 0, 5));
+	expect_aeth(0, kSeqNak);
+	EXPECT_EQ(mr_->read_u64(0), 1u);
+}
+
+TEST_F(Responder, AtomicMisaligned)
+{
+	give(add(0, 4, 5));
+	expect_error(0, kInvalidNak, TERN_EVENT_QP_REQ_ERR);
+}
+
+/* Sixteen results are kept, as many as may be outstanding; an older one is not made up. */
+TEST_F(Responder, AtomicResultsKept)
+{
+	mr_->write_u64(0, 0);
+	for (uint32_t i = 0; i < 17; i++)
+		give(add(i, 0, 1));
+	all_sent();
+	give(add(1, 0, 1));
+	EXPECT_EQ(sent()->ext.atomic_ack, 1u);
+	give(add(0, 0, 1));
+	EXPECT_TRUE(all_sent().empty());
+	EXPECT_EQ(mr_->read_u64(0), 17u);
+}
+
+/* ---- what is not for this connection is dropped and counted ---- */
+
+TEST_F(Responder, WrongGids)
+{
+	post_recv();
+	auto av = path();
+	av.sgid.bytes[15] = 9;
+	give(send_only(0), av);
+	av = path();
+	av.dgid.bytes[15] = 9;
+	give(send_only(0), av);
+	EXPECT_TRUE(all_sent().empty());
+	EXPECT_EQ(stat(TERN_STAT_RX_BAD_ADDR), 2u);
+}
+
+/* The same addresses in another VLAN, or in the other protocol, are another network. */
+TEST_F(Responder, WrongVlanOrProtocol)
+{
+	auto av = path();
+	av.vlan = 7;
+	give(send_only(0), av);
+	av = path();
+	av.roce_v2 = false;
+	give(send_only(0), av);
+	EXPECT_TRUE(all_sent().empty());
+	EXPECT_EQ(stat(TERN_STAT_RX_BAD_ADDR), 2u);
+}
+
+TEST_F(Responder, WrongPkey)
+{
+	auto p = send_only(0);
+	p.pkey = 0x8001;
+	give(p);
+	EXPECT_TRUE(all_sent().empty());
+	EXPECT_EQ(stat(TERN_STAT_RX_BAD_PKEY), 1u);
+	/* A limited member of our partition may talk to us. */
+	p.pkey = 0x7fff;
+	post_recv();
+	give(p);
+	expect_aeth(0, kAethAck);
+}
+
+TEST_F(Responder, NoSuchQp)
+{
+	auto p = send_only(0);
+	p.qpn = 0xabcdef;
+	give(p);
+	EXPECT_EQ(stat(TERN_STAT_RX_NO_QP), 1u);
+}
+
+TEST_F(Responder, WrongState)
+{
+	qp_ = make_qp();
+	qp_->to_init(connection());
+	give(send_only(0));
+	EXPECT_EQ(stat(TERN_STAT_RX_BAD_STATE), 1u);
+	EXPECT_TRUE(all_sent().empty());
+}
+
+/* The first packet in RTR tells the host that the connection is there. */
+TEST_F(Responder, CommunicationEstablished)
+{
+	qp_ = make_qp();
+	qp_->to_init(connection());
+	qp_->to_rtr(connection());
+	post_recv();
+	give(send_only(0));
+	expect_aeth(0, kAethAck);
+	EXPECT_TRUE(event(TERN_EVENT_COMM_EST, qp_->number));
+	give(send_only(0));
+	EXPECT_FALSE(event(TERN_EVENT_COMM_EST, qp_->number));
+}
+
+/* A peer that repeats itself while the wire is shut makes nothing grow without bound. */
+TEST_F(Responder, FloodWhileTheWireIsShut)
+{
+	host_.wire.accept_only(0);
+	give(read(0, 0, 16));
+	for (int i = 0; i < 1000; i++) {
+		give(read(0, 0, 16));
+		give(send_only(1));
+		give(send_only(0));
+	}
+	host_.wire.accept_all();
+	card_.wire_ready();
+	run();
+	EXPECT_LT(all_sent().size(), 100u);
+}
+
+} // namespace
+} // namespace tern::test
