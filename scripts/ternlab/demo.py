@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """make run: two hosts, stock programs between them, and a table of what they measured."""
 
+import signal
 import sys
 import time
 
@@ -60,10 +61,12 @@ def demonstrate(lab):
     print("\n# perftest from host2 to host1\n", flush=True)
     table = measure(*lab.hosts)
     print(ROW.format("program", "size", "iterations", "bandwidth", "messages", "typical latency"))
-    print("\n".join(table))
+    print("\n".join(table), flush=True)
 
 
 def main():
+    # So that being stopped, by whatever means, takes the lab down.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     begun = time.monotonic()
     lab = Lab("run")
     try:

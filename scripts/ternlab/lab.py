@@ -50,6 +50,10 @@ class Lab:
             raise
 
     def down(self):
+        with step("taking the lab down"):
+            self._down()
+
+    def _down(self):
         if self.hosts:
             self.each(Host.stop)
         self.wire.stop()

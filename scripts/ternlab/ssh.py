@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Commands in a guest, over one shared ssh connection."""
 
+import contextlib
 import dataclasses
 import subprocess
 
@@ -58,7 +59,10 @@ class Ssh:
             raise CommandError(f"{self.name}: copying failed: {done.stderr.strip()}")
 
     def close(self):
-        subprocess.run(self.command(flags=("-O", "exit")), capture_output=True, check=False)
+        """Ends the shared connection, if there is one."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            subprocess.run(self.command(flags=("-O", "exit")), capture_output=True, timeout=5,
+                           check=False)
 
 
 class Task:
