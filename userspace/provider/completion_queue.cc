@@ -111,6 +111,22 @@ void CompletionQueue::release()
 	config_.record.publish(ci_);
 }
 
+/*
+ * The card raises the event at once when a CQE lies at or after the index it is given. That
+ * index is the first CQE which is not there now, not ci_: programs ask first and poll then, and a
+ * second event for what they are about to poll would wake them for nothing (IBA 11.4.2.2).
+ */
+void CompletionQueue::arm(bool solicited_only)
+{
+	Tail tail;
+
+	if (static_cast<int32_t>(seen_ - ci_) < 0)
+		seen_ = ci_;
+	while (seen_ - ci_ < entries_ && read_tail(seen_, tail))
+		seen_++;
+	config_.doorbells.arm_cq(config_.cqn, solicited_only, seen_);
+}
+
 void CompletionQueue::drop(uint32_t qpn)
 {
 	Tail tail;

@@ -46,11 +46,8 @@ public:
 	/** Gives the CQEs that next() took back to the card. */
 	void release();
 
-	/** Asks for an event for the next completion, or for one that is there already. */
-	void arm(bool solicited_only) const
-	{
-		config_.doorbells.arm_cq(config_.cqn, solicited_only, ci_);
-	}
+	/** Asks for an event for the next completion; those that are there already raise none. */
+	void arm(bool solicited_only);
 
 	/** Voids the completions of @qpn that nobody polled. */
 	void drop(uint32_t qpn);
@@ -66,6 +63,7 @@ private:
 	uint32_t entries_ = 0;
 	uint32_t ci_ = 0;
 	uint32_t released_ = 0; /* the ci that the card knows */
+	uint32_t seen_ = 0; /* CQEs before this were there at the last arm(); may lie behind ci_ */
 	Spinlock lock_;
 };
 

@@ -138,7 +138,7 @@ TEST_F(CompletionQueueTest, ConsumedEntriesGoBackOnRelease)
 	EXPECT_EQ(cq_record_.ci.get(), 2u);
 }
 
-TEST_F(CompletionQueueTest, ArmingTellsHowFarWeRead)
+TEST_F(CompletionQueueTest, ArmingTellsFromWhereOn)
 {
 	cq_.arm(false);
 	EXPECT_EQ(doorbell(TERN_DB_CQ_ARM), 0x77u);
@@ -147,6 +147,31 @@ TEST_F(CompletionQueueTest, ArmingTellsHowFarWeRead)
 	ASSERT_TRUE(cq_.next(c_));
 	cq_.arm(true);
 	EXPECT_EQ(doorbell(TERN_DB_CQ_ARM), 0x77u | TERN_DB_CQ_SOLICITED | uint64_t{1} << 32);
+}
+
+/* A CQE that is there, polled or not, is no reason for an event. */
+TEST_F(CompletionQueueTest, ArmingPassesOverWhatIsThere)
+{
+	post_sends(0, 3);
+	card_completes(cqes_, 0, kQpn, TERN_OP_SEND, 0);
+	card_completes(cqes_, 1, kQpn, TERN_OP_SEND, 1);
+	cq_.arm(false);
+	EXPECT_EQ(doorbell(TERN_DB_CQ_ARM), 0x77u | uint64_t{2} << 32);
+	for (int i = 0; i < 2; i++)
+		ASSERT_TRUE(cq_.next(c_));
+	card_completes(cqes_, 2, kQpn, TERN_OP_SEND, 2);
+	ASSERT_TRUE(cq_.next(c_));
+	cq_.arm(false);
+	EXPECT_EQ(doorbell(TERN_DB_CQ_ARM), 0x77u | uint64_t{3} << 32);
+}
+
+TEST_F(CompletionQueueTest, ArmingAFullRing)
+{
+	post_sends(0, kEntries);
+	for (uint32_t i = 0; i < kEntries; i++)
+		card_completes(cqes_, i, kQpn, TERN_OP_SEND, i);
+	cq_.arm(false);
+	EXPECT_EQ(doorbell(TERN_DB_CQ_ARM), 0x77u | uint64_t{kEntries} << 32);
 }
 
 TEST_F(CompletionQueueTest, UnknownQpsArePassedOver)
