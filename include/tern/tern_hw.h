@@ -104,7 +104,7 @@ enum tern_hw_fatal {
 
 enum {
 	TERN_DB_PAGE_SIZE = 4096,
-	TERN_DB_PAGE_KERNEL = 0,	/* the page of the driver itself; the others go to processes */
+	TERN_DB_PAGE_KERNEL = 0,	/* the driver's own; the others go to processes */
 
 	/* offsets in a page */
 	TERN_DB_SQ = 0x00,	/* QPN in 23:0, producer index in 63:32 */

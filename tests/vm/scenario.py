@@ -45,9 +45,9 @@ class Scenario(unittest.TestCase):
             hosts = [dataclasses.replace(options, nic="virtio") for options in hosts]
         cls.lab.up(hosts, owned=True)
         cls.hosts = cls.lab.hosts
-        if RXE:
-            cls.lab.each(lambda host: host.run(
-                f"modprobe rdma_rxe && rdma link add rxe0 type rxe netdev {NETDEV}"))
+        for host in cls.hosts:
+            if host.options.nic == "virtio":
+                host.run(f"modprobe rdma_rxe && rdma link add rxe0 type rxe netdev {NETDEV}")
         cls.seen = {host.name: "" for host in cls.hosts}
 
     def setUp(self):

@@ -68,7 +68,9 @@ class Wire(Scenario):
                              f"frame {frame.hex()}")
         self.assertGreater(packets[4], 500)
         self.assertGreater(packets[6], 500)
-        for frame, roce in samples.values():
+        # For IPv6, which scapy does not know here, interop.py's peer is the stranger: it drops
+        # what has a wrong ICRC.
+        for frame, roce in (samples[key] for key in samples if key[0] == 4):
             self.assertEqual(self.scapy_icrc(frame), roce_capture.stored_icrc(roce),
                              f"scapy's opinion of frame {frame.hex()}")
 
