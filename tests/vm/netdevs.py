@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The card on QEMU's other networks, each by a card of its own in the same hosts."""
+
+import json
+
+from scenario import Options, Scenario, main, pair
+
+UDP_PORTS = {1: 47771, 2: 47772}
+
+
+def mac(kind, host):
+    return f"52:54:00:78:{kind:02x}:{host:02x}"
+
+
+DGRAM, SOCKET, USER = 1, 2, 3
+
+
+def cards(host):
+    peer = 3 - host
+    return (
+        "-netdev", "dgram,id=dgram,local.type=unix,remote.type=unix,"
+        f"local.path={{folder}}/dgram{host},remote.path={{folder}}/dgram{peer}",
+        "-device", f"tern,netdev=dgram,mac={mac(DGRAM, host)}",
+        "-netdev", f"socket,id=socket,udp=127.0.0.1:{UDP_PORTS[peer]},"
+        f"localaddr=127.0.0.1:{UDP_PORTS[host]}",
+        "-device", f"tern,netdev=socket,mac={mac(SOCKET, host)}",
+        "-netdev", "user,id=user,net=10.0.9.0/24",
+        "-device", f"tern,netdev=user,mac={mac(USER, host)}",
+    )
+
+
+class Netdevs(Scenario):
+    HOSTS = (Options(qemu_options=cards(1)), Options(qemu_options=cards(2)))
+
+    def configure(self, host, kind, address):
+        """The interface of that card, up; returns its name."""
+        links = json.loads(host.run("ip -j link show").out)
+        name = next(link["ifname"] for link in links if link["address"] == mac(kind, host.index))
+        host.run(f"ip link set {name} up && ip address replace {address}/24 dev {name}")
+        return name
+
+    def device(self, host, interface):
+        links = json.loads(host.run("rdma -j link show").out)
+        return next(link["ifname"] for link in links if link.get("netdev") == interface)
+
+    def point_to_point(self, kind):
+        commands = []
+        for host in self.hosts:
+            address = f"10.78.{kind}.{host.index}"
+            device = self.device(host, self.configure(host, kind, address))
+            commands.append(f"ibv_rc_pingpong -c -n 200 -d {device} "
+                            f"-g {host.gid_index(device, address)}")
+        server, client = self.hosts
+        self.ping(client, f"10.78.{kind}.1", size=1000)
+        pair.run_pair(server, commands[0], client, f"{commands[1]} {server.ipv4}")
+
+    def test_dgram(self):
+        self.point_to_point(DGRAM)
+
+    def test_socket(self):
+        self.point_to_point(SOCKET)
+
+    def test_user(self):
+        """QEMU's own network stack answers pings to the gateway."""
+        for host in self.hosts:
+            self.configure(host, USER, "10.0.9.15")
+            self.ping(host, "10.0.9.2")
+
+
+if __name__ == "__main__":
+    main()
