@@ -114,6 +114,8 @@ class Wire(Scenario):
             self.perftest("ib_write_bw", "-s 65536 -n 50")
             self.perftest("ib_read_bw", "-s 65536 -n 50")
             self.perftest("ib_atomic_bw", "-n 200")
+            # Two flipped bits can cancel out in TCP's checksum; a real wire has the FCS.
+            self.lab.wire.tell("corrupt 0")
             self.transfer(*self.hosts[:2], mebibytes=4)
         finally:
             for fault in faults:
