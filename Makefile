@@ -10,7 +10,7 @@ JOBS := $(shell nproc)
 # Known only once the headers are installed, hence not evaluated before its use.
 KERNEL = $(shell scripts/guest-kernel)
 
-.PHONY: help setup build module cmake image run test test-quick lint lab clean
+.PHONY: help setup build module configure cmake image hosts run test test-quick lint lab clean
 
 help:
 	@echo 'make run         two hosts, stock RDMA programs between them, a table of results'
@@ -30,15 +30,21 @@ build: module cmake
 module: setup
 	@scripts/build-module $(KERNEL) $(BUILD)/kernel/$(KERNEL)
 
-cmake: setup
+configure: setup
 	@[ -e $(CMAKE_BUILD)/build.ninja ] || \
 		cmake -S . -B $(CMAKE_BUILD) -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo
+
+cmake: configure
 	@cmake --build $(CMAKE_BUILD)
+
+# What hosts need, which is much less than the tests.
+hosts: module configure image
+	@cmake --build $(CMAKE_BUILD) --target tern-switch tern-qemu tern_provider
 
 image: setup
 	@scripts/image >/dev/null
 
-run: build image
+run: hosts
 	@scripts/demo
 
 # CTest runs what is independent side by side; scenarios with VMs ask to be alone.
@@ -51,7 +57,7 @@ test-quick: cmake
 lint: cmake
 	@scripts/lint
 
-lab: build image
+lab: hosts
 	@scripts/lab up
 
 clean:

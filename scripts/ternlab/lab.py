@@ -2,6 +2,7 @@
 """A lab: some hosts, one wire, and a folder that remembers them."""
 
 import concurrent.futures
+import contextlib
 import json
 import shutil
 
@@ -59,6 +60,8 @@ class Lab:
         self.wire.stop()
         self.hosts = []
         shutil.rmtree(self.folder, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            self.folder.parent.rmdir()  # unless other labs are there
 
     @classmethod
     def find(cls, name="lab"):

@@ -38,22 +38,6 @@ def run_pair(server, server_command, client, client_command, port=PERFTEST_PORT,
     raise LabError("\n".join([trouble, *halves]))
 
 
-# perftest measures the CPU's clock first, and gives up when that comes out too uneven, as it
-# may on an emulated CPU that others push aside. It says nothing of the traffic.
-UNEVEN_CLOCK = "Correlation coefficient"
-ATTEMPTS = 4
-
-
-def _run_perftest(server, server_command, client, client_command, timeout):
-    for _ in range(ATTEMPTS - 1):
-        try:
-            return run_pair(server, server_command, client, client_command, timeout=timeout)
-        except LabError as error:
-            if UNEVEN_CLOCK not in str(error):
-                raise
-    return run_pair(server, server_command, client, client_command, timeout=timeout)
-
-
 def perftest(server, client, server_command, client_command, address=None, timeout=120):
     """Runs a perftest program and returns the rows of its table, as numbers.
 
