@@ -44,7 +44,7 @@ enum {
 	TERN_BAR_MSIX = 4,
 
 	TERN_HW_MAJOR = 1,	/* a driver refuses a major it does not know */
-	TERN_HW_MINOR = 0,
+	TERN_HW_MINOR = 1,
 };
 
 /* ---- registers (BAR 0), all 32 bits wide, aligned accesses of 4 bytes ---- */
@@ -91,6 +91,14 @@ enum tern_hw_fatal {
 #define TERN_CAP_ROCE_V2	0x00000008u	/* UDP port 4791 over IPv4 and IPv6 */
 #define TERN_CAP_ETH		0x00000010u	/* the Ethernet function: QPs of type ETH */
 #define TERN_CAP_SHADOW_DB	0x00000020u	/* sq_pi and sq_event of the QP record are live */
+#define TERN_CAP_UC		0x00000040u	/* unreliable connected QPs */
+#define TERN_CAP_UD		0x00000080u	/* datagram QPs, and the GSI */
+#define TERN_CAP_MULTICAST	0x00000100u	/* multicast groups of datagram QPs */
+#define TERN_CAP_SRQ		0x00000200u	/* shared receive queues */
+#define TERN_CAP_XRC		0x00000400u	/* XRC domains, SRQs and QPs */
+#define TERN_CAP_RAW		0x00000800u	/* QPs of type RAW, and flows */
+#define TERN_CAP_MW		0x00001000u	/* memory windows, SEND with invalidate */
+#define TERN_CAP_FAST_REG	0x00002000u	/* regions registered by work requests */
 
 /* TERN_REG_CTRL */
 #define TERN_CTRL_ENABLE	0x00000001u	/* latches the admin ring registers */
@@ -153,6 +161,12 @@ struct tern_hw_qp_record {
 	__le32 rsvd1[7];
 };
 
+/* Of an SRQ. */
+struct tern_hw_srq_record {
+	__le32 pi;		/* host: receive WQEs posted, free-running */
+	__le32 rsvd[15];
+};
+
 /* Of a CQ. */
 struct tern_hw_cq_record {
 	__le32 ci;		/* host: CQEs consumed, free-running */
@@ -179,6 +193,10 @@ enum tern_hw_wqe_op {
 	TERN_OP_READ = 0x05,
 	TERN_OP_CMP_SWAP = 0x06,
 	TERN_OP_FETCH_ADD = 0x07,
+	TERN_OP_SEND_INV = 0x08,	/* the peer invalidates the key in imm */
+	TERN_OP_LOCAL_INV = 0x09,	/* invalidates the key in imm */
+	TERN_OP_BIND_MW = 0x0a,
+	TERN_OP_REG_MR = 0x0b,		/* QPs of the kernel's page only */
 };
 
 /* flags of the control segment */
@@ -193,9 +211,24 @@ struct tern_hw_ctrl_seg {
 	__u8 flags;		/* TERN_WQE_* */
 	__u8 segs;		/* 16-byte units of the whole WQE, inline data included */
 	__u8 rsvd0;
-	__be32 imm;		/* immediate data, as it goes on the wire */
+	__be32 imm;		/* immediate data, as it goes on the wire; SEND_INV, LOCAL_INV: a key */
 	__le32 inline_len;	/* bytes, with TERN_WQE_INLINE */
-	__le32 rsvd1;
+	__le32 srqn;		/* QPs of type XRC_INI: the peer's SRQ; of others reserved */
+};
+
+/* Where a datagram goes: 48 bytes after the control segment of QPs of type UD and GSI. */
+struct tern_hw_ud_seg {
+	__u8 dgid[16];
+	__u8 dmac[6];
+	__u8 sgid_index;
+	__u8 hop_limit;
+	__le32 dest_qpn;	/* 24 bits; 0xffffff with a multicast dgid */
+	__le32 qkey;		/* that of the QP is sent when bit 31 is set (IBA 10.2.5) */
+	__le32 flow_label;	/* 20 bits */
+	__le16 udp_sport;
+	__u8 traffic_class;
+	__u8 sl;		/* 0..15 */
+	__le32 rsvd[2];
 };
 
 /* Second segment of WRITE, READ and atomics. */
@@ -209,6 +242,26 @@ struct tern_hw_raddr_seg {
 struct tern_hw_atomic_seg {
 	__le64 swap_add;
 	__le64 compare;		/* zero for FETCH_ADD */
+};
+
+/* After the control segment of BIND_MW: makes the window rkey name part of a region. */
+struct tern_hw_bind_seg {
+	__le64 addr;		/* of the region's address space */
+	__le64 length;		/* zero only invalidates the window */
+	__le32 rkey;		/* the window's index with its new variant */
+	__le32 lkey;		/* the region, of the same PD */
+	__u8 access;		/* TERN_ACCESS_REMOTE_*, TERN_ACCESS_ZERO_BASED (type 2) */
+	__u8 rsvd[7];
+};
+
+/* After the control segment of REG_MR: fills a region of CREATE_FAST_MR. */
+struct tern_hw_reg_seg {
+	__le64 start;
+	__le64 length;
+	struct tern_hw_pages pages;
+	__le32 key;		/* the region's index with its new variant */
+	__u8 access;		/* TERN_ACCESS_* */
+	__u8 rsvd[11];
 };
 
 /*
@@ -234,7 +287,16 @@ enum tern_hw_cqe_op {
 	TERN_CQE_RECV_WRITE_IMM = 0x81,	/* WRITE with immediate arrived */
 };
 
-#define TERN_CQE_IMM		0x01u	/* imm is valid */
+#define TERN_CQE_IMM		0x01u	/* imm is immediate data */
+#define TERN_CQE_INV		0x02u	/* imm is the key that the message invalidated */
+#define TERN_CQE_GRH		0x04u	/* datagram: the first 40 bytes of the buffer hold its GRH */
+
+/* net_type: the header in those 40 bytes; an IPv4 header is in the last 20 of them */
+enum tern_hw_net_type {
+	TERN_NET_ROCE_V1 = 1,
+	TERN_NET_IPV4 = 2,
+	TERN_NET_IPV6 = 3,
+};
 
 /* status: the numbers of enum ib_wc_status and ibv_wc_status */
 enum tern_hw_cqe_status {
@@ -243,6 +305,7 @@ enum tern_hw_cqe_status {
 	TERN_WC_LOC_QP_OP_ERR = 2,
 	TERN_WC_LOC_PROT_ERR = 4,
 	TERN_WC_WR_FLUSH_ERR = 5,
+	TERN_WC_MW_BIND_ERR = 6,
 	TERN_WC_BAD_RESP_ERR = 7,
 	TERN_WC_LOC_ACCESS_ERR = 8,
 	TERN_WC_REM_INV_REQ_ERR = 9,
@@ -260,15 +323,22 @@ enum tern_hw_cqe_status {
 /*
  * The card writes bytes 0..55, then the last 8 with one store. A send CQE completes
  * the WQE that began at block wqe_index and all before it; a receive CQE
- * completes exactly receive WQE wqe_index. Both indices are free-running.
+ * completes exactly receive WQE wqe_index. Both indices are free-running, but for
+ * a receive WQE of an SRQ wqe_index is its slot.
  */
 struct tern_hw_cqe {
 	__le32 wqe_index;
-	__le32 byte_len;	/* receive: bytes that arrived; READ and atomics: bytes placed */
+	__le32 byte_len;	/* receive: bytes that arrived, GRH included; READ, atomics: placed */
 	__be32 imm;
-	__le32 rsvd0;
+	__le32 srqn;		/* receive: the SRQ that the WQE came from, or zero */
 	__le64 timestamp;	/* the card's clock, ns */
-	__le32 rsvd1[8];
+	/* the rest is of datagrams, for others zero */
+	__le32 src_qpn;
+	__le16 vlan;		/* priority in 15:13, VLAN id in 11:0; 0xffff: no tag */
+	__u8 net_type;		/* enum tern_hw_net_type */
+	__u8 sl;
+	__u8 smac[6];
+	__u8 rsvd[18];
 	__le32 qpn;		/* 23:0 */
 	__u8 opcode;
 	__u8 status;
@@ -287,6 +357,9 @@ enum tern_hw_event {
 	TERN_EVENT_COMM_EST = 6,	/* id: QPN; first packet in RTR */
 	TERN_EVENT_SQ_DRAINED = 7,	/* id: QPN; SQD reached */
 	TERN_EVENT_LINK = 8,		/* TERN_REG_LINK changed */
+	TERN_EVENT_LAST_WQE = 9,	/* id: QPN in ERR; takes nothing more from its SRQ */
+	TERN_EVENT_SRQ_LIMIT = 10,	/* id: SRQN; fewer WQEs than the limit, which is now 0 */
+	TERN_EVENT_SRQ_ERR = 11,	/* id: SRQN; its rings could not be used */
 };
 
 /* Asynchronous events go to the EQ of vector 0, TERN_EVENT_COMP to that of the CQ. */
@@ -317,8 +390,22 @@ enum tern_hw_aq_op {
 	TERN_AQ_MODIFY_QP = 0x19,
 	TERN_AQ_QUERY_QP = 0x1a,
 	TERN_AQ_DESTROY_QP = 0x1b,
+	TERN_AQ_CREATE_SRQ = 0x1c,
+	TERN_AQ_RESIZE_SRQ = 0x1d,
+	TERN_AQ_SET_SRQ_LIMIT = 0x1e,
+	TERN_AQ_QUERY_SRQ = 0x1f,
 	TERN_AQ_SET_GID = 0x20,
 	TERN_AQ_SET_ETH = 0x21,
+	TERN_AQ_DESTROY_SRQ = 0x22,
+	TERN_AQ_ALLOC_XRCD = 0x23,
+	TERN_AQ_DEALLOC_XRCD = 0x24,
+	TERN_AQ_ATTACH_MCAST = 0x25,
+	TERN_AQ_DETACH_MCAST = 0x26,
+	TERN_AQ_CREATE_FLOW = 0x27,
+	TERN_AQ_DESTROY_FLOW = 0x28,
+	TERN_AQ_ALLOC_MW = 0x29,
+	TERN_AQ_DEALLOC_MW = 0x2a,
+	TERN_AQ_CREATE_FAST_MR = 0x2b,
 };
 
 enum tern_hw_aq_status {
@@ -350,7 +437,10 @@ struct tern_hw_create_eq {
 	__u8 rsvd[3];
 };
 
-/* DESTROY_EQ, DEALLOC_PD, DESTROY_MR (the key), DESTROY_CQ, QUERY_QP, DESTROY_QP */
+/*
+ * DESTROY_EQ, DEALLOC_PD, DESTROY_MR and DEALLOC_MW (the key), DESTROY_CQ, QUERY_QP,
+ * DESTROY_QP, QUERY_SRQ, DESTROY_SRQ, DEALLOC_XRCD, DESTROY_FLOW, CREATE_FAST_MR (the PDN)
+ */
 struct tern_hw_object {
 	__le32 id;
 	__le32 rsvd;
@@ -361,6 +451,8 @@ struct tern_hw_object {
 #define TERN_ACCESS_REMOTE_WRITE	0x2u
 #define TERN_ACCESS_REMOTE_READ		0x4u
 #define TERN_ACCESS_REMOTE_ATOMIC	0x8u
+#define TERN_ACCESS_MW_BIND		0x10u	/* of a region: windows may be bound to it */
+#define TERN_ACCESS_ZERO_BASED		0x20u	/* of a window of type 2: addresses count from 0 */
 
 struct tern_hw_create_mr {
 	__le64 start;		/* virtual address of the first byte, as WQEs and peers name it */
@@ -381,9 +473,64 @@ struct tern_hw_create_cq {
 	__u8 rsvd[7];
 };
 
+enum tern_hw_mw_type {
+	TERN_MW_TYPE_1 = 1,	/* of the PD; only BIND_MW changes it */
+	TERN_MW_TYPE_2 = 2,	/* 2B: of the QP it was bound through; can be invalidated */
+};
+
+struct tern_hw_alloc_mw {
+	__le32 pdn;
+	__u8 type;		/* enum tern_hw_mw_type */
+	__u8 variant;		/* bits 7:0 of the key */
+	__u8 rsvd[2];
+};
+
+/*
+ * A receive queue that QPs share. WQEs live in slots, which the host uses in any order: the
+ * slot of the WQE posted as number n is entry n modulo the size of the index ring.
+ */
+struct tern_hw_create_srq {
+	struct tern_hw_pages pages;	/* slots at byte 0, index ring (__le32) at ring_offset */
+	__le64 record;			/* IOVA of a struct tern_hw_srq_record */
+	__le32 ring_offset;		/* bytes, multiple of 64, at or past the end of the slots */
+	__le32 pdn;
+	__le32 xrcdn;			/* XRC only, else zero */
+	__le32 cqn;			/* XRC only, else zero */
+	__u8 log_size;			/* slots, and entries of the index ring */
+	__u8 log_stride;		/* bytes per slot, 4..9 */
+	__u8 rsvd[6];
+};
+
+/* The buffer, ring and record move; slots keep their numbers, so it can only grow. */
+struct tern_hw_resize_srq {
+	struct tern_hw_pages pages;
+	__le64 record;
+	__le32 srqn;
+	__le32 ring_offset;
+	__u8 log_size;
+	__u8 rsvd[7];
+};
+
+struct tern_hw_set_srq_limit {
+	__le32 srqn;
+	__le32 limit;		/* SRQ_LIMIT when fewer WQEs are left; 0 asks for none */
+};
+
+struct tern_hw_mcast {
+	__le32 qpn;		/* a QP of type UD */
+	__le32 rsvd;
+	__u8 mgid[16];
+};
+
 enum tern_hw_qp_type {
+	TERN_QPT_GSI = 1,	/* a UD QP that is QPN 1; page 0 only, one per card */
 	TERN_QPT_RC = 2,
+	TERN_QPT_UC = 3,
+	TERN_QPT_UD = 4,
 	TERN_QPT_ETH = 8,	/* Ethernet frames, without FCS; page 0 only, one per card */
+	TERN_QPT_XRC_INI = 9,	/* no receive queue */
+	TERN_QPT_XRC_TGT = 10,	/* no queues, no PD, no CQs: all that is zero */
+	TERN_QPT_RAW = 11,	/* Ethernet frames, without FCS; receives what its flows match */
 };
 
 struct tern_hw_create_qp {
@@ -397,12 +544,16 @@ struct tern_hw_create_qp {
 	__u8 type;			/* enum tern_hw_qp_type */
 	__u8 sq_log_size;		/* 64-byte blocks */
 	__u8 rq_log_size;		/* receive WQEs */
-	__u8 rq_log_stride;		/* bytes per receive WQE, 4..9 */
-	__u8 flags;			/* TERN_QP_SIGNAL_ALL */
+	__u8 rq_log_stride;		/* bytes per receive WQE, 4..9; 0: no receive queue */
+	__u8 flags;			/* TERN_QP_* flags */
 	__u8 rsvd[7];
+	__le32 srqn;			/* with TERN_QP_SRQ, and then there is no receive queue */
+	__le32 xrcdn;			/* XRC_TGT */
 };
 
 #define TERN_QP_SIGNAL_ALL	0x01u	/* every send WQE completes with a CQE */
+#define TERN_QP_SRQ		0x02u	/* receives into an SRQ: RC, UC, UD */
+#define TERN_QP_NO_MC_LOOPBACK	0x04u	/* its multicasts do not come back to this card: UD */
 
 /* state of a QP: the numbers of enum ib_qp_state */
 enum tern_hw_qp_state {
@@ -422,6 +573,7 @@ enum tern_hw_qp_state {
 #define TERN_QP_ACCESS_FLAGS		(1u << 3)
 #define TERN_QP_PKEY_INDEX		(1u << 4)
 #define TERN_QP_PORT			(1u << 5)
+#define TERN_QP_QKEY			(1u << 6)
 #define TERN_QP_AV			(1u << 7)
 #define TERN_QP_PATH_MTU		(1u << 8)
 #define TERN_QP_TIMEOUT			(1u << 9)
@@ -463,6 +615,7 @@ struct tern_hw_qp_attr {
 	__le16 udp_sport;
 	__u8 sl;
 	__u8 rsvd;
+	__le32 qkey;		/* UD */
 };
 
 struct tern_hw_modify_qp {
@@ -501,6 +654,37 @@ struct tern_hw_set_eth {
 	__le32 rx_mode;
 };
 
+enum tern_hw_flow_type {
+	TERN_FLOW_NORMAL = 0,		/* frames that match go to the QP, and nowhere else */
+	TERN_FLOW_ALL_DEFAULT = 1,	/* all frames that no flow of type NORMAL matches */
+	TERN_FLOW_MC_DEFAULT = 2,	/* of those, the multicast ones */
+	TERN_FLOW_SNIFFER = 3,		/* a copy of every frame that arrives, RoCE included */
+};
+
+/* What a frame is compared by, as it goes on the wire. An IPv4 address takes the first 4 bytes. */
+struct tern_hw_flow_key {
+	__u8 dmac[6];
+	__u8 smac[6];
+	__u8 src_ip[16];
+	__u8 dst_ip[16];
+	__be16 vlan_tci;
+	__be16 ethertype;	/* the one after the VLAN tag */
+	__be16 src_port;	/* of TCP and UDP */
+	__be16 dst_port;
+	__u8 ip_proto;
+	__u8 tos;		/* IPv6: traffic class */
+};
+
+/* A frame matches when (frame & mask) == key. Flows are tried by priority, then by age. */
+struct tern_hw_create_flow {
+	__le32 qpn;		/* a QP of type RAW */
+	__le16 priority;	/* lowest first */
+	__u8 type;		/* enum tern_hw_flow_type; key and mask are of NORMAL only */
+	__u8 ip_version;	/* 4 or 6 when IP or port fields are in the mask, else 0 */
+	struct tern_hw_flow_key key;
+	struct tern_hw_flow_key mask;
+};
+
 struct tern_hw_aq_cmd {
 	__le16 opcode;		/* enum tern_hw_aq_op */
 	__le16 id;		/* handed back in the completion */
@@ -515,6 +699,12 @@ struct tern_hw_aq_cmd {
 		struct tern_hw_set_gid set_gid;
 		struct tern_hw_set_eth set_eth;
 		struct tern_hw_object object;
+		struct tern_hw_alloc_mw alloc_mw;
+		struct tern_hw_create_srq create_srq;
+		struct tern_hw_resize_srq resize_srq;
+		struct tern_hw_set_srq_limit set_srq_limit;
+		struct tern_hw_mcast mcast;
+		struct tern_hw_create_flow create_flow;
 		__u8 body[120];
 	};
 };
@@ -542,11 +732,23 @@ struct tern_hw_device_attr {
 	__le16 max_recv_sge;
 	__le16 max_inline;
 	__le16 rsvd1;
+	__le32 max_srq;
+	__le32 max_xrcd;
+	__le32 max_mcast_groups;
+	__le32 max_mcast_qps;		/* per group */
+	__le32 max_flows;
+	__u8 max_srq_log_size;
+	__u8 rsvd2[3];
 };
 
-/* CREATE_*, ALLOC_PD: the number of the new object (CREATE_MR: its key) */
+/* CREATE_*, ALLOC_*: the number of the new object (regions and windows: the key) */
 struct tern_hw_created {
 	__le32 id;
+	__le32 rsvd;
+};
+
+struct tern_hw_srq_attr {
+	__le32 limit;		/* 0 once SRQ_LIMIT was raised */
 	__le32 rsvd;
 };
 
@@ -555,6 +757,7 @@ struct tern_hw_aq_cqe {
 		struct tern_hw_device_attr device;
 		struct tern_hw_created created;
 		struct tern_hw_qp_attr qp;
+		struct tern_hw_srq_attr srq;
 		__u8 body[120];
 	};
 	/* the last 8 bytes are one store */
@@ -630,6 +833,20 @@ enum tern_hw_stat {
 	TERN_STAT_CQ_OVERRUNS,
 	TERN_STAT_EQ_OVERRUNS,
 	TERN_STAT_AQ_ERRORS,		/* commands that ended with a status other than OK */
+	/* UC and UD */
+	TERN_STAT_RX_BAD_QKEY,
+	TERN_STAT_UC_RX_DROPPED,	/* request packets out of sequence, or of a message given up */
+	TERN_STAT_UD_RX_NO_BUFFER,
+	/* multicast: RoCE packets that reached a QP, one for each */
+	TERN_STAT_MCAST_RX_PACKETS,
+	/* QPs of type RAW */
+	TERN_STAT_RAW_TX_FRAMES,
+	TERN_STAT_RAW_TX_ERRORS,
+	TERN_STAT_RAW_RX_FRAMES,
+	TERN_STAT_RAW_RX_NO_BUFFER,
+	TERN_STAT_RAW_RX_ERRORS,
+	/* responder */
+	TERN_STAT_RESP_INVALIDATES,
 
 	TERN_STAT_COUNT,
 };
@@ -643,18 +860,27 @@ static_assert(sizeof(struct tern_hw_ctrl_seg) == TERN_SEG_SIZE, "control segment
 static_assert(sizeof(struct tern_hw_raddr_seg) == TERN_SEG_SIZE, "remote address segment");
 static_assert(sizeof(struct tern_hw_atomic_seg) == TERN_SEG_SIZE, "atomic segment");
 static_assert(sizeof(struct tern_hw_data_seg) == TERN_SEG_SIZE, "data segment");
+static_assert(sizeof(struct tern_hw_ud_seg) == 3 * TERN_SEG_SIZE, "datagram segment");
+static_assert(sizeof(struct tern_hw_bind_seg) == 2 * TERN_SEG_SIZE, "bind segment");
+static_assert(sizeof(struct tern_hw_reg_seg) == 3 * TERN_SEG_SIZE, "registration segment");
+static_assert(sizeof(struct tern_hw_srq_record) == 64, "SRQ record");
 static_assert(sizeof(struct tern_hw_cqe) == 64, "CQE");
 static_assert(sizeof(struct tern_hw_eqe) == 16, "EQE");
 static_assert(sizeof(struct tern_hw_query_stats) == 16, "QUERY_STATS");
 static_assert(sizeof(struct tern_hw_create_eq) == 24, "CREATE_EQ");
 static_assert(sizeof(struct tern_hw_create_mr) == 40, "CREATE_MR");
 static_assert(sizeof(struct tern_hw_create_cq) == 40, "CREATE_CQ");
-static_assert(sizeof(struct tern_hw_create_qp) == 56, "CREATE_QP");
-static_assert(sizeof(struct tern_hw_qp_attr) == 60, "QP attributes");
-static_assert(sizeof(struct tern_hw_modify_qp) == 68, "MODIFY_QP");
+static_assert(sizeof(struct tern_hw_create_qp) == 64, "CREATE_QP");
+static_assert(sizeof(struct tern_hw_qp_attr) == 64, "QP attributes");
+static_assert(sizeof(struct tern_hw_modify_qp) == 72, "MODIFY_QP");
 static_assert(sizeof(struct tern_hw_set_gid) == 24, "SET_GID");
 static_assert(sizeof(struct tern_hw_set_eth) == 16, "SET_ETH");
-static_assert(sizeof(struct tern_hw_device_attr) == 56, "QUERY_DEVICE");
+static_assert(sizeof(struct tern_hw_alloc_mw) == 8, "ALLOC_MW");
+static_assert(sizeof(struct tern_hw_create_srq) == 48, "CREATE_SRQ");
+static_assert(sizeof(struct tern_hw_resize_srq) == 40, "RESIZE_SRQ");
+static_assert(sizeof(struct tern_hw_mcast) == 24, "ATTACH_MCAST");
+static_assert(sizeof(struct tern_hw_create_flow) == 116, "CREATE_FLOW");
+static_assert(sizeof(struct tern_hw_device_attr) == 80, "QUERY_DEVICE");
 static_assert(sizeof(struct tern_hw_aq_cmd) == TERN_AQ_ENTRY, "admin command");
 static_assert(sizeof(struct tern_hw_aq_cqe) == TERN_AQ_ENTRY, "admin completion");
 

@@ -157,7 +157,7 @@ uint32_t SendQueue::put_headers(const SendRequest &request, uint8_t flags, uint3
 	                           .rsvd0 = 0,
 	                           .imm = imm ? request.imm : __be32{},
 	                           .inline_len = inline_len,
-	                           .rsvd1 = {}});
+	                           .srqn = {}});
 	if (!is_send(request.op))
 		put(at++, tern_hw_raddr_seg{request.remote_addr, request.rkey, {}});
 	if (is_atomic(request.op))

@@ -50,9 +50,6 @@ bool wqe_op(const ibv_send_wr &wr, tern_hw_wqe_op &op)
 void set_target(const ibv_send_wr &wr, SendRequest &request)
 {
 	switch (request.op) {
-	case TERN_OP_SEND:
-	case TERN_OP_SEND_IMM:
-		break;
 	case TERN_OP_WRITE:
 	case TERN_OP_WRITE_IMM:
 	case TERN_OP_READ:
@@ -69,6 +66,8 @@ void set_target(const ibv_send_wr &wr, SendRequest &request)
 		request.remote_addr = wr.wr.atomic.remote_addr;
 		request.rkey = wr.wr.atomic.rkey;
 		request.swap_add = wr.wr.atomic.compare_add;
+		break;
+	default:
 		break;
 	}
 }

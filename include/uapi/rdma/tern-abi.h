@@ -51,4 +51,38 @@ struct tern_create_qp_resp {
 	__u8 reserved[5];
 };
 
+/* A QP without queues (XRC_TGT) has no mapping: buf_len is 0. One without a receive queue has
+ * rq_log_stride 0. */
+
+struct tern_create_ah_resp {
+	__u8 dmac[6];		/* of the destination or the next hop, as the kernel resolved it */
+	__u16 udp_sport;
+};
+
+/* One mapping holds the slots at offset 0, the index ring and the SRQ record. */
+struct tern_srq_buf {
+	__aligned_u64 buf_key;
+	__u32 buf_len;
+	__u32 ring_offset;
+	__u32 record_offset;	/* of struct tern_hw_srq_record */
+	__u32 srqn;
+	__u8 log_size;		/* slots */
+	__u8 log_stride;	/* bytes of a slot */
+	__u8 reserved[6];
+};
+
+struct tern_create_srq_resp {
+	struct tern_srq_buf buf;
+};
+
+/*
+ * With IBV_SRQ_MAX_WR the kernel copies slots and ring to a larger buffer and
+ * writes where that is to buf_addr, before it lets the old one go. modify_srq has no response,
+ * hence the address. Nothing may be posted meanwhile. When the old buffer is
+ * large enough, buf_len is 0 and nothing has changed.
+ */
+struct tern_modify_srq_cmd {
+	__aligned_u64 buf_addr;	/* of a struct tern_srq_buf */
+};
+
 #endif /* TERN_ABI_USER_H */

@@ -35,7 +35,7 @@ bool page_valid(const Card &card, uint32_t page)
 
 tern_hw_aq_status query_device(Card &, tern_hw_device_attr &attr)
 {
-	attr.fw_version = (1u << 16) | 0;
+	attr.fw_version = (uint32_t{TERN_HW_MAJOR} << 16) | TERN_HW_MINOR;
 	attr.max_qp = kMaxQps;
 	attr.max_cq = kMaxCqs;
 	attr.max_mr = kMaxRegions;

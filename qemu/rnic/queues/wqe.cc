@@ -111,7 +111,7 @@ Fetch decode(SendWqe &wqe, unsigned segs)
 	wqe.inline_size = 0;
 	if (ctrl.opcode < TERN_OP_SEND || ctrl.opcode > TERN_OP_FETCH_ADD)
 		return Fetch::Invalid;
-	if ((ctrl.flags & ~kKnownFlags) || ctrl.rsvd0 || ctrl.rsvd1.get())
+	if ((ctrl.flags & ~kKnownFlags) || ctrl.rsvd0 || ctrl.srqn.get())
 		return Fetch::Invalid;
 	if (!decode_remote(wqe, in))
 		return Fetch::Invalid;
