@@ -63,6 +63,12 @@ int tern_cmd_query_device(struct tern_dev *tdev, struct tern_device_attr *attr)
 		.max_send_sge = le16_to_cpu(hw->max_send_sge),
 		.max_recv_sge = le16_to_cpu(hw->max_recv_sge),
 		.max_inline = le16_to_cpu(hw->max_inline),
+		.max_srq = le32_to_cpu(hw->max_srq),
+		.max_xrcd = le32_to_cpu(hw->max_xrcd),
+		.max_mcast_groups = le32_to_cpu(hw->max_mcast_groups),
+		.max_mcast_qps = le32_to_cpu(hw->max_mcast_qps),
+		.max_flows = le32_to_cpu(hw->max_flows),
+		.max_srq_log_size = hw->max_srq_log_size,
 	};
 	return 0;
 }
@@ -125,9 +131,34 @@ int tern_cmd_create_mr(struct tern_dev *tdev, const struct tern_create_mr_params
 	return tern_cmd_create(tdev, TERN_AQ_CREATE_MR, &cmd, key);
 }
 
+int tern_cmd_create_fast_mr(struct tern_dev *tdev, u32 pdn, u32 *key)
+{
+	struct tern_hw_aq_cmd cmd = { .object.id = cpu_to_le32(pdn) };
+
+	return tern_cmd_create(tdev, TERN_AQ_CREATE_FAST_MR, &cmd, key);
+}
+
 void tern_cmd_destroy_mr(struct tern_dev *tdev, u32 key)
 {
 	tern_cmd_destroy(tdev, TERN_AQ_DESTROY_MR, key);
+}
+
+int tern_cmd_alloc_mw(struct tern_dev *tdev, const struct tern_alloc_mw_params *params, u32 *key)
+{
+	struct tern_hw_aq_cmd cmd = {
+		.alloc_mw = {
+			.pdn = cpu_to_le32(params->pdn),
+			.type = params->type,
+			.variant = params->variant,
+		},
+	};
+
+	return tern_cmd_create(tdev, TERN_AQ_ALLOC_MW, &cmd, key);
+}
+
+void tern_cmd_dealloc_mw(struct tern_dev *tdev, u32 key)
+{
+	tern_cmd_destroy(tdev, TERN_AQ_DEALLOC_MW, key);
 }
 
 int tern_cmd_create_cq(struct tern_dev *tdev, const struct tern_create_cq_params *params, u32 *cqn)
@@ -166,6 +197,8 @@ int tern_cmd_create_qp(struct tern_dev *tdev, const struct tern_create_qp_params
 			.rq_log_size = params->rq_log_size,
 			.rq_log_stride = params->rq_log_stride,
 			.flags = params->flags,
+			.srqn = cpu_to_le32(params->srqn),
+			.xrcdn = cpu_to_le32(params->xrcdn),
 		},
 	};
 
@@ -199,6 +232,110 @@ int tern_cmd_query_qp(struct tern_dev *tdev, u32 qpn, struct tern_hw_qp_attr *at
 void tern_cmd_destroy_qp(struct tern_dev *tdev, u32 qpn)
 {
 	tern_cmd_destroy(tdev, TERN_AQ_DESTROY_QP, qpn);
+}
+
+int tern_cmd_create_srq(struct tern_dev *tdev, const struct tern_create_srq_params *params,
+			u32 *srqn)
+{
+	struct tern_hw_aq_cmd cmd = {
+		.create_srq = {
+			.pages = params->pages,
+			.record = cpu_to_le64(params->record),
+			.ring_offset = cpu_to_le32(params->ring_offset),
+			.pdn = cpu_to_le32(params->pdn),
+			.xrcdn = cpu_to_le32(params->xrcdn),
+			.cqn = cpu_to_le32(params->cqn),
+			.log_size = params->log_size,
+			.log_stride = params->log_stride,
+		},
+	};
+
+	return tern_cmd_create(tdev, TERN_AQ_CREATE_SRQ, &cmd, srqn);
+}
+
+int tern_cmd_resize_srq(struct tern_dev *tdev, const struct tern_resize_srq_params *params)
+{
+	struct tern_hw_aq_cmd cmd = {
+		.resize_srq = {
+			.pages = params->pages,
+			.record = cpu_to_le64(params->record),
+			.srqn = cpu_to_le32(params->srqn),
+			.ring_offset = cpu_to_le32(params->ring_offset),
+			.log_size = params->log_size,
+		},
+	};
+
+	return tern_cmd(tdev, TERN_AQ_RESIZE_SRQ, &cmd, NULL);
+}
+
+int tern_cmd_set_srq_limit(struct tern_dev *tdev, u32 srqn, u32 limit)
+{
+	struct tern_hw_aq_cmd cmd = {
+		.set_srq_limit = {
+			.srqn = cpu_to_le32(srqn),
+			.limit = cpu_to_le32(limit),
+		},
+	};
+
+	return tern_cmd(tdev, TERN_AQ_SET_SRQ_LIMIT, &cmd, NULL);
+}
+
+int tern_cmd_query_srq(struct tern_dev *tdev, u32 srqn, u32 *limit)
+{
+	struct tern_hw_aq_cmd cmd = { .object.id = cpu_to_le32(srqn) };
+	struct tern_hw_aq_cqe result;
+	int err = tern_cmd(tdev, TERN_AQ_QUERY_SRQ, &cmd, &result);
+
+	if (!err)
+		*limit = le32_to_cpu(result.srq.limit);
+	return err;
+}
+
+void tern_cmd_destroy_srq(struct tern_dev *tdev, u32 srqn)
+{
+	tern_cmd_destroy(tdev, TERN_AQ_DESTROY_SRQ, srqn);
+}
+
+int tern_cmd_alloc_xrcd(struct tern_dev *tdev, u32 *xrcdn)
+{
+	struct tern_hw_aq_cmd cmd = {};
+
+	return tern_cmd_create(tdev, TERN_AQ_ALLOC_XRCD, &cmd, xrcdn);
+}
+
+void tern_cmd_dealloc_xrcd(struct tern_dev *tdev, u32 xrcdn)
+{
+	tern_cmd_destroy(tdev, TERN_AQ_DEALLOC_XRCD, xrcdn);
+}
+
+static int tern_cmd_mcast(struct tern_dev *tdev, u16 opcode, u32 qpn, const u8 *mgid)
+{
+	struct tern_hw_aq_cmd cmd = { .mcast.qpn = cpu_to_le32(qpn) };
+
+	memcpy(cmd.mcast.mgid, mgid, sizeof(cmd.mcast.mgid));
+	return tern_cmd(tdev, opcode, &cmd, NULL);
+}
+
+int tern_cmd_attach_mcast(struct tern_dev *tdev, u32 qpn, const u8 *mgid)
+{
+	return tern_cmd_mcast(tdev, TERN_AQ_ATTACH_MCAST, qpn, mgid);
+}
+
+int tern_cmd_detach_mcast(struct tern_dev *tdev, u32 qpn, const u8 *mgid)
+{
+	return tern_cmd_mcast(tdev, TERN_AQ_DETACH_MCAST, qpn, mgid);
+}
+
+int tern_cmd_create_flow(struct tern_dev *tdev, const struct tern_hw_create_flow *flow, u32 *id)
+{
+	struct tern_hw_aq_cmd cmd = { .create_flow = *flow };
+
+	return tern_cmd_create(tdev, TERN_AQ_CREATE_FLOW, &cmd, id);
+}
+
+void tern_cmd_destroy_flow(struct tern_dev *tdev, u32 id)
+{
+	tern_cmd_destroy(tdev, TERN_AQ_DESTROY_FLOW, id);
 }
 
 int tern_cmd_set_gid(struct tern_dev *tdev, const struct tern_set_gid_params *params)

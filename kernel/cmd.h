@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * One function per admin command: parameters in, result out, all in the CPU's byte order
- * (but for page lists and QP attributes, which their makers fill in the card's).
+ * (but for page lists, QP attributes and flows, which their makers fill in the card's).
  * They sleep, and fail with -EIO once the card is dead. Destroying always succeeds:
  * when it returns, the card does not use the object any more.
  */
@@ -32,6 +32,12 @@ struct tern_device_attr {
 	u16 max_send_sge;
 	u16 max_recv_sge;
 	u16 max_inline;
+	u32 max_srq;
+	u32 max_xrcd;
+	u32 max_mcast_groups;
+	u32 max_mcast_qps;
+	u32 max_flows;
+	u8 max_srq_log_size;
 };
 
 struct tern_create_eq_params {
@@ -70,6 +76,33 @@ struct tern_create_qp_params {
 	u8 rq_log_size;
 	u8 rq_log_stride;
 	u8 flags;
+	u32 srqn;
+	u32 xrcdn;
+};
+
+struct tern_create_srq_params {
+	struct tern_hw_pages pages;
+	dma_addr_t record;
+	u32 ring_offset;
+	u32 pdn;
+	u32 xrcdn;
+	u32 cqn;
+	u8 log_size;
+	u8 log_stride;
+};
+
+struct tern_resize_srq_params {
+	struct tern_hw_pages pages;
+	dma_addr_t record;
+	u32 srqn;
+	u32 ring_offset;
+	u8 log_size;
+};
+
+struct tern_alloc_mw_params {
+	u32 pdn;
+	u8 type;
+	u8 variant;
 };
 
 struct tern_set_gid_params {
@@ -88,7 +121,10 @@ void tern_cmd_destroy_eq(struct tern_dev *tdev, u32 eqn);
 int tern_cmd_alloc_pd(struct tern_dev *tdev, u32 *pdn);
 void tern_cmd_dealloc_pd(struct tern_dev *tdev, u32 pdn);
 int tern_cmd_create_mr(struct tern_dev *tdev, const struct tern_create_mr_params *params, u32 *key);
+int tern_cmd_create_fast_mr(struct tern_dev *tdev, u32 pdn, u32 *key);
 void tern_cmd_destroy_mr(struct tern_dev *tdev, u32 key);
+int tern_cmd_alloc_mw(struct tern_dev *tdev, const struct tern_alloc_mw_params *params, u32 *key);
+void tern_cmd_dealloc_mw(struct tern_dev *tdev, u32 key);
 int tern_cmd_create_cq(struct tern_dev *tdev, const struct tern_create_cq_params *params, u32 *cqn);
 void tern_cmd_destroy_cq(struct tern_dev *tdev, u32 cqn);
 int tern_cmd_create_qp(struct tern_dev *tdev, const struct tern_create_qp_params *params, u32 *qpn);
@@ -96,6 +132,20 @@ int tern_cmd_modify_qp(struct tern_dev *tdev, u32 qpn, u32 mask,
 		       const struct tern_hw_qp_attr *attr);
 int tern_cmd_query_qp(struct tern_dev *tdev, u32 qpn, struct tern_hw_qp_attr *attr);
 void tern_cmd_destroy_qp(struct tern_dev *tdev, u32 qpn);
+
+int tern_cmd_create_srq(struct tern_dev *tdev, const struct tern_create_srq_params *params,
+			u32 *srqn);
+int tern_cmd_resize_srq(struct tern_dev *tdev, const struct tern_resize_srq_params *params);
+int tern_cmd_set_srq_limit(struct tern_dev *tdev, u32 srqn, u32 limit);
+int tern_cmd_query_srq(struct tern_dev *tdev, u32 srqn, u32 *limit);
+void tern_cmd_destroy_srq(struct tern_dev *tdev, u32 srqn);
+int tern_cmd_alloc_xrcd(struct tern_dev *tdev, u32 *xrcdn);
+void tern_cmd_dealloc_xrcd(struct tern_dev *tdev, u32 xrcdn);
+
+int tern_cmd_attach_mcast(struct tern_dev *tdev, u32 qpn, const u8 *mgid);
+int tern_cmd_detach_mcast(struct tern_dev *tdev, u32 qpn, const u8 *mgid);
+int tern_cmd_create_flow(struct tern_dev *tdev, const struct tern_hw_create_flow *flow, u32 *id);
+void tern_cmd_destroy_flow(struct tern_dev *tdev, u32 id);
 
 int tern_cmd_set_gid(struct tern_dev *tdev, const struct tern_set_gid_params *params);
 int tern_cmd_set_mac(struct tern_dev *tdev, const u8 *mac);
