@@ -8,17 +8,17 @@
 #include "ib.h"
 #include "tern.h"
 
-static void tern_ucq_completed(struct tern_cq_core *core)
+static void tern_ib_cq_completed(struct tern_cq_core *core)
 {
-	struct ib_cq *ibcq = &container_of(core, struct tern_ucq, core)->ibcq;
+	struct ib_cq *ibcq = &container_of(core, struct tern_cq, core)->ibcq;
 
 	if (ibcq->comp_handler)
 		ibcq->comp_handler(ibcq, ibcq->cq_context);
 }
 
-static void tern_ucq_failed(struct tern_cq_core *core)
+static void tern_ib_cq_failed(struct tern_cq_core *core)
 {
-	struct ib_cq *ibcq = &container_of(core, struct tern_ucq, core)->ibcq;
+	struct ib_cq *ibcq = &container_of(core, struct tern_cq, core)->ibcq;
 	struct ib_event event = {
 		.device = ibcq->device,
 		.element.cq = ibcq,
@@ -29,7 +29,7 @@ static void tern_ucq_failed(struct tern_cq_core *core)
 		ibcq->event_handler(&event, ibcq->cq_context);
 }
 
-static int tern_ucq_respond(struct ib_udata *udata, const struct tern_ucq *cq,
+static int tern_ucq_respond(struct ib_udata *udata, const struct tern_cq *cq,
 			    const struct tern_cq_layout *layout)
 {
 	struct tern_create_cq_resp resp = {
@@ -43,7 +43,7 @@ static int tern_ucq_respond(struct ib_udata *udata, const struct tern_ucq *cq,
 	return tern_udata_respond(udata, &resp, sizeof(resp));
 }
 
-static int tern_ucq_create(struct tern_ucq *cq, struct tern_ucontext *uctx, u32 cqe,
+static int tern_ucq_create(struct tern_cq *cq, struct tern_ucontext *uctx, u32 cqe,
 			   struct ib_udata *udata)
 {
 	struct tern_dev *tdev = to_tdev(uctx->ibucontext.device);
@@ -75,7 +75,7 @@ static int tern_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr
 			  struct ib_udata *udata)
 {
 	struct tern_dev *tdev = to_tdev(ibcq->device);
-	struct tern_ucq *cq = to_tucq(ibcq);
+	struct tern_cq *cq = to_tcq(ibcq);
 	struct tern_ucontext *uctx;
 
 	if (!udata || attr->flags)
@@ -86,8 +86,8 @@ static int tern_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr
 
 	uctx = rdma_udata_to_drv_context(udata, struct tern_ucontext, ibucontext);
 	cq->core.eq = tern_eq_of_comp_vector(tdev, attr->comp_vector);
-	cq->core.completed = tern_ucq_completed;
-	cq->core.failed = tern_ucq_failed;
+	cq->core.completed = tern_ib_cq_completed;
+	cq->core.failed = tern_ib_cq_failed;
 	return tern_ucq_create(cq, uctx, attr->cqe, udata);
 }
 
@@ -103,7 +103,7 @@ static int tern_create_cq_attrs(struct ib_cq *ibcq, const struct ib_cq_init_attr
 
 static int tern_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 {
-	struct tern_ucq *cq = to_tucq(ibcq);
+	struct tern_cq *cq = to_tcq(ibcq);
 
 	tern_cq_core_destroy(to_tdev(ibcq->device), &cq->core);
 	tern_ubuf_destroy(&cq->ubuf);
@@ -114,5 +114,5 @@ const struct ib_device_ops tern_cq_ops = {
 	.create_cq = tern_create_cq_attrs,
 	.destroy_cq = tern_destroy_cq,
 
-	INIT_RDMA_OBJ_SIZE(ib_cq, tern_ucq, ibcq),
+	INIT_RDMA_OBJ_SIZE(ib_cq, tern_cq, ibcq),
 };

@@ -407,32 +407,32 @@ int tern_eth_poll(struct napi_struct *napi, int budget)
 
 static void tern_eth_tx_completed(struct tern_cq_core *core)
 {
-	struct tern_netdev *nd = container_of(core, struct tern_netdev, eth.tx.cq.core);
+	struct tern_netdev *nd = container_of(core, struct tern_netdev, eth.tx.cq_core);
 
 	napi_schedule(&nd->napi);
 }
 
 static void tern_eth_tx_failed(struct tern_cq_core *core)
 {
-	tern_netdev_restart(container_of(core, struct tern_netdev, eth.tx.cq.core));
+	tern_netdev_restart(container_of(core, struct tern_netdev, eth.tx.cq_core));
 }
 
 static void tern_eth_rx_completed(struct tern_cq_core *core)
 {
-	struct tern_netdev *nd = container_of(core, struct tern_netdev, eth.rx.cq.core);
+	struct tern_netdev *nd = container_of(core, struct tern_netdev, eth.rx.cq_core);
 
 	napi_schedule(&nd->napi);
 }
 
 static void tern_eth_rx_failed(struct tern_cq_core *core)
 {
-	tern_netdev_restart(container_of(core, struct tern_netdev, eth.rx.cq.core));
+	tern_netdev_restart(container_of(core, struct tern_netdev, eth.rx.cq_core));
 }
 
 static void tern_eth_qp_event(struct tern_qp_core *core, u8 type)
 {
 	if (type == TERN_EVENT_QP_FATAL)
-		tern_netdev_restart(container_of(core, struct tern_netdev, eth.qp.core));
+		tern_netdev_restart(container_of(core, struct tern_netdev, eth.qp_core));
 }
 
 static int tern_tx_open(struct tern_netdev *nd)
@@ -445,7 +445,7 @@ static int tern_tx_open(struct tern_netdev *nd)
 	*tx = (struct tern_tx) {
 		.mask = (1U << log_size) - 1,
 		.max_segs = min_t(u32, attr->max_send_sge, MAX_SKB_FRAGS + 1),
-		.cq.core = {
+		.cq_core = {
 			.eq = tern_eq_of_comp_vector(nd->tdev, 0),
 			.completed = tern_eth_tx_completed,
 			.failed = tern_eth_tx_failed,
@@ -455,7 +455,7 @@ static int tern_tx_open(struct tern_netdev *nd)
 	if (!tx->slots)
 		return -ENOMEM;
 
-	err = tern_kcq_create(nd->tdev, &tx->cq, log_size);
+	err = tern_kcq_create(nd->tdev, &tx->cq, &tx->cq_core, log_size);
 	if (err)
 		kvfree(tx->slots);
 	return err;
@@ -504,7 +504,7 @@ static int tern_rx_open(struct tern_netdev *nd)
 	*rx = (struct tern_rx) {
 		.mask = (1U << log_size) - 1,
 		.npages = tern_rx_pages_for(nd->ndev->mtu),
-		.cq.core = {
+		.cq_core = {
 			.eq = tern_eq_of_comp_vector(nd->tdev, 0),
 			.completed = tern_eth_rx_completed,
 			.failed = tern_eth_rx_failed,
@@ -519,7 +519,7 @@ static int tern_rx_open(struct tern_netdev *nd)
 		err = PTR_ERR(rx->pool);
 		goto err_slots;
 	}
-	err = tern_kcq_create(nd->tdev, &rx->cq, log_size);
+	err = tern_kcq_create(nd->tdev, &rx->cq, &rx->cq_core, log_size);
 	if (err)
 		goto err_pool;
 	return 0;
@@ -563,7 +563,7 @@ static int tern_eth_start_qp(struct tern_netdev *nd)
 	for (i = 0; !err && i < ARRAY_SIZE(states); i++) {
 		struct tern_hw_qp_attr attr = { .state = states[i] };
 
-		err = tern_cmd_modify_qp(nd->tdev, nd->eth.qp.core.qpn, TERN_QP_STATE, &attr);
+		err = tern_cmd_modify_qp(nd->tdev, nd->eth.qp_core.qpn, TERN_QP_STATE, &attr);
 	}
 	return err;
 }
@@ -574,20 +574,16 @@ static int tern_eth_create_qp(struct tern_netdev *nd)
 	struct tern_qp_core_params params = {
 		.type = TERN_QPT_ETH,
 		.pdn = nd->tdev->kernel_pdn,
-		.send_cqn = eth->tx.cq.core.cqn,
-		.recv_cqn = eth->rx.cq.core.cqn,
+		.send_cqn = eth->tx.cq_core.cqn,
+		.recv_cqn = eth->rx.cq_core.cqn,
 		.db_page = TERN_DB_PAGE_KERNEL,
 	};
+	struct tern_qp_layout layout;
 
-	eth->qp = (struct tern_kqp) {
-		.core.event = tern_eth_qp_event,
-		.layout = {
-			.sq_log_size = ilog2(eth->tx.mask + 1),
-			.rq_log_size = ilog2(eth->rx.mask + 1),
-			.rq_log_stride = order_base_2(eth->rx.npages * TERN_SEG_SIZE),
-		},
-	};
-	return tern_kqp_create(nd->tdev, &eth->qp, &params);
+	tern_qp_plan(&layout, ilog2(eth->tx.mask + 1), ilog2(eth->rx.mask + 1),
+		     order_base_2(eth->rx.npages * TERN_SEG_SIZE));
+	eth->qp_core.event = tern_eth_qp_event;
+	return tern_kqp_create(nd->tdev, &eth->qp, &eth->qp_core, &layout, &params);
 }
 
 static void tern_eth_destroy_qp(struct tern_netdev *nd)

@@ -194,7 +194,7 @@ static const struct ib_device_ops tern_ib_ops = {
 	.get_hw_stats = tern_get_hw_stats,
 
 	INIT_RDMA_OBJ_SIZE(ib_pd, tern_pd, ibpd),
-	INIT_RDMA_OBJ_SIZE(ib_qp, tern_uqp, ibqp),
+	INIT_RDMA_OBJ_SIZE(ib_qp, tern_qp, ibqp),
 	INIT_RDMA_OBJ_SIZE(ib_ucontext, tern_ucontext, ibucontext),
 };
 

@@ -44,13 +44,15 @@ struct tern_ubuf {
 	u64 key;		/* what the process passes to mmap() */
 };
 
-struct tern_ucq {
+/* Of a process or, if ibcq has no uobject, of this kernel. */
+struct tern_cq {
 	struct ib_cq ibcq;
 	struct tern_cq_core core;
 	struct tern_ubuf ubuf;
 };
 
-struct tern_uqp {
+/* Of a process or, if ibqp has no uobject, of this kernel. */
+struct tern_qp {
 	struct ib_qp ibqp;
 	struct tern_qp_core core;
 	struct tern_ubuf ubuf;
@@ -81,14 +83,14 @@ static inline struct tern_mr *to_tmr(struct ib_mr *ibmr)
 	return container_of(ibmr, struct tern_mr, ibmr);
 }
 
-static inline struct tern_ucq *to_tucq(struct ib_cq *ibcq)
+static inline struct tern_cq *to_tcq(struct ib_cq *ibcq)
 {
-	return container_of(ibcq, struct tern_ucq, ibcq);
+	return container_of(ibcq, struct tern_cq, ibcq);
 }
 
-static inline struct tern_uqp *to_tuqp(struct ib_qp *ibqp)
+static inline struct tern_qp *to_tqp(struct ib_qp *ibqp)
 {
-	return container_of(ibqp, struct tern_uqp, ibqp);
+	return container_of(ibqp, struct tern_qp, ibqp);
 }
 
 /* No request of ours carries anything yet, so a provider that sends something is too new. */

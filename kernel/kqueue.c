@@ -3,10 +3,12 @@
 #include "hw.h"
 #include "kqueue.h"
 
-int tern_kcq_create(struct tern_dev *tdev, struct tern_kcq *cq, u8 log_size)
+int tern_kcq_create(struct tern_dev *tdev, struct tern_kcq *cq, struct tern_cq_core *core,
+		    u8 log_size)
 {
 	int err;
 
+	cq->core = core;
 	cq->ci = 0;
 	tern_cq_plan(&cq->layout, log_size);
 	err = tern_buf_init(tdev, &cq->buf, cq->layout.size, GFP_KERNEL);
@@ -14,7 +16,7 @@ int tern_kcq_create(struct tern_dev *tdev, struct tern_kcq *cq, u8 log_size)
 		return err;
 
 	cq->record = tern_buf_at(&cq->buf, cq->layout.record_offset);
-	err = tern_cq_core_create(tdev, &cq->core, &cq->buf, &cq->layout, TERN_DB_PAGE_KERNEL);
+	err = tern_cq_core_create(tdev, core, &cq->buf, &cq->layout, TERN_DB_PAGE_KERNEL);
 	if (err)
 		tern_buf_exit(tdev, &cq->buf);
 	return err;
@@ -22,7 +24,7 @@ int tern_kcq_create(struct tern_dev *tdev, struct tern_kcq *cq, u8 log_size)
 
 void tern_kcq_destroy(struct tern_dev *tdev, struct tern_kcq *cq)
 {
-	tern_cq_core_destroy(tdev, &cq->core);
+	tern_cq_core_destroy(tdev, cq->core);
 	tern_buf_exit(tdev, &cq->buf);
 }
 
@@ -50,23 +52,24 @@ void tern_kcq_consumed(struct tern_kcq *cq)
 /* Asks for an event; should there be completions past those consumed, it comes at once. */
 void tern_kcq_arm(struct tern_dev *tdev, struct tern_kcq *cq)
 {
-	tern_db_ring(tdev, TERN_DB_CQ_ARM, cq->core.cqn, cq->ci);
+	tern_db_ring(tdev, TERN_DB_CQ_ARM, cq->core->cqn, cq->ci);
 }
 
-int tern_kqp_create(struct tern_dev *tdev, struct tern_kqp *qp,
+int tern_kqp_create(struct tern_dev *tdev, struct tern_kqp *qp, struct tern_qp_core *core,
+		    const struct tern_qp_layout *layout,
 		    const struct tern_qp_core_params *params)
 {
-	struct tern_qp_layout *layout = &qp->layout;
 	int err;
 
+	qp->core = core;
+	qp->layout = *layout;
 	qp->sq_pi = 0;
-	tern_qp_plan(layout, layout->sq_log_size, layout->rq_log_size, layout->rq_log_stride);
 	err = tern_buf_init(tdev, &qp->buf, layout->size, GFP_KERNEL);
 	if (err)
 		return err;
 
 	qp->record = tern_buf_at(&qp->buf, layout->record_offset);
-	err = tern_qp_core_create(tdev, &qp->core, &qp->buf, layout, params);
+	err = tern_qp_core_create(tdev, core, &qp->buf, layout, params);
 	if (err)
 		tern_buf_exit(tdev, &qp->buf);
 	return err;
@@ -74,7 +77,7 @@ int tern_kqp_create(struct tern_dev *tdev, struct tern_kqp *qp,
 
 void tern_kqp_stop(struct tern_dev *tdev, struct tern_kqp *qp)
 {
-	tern_qp_core_destroy(tdev, &qp->core);
+	tern_qp_core_destroy(tdev, qp->core);
 }
 
 void tern_kqp_free(struct tern_dev *tdev, struct tern_kqp *qp)
@@ -104,7 +107,7 @@ void tern_kqp_publish_sq(struct tern_dev *tdev, struct tern_kqp *qp, u32 pi)
 	WRITE_ONCE(qp->record->sq_pi, cpu_to_le32(pi));
 	qp->sq_pi = pi;
 	if (tern_kqp_wants_doorbell(tdev, qp, old, pi))
-		tern_db_ring(tdev, TERN_DB_SQ, qp->core.qpn, pi);
+		tern_db_ring(tdev, TERN_DB_SQ, qp->core->qpn, pi);
 }
 
 /* Hands all receive WQEs before @pi to the card, which looks here by itself. */

@@ -14,15 +14,16 @@
 #include "queue.h"
 
 struct tern_kcq {
-	struct tern_cq_core core;
+	struct tern_cq_core *core;
 	struct tern_cq_layout layout;
 	struct tern_buf buf;
 	struct tern_hw_cq_record *record;
 	u32 ci;
 };
 
-/* The caller has set core's eq and handlers. */
-int tern_kcq_create(struct tern_dev *tdev, struct tern_kcq *cq, u8 log_size);
+/* The caller has set @core's eq and handlers. */
+int tern_kcq_create(struct tern_dev *tdev, struct tern_kcq *cq, struct tern_cq_core *core,
+		    u8 log_size);
 void tern_kcq_destroy(struct tern_dev *tdev, struct tern_kcq *cq);
 const struct tern_hw_cqe *tern_kcq_next(const struct tern_kcq *cq);
 void tern_kcq_consumed(struct tern_kcq *cq);
@@ -34,15 +35,16 @@ static inline void tern_kcq_pop(struct tern_kcq *cq)
 }
 
 struct tern_kqp {
-	struct tern_qp_core core;
+	struct tern_qp_core *core;
 	struct tern_qp_layout layout;
 	struct tern_buf buf;
 	struct tern_hw_qp_record *record;
 	u32 sq_pi;		/* as published */
 };
 
-/* The caller has set core's handler and layout's sizes and stride. */
-int tern_kqp_create(struct tern_dev *tdev, struct tern_kqp *qp,
+/* The caller has set @core's handler; @layout is a plan. */
+int tern_kqp_create(struct tern_dev *tdev, struct tern_kqp *qp, struct tern_qp_core *core,
+		    const struct tern_qp_layout *layout,
 		    const struct tern_qp_core_params *params);
 /* Between the two the card no longer looks at the rings, and the caller may empty them. */
 void tern_kqp_stop(struct tern_dev *tdev, struct tern_kqp *qp);

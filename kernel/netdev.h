@@ -20,6 +20,7 @@ struct tern_tx_slot {
 };
 
 struct tern_tx {
+	struct tern_cq_core cq_core;
 	struct tern_kcq cq;
 	struct tern_tx_slot *slots;	/* by block */
 	u32 mask;
@@ -35,6 +36,7 @@ struct tern_rx_slot {
 };
 
 struct tern_rx {
+	struct tern_cq_core cq_core;
 	struct tern_kcq cq;
 	struct tern_rx_slot *slots;
 	struct page_pool *pool;
@@ -47,6 +49,7 @@ struct tern_rx {
 
 /* What exists while the interface is up. */
 struct tern_eth {
+	struct tern_qp_core qp_core;
 	struct tern_kqp qp;
 	struct tern_tx tx;
 	struct tern_rx rx;

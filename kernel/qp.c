@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Reliable connected queue pairs of processes, which post to them without our help. */
+/* Queue pairs. Processes post to theirs without our help. */
 #include <linux/log2.h>
 #include <rdma/ib_addr.h>
 #include <rdma/ib_verbs.h>
@@ -11,7 +11,7 @@
 
 /* ---- events --------------------------------------------------------------------- */
 
-static int tern_uqp_event_type(u8 type)
+static int tern_ib_qp_event_type(u8 type)
 {
 	switch (type) {
 	case TERN_EVENT_QP_FATAL:
@@ -29,10 +29,10 @@ static int tern_uqp_event_type(u8 type)
 	}
 }
 
-static void tern_uqp_event(struct tern_qp_core *core, u8 type)
+static void tern_ib_qp_event(struct tern_qp_core *core, u8 type)
 {
-	struct ib_qp *ibqp = &container_of(core, struct tern_uqp, core)->ibqp;
-	int ib_type = tern_uqp_event_type(type);
+	struct ib_qp *ibqp = &container_of(core, struct tern_qp, core)->ibqp;
+	int ib_type = tern_ib_qp_event_type(type);
 	struct ib_event event = {
 		.device = ibqp->device,
 		.element.qp = ibqp,
@@ -73,7 +73,7 @@ static u32 tern_sq_wqe_blocks(const struct ib_qp_cap *cap)
 }
 
 /* Plans rings for @cap and raises @cap to what they can hold. */
-static int tern_uqp_plan(const struct tern_dev *tdev, struct ib_qp_cap *cap,
+static int tern_qp_plan_cap(const struct tern_dev *tdev, struct ib_qp_cap *cap,
 			 struct tern_qp_layout *layout)
 {
 	const struct tern_device_attr *attr = &tdev->attr;
@@ -97,24 +97,20 @@ static int tern_uqp_plan(const struct tern_dev *tdev, struct ib_qp_cap *cap,
 
 /* ---- create and destroy ------------------------------------------------------------- */
 
-static int tern_uqp_create_core(struct tern_dev *tdev, struct tern_uqp *qp,
-				const struct ib_qp_init_attr *init, u32 db_page,
-				const struct tern_qp_layout *layout)
+static void tern_qp_describe(const struct tern_qp *qp, const struct ib_qp_init_attr *init, u32 db_page,
+		      struct tern_qp_core_params *params)
 {
-	struct tern_qp_core_params params = {
+	*params = (struct tern_qp_core_params) {
 		.type = TERN_QPT_RC,
 		.flags = init->sq_sig_type == IB_SIGNAL_ALL_WR ? TERN_QP_SIGNAL_ALL : 0,
 		.pdn = to_tpd(qp->ibqp.pd)->pdn,
-		.send_cqn = to_tucq(init->send_cq)->core.cqn,
-		.recv_cqn = to_tucq(init->recv_cq)->core.cqn,
+		.send_cqn = to_tcq(init->send_cq)->core.cqn,
+		.recv_cqn = to_tcq(init->recv_cq)->core.cqn,
 		.db_page = db_page,
 	};
-
-	qp->core.event = tern_uqp_event;
-	return tern_qp_core_create(tdev, &qp->core, qp->ubuf.buf, layout, &params);
 }
 
-static int tern_uqp_respond(struct ib_udata *udata, const struct tern_uqp *qp,
+static int tern_uqp_respond(struct ib_udata *udata, const struct tern_qp *qp,
 			    const struct tern_qp_layout *layout)
 {
 	struct tern_create_qp_resp resp = {
@@ -131,17 +127,20 @@ static int tern_uqp_respond(struct ib_udata *udata, const struct tern_uqp *qp,
 	return tern_udata_respond(udata, &resp, sizeof(resp));
 }
 
-static int tern_uqp_create(struct tern_uqp *qp, struct tern_ucontext *uctx,
-			   const struct ib_qp_init_attr *init,
+static int tern_uqp_create(struct tern_qp *qp, const struct ib_qp_init_attr *init,
 			   const struct tern_qp_layout *layout, struct ib_udata *udata)
 {
+	struct tern_ucontext *uctx =
+		rdma_udata_to_drv_context(udata, struct tern_ucontext, ibucontext);
 	struct tern_dev *tdev = to_tdev(qp->ibqp.device);
+	struct tern_qp_core_params params;
 	int err;
 
 	err = tern_ubuf_create(uctx, &qp->ubuf, layout->size);
 	if (err)
 		return err;
-	err = tern_uqp_create_core(tdev, qp, init, uctx->db_page, layout);
+	tern_qp_describe(qp, init, uctx->db_page, &params);
+	err = tern_qp_core_create(tdev, &qp->core, qp->ubuf.buf, layout, &params);
 	if (err)
 		goto err_ubuf;
 	err = tern_uqp_respond(udata, qp, layout);
@@ -156,25 +155,25 @@ err_ubuf:
 	return err;
 }
 
+static void tern_uqp_destroy(struct tern_qp *qp)
+{
+	tern_qp_core_destroy(to_tdev(qp->ibqp.device), &qp->core);
+	tern_ubuf_destroy(&qp->ubuf);
+}
+
 int tern_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_udata *udata)
 {
 	struct tern_dev *tdev = to_tdev(ibqp->device);
-	struct tern_uqp *qp = to_tuqp(ibqp);
+	struct tern_qp *qp = to_tqp(ibqp);
 	struct ib_qp_cap cap = init->cap;
 	struct tern_qp_layout layout;
-	struct tern_ucontext *uctx;
 	int err;
 
 	if (!udata || init->qp_type != IB_QPT_RC || init->create_flags || init->srq ||
 	    !init->send_cq || !init->recv_cq)
 		return -EOPNOTSUPP;
 	err = tern_udata_no_input(udata) ?: tern_check_cap(tdev, &cap) ?:
-	      tern_uqp_plan(tdev, &cap, &layout);
-	if (err)
-		return err;
-
-	uctx = rdma_udata_to_drv_context(udata, struct tern_ucontext, ibucontext);
-	err = tern_uqp_create(qp, uctx, init, &layout, udata);
+	      tern_qp_plan_cap(tdev, &cap, &layout);
 	if (err)
 		return err;
 
@@ -182,6 +181,13 @@ int tern_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_u
 	qp->state = IB_QPS_RESET;
 	qp->sig_type = init->sq_sig_type;
 	qp->cap = cap;
+	qp->core.event = tern_ib_qp_event;
+	err = tern_uqp_create(qp, init, &layout, udata);
+	if (err) {
+		mutex_destroy(&qp->lock);
+		return err;
+	}
+
 	init->cap = cap;
 	ibqp->qp_num = qp->core.qpn;
 	return 0;
@@ -189,10 +195,9 @@ int tern_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_u
 
 int tern_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 {
-	struct tern_uqp *qp = to_tuqp(ibqp);
+	struct tern_qp *qp = to_tqp(ibqp);
 
-	tern_qp_core_destroy(to_tdev(ibqp->device), &qp->core);
-	tern_ubuf_destroy(&qp->ubuf);
+	tern_uqp_destroy(qp);
 	mutex_destroy(&qp->lock);
 	return 0;
 }
@@ -263,7 +268,7 @@ static bool tern_qp_attr_in_range(const struct tern_dev *tdev, const struct ib_q
  * The card may have moved the QP on by itself. It checks every transition again, so what we
  * take the state to be only has to be right about what the attributes mean.
  */
-static int tern_check_modify(struct tern_uqp *qp, const struct ib_qp_attr *attr, int mask)
+static int tern_check_modify(struct tern_qp *qp, const struct ib_qp_attr *attr, int mask)
 {
 	struct ib_device *ibdev = qp->ibqp.device;
 	enum ib_qp_state cur = mask & IB_QP_CUR_STATE ? attr->cur_qp_state : qp->state;
@@ -280,7 +285,7 @@ static int tern_check_modify(struct tern_uqp *qp, const struct ib_qp_attr *attr,
 	return 0;
 }
 
-static void tern_av_to_hw(const struct tern_uqp *qp, const struct rdma_ah_attr *ah, u32 dest_qpn,
+static void tern_av_to_hw(const struct tern_qp *qp, const struct rdma_ah_attr *ah, u32 dest_qpn,
 			  struct tern_hw_qp_attr *hw)
 {
 	const struct ib_global_route *grh = rdma_ah_read_grh(ah);
@@ -297,7 +302,7 @@ static void tern_av_to_hw(const struct tern_uqp *qp, const struct rdma_ah_attr *
 }
 
 /* Only what @mask names goes to the card, all else is zero. */
-static void tern_attr_to_hw(const struct tern_uqp *qp, const struct ib_qp_attr *attr, int mask,
+static void tern_attr_to_hw(const struct tern_qp *qp, const struct ib_qp_attr *attr, int mask,
 			    struct tern_hw_qp_attr *hw)
 {
 	memset(hw, 0, sizeof(*hw));
@@ -338,7 +343,7 @@ static void tern_attr_to_hw(const struct tern_uqp *qp, const struct ib_qp_attr *
 		hw->dest_qpn = cpu_to_le32(attr->dest_qp_num);
 }
 
-static int tern_modify_locked(struct tern_uqp *qp, const struct ib_qp_attr *attr, int mask)
+static int tern_modify_locked(struct tern_qp *qp, const struct ib_qp_attr *attr, int mask)
 {
 	struct tern_dev *tdev = to_tdev(qp->ibqp.device);
 	struct tern_hw_qp_attr hw;
@@ -362,7 +367,7 @@ static int tern_modify_locked(struct tern_uqp *qp, const struct ib_qp_attr *attr
 
 int tern_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, struct ib_udata *udata)
 {
-	struct tern_uqp *qp = to_tuqp(ibqp);
+	struct tern_qp *qp = to_tqp(ibqp);
 	int err;
 
 	err = tern_udata_no_input(udata);
@@ -418,7 +423,7 @@ static void tern_attr_from_hw(struct ib_device *ibdev, const struct tern_hw_qp_a
 int tern_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		  struct ib_qp_init_attr *init)
 {
-	struct tern_uqp *qp = to_tuqp(ibqp);
+	struct tern_qp *qp = to_tqp(ibqp);
 	struct tern_hw_qp_attr hw;
 	int err;
 
