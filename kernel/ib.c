@@ -54,6 +54,7 @@ static int tern_query_device(struct ib_device *ibdev, struct ib_device_attr *pro
 		.max_qp_init_rd_atom = attr->max_rd_atomic,
 		.max_res_rd_atom = attr->max_rd_atomic * attr->max_qp,
 		.atomic_cap = tdev->caps & TERN_CAP_ATOMIC ? IB_ATOMIC_HCA : IB_ATOMIC_NONE,
+		.max_ah = tdev->caps & TERN_CAP_UD ? INT_MAX : 0,
 		.max_pkeys = 1,
 		.local_ca_ack_delay = attr->local_ca_ack_delay,
 	};
@@ -258,6 +259,8 @@ static void tern_ib_setup(struct tern_ib *ib)
 	ibdev->dev.parent = &tdev->pdev->dev;
 	ib_set_device_ops(ibdev, &tern_ib_ops);
 	ib_set_device_ops(ibdev, &tern_cq_ops);
+	if (tdev->caps & TERN_CAP_UD)
+		ib_set_device_ops(ibdev, &tern_ah_ops);
 }
 
 static bool tern_ib_possible(const struct tern_dev *tdev)

@@ -31,6 +31,11 @@ struct tern_pd {
 	u32 pdn;
 };
 
+struct tern_ah {
+	struct ib_ah ibah;
+	struct tern_hw_ud_seg av;	/* less the numbers of the QPs, which each send names */
+};
+
 struct tern_mr {
 	struct ib_mr ibmr;
 	struct ib_umem *umem;
@@ -76,6 +81,11 @@ static inline struct tern_ucontext *to_tucontext(struct ib_ucontext *ibucontext)
 static inline struct tern_pd *to_tpd(struct ib_pd *ibpd)
 {
 	return container_of(ibpd, struct tern_pd, ibpd);
+}
+
+static inline struct tern_ah *to_tah(struct ib_ah *ibah)
+{
+	return container_of(ibah, struct tern_ah, ibah);
 }
 
 static inline struct tern_mr *to_tmr(struct ib_mr *ibmr)
@@ -124,6 +134,9 @@ void tern_ubuf_destroy(struct tern_ubuf *ubuf);
 /* pd.c */
 int tern_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
 int tern_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
+
+/* ah.c */
+extern const struct ib_device_ops tern_ah_ops;
 
 /* mr.c */
 struct ib_mr *tern_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 virt_addr,
