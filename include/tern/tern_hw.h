@@ -438,7 +438,8 @@ struct tern_hw_create_eq {
 };
 
 /*
- * DESTROY_EQ, DEALLOC_PD, DESTROY_MR and DEALLOC_MW (the key), DESTROY_CQ, QUERY_QP,
+ * DESTROY_EQ, DEALLOC_PD, DESTROY_MR and DEALLOC_MW (the key; of a window and of a region of
+ * CREATE_FAST_MR the variant does not count), DESTROY_CQ, QUERY_QP,
  * DESTROY_QP, QUERY_SRQ, DESTROY_SRQ, DEALLOC_XRCD, DESTROY_FLOW, CREATE_FAST_MR (the PDN)
  */
 struct tern_hw_object {
