@@ -49,7 +49,12 @@ static void tern_eq_dispatch(struct tern_eq *eq, const struct tern_hw_eqe *eqe)
 	case TERN_EVENT_QP_ACCESS_ERR:
 	case TERN_EVENT_COMM_EST:
 	case TERN_EVENT_SQ_DRAINED:
+	case TERN_EVENT_LAST_WQE:
 		tern_qp_event(eq->tdev, id, eqe->type);
+		break;
+	case TERN_EVENT_SRQ_LIMIT:
+	case TERN_EVENT_SRQ_ERR:
+		tern_srq_event(eq->tdev, id, eqe->type);
 		break;
 	case TERN_EVENT_LINK:
 		tern_netdev_update_link(eq->tdev);

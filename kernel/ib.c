@@ -247,6 +247,23 @@ static void tern_ib_publish(struct tern_dev *tdev, struct tern_ib *ib)
 	spin_unlock_irqrestore(&tdev->ib_lock, flags);
 }
 
+static void tern_ib_set_optional_ops(const struct tern_dev *tdev, struct ib_device *ibdev)
+{
+	static const struct {
+		u32 cap;
+		const struct ib_device_ops *ops;
+	} optional[] = {
+		{ TERN_CAP_UD, &tern_ah_ops },
+		{ TERN_CAP_SRQ, &tern_srq_ops },
+		{ TERN_CAP_XRC, &tern_xrcd_ops },
+	};
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(optional); i++)
+		if (tdev->caps & optional[i].cap)
+			ib_set_device_ops(ibdev, optional[i].ops);
+}
+
 static void tern_ib_setup(struct tern_ib *ib)
 {
 	struct tern_dev *tdev = ib->tdev;
@@ -259,8 +276,7 @@ static void tern_ib_setup(struct tern_ib *ib)
 	ibdev->dev.parent = &tdev->pdev->dev;
 	ib_set_device_ops(ibdev, &tern_ib_ops);
 	ib_set_device_ops(ibdev, &tern_cq_ops);
-	if (tdev->caps & TERN_CAP_UD)
-		ib_set_device_ops(ibdev, &tern_ah_ops);
+	tern_ib_set_optional_ops(tdev, ibdev);
 }
 
 static bool tern_ib_possible(const struct tern_dev *tdev)

@@ -68,6 +68,20 @@ struct tern_qp {
 	u32 dest_qpn;
 };
 
+struct tern_srq {
+	struct ib_srq ibsrq;
+	struct tern_srq_core core;
+	u32 max_sge;
+	struct mutex lock;	/* of what follows, held over RESIZE_SRQ */
+	struct tern_srq_layout layout;
+	struct tern_ubuf ubuf;
+};
+
+struct tern_xrcd {
+	struct ib_xrcd ibxrcd;
+	u32 xrcdn;
+};
+
 static inline struct tern_dev *to_tdev(struct ib_device *ibdev)
 {
 	return container_of(ibdev, struct tern_ib, ibdev)->tdev;
@@ -103,7 +117,17 @@ static inline struct tern_qp *to_tqp(struct ib_qp *ibqp)
 	return container_of(ibqp, struct tern_qp, ibqp);
 }
 
-/* No request of ours carries anything yet, so a provider that sends something is too new. */
+static inline struct tern_srq *to_tsrq(struct ib_srq *ibsrq)
+{
+	return container_of(ibsrq, struct tern_srq, ibsrq);
+}
+
+static inline struct tern_xrcd *to_txrcd(struct ib_xrcd *ibxrcd)
+{
+	return container_of(ibxrcd, struct tern_xrcd, ibxrcd);
+}
+
+/* Most requests carry nothing, so a provider that sends something is too new. */
 static inline int tern_udata_no_input(struct ib_udata *udata)
 {
 	if (udata && udata->inlen && !ib_is_udata_cleared(udata, 0, udata->inlen))
@@ -135,9 +159,6 @@ void tern_ubuf_destroy(struct tern_ubuf *ubuf);
 int tern_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
 int tern_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
 
-/* ah.c */
-extern const struct ib_device_ops tern_ah_ops;
-
 /* mr.c */
 struct ib_mr *tern_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 virt_addr,
 			       int access, struct ib_udata *udata);
@@ -145,6 +166,11 @@ int tern_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
 
 /* cq.c */
 extern const struct ib_device_ops tern_cq_ops;
+
+/* Of what only some cards can do; without these ib_core answers EOPNOTSUPP. */
+extern const struct ib_device_ops tern_ah_ops;		/* ah.c */
+extern const struct ib_device_ops tern_srq_ops;		/* srq.c */
+extern const struct ib_device_ops tern_xrcd_ops;	/* xrcd.c */
 
 /* qp.c */
 int tern_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_udata *udata);

@@ -204,6 +204,7 @@ static struct tern_dev *tern_dev_alloc(struct pci_dev *pdev)
 	tdev->pdev = pdev;
 	xa_init(&tdev->cqs);
 	xa_init(&tdev->qps);
+	xa_init(&tdev->srqs);
 	mutex_init(&tdev->stats_lock);
 	spin_lock_init(&tdev->ib_lock);
 	ida_init(&tdev->db_ida);

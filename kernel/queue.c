@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * CQs and QPs as the card knows them: making them, and bringing their events to
+ * CQs, QPs and SRQs as the card knows them: making them, and bringing their events to
  * whoever owns them.
  *
  * An event may race with the destruction of its object. Destroying takes the object out of the
@@ -24,7 +24,7 @@ void tern_cq_plan(struct tern_cq_layout *layout, u8 log_size)
 void tern_qp_plan(struct tern_qp_layout *layout, u8 sq_log_size, u8 rq_log_size, u8 rq_log_stride)
 {
 	u32 sq_bytes = TERN_SQ_BLOCK << sq_log_size;
-	u32 rq_bytes = 1U << (rq_log_size + rq_log_stride);
+	u32 rq_bytes = rq_log_stride ? 1U << (rq_log_size + rq_log_stride) : 0;
 	u32 stride = 1U << rq_log_stride;
 
 	layout->sq_log_size = sq_log_size;
@@ -34,6 +34,20 @@ void tern_qp_plan(struct tern_qp_layout *layout, u8 sq_log_size, u8 rq_log_size,
 	layout->record_offset = ALIGN(layout->rq_offset + rq_bytes,
 				      sizeof(struct tern_hw_qp_record));
 	layout->size = layout->record_offset + sizeof(struct tern_hw_qp_record);
+}
+
+/* Slots are aligned to their size too. */
+void tern_srq_plan(struct tern_srq_layout *layout, u8 log_size, u8 log_stride)
+{
+	u32 slot_bytes = 1U << (log_size + log_stride);
+	u32 ring_bytes = sizeof(__le32) << log_size;
+
+	layout->log_size = log_size;
+	layout->log_stride = log_stride;
+	layout->ring_offset = ALIGN(slot_bytes, TERN_SQ_BLOCK);
+	layout->record_offset = ALIGN(layout->ring_offset + ring_bytes,
+				      sizeof(struct tern_hw_srq_record));
+	layout->size = layout->record_offset + sizeof(struct tern_hw_srq_record);
 }
 
 /* The caller has set eq and the handlers. */
@@ -66,27 +80,36 @@ void tern_cq_core_destroy(struct tern_dev *tdev, struct tern_cq_core *cq)
 	tern_eqs_synchronize(tdev, cq->eq);
 }
 
+static void tern_qp_describe_buf(const struct tern_buf *buf, const struct tern_qp_layout *layout,
+				 struct tern_create_qp_params *params)
+{
+	tern_table_describe(&buf->table, 0, &params->pages);
+	params->record = tern_buf_dma(buf, layout->record_offset);
+	params->rq_offset = layout->rq_offset;
+	params->sq_log_size = layout->sq_log_size;
+	params->rq_log_size = layout->rq_log_size;
+	params->rq_log_stride = layout->rq_log_stride;
+}
+
 /* The caller has set the handler. */
 int tern_qp_core_create(struct tern_dev *tdev, struct tern_qp_core *qp, const struct tern_buf *buf,
 			const struct tern_qp_layout *layout,
 			const struct tern_qp_core_params *core)
 {
 	struct tern_create_qp_params params = {
-		.record = tern_buf_dma(buf, layout->record_offset),
-		.rq_offset = layout->rq_offset,
 		.pdn = core->pdn,
 		.send_cqn = core->send_cqn,
 		.recv_cqn = core->recv_cqn,
 		.db_page = core->db_page,
 		.type = core->type,
-		.sq_log_size = layout->sq_log_size,
-		.rq_log_size = layout->rq_log_size,
-		.rq_log_stride = layout->rq_log_stride,
 		.flags = core->flags,
+		.srqn = core->srqn,
+		.xrcdn = core->xrcdn,
 	};
 	int err;
 
-	tern_table_describe(&buf->table, 0, &params.pages);
+	if (buf)
+		tern_qp_describe_buf(buf, layout, &params);
 	err = tern_cmd_create_qp(tdev, &params, &qp->qpn);
 	if (err)
 		return err;
@@ -101,6 +124,55 @@ void tern_qp_core_destroy(struct tern_dev *tdev, struct tern_qp_core *qp)
 {
 	xa_erase(&tdev->qps, qp->qpn);
 	tern_cmd_destroy_qp(tdev, qp->qpn);
+	tern_eqs_synchronize(tdev, NULL);
+}
+
+/* The caller has set the handler. */
+int tern_srq_core_create(struct tern_dev *tdev, struct tern_srq_core *srq,
+			 const struct tern_buf *buf, const struct tern_srq_layout *layout,
+			 const struct tern_srq_core_params *core)
+{
+	struct tern_create_srq_params params = {
+		.record = tern_buf_dma(buf, layout->record_offset),
+		.ring_offset = layout->ring_offset,
+		.pdn = core->pdn,
+		.xrcdn = core->xrcdn,
+		.cqn = core->cqn,
+		.log_size = layout->log_size,
+		.log_stride = layout->log_stride,
+	};
+	int err;
+
+	tern_table_describe(&buf->table, 0, &params.pages);
+	err = tern_cmd_create_srq(tdev, &params, &srq->srqn);
+	if (err)
+		return err;
+
+	err = xa_insert(&tdev->srqs, srq->srqn, srq, GFP_KERNEL);
+	if (err)
+		tern_cmd_destroy_srq(tdev, srq->srqn);
+	return err;
+}
+
+/* Lets the card go on in @buf, which the caller has filled; after that the old one is unused. */
+int tern_srq_core_move(struct tern_dev *tdev, struct tern_srq_core *srq,
+		       const struct tern_buf *buf, const struct tern_srq_layout *layout)
+{
+	struct tern_resize_srq_params params = {
+		.record = tern_buf_dma(buf, layout->record_offset),
+		.srqn = srq->srqn,
+		.ring_offset = layout->ring_offset,
+		.log_size = layout->log_size,
+	};
+
+	tern_table_describe(&buf->table, 0, &params.pages);
+	return tern_cmd_resize_srq(tdev, &params);
+}
+
+void tern_srq_core_destroy(struct tern_dev *tdev, struct tern_srq_core *srq)
+{
+	xa_erase(&tdev->srqs, srq->srqn);
+	tern_cmd_destroy_srq(tdev, srq->srqn);
 	tern_eqs_synchronize(tdev, NULL);
 }
 
@@ -126,4 +198,12 @@ void tern_qp_event(struct tern_dev *tdev, u32 qpn, u8 type)
 
 	if (qp)
 		qp->event(qp, type);
+}
+
+void tern_srq_event(struct tern_dev *tdev, u32 srqn, u8 type)
+{
+	struct tern_srq_core *srq = xa_load(&tdev->srqs, srqn);
+
+	if (srq)
+		srq->event(srq, type);
 }

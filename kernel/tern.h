@@ -49,6 +49,7 @@ struct tern_dev {
 	 */
 	struct xarray cqs;
 	struct xarray qps;
+	struct xarray srqs;
 
 	struct mutex stats_lock;	/* of the page that counters are read through */
 	__le64 *stats;
