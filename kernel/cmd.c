@@ -25,15 +25,19 @@ static int tern_cmd_create(struct tern_dev *tdev, u16 opcode, struct tern_hw_aq_
  * A card that refuses to destroy what it created itself has lost its mind. It is stopped,
  * so that the caller may free the object's memory in any case.
  */
+static void tern_cmd_destroy_refused(struct tern_dev *tdev, u16 opcode, u32 id, int err)
+{
+	dev_err(&tdev->pdev->dev, "command %#x of object %#x: %d\n", opcode, id, err);
+	tern_dev_fail(tdev, "refuses to destroy an object");
+}
+
 static void tern_cmd_destroy(struct tern_dev *tdev, u16 opcode, u32 id)
 {
 	struct tern_hw_aq_cmd cmd = { .object.id = cpu_to_le32(id) };
 	int err = tern_cmd(tdev, opcode, &cmd, NULL);
 
-	if (err && !tern_is_dead(tdev)) {
-		dev_err(&tdev->pdev->dev, "command %#x of object %#x: %d\n", opcode, id, err);
-		tern_dev_fail(tdev, "refuses to destroy an object");
-	}
+	if (err && !tern_is_dead(tdev))
+		tern_cmd_destroy_refused(tdev, opcode, id, err);
 }
 
 int tern_cmd_query_device(struct tern_dev *tdev, struct tern_device_attr *attr)
@@ -138,9 +142,18 @@ int tern_cmd_create_fast_mr(struct tern_dev *tdev, u32 pdn, u32 *key)
 	return tern_cmd_create(tdev, TERN_AQ_CREATE_FAST_MR, &cmd, key);
 }
 
-void tern_cmd_destroy_mr(struct tern_dev *tdev, u32 key)
+/* Processes bind windows without our help: that one is bound to the region is no fault. */
+int tern_cmd_destroy_mr(struct tern_dev *tdev, u32 key)
 {
-	tern_cmd_destroy(tdev, TERN_AQ_DESTROY_MR, key);
+	struct tern_hw_aq_cmd cmd = { .object.id = cpu_to_le32(key) };
+	int err = tern_cmd(tdev, TERN_AQ_DESTROY_MR, &cmd, NULL);
+
+	if (!err || tern_is_dead(tdev))
+		return 0;
+	if (err == -EBUSY)
+		return err;
+	tern_cmd_destroy_refused(tdev, TERN_AQ_DESTROY_MR, key, err);
+	return 0;
 }
 
 int tern_cmd_alloc_mw(struct tern_dev *tdev, const struct tern_alloc_mw_params *params, u32 *key)

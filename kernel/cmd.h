@@ -2,8 +2,8 @@
 /*
  * One function per admin command: parameters in, result out, all in the CPU's byte order
  * (but for page lists, QP attributes and flows, which their makers fill in the card's).
- * They sleep, and fail with -EIO once the card is dead. Destroying always succeeds:
- * when it returns, the card does not use the object any more.
+ * They sleep, and fail with -EIO once the card is dead. Destroying succeeds (only a region may
+ * be busy, with windows): when it returns, the card does not use the object any more.
  */
 #ifndef TERN_CMD_H
 #define TERN_CMD_H
@@ -122,7 +122,7 @@ int tern_cmd_alloc_pd(struct tern_dev *tdev, u32 *pdn);
 void tern_cmd_dealloc_pd(struct tern_dev *tdev, u32 pdn);
 int tern_cmd_create_mr(struct tern_dev *tdev, const struct tern_create_mr_params *params, u32 *key);
 int tern_cmd_create_fast_mr(struct tern_dev *tdev, u32 pdn, u32 *key);
-void tern_cmd_destroy_mr(struct tern_dev *tdev, u32 key);
+int tern_cmd_destroy_mr(struct tern_dev *tdev, u32 key);
 int tern_cmd_alloc_mw(struct tern_dev *tdev, const struct tern_alloc_mw_params *params, u32 *key);
 void tern_cmd_dealloc_mw(struct tern_dev *tdev, u32 key);
 int tern_cmd_create_cq(struct tern_dev *tdev, const struct tern_create_cq_params *params, u32 *cqn);

@@ -256,6 +256,9 @@ static void tern_ib_set_optional_ops(const struct tern_dev *tdev, struct ib_devi
 		{ TERN_CAP_UD, &tern_ah_ops },
 		{ TERN_CAP_SRQ, &tern_srq_ops },
 		{ TERN_CAP_XRC, &tern_xrcd_ops },
+		{ TERN_CAP_MULTICAST, &tern_mcast_ops },
+		{ TERN_CAP_RAW, &tern_flow_ops },
+		{ TERN_CAP_MW, &tern_mw_ops },
 	};
 	int i;
 

@@ -82,6 +82,15 @@ struct tern_xrcd {
 	u32 xrcdn;
 };
 
+struct tern_mw {
+	struct ib_mw ibmw;
+};
+
+struct tern_flow {
+	struct ib_flow ibflow;
+	u32 id;
+};
+
 static inline struct tern_dev *to_tdev(struct ib_device *ibdev)
 {
 	return container_of(ibdev, struct tern_ib, ibdev)->tdev;
@@ -125,6 +134,11 @@ static inline struct tern_srq *to_tsrq(struct ib_srq *ibsrq)
 static inline struct tern_xrcd *to_txrcd(struct ib_xrcd *ibxrcd)
 {
 	return container_of(ibxrcd, struct tern_xrcd, ibxrcd);
+}
+
+static inline struct tern_flow *to_tflow(struct ib_flow *ibflow)
+{
+	return container_of(ibflow, struct tern_flow, ibflow);
 }
 
 /* Most requests carry nothing, so a provider that sends something is too new. */
@@ -171,6 +185,9 @@ extern const struct ib_device_ops tern_cq_ops;
 extern const struct ib_device_ops tern_ah_ops;		/* ah.c */
 extern const struct ib_device_ops tern_srq_ops;		/* srq.c */
 extern const struct ib_device_ops tern_xrcd_ops;	/* xrcd.c */
+extern const struct ib_device_ops tern_mcast_ops;	/* mcast.c */
+extern const struct ib_device_ops tern_flow_ops;	/* flow.c */
+extern const struct ib_device_ops tern_mw_ops;		/* mw.c */
 
 /* qp.c */
 int tern_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_udata *udata);

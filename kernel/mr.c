@@ -16,6 +16,8 @@ static int tern_check_access(const struct tern_dev *tdev, int access)
 
 	if (tdev->caps & TERN_CAP_ATOMIC)
 		supported |= IB_ACCESS_REMOTE_ATOMIC;
+	if (tdev->caps & TERN_CAP_MW)
+		supported |= IB_ACCESS_MW_BIND;
 	return access & ~supported ? -EOPNOTSUPP : 0;
 }
 
@@ -26,6 +28,7 @@ static u8 tern_hw_access(int access)
 	static_assert((int)IB_ACCESS_REMOTE_WRITE == TERN_ACCESS_REMOTE_WRITE);
 	static_assert((int)IB_ACCESS_REMOTE_READ == TERN_ACCESS_REMOTE_READ);
 	static_assert((int)IB_ACCESS_REMOTE_ATOMIC == TERN_ACCESS_REMOTE_ATOMIC);
+	static_assert((int)IB_ACCESS_MW_BIND == TERN_ACCESS_MW_BIND);
 
 	return access & ~IB_ACCESS_OPTIONAL;
 }
@@ -114,8 +117,11 @@ int tern_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 {
 	struct tern_dev *tdev = to_tdev(ibmr->device);
 	struct tern_mr *mr = to_tmr(ibmr);
+	int err;
 
-	tern_cmd_destroy_mr(tdev, ibmr->lkey);
+	err = tern_cmd_destroy_mr(tdev, ibmr->lkey);
+	if (err)
+		return err;
 	tern_table_exit(tdev, &mr->table);
 	ib_umem_release(mr->umem);
 	kfree(mr);

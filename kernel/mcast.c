@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Multicast groups of datagram QPs. ib_core has seen to it that the QP is one and that the GID
+ * is a multicast one.
+ */
+#include <rdma/ib_verbs.h>
+
+#include "ib.h"
+#include "tern.h"
+
+/* RoCE has no LIDs. */
+static int tern_attach_mcast(struct ib_qp *ibqp, union ib_gid *mgid, u16 lid)
+{
+	return tern_cmd_attach_mcast(to_tdev(ibqp->device), ibqp->qp_num, mgid->raw);
+}
+
+/* A dead card has forgotten the group anyway, and the QP must be able to go. */
+static int tern_detach_mcast(struct ib_qp *ibqp, union ib_gid *mgid, u16 lid)
+{
+	struct tern_dev *tdev = to_tdev(ibqp->device);
+	int err = tern_cmd_detach_mcast(tdev, ibqp->qp_num, mgid->raw);
+
+	return tern_is_dead(tdev) ? 0 : err;
+}
+
+const struct ib_device_ops tern_mcast_ops = {
+	.attach_mcast = tern_attach_mcast,
+	.detach_mcast = tern_detach_mcast,
+};

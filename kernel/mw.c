@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Memory windows. Binding and invalidating them are work requests. */
+#include <rdma/ib_verbs.h>
+
+#include "ib.h"
+#include "tern.h"
+
+static int tern_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
+{
+	struct tern_dev *tdev = to_tdev(ibmw->device);
+	struct tern_alloc_mw_params params = {
+		.pdn = to_tpd(ibmw->pd)->pdn,
+		.type = ibmw->type == IB_MW_TYPE_1 ? TERN_MW_TYPE_1 : TERN_MW_TYPE_2,
+		.variant = atomic_inc_return(&tdev->mr_variant),
+	};
+	int err = tern_udata_no_input(udata);
+
+	return err ?: tern_cmd_alloc_mw(tdev, &params, &ibmw->rkey);
+}
+
+/* rkey is that of the allocation: what binds make of it is between process and card. */
+static int tern_dealloc_mw(struct ib_mw *ibmw)
+{
+	tern_cmd_dealloc_mw(to_tdev(ibmw->device), ibmw->rkey);
+	return 0;
+}
+
+const struct ib_device_ops tern_mw_ops = {
+	.alloc_mw = tern_alloc_mw,
+	.dealloc_mw = tern_dealloc_mw,
+
+	INIT_RDMA_OBJ_SIZE(ib_mw, tern_mw, ibmw),
+};
