@@ -529,7 +529,7 @@ enum tern_hw_qp_type {
 	TERN_QPT_UC = 3,
 	TERN_QPT_UD = 4,
 	TERN_QPT_ETH = 8,	/* Ethernet frames, without FCS; page 0 only, one per card */
-	TERN_QPT_XRC_INI = 9,	/* no receive queue */
+	TERN_QPT_XRC_INI = 9,	/* no receive queue, recv_cqn is zero */
 	TERN_QPT_XRC_TGT = 10,	/* no queues, no PD, no CQs: all that is zero */
 	TERN_QPT_RAW = 11,	/* Ethernet frames, without FCS; receives what its flows match */
 };
