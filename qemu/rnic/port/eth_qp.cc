@@ -28,8 +28,7 @@ tern_hw_aq_status EthQp::modify(uint32_t mask, const tern_hw_qp_attr &attr)
 	const auto to = static_cast<tern_hw_qp_state>(attr.state);
 	switch (to) {
 	case TERN_QPS_RESET:
-		sq_.reset(card_.memory.host());
-		rq_.reset();
+		reset_queues();
 		break;
 	case TERN_QPS_ERR:
 		enter_error();
@@ -139,23 +138,21 @@ void EthQp::receive(std::span<const std::byte> frame)
 {
 	if (state_ != TERN_QPS_RTR && state_ != TERN_QPS_RTS)
 		return;
-	if (!rq_.has_wqe(card_.memory.host())) {
-		card_.stats.add(TERN_STAT_ETH_RX_NO_BUFFER);
-		return;
-	}
 	if (frame.size() > kEthHeader + kVlanTag + card_.port.mtu) {
 		card_.stats.add(TERN_STAT_ETH_RX_ERRORS);
 		return;
 	}
+	if (claim_recv() != Claim::Done) {
+		card_.stats.add(TERN_STAT_ETH_RX_NO_BUFFER);
+		return;
+	}
 
 	RecvWqe &wqe = card_.scratch_recv;
-	const uint32_t index = rq_.head();
-	if (rq_.fetch(card_.memory, index, wqe) != Fetch::Ok) {
+	if (load_recv(wqe) != Fetch::Ok) {
 		fatal();
 		return;
 	}
 	tern_hw_cqe cqe{};
-	cqe.wqe_index = index;
 	cqe.opcode = TERN_CQE_RECV;
 	cqe.byte_len = static_cast<uint32_t>(frame.size());
 	if (frame.size() > wqe.length)
@@ -163,7 +160,6 @@ void EthQp::receive(std::span<const std::byte> frame)
 	else if (card_.memory.scatter(wqe.sges(), domain(), 0, frame) != Access::Ok)
 		cqe.status = TERN_WC_LOC_PROT_ERR;
 
-	rq_.advance();
 	const bool ok = cqe.status == TERN_WC_SUCCESS;
 	card_.stats.add(ok ? TERN_STAT_ETH_RX_FRAMES : TERN_STAT_ETH_RX_ERRORS);
 	if (ok)

@@ -35,19 +35,56 @@ Memory::Domain Qp::domain() const
 	return {config_.pdn, config_.db_page == TERN_DB_PAGE_KERNEL};
 }
 
+Qp::Claim Qp::claim_recv()
+{
+	if (claimed_)
+		return Claim::Done;
+	if (!rq_.has_wqe(card_.memory.host()))
+		return Claim::Empty;
+	claimed_ = rq_.head();
+	rq_.advance();
+	return Claim::Done;
+}
+
+Fetch Qp::load_recv(RecvWqe &wqe)
+{
+	const Fetch fetch = rq_.fetch(card_.memory, *claimed_, wqe);
+	if (fetch == Fetch::Fault)
+		fatal();
+	return fetch;
+}
+
+void Qp::complete_recv(tern_hw_cqe cqe, bool solicited)
+{
+	cqe.wqe_index = *claimed_;
+	claimed_.reset();
+	complete(config_.recv_cqn, cqe, solicited);
+}
+
+uint32_t Qp::recv_credits()
+{
+	return rq_.posted(card_.memory.host()) + (claimed_ ? 1 : 0);
+}
+
 bool Qp::flush_recv()
 {
-	const uint32_t count = rq_.posted(card_.memory.host());
+	const uint32_t count = recv_credits();
 	for (uint32_t i = 0; i < count; i++) {
+		claim_recv();
 		tern_hw_cqe cqe{};
-		cqe.wqe_index = rq_.head();
 		cqe.opcode = TERN_CQE_RECV;
 		cqe.status = TERN_WC_WR_FLUSH_ERR;
-		rq_.advance();
 		card_.stats.add(TERN_STAT_RESP_CQE_FLUSHED);
 		complete_recv(cqe, false);
 	}
 	return count != 0;
+}
+
+void Qp::reset_queues()
+{
+	sq_.reset(card_.memory.host());
+	rq_.reset();
+	claimed_.reset();
 }
 
 void Qp::flush_send()
@@ -81,11 +118,6 @@ void Qp::complete_send(uint32_t wqe_index, uint8_t opcode, tern_hw_cqe_status st
 	cqe.status = static_cast<uint8_t>(status);
 	cqe.byte_len = byte_len;
 	complete(config_.send_cqn, cqe, false);
-}
-
-void Qp::complete_recv(tern_hw_cqe cqe, bool solicited)
-{
-	complete(config_.recv_cqn, cqe, solicited);
 }
 
 void Qp::complete(uint32_t cqn, const tern_hw_cqe &cqe, bool solicited)

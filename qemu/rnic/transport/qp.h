@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "qemu/rnic/formats/packet.h"
@@ -63,23 +64,43 @@ protected:
 	/** To ERR: everything posted and to be posted is flushed. */
 	virtual void enter_error() = 0;
 	Memory::Domain domain() const;
-	/** Flushes the receive queue; true when there was something in it. */
-	bool flush_recv();
 	/** Flushes the send WQEs that were not started. */
 	void flush_send();
 	/** Writes a completion; a CQ that cannot take it is fatal to this QP. */
 	void complete_send(uint32_t wqe_index, uint8_t opcode, hw::tern_hw_cqe_status status,
 	                   uint32_t byte_len);
+
+	/* Receiving: a message claims a WQE, may load it once for each of its packets, and
+	 * completes it. One is claimed at a time. */
+	enum class Claim : uint8_t {
+		Done,
+		Empty,
+		Failed, /* the queue cannot be used; the QP is in ERR */
+	};
+	/** Takes the next receive WQE, unless one is claimed already. */
+	Claim claim_recv();
+	/** Reads the claimed WQE; a fault is fatal to this QP. */
+	Fetch load_recv(RecvWqe &wqe);
+	/** Completes the claimed WQE; its index is filled in. */
 	void complete_recv(hw::tern_hw_cqe cqe, bool solicited);
+	/** Receive WQEs that messages can still take, the claimed one among them. */
+	uint32_t recv_credits();
+	/** Flushes the claimed WQE and the receive queue; true when there was something. */
+	bool flush_recv();
+
+	/** Both queues as they were when the QP was made. */
+	void reset_queues();
 
 	Card &card_;
 	QpConfig config_;
 	SendQueue sq_;
-	RecvQueue rq_;
 	hw::tern_hw_qp_state state_ = hw::TERN_QPS_RESET;
 
 private:
 	void complete(uint32_t cqn, const hw::tern_hw_cqe &cqe, bool solicited);
+
+	RecvQueue rq_;
+	std::optional<uint32_t> claimed_; /* index of the WQE that a message has taken */
 };
 
 } // namespace tern

@@ -309,8 +309,7 @@ void RcQp::reset()
 	draining_ = false;
 	requester_.reset(Psn());
 	responder_.reset(Psn());
-	sq_.reset(card_.memory.host());
-	rq_.reset();
+	reset_queues();
 }
 
 void RcQp::query(tern_hw_qp_attr &attr) const

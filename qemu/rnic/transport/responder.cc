@@ -120,19 +120,31 @@ Responder::Outcome Responder::execute(const Packet &packet)
 	}
 }
 
+Responder::Outcome Responder::claim_recv()
+{
+	switch (qp_.claim_recv()) {
+	case RcQp::Claim::Empty:
+		return Outcome::Rnr;
+	case RcQp::Claim::Failed:
+		return Outcome::Fatal;
+	default:
+		return Outcome::Done;
+	}
+}
+
 Responder::Outcome Responder::execute_send(const Packet &packet)
 {
 	Card &card = qp_.card_;
 	if (packet.info->first) {
-		if (!qp_.rq_.has_wqe(card.memory.host()))
-			return Outcome::Rnr;
+		const Outcome outcome = claim_recv();
+		if (outcome != Outcome::Done)
+			return outcome;
 		placed_ = 0;
 	}
 
 	RecvWqe &wqe = card.scratch_recv;
-	switch (qp_.rq_.fetch(card.memory, qp_.rq_.head(), wqe)) {
+	switch (qp_.load_recv(wqe)) {
 	case Fetch::Fault:
-		qp_.fatal();
 		return Outcome::Fatal;
 	case Fetch::Invalid:
 		complete_recv(packet, TERN_CQE_RECV, 0, TERN_WC_LOC_QP_OP_ERR);
@@ -193,8 +205,11 @@ Responder::Outcome Responder::execute_write(const Packet &packet)
 	const uint64_t left = write_.length - placed_;
 	if (packet.info->last ? packet.payload.size() != left : packet.payload.size() >= left)
 		return Outcome::InvalidRequest;
-	if (packet.info->imm && !qp_.rq_.has_wqe(card.memory.host()))
-		return Outcome::Rnr;
+	if (packet.info->imm) {
+		const Outcome outcome = claim_recv();
+		if (outcome != Outcome::Done)
+			return outcome;
+	}
 	if (!packet.payload.empty() &&
 	    card.memory.write_remote(write_.rkey, write_.va + placed_, qp_.config().pdn,
 	                             packet.payload) != Access::Ok)
@@ -267,7 +282,6 @@ void Responder::complete_recv(const Packet &packet, uint8_t opcode, uint32_t byt
                               tern_hw_cqe_status status)
 {
 	tern_hw_cqe cqe{};
-	cqe.wqe_index = qp_.rq_.head();
 	cqe.opcode = opcode;
 	cqe.status = static_cast<uint8_t>(status);
 	cqe.byte_len = byte_len;
@@ -275,7 +289,6 @@ void Responder::complete_recv(const Packet &packet, uint8_t opcode, uint32_t byt
 		cqe.imm = packet.ext.imm;
 		cqe.flags = TERN_CQE_IMM;
 	}
-	qp_.rq_.advance();
 	if (status != TERN_WC_SUCCESS)
 		qp_.card_.stats.add(TERN_STAT_RESP_CQE_ERRORS);
 	qp_.complete_recv(cqe, packet.bth.solicited);
@@ -501,8 +514,7 @@ void Responder::send_aeth(Opcode opcode, const Response &response, uint8_t syndr
  */
 uint8_t Responder::ack_syndrome()
 {
-	const uint32_t posted = qp_.rq_.posted(qp_.card_.memory.host());
-	return kAethAck | encode_credits(posted);
+	return kAethAck | encode_credits(qp_.recv_credits());
 }
 
 } // namespace tern

@@ -77,12 +77,14 @@ private:
 	bool in_sequence(const Packet &packet) const;
 	bool size_valid(const Packet &packet) const;
 	Outcome execute(const Packet &packet);
+	/** Takes a receive WQE for this message. */
+	Outcome claim_recv();
 	Outcome execute_send(const Packet &packet);
 	Outcome execute_write(const Packet &packet);
 	Outcome begin_write(const Packet &packet);
 	Outcome execute_read(const Packet &packet);
 	Outcome execute_atomic(const Packet &packet);
-	/** Ends the receive WQE at the head with @status. */
+	/** Ends the claimed receive WQE with @status. */
 	void complete_recv(const Packet &packet, uint8_t opcode, uint32_t byte_len,
 	                   hw::tern_hw_cqe_status status);
 	void reject(const Packet &packet, Outcome outcome);
