@@ -63,6 +63,7 @@ struct tern_qp {
 	struct tern_ubuf ubuf;
 	struct ib_qp_cap cap;
 	enum ib_sig_type sig_type;
+	u32 create_flags;	/* enum ib_qp_create_flags */
 	struct mutex lock;	/* of what follows, held over MODIFY_QP */
 	enum ib_qp_state state;
 	u32 dest_qpn;
@@ -191,10 +192,12 @@ extern const struct ib_device_ops tern_mw_ops;		/* mw.c */
 
 /* qp.c */
 int tern_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_udata *udata);
+int tern_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
+
+/* qp_attr.c */
 int tern_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, struct ib_udata *udata);
 int tern_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		  struct ib_qp_init_attr *init);
-int tern_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
 
 /* gid.c */
 int tern_add_gid(const struct ib_gid_attr *attr, void **context);
