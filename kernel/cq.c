@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Completion queues of processes, which poll them without our help. */
+/* Completion queues. Processes poll theirs without our help. */
 #include <linux/log2.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/tern-abi.h>
@@ -43,10 +43,11 @@ static int tern_ucq_respond(struct ib_udata *udata, const struct tern_cq *cq,
 	return tern_udata_respond(udata, &resp, sizeof(resp));
 }
 
-static int tern_ucq_create(struct tern_cq *cq, struct tern_ucontext *uctx, u32 cqe,
-			   struct ib_udata *udata)
+static int tern_ucq_create(struct tern_cq *cq, u32 cqe, struct ib_udata *udata)
 {
-	struct tern_dev *tdev = to_tdev(uctx->ibucontext.device);
+	struct tern_ucontext *uctx =
+		rdma_udata_to_drv_context(udata, struct tern_ucontext, ibucontext);
+	struct tern_dev *tdev = to_tdev(cq->ibcq.device);
 	struct tern_cq_layout layout;
 	int err;
 
@@ -71,24 +72,29 @@ err_ubuf:
 	return err;
 }
 
+static void tern_ucq_destroy(struct tern_cq *cq)
+{
+	tern_cq_core_destroy(to_tdev(cq->ibcq.device), &cq->core);
+	tern_ubuf_destroy(&cq->ubuf);
+}
+
 static int tern_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 			  struct ib_udata *udata)
 {
 	struct tern_dev *tdev = to_tdev(ibcq->device);
 	struct tern_cq *cq = to_tcq(ibcq);
-	struct tern_ucontext *uctx;
 
-	if (!udata || attr->flags)
+	if (attr->flags)
 		return -EOPNOTSUPP;
 	if (attr->cqe < 1 || attr->cqe > 1U << tdev->attr.max_cq_log_size ||
 	    tern_udata_no_input(udata))
 		return -EINVAL;
 
-	uctx = rdma_udata_to_drv_context(udata, struct tern_ucontext, ibucontext);
 	cq->core.eq = tern_eq_of_comp_vector(tdev, attr->comp_vector);
 	cq->core.completed = tern_ib_cq_completed;
 	cq->core.failed = tern_ib_cq_failed;
-	return tern_ucq_create(cq, uctx, attr->cqe, udata);
+	return udata ? tern_ucq_create(cq, attr->cqe, udata) :
+		       tern_kernel_cq_create(cq, attr->cqe);
 }
 
 #ifdef TERN_HAVE_CREATE_CQ_ATTRS
@@ -105,8 +111,10 @@ static int tern_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 {
 	struct tern_cq *cq = to_tcq(ibcq);
 
-	tern_cq_core_destroy(to_tdev(ibcq->device), &cq->core);
-	tern_ubuf_destroy(&cq->ubuf);
+	if (ibcq->uobject)
+		tern_ucq_destroy(cq);
+	else
+		tern_kernel_cq_destroy(cq);
 	return 0;
 }
 

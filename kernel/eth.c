@@ -397,8 +397,8 @@ int tern_eth_poll(struct napi_struct *napi, int budget)
 	tern_tx_clean(nd, budget);
 	done = tern_rx_clean(nd, budget);
 	if (done < budget && napi_complete_done(napi, done)) {
-		tern_kcq_arm(nd->tdev, &nd->eth.tx.cq);
-		tern_kcq_arm(nd->tdev, &nd->eth.rx.cq);
+		tern_kcq_arm(nd->tdev, &nd->eth.tx.cq, false);
+		tern_kcq_arm(nd->tdev, &nd->eth.rx.cq, false);
 	}
 	return done;
 }

@@ -35,6 +35,20 @@ void tern_dev_stop(struct tern_dev *tdev)
 	mutex_unlock(&tdev->stop_lock);
 }
 
+static void tern_flush_work(struct work_struct *work)
+{
+	tern_cqs_died(container_of(work, struct tern_dev, flush));
+}
+
+/*
+ * Lets the kernel's users poll what a dead card has left to them. They may be about to post
+ * when this is called, hence from a thread of its own.
+ */
+void tern_dev_flush(struct tern_dev *tdev)
+{
+	schedule_work(&tdev->flush);
+}
+
 /* As tern_dev_stop(), but nobody asked for it: tells the log and the users, once. */
 void tern_dev_fail(struct tern_dev *tdev, const char *why)
 {
@@ -49,6 +63,7 @@ void tern_dev_fail(struct tern_dev *tdev, const char *why)
 	dev_err(&tdev->pdev->dev, "the card %s\n", why);
 	tern_netdev_update_link(tdev);
 	tern_ib_device_fatal(tdev);
+	tern_dev_flush(tdev);
 }
 
 /* Why @status is not that of a card at work, or NULL. */
@@ -87,6 +102,7 @@ void tern_health_init(struct tern_dev *tdev)
 {
 	mutex_init(&tdev->stop_lock);
 	INIT_DELAYED_WORK(&tdev->health, tern_health_work);
+	INIT_WORK(&tdev->flush, tern_flush_work);
 }
 
 void tern_health_start(struct tern_dev *tdev)
@@ -97,4 +113,10 @@ void tern_health_start(struct tern_dev *tdev)
 void tern_health_stop(struct tern_dev *tdev)
 {
 	cancel_delayed_work_sync(&tdev->health);
+}
+
+/* No object is left, and nobody can find the card dead any more. */
+void tern_health_exit(struct tern_dev *tdev)
+{
+	cancel_work_sync(&tdev->flush);
 }

@@ -20,6 +20,14 @@ static __be64 tern_guid(const struct tern_dev *tdev)
 	return guid;
 }
 
+/* What users of fast registration ask for is one flag; SEND with invalidate belongs to it. */
+static bool tern_has_mem_mgt(const struct tern_dev *tdev)
+{
+	u32 caps = TERN_CAP_FAST_REG | TERN_CAP_MW;
+
+	return (tdev->caps & caps) == caps;
+}
+
 static int tern_query_device(struct ib_device *ibdev, struct ib_device_attr *props,
 			     struct ib_udata *udata)
 {
@@ -57,7 +65,12 @@ static int tern_query_device(struct ib_device *ibdev, struct ib_device_attr *pro
 		.max_ah = tdev->caps & TERN_CAP_UD ? INT_MAX : 0,
 		.max_pkeys = 1,
 		.local_ca_ack_delay = attr->local_ca_ack_delay,
+		.kernel_cap_flags = IBK_LOCAL_DMA_LKEY,
 	};
+	if (tern_has_mem_mgt(tdev)) {
+		props->device_cap_flags |= IB_DEVICE_MEM_MGT_EXTENSIONS;
+		props->max_fast_reg_page_list_len = TERN_MAX_FAST_REG_PAGES;
+	}
 	return 0;
 }
 
@@ -109,6 +122,7 @@ static int tern_query_port(struct ib_device *ibdev, u32 port, struct ib_port_att
 	props->active_mtu = tern_port_mtu(READ_ONCE(tdev->netdev->mtu));
 	props->gid_tbl_len = tdev->attr.max_gids;
 	props->ip_gids = true;
+	props->port_cap_flags = tdev->caps & TERN_CAP_UD ? IB_PORT_CM_SUP : 0;
 	props->max_msg_sz = TERN_MAX_MESSAGE;
 	props->pkey_tbl_len = 1;
 	props->max_vl_num = 1;
@@ -117,10 +131,7 @@ static int tern_query_port(struct ib_device *ibdev, u32 port, struct ib_port_att
 	return 0;
 }
 
-/*
- * No MADs, so neither IB_MAD nor IB_CM: both need the general services QP, which comes
- * with the kernel verbs.
- */
+/* Without datagrams there is no general services QP, so neither MADs nor the CM. */
 static int tern_get_port_immutable(struct ib_device *ibdev, u32 port,
 				   struct ib_port_immutable *immutable)
 {
@@ -129,6 +140,10 @@ static int tern_get_port_immutable(struct ib_device *ibdev, u32 port,
 	immutable->pkey_tbl_len = 1;
 	immutable->gid_tbl_len = tdev->attr.max_gids;
 	immutable->core_cap_flags = RDMA_CORE_CAP_AF_IB | RDMA_CORE_CAP_ETH_AH;
+	if (tdev->caps & TERN_CAP_UD) {
+		immutable->core_cap_flags |= RDMA_CORE_CAP_IB_MAD | RDMA_CORE_CAP_IB_CM;
+		immutable->max_mad_size = IB_MGMT_MAD_SIZE;
+	}
 	if (tdev->caps & TERN_CAP_ROCE_V1)
 		immutable->core_cap_flags |= RDMA_CORE_CAP_PROT_ROCE;
 	if (tdev->caps & TERN_CAP_ROCE_V2)
@@ -161,7 +176,6 @@ static void tern_disassociate_ucontext(struct ib_ucontext *ibucontext)
 {
 }
 
-/* Without the kernel's own post and poll functions ib_core offers the device to processes only. */
 static const struct ib_device_ops tern_ib_ops = {
 	.owner = THIS_MODULE,
 	.driver_id = RDMA_DRIVER_UNKNOWN,
@@ -184,12 +198,18 @@ static const struct ib_device_ops tern_ib_ops = {
 
 	.alloc_pd = tern_alloc_pd,
 	.dealloc_pd = tern_dealloc_pd,
+	.get_dma_mr = tern_get_dma_mr,
 	.reg_user_mr = tern_reg_user_mr,
 	.dereg_mr = tern_dereg_mr,
 	.create_qp = tern_create_qp,
 	.modify_qp = tern_modify_qp,
 	.query_qp = tern_query_qp,
 	.destroy_qp = tern_destroy_qp,
+
+	.post_send = tern_post_send,
+	.post_recv = tern_post_recv,
+	.poll_cq = tern_poll_cq,
+	.req_notify_cq = tern_req_notify_cq,
 
 	.alloc_hw_port_stats = tern_alloc_hw_port_stats,
 	.get_hw_stats = tern_get_hw_stats,
@@ -259,6 +279,7 @@ static void tern_ib_set_optional_ops(const struct tern_dev *tdev, struct ib_devi
 		{ TERN_CAP_MULTICAST, &tern_mcast_ops },
 		{ TERN_CAP_RAW, &tern_flow_ops },
 		{ TERN_CAP_MW, &tern_mw_ops },
+		{ TERN_CAP_FAST_REG, &tern_fast_reg_ops },
 	};
 	int i;
 
@@ -275,6 +296,7 @@ static void tern_ib_setup(struct tern_ib *ib)
 	ibdev->node_type = RDMA_NODE_IB_CA;
 	ibdev->node_guid = tern_guid(tdev);
 	ibdev->phys_port_cnt = 1;
+	ibdev->local_dma_lkey = TERN_LKEY_LOCAL_DMA;
 	ibdev->num_comp_vectors = tern_eqs_comp_vectors(tdev);
 	ibdev->dev.parent = &tdev->pdev->dev;
 	ib_set_device_ops(ibdev, &tern_ib_ops);

@@ -7,6 +7,7 @@
 #include <linux/mutex.h>
 #include <rdma/ib_verbs.h>
 
+#include "kverbs.h"
 #include "pages.h"
 #include "queue.h"
 
@@ -38,8 +39,9 @@ struct tern_ah {
 
 struct tern_mr {
 	struct ib_mr ibmr;
-	struct ib_umem *umem;
+	struct ib_umem *umem;	/* of a process */
 	struct tern_table table;
+	u64 mapped;		/* leaves of it that map_mr_sg() has set */
 };
 
 /* Memory of a queue that a process may map; it lives until nobody is about to map it. */
@@ -53,17 +55,22 @@ struct tern_ubuf {
 struct tern_cq {
 	struct ib_cq ibcq;
 	struct tern_cq_core core;
-	struct tern_ubuf ubuf;
+	union {
+		struct tern_ubuf ubuf;
+		struct tern_kernel_cq k;
+	};
 };
 
 /* Of a process or, if ibqp has no uobject, of this kernel. */
 struct tern_qp {
 	struct ib_qp ibqp;
 	struct tern_qp_core core;
-	struct tern_ubuf ubuf;
+	union {
+		struct tern_ubuf ubuf;
+		struct tern_kernel_qp k;
+	};
 	struct ib_qp_cap cap;
 	enum ib_sig_type sig_type;
-	u32 create_flags;	/* enum ib_qp_create_flags */
 	struct mutex lock;	/* of what follows, held over MODIFY_QP */
 	enum ib_qp_state state;
 	u32 dest_qpn;
@@ -177,6 +184,8 @@ int tern_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
 /* mr.c */
 struct ib_mr *tern_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 virt_addr,
 			       int access, struct ib_udata *udata);
+int tern_check_access(const struct tern_dev *tdev, int access);
+u8 tern_hw_access(int access);
 int tern_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
 
 /* cq.c */
@@ -191,13 +200,14 @@ extern const struct ib_device_ops tern_flow_ops;	/* flow.c */
 extern const struct ib_device_ops tern_mw_ops;		/* mw.c */
 
 /* qp.c */
+void tern_ib_qp_event(struct tern_qp_core *core, u8 type);
+void tern_qp_describe(const struct tern_qp *qp, const struct ib_qp_init_attr *init, u32 db_page,
+		      struct tern_qp_core_params *params);
 int tern_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_udata *udata);
-int tern_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
-
-/* qp_attr.c */
 int tern_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, struct ib_udata *udata);
 int tern_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		  struct ib_qp_init_attr *init);
+int tern_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
 
 /* gid.c */
 int tern_add_gid(const struct ib_gid_attr *attr, void **context);

@@ -50,9 +50,24 @@ void tern_kcq_consumed(struct tern_kcq *cq)
 }
 
 /* Asks for an event; should there be completions past those consumed, it comes at once. */
-void tern_kcq_arm(struct tern_dev *tdev, struct tern_kcq *cq)
+void tern_kcq_arm(struct tern_dev *tdev, struct tern_kcq *cq, bool solicited)
 {
-	tern_db_ring(tdev, TERN_DB_CQ_ARM, cq->core->cqn, cq->ci);
+	u32 flags = solicited ? TERN_DB_CQ_SOLICITED : 0;
+
+	tern_db_ring(tdev, TERN_DB_CQ_ARM, cq->core->cqn | flags, cq->ci);
+}
+
+/* Makes the completions of a QP that are there those of no QP; numbers of objects are never 0. */
+void tern_kcq_forget(struct tern_kcq *cq, u32 qpn)
+{
+	struct tern_kcq rest = *cq;
+	struct tern_hw_cqe *cqe;
+
+	while ((cqe = (struct tern_hw_cqe *)tern_kcq_next(&rest))) {
+		if ((le32_to_cpu(cqe->qpn) & TERN_DB_NUM_MASK) == qpn)
+			cqe->qpn = 0;
+		tern_kcq_pop(&rest);
+	}
 }
 
 int tern_kqp_create(struct tern_dev *tdev, struct tern_kqp *qp, struct tern_qp_core *core,
@@ -115,4 +130,12 @@ void tern_kqp_publish_rq(struct tern_kqp *qp, u32 pi)
 {
 	dma_wmb(); /* the WQEs before the index */
 	WRITE_ONCE(qp->record->rq_pi, cpu_to_le32(pi));
+}
+
+/* The card has begun both rings anew, and looks at them no sooner than the QP leaves RESET. */
+void tern_kqp_reset(struct tern_kqp *qp)
+{
+	qp->sq_pi = 0;
+	WRITE_ONCE(qp->record->sq_pi, 0);
+	WRITE_ONCE(qp->record->rq_pi, 0);
 }

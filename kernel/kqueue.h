@@ -27,7 +27,8 @@ int tern_kcq_create(struct tern_dev *tdev, struct tern_kcq *cq, struct tern_cq_c
 void tern_kcq_destroy(struct tern_dev *tdev, struct tern_kcq *cq);
 const struct tern_hw_cqe *tern_kcq_next(const struct tern_kcq *cq);
 void tern_kcq_consumed(struct tern_kcq *cq);
-void tern_kcq_arm(struct tern_dev *tdev, struct tern_kcq *cq);
+void tern_kcq_arm(struct tern_dev *tdev, struct tern_kcq *cq, bool solicited);
+void tern_kcq_forget(struct tern_kcq *cq, u32 qpn);
 
 static inline void tern_kcq_pop(struct tern_kcq *cq)
 {
@@ -51,6 +52,17 @@ void tern_kqp_stop(struct tern_dev *tdev, struct tern_kqp *qp);
 void tern_kqp_free(struct tern_dev *tdev, struct tern_kqp *qp);
 void tern_kqp_publish_sq(struct tern_dev *tdev, struct tern_kqp *qp, u32 pi);
 void tern_kqp_publish_rq(struct tern_kqp *qp, u32 pi);
+void tern_kqp_reset(struct tern_kqp *qp);
+
+static inline u32 tern_kqp_sq_blocks(const struct tern_kqp *qp)
+{
+	return 1U << qp->layout.sq_log_size;
+}
+
+static inline u32 tern_kqp_rq_slots(const struct tern_kqp *qp)
+{
+	return 1U << qp->layout.rq_log_size;
+}
 
 /* Segment @seg of the send WQE that begins at block @block; the ring wraps inside a WQE too. */
 static inline void *tern_kqp_sq_seg(const struct tern_kqp *qp, u32 block, u32 seg)
@@ -62,7 +74,7 @@ static inline void *tern_kqp_sq_seg(const struct tern_kqp *qp, u32 block, u32 se
 
 static inline void *tern_kqp_rq_wqe(const struct tern_kqp *qp, u32 index)
 {
-	u32 slot = index & ((1U << qp->layout.rq_log_size) - 1);
+	u32 slot = index & (tern_kqp_rq_slots(qp) - 1);
 
 	return tern_buf_at(&qp->buf, qp->layout.rq_offset + (slot << qp->layout.rq_log_stride));
 }

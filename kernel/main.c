@@ -190,6 +190,7 @@ err_device:
 
 static void tern_pci_exit(struct tern_dev *tdev)
 {
+	tern_health_exit(tdev);
 	tern_unmap_bars(tdev);
 	pci_release_selected_regions(tdev->pdev, TERN_BARS);
 	pci_disable_device(tdev->pdev);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Memory regions of processes. */
+/* Memory regions: those of processes, and what they share with those of the kernel. */
 #include <linux/log2.h>
 #include <linux/slab.h>
 #include <rdma/ib_umem.h>
@@ -9,7 +9,7 @@
 #include "ib.h"
 #include "tern.h"
 
-static int tern_check_access(const struct tern_dev *tdev, int access)
+int tern_check_access(const struct tern_dev *tdev, int access)
 {
 	int supported = IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ |
 			IB_ACCESS_OPTIONAL;
@@ -22,7 +22,7 @@ static int tern_check_access(const struct tern_dev *tdev, int access)
 }
 
 /* The bits of tern_hw.h are those of the verbs. The optional ones are hints that we do not need. */
-static u8 tern_hw_access(int access)
+u8 tern_hw_access(int access)
 {
 	static_assert((int)IB_ACCESS_LOCAL_WRITE == TERN_ACCESS_LOCAL_WRITE);
 	static_assert((int)IB_ACCESS_REMOTE_WRITE == TERN_ACCESS_REMOTE_WRITE);

@@ -67,7 +67,7 @@ int tern_cq_core_create(struct tern_dev *tdev, struct tern_cq_core *cq, const st
 	if (err)
 		return err;
 
-	err = xa_insert(&tdev->cqs, cq->cqn, cq, GFP_KERNEL);
+	err = xa_insert_bh(&tdev->cqs, cq->cqn, cq, GFP_KERNEL);
 	if (err)
 		tern_cmd_destroy_cq(tdev, cq->cqn);
 	return err;
@@ -75,7 +75,7 @@ int tern_cq_core_create(struct tern_dev *tdev, struct tern_cq_core *cq, const st
 
 void tern_cq_core_destroy(struct tern_dev *tdev, struct tern_cq_core *cq)
 {
-	xa_erase(&tdev->cqs, cq->cqn);
+	xa_erase_bh(&tdev->cqs, cq->cqn);
 	tern_cmd_destroy_cq(tdev, cq->cqn);
 	tern_eqs_synchronize(tdev, cq->eq);
 }
@@ -206,4 +206,21 @@ void tern_srq_event(struct tern_dev *tdev, u32 srqn, u8 type)
 
 	if (srq)
 		srq->event(srq, type);
+}
+
+/* The lock keeps the CQs from being freed; interrupts are off as handlers expect it. */
+void tern_cqs_died(struct tern_dev *tdev)
+{
+	struct tern_cq_core *cq;
+	unsigned long cqn, flags;
+
+	xa_lock_bh(&tdev->cqs);
+	xa_for_each(&tdev->cqs, cqn, cq) {
+		if (!cq->died)
+			continue;
+		local_irq_save(flags);
+		cq->died(cq);
+		local_irq_restore(flags);
+	}
+	xa_unlock_bh(&tdev->cqs);
 }

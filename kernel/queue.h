@@ -14,6 +14,8 @@ struct tern_cq_core {
 	/* Called from interrupt handlers. */
 	void (*completed)(struct tern_cq_core *cq);
 	void (*failed)(struct tern_cq_core *cq);
+	/* Called in a context like that of interrupts; NULL where nobody waits for the card. */
+	void (*died)(struct tern_cq_core *cq);
 };
 
 struct tern_qp_core {
@@ -102,5 +104,8 @@ void tern_cq_completed(struct tern_dev *tdev, u32 cqn);
 void tern_cq_failed(struct tern_dev *tdev, u32 cqn);
 void tern_qp_event(struct tern_dev *tdev, u32 qpn, u8 type);
 void tern_srq_event(struct tern_dev *tdev, u32 srqn, u8 type);
+
+/* After the card's death. */
+void tern_cqs_died(struct tern_dev *tdev);
 
 #endif

@@ -33,6 +33,7 @@ struct tern_dev {
 	unsigned long state;
 	struct mutex stop_lock;	/* only one stops the card, the others wait for it */
 	struct delayed_work health;
+	struct work_struct flush;	/* tells users of a dead card to poll */
 
 	u32 caps;		/* TERN_CAP_* */
 	u32 db_pages;
@@ -72,9 +73,11 @@ static inline bool tern_is_dead(const struct tern_dev *tdev)
 /* health.c */
 void tern_dev_stop(struct tern_dev *tdev);
 void tern_dev_fail(struct tern_dev *tdev, const char *why);
+void tern_dev_flush(struct tern_dev *tdev);
 void tern_health_init(struct tern_dev *tdev);
 void tern_health_start(struct tern_dev *tdev);
 void tern_health_stop(struct tern_dev *tdev);
+void tern_health_exit(struct tern_dev *tdev);
 
 /* stats.c */
 int tern_stats_init(struct tern_dev *tdev);

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Completion queues of the kernel's users: from CQEs to work completions.
+ *
+ * A card that is dead completes nothing any more, but users wait for what they posted, and for
+ * what they post to drain their queues. Polling then ends all of it as flushed, after the CQEs
+ * that the card still wrote, and tern_cqs_died() tells who waits for events.
+ */
+#include <linux/etherdevice.h>
+#include <linux/if_vlan.h>
+#include <linux/log2.h>
+#include <rdma/ib_verbs.h>
+
+#include "ib.h"
+#include "tern.h"
+
+#define TERN_NO_VLAN	0xffff
+
+static struct tern_qp *tern_qp_of_sq(struct tern_sq *sq)
+{
+	return container_of(sq, struct tern_qp, k.sq);
+}
+
+static struct tern_qp *tern_qp_of_rq(struct tern_rq *rq)
+{
+	return container_of(rq, struct tern_qp, k.rq);
+}
+
+/* ---- from CQE to work completion ------------------------------------------------- */
+
+/* The QP of a CQE; NULL if it is no more. The caller holds the CQ's lock. */
+static struct tern_qp *tern_cqe_qp(struct tern_cq *cq, const struct tern_hw_cqe *cqe)
+{
+	u32 qpn = le32_to_cpu(cqe->qpn) & TERN_DB_NUM_MASK;
+	struct tern_qp_core *core = xa_load(&to_tdev(cq->ibcq.device)->qps, qpn);
+
+	if (!core || core->event != tern_ib_qp_event)
+		return NULL;
+	return container_of(core, struct tern_qp, core);
+}
+
+/* Ends the request of the WQE at @block and all before it, whether they were signalled or not. */
+static bool tern_sq_complete(struct tern_sq *sq, u32 block, struct ib_wc *wc)
+{
+	const struct tern_send *send;
+	bool known;
+
+	spin_lock(&sq->lock);
+	known = block - sq->ci < sq->pi - sq->ci;
+	if (known) {
+		send = &sq->sends[block & (tern_kqp_sq_blocks(&tern_qp_of_sq(sq)->k.ring) - 1)];
+		wc->wr_id = send->wr_id;
+		wc->opcode = send->opcode;
+		sq->ci = block + send->blocks;
+	}
+	spin_unlock(&sq->lock);
+	return known;
+}
+
+/* Receives complete in the order in which they were posted. */
+static bool tern_rq_complete(struct tern_rq *rq, u32 index, struct ib_wc *wc)
+{
+	bool known;
+
+	spin_lock(&rq->lock);
+	known = index == rq->ci && rq->ci != rq->pi;
+	if (known) {
+		wc->wr_id = rq->wr_ids[index & (tern_kqp_rq_slots(&tern_qp_of_rq(rq)->k.ring) - 1)];
+		rq->ci++;
+	}
+	spin_unlock(&rq->lock);
+	return known;
+}
+
+static u8 tern_wc_network_type(u8 net_type)
+{
+	switch (net_type) {
+	case TERN_NET_ROCE_V1:
+		return RDMA_NETWORK_ROCE_V1;
+	case TERN_NET_IPV4:
+		return RDMA_NETWORK_IPV4;
+	default:
+		return RDMA_NETWORK_IPV6;
+	}
+}
+
+static void tern_wc_set_datagram(struct ib_wc *wc, const struct tern_hw_cqe *cqe)
+{
+	u16 vlan = le16_to_cpu(cqe->vlan);
+
+	wc->wc_flags |= IB_WC_GRH | IB_WC_WITH_SMAC | IB_WC_WITH_NETWORK_HDR_TYPE;
+	wc->src_qp = le32_to_cpu(cqe->src_qpn);
+	wc->sl = cqe->sl;
+	wc->network_hdr_type = tern_wc_network_type(cqe->net_type);
+	ether_addr_copy(wc->smac, cqe->smac);
+	if (vlan != TERN_NO_VLAN) {
+		wc->wc_flags |= IB_WC_WITH_VLAN;
+		wc->vlan_id = vlan & VLAN_VID_MASK;
+	}
+}
+
+static void tern_wc_set_receive(struct ib_wc *wc, const struct tern_hw_cqe *cqe)
+{
+	wc->opcode = cqe->opcode == TERN_CQE_RECV ? IB_WC_RECV : IB_WC_RECV_RDMA_WITH_IMM;
+	if (cqe->flags & TERN_CQE_IMM) {
+		wc->wc_flags |= IB_WC_WITH_IMM;
+		wc->ex.imm_data = cqe->imm;
+	}
+	if (cqe->flags & TERN_CQE_INV) {
+		wc->wc_flags |= IB_WC_WITH_INVALIDATE;
+		wc->ex.invalidate_rkey = be32_to_cpu(cqe->imm);
+	}
+	if (cqe->flags & TERN_CQE_GRH)
+		tern_wc_set_datagram(wc, cqe);
+}
+
+/* Whether the CQE makes a work completion: not if its QP has gone or began anew. */
+static bool tern_wc_from_cqe(struct tern_cq *cq, const struct tern_hw_cqe *cqe, struct ib_wc *wc)
+{
+	struct tern_qp *qp = tern_cqe_qp(cq, cqe);
+	u32 index = le32_to_cpu(cqe->wqe_index);
+
+	if (!qp)
+		return false;
+
+	*wc = (struct ib_wc) {
+		.status = cqe->status,
+		.byte_len = le32_to_cpu(cqe->byte_len),
+		.qp = &qp->ibqp,
+		.port_num = TERN_PORT,
+	};
+	if (cqe->opcode != TERN_CQE_RECV && cqe->opcode != TERN_CQE_RECV_WRITE_IMM)
+		return tern_sq_complete(&qp->k.sq, index, wc);
+	tern_wc_set_receive(wc, cqe);
+	return tern_rq_complete(&qp->k.rq, index, wc);
+}
+
+/* ---- what a dead card has left ------------------------------------------------------ */
+
+static struct ib_wc tern_wc_flushed(struct tern_qp *qp, u64 wr_id, enum ib_wc_opcode opcode)
+{
+	return (struct ib_wc) {
+		.wr_id = wr_id,
+		.status = IB_WC_WR_FLUSH_ERR,
+		.opcode = opcode,
+		.qp = &qp->ibqp,
+		.port_num = TERN_PORT,
+	};
+}
+
+static int tern_sq_flush(struct tern_sq *sq, int count, struct ib_wc *wc)
+{
+	struct tern_qp *qp = tern_qp_of_sq(sq);
+	u32 mask = tern_kqp_sq_blocks(&qp->k.ring) - 1;
+	int done = 0;
+
+	spin_lock(&sq->lock);
+	while (done < count && sq->ci != sq->pi) {
+		const struct tern_send *send = &sq->sends[sq->ci & mask];
+
+		wc[done++] = tern_wc_flushed(qp, send->wr_id, send->opcode);
+		sq->ci += send->blocks;
+	}
+	spin_unlock(&sq->lock);
+	return done;
+}
+
+static int tern_rq_flush(struct tern_rq *rq, int count, struct ib_wc *wc)
+{
+	struct tern_qp *qp = tern_qp_of_rq(rq);
+	u32 mask = tern_kqp_rq_slots(&qp->k.ring) - 1;
+	int done = 0;
+
+	spin_lock(&rq->lock);
+	while (done < count && rq->ci != rq->pi)
+		wc[done++] = tern_wc_flushed(qp, rq->wr_ids[rq->ci++ & mask], IB_WC_RECV);
+	spin_unlock(&rq->lock);
+	return done;
+}
+
+static int tern_kernel_cq_flush(struct tern_kernel_cq *k, int count, struct ib_wc *wc)
+{
+	struct tern_sq *sq;
+	struct tern_rq *rq;
+	int done = 0;
+
+	list_for_each_entry(sq, &k->sqs, of_cq)
+		done += tern_sq_flush(sq, count - done, wc + done);
+	list_for_each_entry(rq, &k->rqs, of_cq)
+		done += tern_rq_flush(rq, count - done, wc + done);
+	return done;
+}
+
+static bool tern_kernel_cq_has_flushed(const struct tern_kernel_cq *k)
+{
+	const struct tern_sq *sq;
+	const struct tern_rq *rq;
+
+	list_for_each_entry(sq, &k->sqs, of_cq) {
+		if (READ_ONCE(sq->pi) != READ_ONCE(sq->ci))
+			return true;
+	}
+	list_for_each_entry(rq, &k->rqs, of_cq) {
+		if (READ_ONCE(rq->pi) != READ_ONCE(rq->ci))
+			return true;
+	}
+	return false;
+}
+
+/* Whether a poll would bring something. */
+static bool tern_kernel_cq_pending(const struct tern_dev *tdev, const struct tern_kernel_cq *k)
+{
+	return tern_kcq_next(&k->ring) || (tern_is_dead(tdev) && tern_kernel_cq_has_flushed(k));
+}
+
+/* The card has died, or something was posted to it since. */
+static void tern_kernel_cq_died(struct tern_cq_core *core)
+{
+	struct tern_cq *cq = container_of(core, struct tern_cq, core);
+	unsigned long flags;
+	bool wanted;
+
+	spin_lock_irqsave(&cq->k.lock, flags);
+	wanted = cq->k.armed && tern_kernel_cq_pending(to_tdev(cq->ibcq.device), &cq->k);
+	spin_unlock_irqrestore(&cq->k.lock, flags);
+	if (wanted)
+		core->completed(core);
+}
+
+/* ---- verbs ----------------------------------------------------------------------------- */
+
+int tern_poll_cq(struct ib_cq *ibcq, int count, struct ib_wc *wc)
+{
+	struct tern_cq *cq = to_tcq(ibcq);
+	struct tern_kernel_cq *k = &cq->k;
+	const struct tern_hw_cqe *cqe;
+	unsigned long flags;
+	u32 ci;
+	int done = 0;
+
+	spin_lock_irqsave(&k->lock, flags);
+	ci = k->ring.ci;
+	while (done < count && (cqe = tern_kcq_next(&k->ring))) {
+		done += tern_wc_from_cqe(cq, cqe, &wc[done]);
+		tern_kcq_pop(&k->ring);
+	}
+	if (k->ring.ci != ci)
+		tern_kcq_consumed(&k->ring);
+	if (done < count && tern_is_dead(to_tdev(ibcq->device)))
+		done += tern_kernel_cq_flush(k, count - done, wc + done);
+	spin_unlock_irqrestore(&k->lock, flags);
+	return done;
+}
+
+/* The card has no race between a last poll and this: for CQEs that are there the event comes. */
+int tern_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
+{
+	bool solicited = (flags & IB_CQ_SOLICITED_MASK) == IB_CQ_SOLICITED;
+	struct tern_dev *tdev = to_tdev(ibcq->device);
+	struct tern_kernel_cq *k = &to_tcq(ibcq)->k;
+	unsigned long irq_flags;
+	bool pending;
+
+	spin_lock_irqsave(&k->lock, irq_flags);
+	k->armed = true;
+	tern_kcq_arm(tdev, &k->ring, solicited);
+	pending = tern_kernel_cq_pending(tdev, k);
+	spin_unlock_irqrestore(&k->lock, irq_flags);
+
+	if (pending && tern_is_dead(tdev))
+		tern_dev_flush(tdev);
+	return pending && (flags & IB_CQ_REPORT_MISSED_EVENTS);
+}
+
+/* ---- QPs that complete here ------------------------------------------------------------- */
+
+void tern_kernel_cq_attach(struct tern_qp *qp)
+{
+	struct tern_kernel_cq *send = &to_tcq(qp->ibqp.send_cq)->k;
+	struct tern_kernel_cq *recv = &to_tcq(qp->ibqp.recv_cq)->k;
+
+	spin_lock_irq(&send->lock);
+	list_add_tail(&qp->k.sq.of_cq, &send->sqs);
+	spin_unlock_irq(&send->lock);
+
+	spin_lock_irq(&recv->lock);
+	list_add_tail(&qp->k.rq.of_cq, &recv->rqs);
+	spin_unlock_irq(&recv->lock);
+}
+
+void tern_kernel_cq_detach(struct tern_qp *qp)
+{
+	struct tern_kernel_cq *send = &to_tcq(qp->ibqp.send_cq)->k;
+	struct tern_kernel_cq *recv = &to_tcq(qp->ibqp.recv_cq)->k;
+
+	spin_lock_irq(&send->lock);
+	list_del(&qp->k.sq.of_cq);
+	spin_unlock_irq(&send->lock);
+
+	spin_lock_irq(&recv->lock);
+	list_del(&qp->k.rq.of_cq);
+	spin_unlock_irq(&recv->lock);
+}
+
+static void tern_kernel_cq_forget_in(struct tern_kernel_cq *k, u32 qpn)
+{
+	spin_lock_irq(&k->lock);
+	tern_kcq_forget(&k->ring, qpn);
+	spin_unlock_irq(&k->lock);
+}
+
+/* The CQEs that @qp has left shall not be taken for those of its next life. */
+void tern_kernel_cq_forget(struct tern_qp *qp)
+{
+	tern_kernel_cq_forget_in(&to_tcq(qp->ibqp.send_cq)->k, qp->core.qpn);
+	if (qp->ibqp.recv_cq != qp->ibqp.send_cq)
+		tern_kernel_cq_forget_in(&to_tcq(qp->ibqp.recv_cq)->k, qp->core.qpn);
+}
+
+/* ---- create and destroy ------------------------------------------------------------------- */
+
+int tern_kernel_cq_create(struct tern_cq *cq, u32 cqe)
+{
+	struct tern_dev *tdev = to_tdev(cq->ibcq.device);
+	struct tern_kernel_cq *k = &cq->k;
+	u8 log_size = order_base_2(cqe);
+	int err;
+
+	spin_lock_init(&k->lock);
+	INIT_LIST_HEAD(&k->sqs);
+	INIT_LIST_HEAD(&k->rqs);
+	cq->core.died = tern_kernel_cq_died;
+	err = tern_kcq_create(tdev, &k->ring, &cq->core, log_size);
+	if (!err)
+		cq->ibcq.cqe = 1 << log_size;
+	return err;
+}
+
+void tern_kernel_cq_destroy(struct tern_cq *cq)
+{
+	tern_kcq_destroy(to_tdev(cq->ibcq.device), &cq->k.ring);
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Queue pairs of the kernel's users: their queues, and posting to them. */
+#include <linux/slab.h>
+#include <rdma/ib_verbs.h>
+
+#include "ib.h"
+#include "tern.h"
+
+/* ---- posting ---------------------------------------------------------------------- */
+
+/* A dead card completes nothing; whoever posts hears of it from the CQ. */
+static void tern_posted(struct tern_qp *qp)
+{
+	struct tern_dev *tdev = to_tdev(qp->ibqp.device);
+
+	if (unlikely(tern_is_dead(tdev)))
+		tern_dev_flush(tdev);
+}
+
+static bool tern_can_send(const struct tern_qp *qp)
+{
+	enum ib_qp_state state = READ_ONCE(qp->state);
+
+	return state != IB_QPS_RESET && state != IB_QPS_INIT && state != IB_QPS_RTR;
+}
+
+static int tern_sq_post(struct tern_qp *qp, const struct ib_send_wr *wr)
+{
+	struct tern_sq *sq = &qp->k.sq;
+	u32 blocks = tern_kqp_sq_blocks(&qp->k.ring);
+	struct tern_send *send = &sq->sends[sq->pi & (blocks - 1)];
+	int err;
+
+	if (blocks - (sq->pi - sq->ci) < sq->max_blocks)
+		return -ENOMEM;
+	err = tern_wr_write_send(qp, wr, sq->pi, send);
+	if (!err)
+		sq->pi += send->blocks;
+	return err;
+}
+
+int tern_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
+		   const struct ib_send_wr **bad_wr)
+{
+	struct tern_qp *qp = to_tqp(ibqp);
+	struct tern_sq *sq = &qp->k.sq;
+	unsigned long flags;
+	int err = 0;
+	u32 pi;
+
+	spin_lock_irqsave(&sq->lock, flags);
+	pi = sq->pi;
+	for (; wr; wr = wr->next) {
+		err = tern_can_send(qp) ? tern_sq_post(qp, wr) : -EINVAL;
+		if (err)
+			break;
+	}
+	if (sq->pi != pi)
+		tern_kqp_publish_sq(to_tdev(ibqp->device), &qp->k.ring, sq->pi);
+	spin_unlock_irqrestore(&sq->lock, flags);
+
+	if (err)
+		*bad_wr = wr;
+	tern_posted(qp);
+	return err;
+}
+
+static int tern_rq_post(struct tern_qp *qp, const struct ib_recv_wr *wr)
+{
+	const struct tern_kqp *ring = &qp->k.ring;
+	u32 segs = (1U << ring->layout.rq_log_stride) / TERN_SEG_SIZE;
+	u32 slots = tern_kqp_rq_slots(ring);
+	struct tern_rq *rq = &qp->k.rq;
+
+	if (wr->num_sge < 0 || wr->num_sge > qp->cap.max_recv_sge)
+		return -EINVAL;
+	if (rq->pi - rq->ci == slots)
+		return -ENOMEM;
+	tern_wr_write_recv(tern_kqp_rq_wqe(ring, rq->pi), segs, wr);
+	rq->wr_ids[rq->pi & (slots - 1)] = wr->wr_id;
+	rq->pi++;
+	return 0;
+}
+
+int tern_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
+		   const struct ib_recv_wr **bad_wr)
+{
+	struct tern_qp *qp = to_tqp(ibqp);
+	struct tern_rq *rq = &qp->k.rq;
+	unsigned long flags;
+	int err = 0;
+
+	spin_lock_irqsave(&rq->lock, flags);
+	for (; wr; wr = wr->next) {
+		err = READ_ONCE(qp->state) == IB_QPS_RESET || !rq->wr_ids ?
+			      -EINVAL : tern_rq_post(qp, wr);
+		if (err)
+			break;
+	}
+	tern_kqp_publish_rq(&qp->k.ring, rq->pi);
+	spin_unlock_irqrestore(&rq->lock, flags);
+
+	if (err)
+		*bad_wr = wr;
+	tern_posted(qp);
+	return err;
+}
+
+/* ---- create and destroy ------------------------------------------------------------- */
+
+static void tern_kernel_qp_free(struct tern_kernel_qp *k)
+{
+	kvfree(k->rq.wr_ids);
+	kvfree(k->sq.sends);
+}
+
+static int tern_kernel_qp_alloc(struct tern_qp *qp, const struct tern_qp_layout *layout)
+{
+	u32 blocks = 1U << layout->sq_log_size;
+	struct tern_sq *sq = &qp->k.sq;
+	struct tern_rq *rq = &qp->k.rq;
+
+	spin_lock_init(&sq->lock);
+	spin_lock_init(&rq->lock);
+	/* The plan made as many requests of the largest size fit. */
+	sq->max_blocks = blocks / qp->cap.max_send_wr;
+	sq->sends = kvcalloc(blocks, sizeof(*sq->sends), GFP_KERNEL);
+	if (!sq->sends)
+		return -ENOMEM;
+	if (!layout->rq_log_stride)
+		return 0;
+	rq->wr_ids = kvcalloc(1U << layout->rq_log_size, sizeof(*rq->wr_ids), GFP_KERNEL);
+	if (!rq->wr_ids) {
+		tern_kernel_qp_free(&qp->k);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+int tern_kernel_qp_create(struct tern_qp *qp, const struct ib_qp_init_attr *init,
+			  const struct tern_qp_layout *layout)
+{
+	struct tern_qp_core_params params;
+	int err;
+
+	err = tern_kernel_qp_alloc(qp, layout);
+	if (err)
+		return err;
+	tern_qp_describe(qp, init, TERN_DB_PAGE_KERNEL, &params);
+	err = tern_kqp_create(to_tdev(qp->ibqp.device), &qp->k.ring, &qp->core, layout, &params);
+	if (err) {
+		tern_kernel_qp_free(&qp->k);
+		return err;
+	}
+	tern_kernel_cq_attach(qp);
+	return 0;
+}
+
+void tern_kernel_qp_destroy(struct tern_qp *qp)
+{
+	struct tern_dev *tdev = to_tdev(qp->ibqp.device);
+
+	tern_kernel_cq_detach(qp);
+	tern_kqp_stop(tdev, &qp->k.ring);
+	/* Nobody finds the QP any more, and this waits for polls that had found it. */
+	tern_kernel_cq_forget(qp);
+	tern_kqp_free(tdev, &qp->k.ring);
+	tern_kernel_qp_free(&qp->k);
+}
+
+/* The card's indices are at zero again, and what was posted is forgotten (IBA 10.3.1.1). */
+void tern_kernel_qp_reset(struct tern_qp *qp)
+{
+	struct tern_sq *sq = &qp->k.sq;
+	struct tern_rq *rq = &qp->k.rq;
+
+	tern_kernel_cq_forget(qp);
+	spin_lock_irq(&sq->lock);
+	spin_lock(&rq->lock);
+	sq->pi = 0;
+	sq->ci = 0;
+	rq->pi = 0;
+	rq->ci = 0;
+	tern_kqp_reset(&qp->k.ring);
+	spin_unlock(&rq->lock);
+	spin_unlock_irq(&sq->lock);
+}

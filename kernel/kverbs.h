@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * CQs and QPs of the kernel's own users: what this driver keeps about the work they posted.
+ *
+ * The lock of a CQ is taken before those of the queues that complete there. Both are taken with
+ * interrupts off, since users post and poll from any context.
+ */
+#ifndef TERN_KVERBS_H
+#define TERN_KVERBS_H
+
+#include <linux/list.h>
+#include <linux/spinlock.h>
+#include <rdma/ib_verbs.h>
+
+#include "kqueue.h"
+
+struct tern_cq;
+struct tern_qp;
+
+struct tern_kernel_cq {
+	struct tern_kcq ring;
+	spinlock_t lock;	/* of all here */
+	bool armed;		/* some time: who never asks for events gets none */
+	struct list_head sqs;	/* that complete here */
+	struct list_head rqs;
+};
+
+/* A send request under way. */
+struct tern_send {
+	u64 wr_id;
+	u8 opcode;		/* enum ib_wc_opcode */
+	u8 blocks;
+};
+
+struct tern_sq {
+	spinlock_t lock;	/* of all that follows, and of the ring */
+	struct tern_send *sends;	/* by the block at which the WQE begins */
+	u32 max_blocks;		/* of a WQE */
+	u32 pi;
+	u32 ci;
+	struct list_head of_cq;	/* under the lock of the CQ */
+};
+
+struct tern_rq {
+	spinlock_t lock;	/* of all that follows, and of the ring */
+	u64 *wr_ids;		/* by slot */
+	u32 pi;
+	u32 ci;
+	struct list_head of_cq;
+};
+
+struct tern_kernel_qp {
+	struct tern_kqp ring;
+	struct tern_sq sq;
+	struct tern_rq rq;
+};
+
+/* kcq.c */
+int tern_kernel_cq_create(struct tern_cq *cq, u32 cqe);
+void tern_kernel_cq_destroy(struct tern_cq *cq);
+void tern_kernel_cq_attach(struct tern_qp *qp);
+void tern_kernel_cq_detach(struct tern_qp *qp);
+void tern_kernel_cq_forget(struct tern_qp *qp);
+int tern_poll_cq(struct ib_cq *ibcq, int count, struct ib_wc *wc);
+int tern_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
+
+/* kqp.c */
+int tern_kernel_qp_create(struct tern_qp *qp, const struct ib_qp_init_attr *init,
+			  const struct tern_qp_layout *layout);
+void tern_kernel_qp_destroy(struct tern_qp *qp);
+void tern_kernel_qp_reset(struct tern_qp *qp);
+int tern_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
+		   const struct ib_send_wr **bad_wr);
+int tern_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
+		   const struct ib_recv_wr **bad_wr);
+
+/* wr.c */
+int tern_wr_write_send(struct tern_qp *qp, const struct ib_send_wr *wr, u32 block,
+		       struct tern_send *send);
+void tern_wr_write_recv(struct tern_hw_data_seg *wqe, u32 segs, const struct ib_recv_wr *wr);
+
+/* kmr.c */
+#define TERN_MAX_FAST_REG_PAGES	4096
+
+extern const struct ib_device_ops tern_fast_reg_ops;
+struct ib_mr *tern_get_dma_mr(struct ib_pd *ibpd, int access);
+
+#endif
