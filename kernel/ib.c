@@ -28,6 +28,49 @@ static bool tern_has_mem_mgt(const struct tern_dev *tdev)
 	return (tdev->caps & caps) == caps;
 }
 
+static void tern_query_multicast(const struct tern_device_attr *attr, struct ib_device_attr *props)
+{
+	u64 total = (u64)attr->max_mcast_groups * attr->max_mcast_qps;
+
+	props->kernel_cap_flags |= IBK_BLOCK_MULTICAST_LOOPBACK;
+	props->max_mcast_grp = attr->max_mcast_groups;
+	props->max_mcast_qp_attach = attr->max_mcast_qps;
+	props->max_total_mcast_qp_attach = min_t(u64, total, INT_MAX);
+}
+
+/* What only cards of some capability have. */
+static void tern_query_optional(const struct tern_dev *tdev, struct ib_device_attr *props)
+{
+	const struct tern_device_attr *attr = &tdev->attr;
+
+	if (tdev->caps & TERN_CAP_UD) {
+		props->device_cap_flags |= IB_DEVICE_UD_AV_PORT_ENFORCE;
+		props->max_ah = INT_MAX; /* the card does not know of them */
+	}
+	if (tdev->caps & TERN_CAP_MULTICAST)
+		tern_query_multicast(attr, props);
+	if (tdev->caps & TERN_CAP_SRQ) {
+		props->device_cap_flags |= IB_DEVICE_SRQ_RESIZE;
+		props->max_srq = attr->max_srq;
+		props->max_srq_wr = 1 << attr->max_srq_log_size;
+		props->max_srq_sge = attr->max_recv_sge;
+	}
+	if (tdev->caps & TERN_CAP_XRC)
+		props->device_cap_flags |= IB_DEVICE_XRC;
+	if (tdev->caps & TERN_CAP_RAW) {
+		props->device_cap_flags |= IB_DEVICE_MANAGED_FLOW_STEERING;
+		props->max_raw_ethy_qp = attr->max_qp;
+	}
+	if (tdev->caps & TERN_CAP_MW) {
+		props->device_cap_flags |= IB_DEVICE_MEM_WINDOW | IB_DEVICE_MEM_WINDOW_TYPE_2B;
+		props->max_mw = attr->max_mr; /* they share the table of keys */
+	}
+	if (tern_has_mem_mgt(tdev)) {
+		props->device_cap_flags |= IB_DEVICE_MEM_MGT_EXTENSIONS;
+		props->max_fast_reg_page_list_len = TERN_MAX_FAST_REG_PAGES;
+	}
+}
+
 static int tern_query_device(struct ib_device *ibdev, struct ib_device_attr *props,
 			     struct ib_udata *udata)
 {
@@ -62,15 +105,11 @@ static int tern_query_device(struct ib_device *ibdev, struct ib_device_attr *pro
 		.max_qp_init_rd_atom = attr->max_rd_atomic,
 		.max_res_rd_atom = attr->max_rd_atomic * attr->max_qp,
 		.atomic_cap = tdev->caps & TERN_CAP_ATOMIC ? IB_ATOMIC_HCA : IB_ATOMIC_NONE,
-		.max_ah = tdev->caps & TERN_CAP_UD ? INT_MAX : 0,
 		.max_pkeys = 1,
 		.local_ca_ack_delay = attr->local_ca_ack_delay,
 		.kernel_cap_flags = IBK_LOCAL_DMA_LKEY,
 	};
-	if (tern_has_mem_mgt(tdev)) {
-		props->device_cap_flags |= IB_DEVICE_MEM_MGT_EXTENSIONS;
-		props->max_fast_reg_page_list_len = TERN_MAX_FAST_REG_PAGES;
-	}
+	tern_query_optional(tdev, props);
 	return 0;
 }
 

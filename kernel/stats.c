@@ -82,6 +82,16 @@ static const struct rdma_stat_desc tern_port_stats[] = {
 	{ .name = "dma_faults" },
 	{ .name = "cq_overruns" },
 	{ .name = "eq_overruns" },
+	{ .name = "rx_qkey_err" },
+	{ .name = "uc_rx_dropped" },
+	{ .name = "ud_rx_no_buffer" },
+	{ .name = "rcvd_mcast_pkts" },
+	{ .name = "raw_sent_pkts" },
+	{ .name = "raw_sent_err" },
+	{ .name = "raw_rcvd_pkts" },
+	{ .name = "raw_rx_no_buffer" },
+	{ .name = "raw_rcvd_err" },
+	{ .name = "rx_invalidate_requests" },
 };
 
 static const u8 tern_port_stat_ids[] = {
@@ -127,6 +137,16 @@ static const u8 tern_port_stat_ids[] = {
 	TERN_STAT_DMA_FAULTS,
 	TERN_STAT_CQ_OVERRUNS,
 	TERN_STAT_EQ_OVERRUNS,
+	TERN_STAT_RX_BAD_QKEY,
+	TERN_STAT_UC_RX_DROPPED,
+	TERN_STAT_UD_RX_NO_BUFFER,
+	TERN_STAT_MCAST_RX_PACKETS,
+	TERN_STAT_RAW_TX_FRAMES,
+	TERN_STAT_RAW_TX_ERRORS,
+	TERN_STAT_RAW_RX_FRAMES,
+	TERN_STAT_RAW_RX_NO_BUFFER,
+	TERN_STAT_RAW_RX_ERRORS,
+	TERN_STAT_RESP_INVALIDATES,
 };
 
 static_assert(ARRAY_SIZE(tern_port_stats) == ARRAY_SIZE(tern_port_stat_ids));
