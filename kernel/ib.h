@@ -61,16 +61,17 @@ struct tern_cq {
 	};
 };
 
-/* Of a process or, if ibqp has no uobject, of this kernel. */
 struct tern_qp {
 	struct ib_qp ibqp;
 	struct tern_qp_core core;
+	bool kernel;		/* of this kernel's users, and not of a process */
 	union {
 		struct tern_ubuf ubuf;
 		struct tern_kernel_qp k;
 	};
 	struct ib_qp_cap cap;
 	enum ib_sig_type sig_type;
+	u32 create_flags;	/* enum ib_qp_create_flags */
 	struct mutex lock;	/* of what follows, held over MODIFY_QP */
 	enum ib_qp_state state;
 	u32 dest_qpn;
@@ -201,13 +202,13 @@ extern const struct ib_device_ops tern_mw_ops;		/* mw.c */
 
 /* qp.c */
 void tern_ib_qp_event(struct tern_qp_core *core, u8 type);
-void tern_qp_describe(const struct tern_qp *qp, const struct ib_qp_init_attr *init, u32 db_page,
-		      struct tern_qp_core_params *params);
 int tern_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_udata *udata);
+int tern_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
+
+/* qp_attr.c */
 int tern_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, struct ib_udata *udata);
 int tern_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		  struct ib_qp_init_attr *init);
-int tern_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
 
 /* gid.c */
 int tern_add_gid(const struct ib_gid_attr *attr, void **context);

@@ -137,21 +137,20 @@ static int tern_kernel_qp_alloc(struct tern_qp *qp, const struct tern_qp_layout 
 	return 0;
 }
 
-int tern_kernel_qp_create(struct tern_qp *qp, const struct ib_qp_init_attr *init,
-			  const struct tern_qp_layout *layout)
+int tern_kernel_qp_create(struct tern_qp *qp, const struct tern_qp_layout *layout,
+			  const struct tern_qp_core_params *params)
 {
-	struct tern_qp_core_params params;
 	int err;
 
 	err = tern_kernel_qp_alloc(qp, layout);
 	if (err)
 		return err;
-	tern_qp_describe(qp, init, TERN_DB_PAGE_KERNEL, &params);
-	err = tern_kqp_create(to_tdev(qp->ibqp.device), &qp->k.ring, &qp->core, layout, &params);
+	err = tern_kqp_create(to_tdev(qp->ibqp.device), &qp->k.ring, &qp->core, layout, params);
 	if (err) {
 		tern_kernel_qp_free(&qp->k);
 		return err;
 	}
+	qp->kernel = true;
 	tern_kernel_cq_attach(qp);
 	return 0;
 }

@@ -65,8 +65,8 @@ int tern_poll_cq(struct ib_cq *ibcq, int count, struct ib_wc *wc);
 int tern_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
 
 /* kqp.c */
-int tern_kernel_qp_create(struct tern_qp *qp, const struct ib_qp_init_attr *init,
-			  const struct tern_qp_layout *layout);
+int tern_kernel_qp_create(struct tern_qp *qp, const struct tern_qp_layout *layout,
+			  const struct tern_qp_core_params *params);
 void tern_kernel_qp_destroy(struct tern_qp *qp);
 void tern_kernel_qp_reset(struct tern_qp *qp);
 int tern_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,

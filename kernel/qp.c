@@ -24,6 +24,8 @@ static int tern_ib_qp_event_type(u8 type)
 		return IB_EVENT_COMM_EST;
 	case TERN_EVENT_SQ_DRAINED:
 		return IB_EVENT_SQ_DRAINED;
+	case TERN_EVENT_LAST_WQE:
+		return IB_EVENT_QP_LAST_WQE_REACHED;
 	default:
 		return -1;
 	}
@@ -43,10 +45,60 @@ void tern_ib_qp_event(struct tern_qp_core *core, u8 type)
 		ibqp->event_handler(&event, ibqp->qp_context);
 }
 
-/* ---- sizes ------------------------------------------------------------------------ */
+/* ---- what there is of which type ------------------------------------------------------ */
 
-/* What every send WQE but an atomic begins with: control and remote address. */
-#define TERN_SQ_HEAD	(sizeof(struct tern_hw_ctrl_seg) + sizeof(struct tern_hw_raddr_seg))
+struct tern_qp_kind {
+	u32 cap;		/* TERN_CAP_* that it needs */
+	u8 type;		/* enum tern_hw_qp_type */
+	u8 sq_head;		/* bytes of a send WQE before its payload; zero: no send queue */
+	bool rq;
+	bool srq;		/* may receive into one */
+	bool user;		/* a process may have one, */
+	bool kernel;		/* the kernel may */
+	u32 create_flags;	/* IB_QP_CREATE_* that it takes */
+};
+
+#define TERN_HEAD	sizeof(struct tern_hw_ctrl_seg)
+#define TERN_HEAD_RDMA	(TERN_HEAD + sizeof(struct tern_hw_raddr_seg))
+#define TERN_HEAD_UD	(TERN_HEAD + sizeof(struct tern_hw_ud_seg))
+
+/* The kind of QPs of @type, or NULL when the card has none. */
+static const struct tern_qp_kind *tern_qp_kind_of(const struct tern_dev *tdev,
+						  enum ib_qp_type type)
+{
+	static const struct tern_qp_kind kinds[] = {
+		[IB_QPT_GSI] = { .cap = TERN_CAP_UD, .type = TERN_QPT_GSI, .kernel = true,
+				 .sq_head = TERN_HEAD_UD, .rq = true },
+		[IB_QPT_RC] = { .cap = TERN_CAP_RC, .type = TERN_QPT_RC,
+				.user = true, .kernel = true,
+				.sq_head = TERN_HEAD_RDMA, .rq = true, .srq = true },
+		[IB_QPT_UC] = { .cap = TERN_CAP_UC, .type = TERN_QPT_UC,
+				.user = true, .kernel = true,
+				.sq_head = TERN_HEAD_RDMA, .rq = true, .srq = true },
+		[IB_QPT_UD] = { .cap = TERN_CAP_UD, .type = TERN_QPT_UD,
+				.user = true, .kernel = true,
+				.sq_head = TERN_HEAD_UD, .rq = true, .srq = true,
+				.create_flags = IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK },
+		[IB_QPT_RAW_PACKET] = { .cap = TERN_CAP_RAW, .type = TERN_QPT_RAW, .user = true,
+					.sq_head = TERN_HEAD, .rq = true },
+		[IB_QPT_XRC_INI] = { .cap = TERN_CAP_XRC, .type = TERN_QPT_XRC_INI, .user = true,
+				     .sq_head = TERN_HEAD_RDMA },
+		[IB_QPT_XRC_TGT] = { .cap = TERN_CAP_XRC, .type = TERN_QPT_XRC_TGT, .user = true },
+	};
+
+	if ((u32)type >= ARRAY_SIZE(kinds) || !kinds[type].cap || !(tdev->caps & kinds[type].cap))
+		return NULL;
+	return &kinds[type];
+}
+
+static bool tern_qp_init_supported(const struct tern_qp_kind *kind,
+				   const struct ib_qp_init_attr *init, bool user)
+{
+	return kind && (user ? kind->user : kind->kernel) && !init->rwq_ind_tbl &&
+	       !(init->srq && !kind->srq) && !(init->create_flags & ~kind->create_flags);
+}
+
+/* ---- sizes ------------------------------------------------------------------------ */
 
 static int tern_check_cap(const struct tern_dev *tdev, const struct ib_qp_cap *cap)
 {
@@ -61,52 +113,90 @@ static int tern_check_cap(const struct tern_dev *tdev, const struct ib_qp_cap *c
 	return 0;
 }
 
-/* Blocks of the largest send WQE; an atomic always fits one block. */
-static u32 tern_sq_wqe_blocks(const struct ib_qp_cap *cap)
+/* Blocks of the largest send WQE; one without payload always fits one block. */
+static u32 tern_sq_wqe_blocks(u32 head, const struct ib_qp_cap *cap)
 {
 	u32 payload = max_t(u32, cap->max_send_sge * TERN_SEG_SIZE, cap->max_inline_data);
 
-	static_assert(TERN_SQ_HEAD + sizeof(struct tern_hw_atomic_seg) +
+	static_assert(TERN_HEAD_RDMA + sizeof(struct tern_hw_atomic_seg) +
 		      sizeof(struct tern_hw_data_seg) <= TERN_SQ_BLOCK);
+	static_assert(TERN_HEAD + sizeof(struct tern_hw_bind_seg) <= TERN_SQ_BLOCK);
+	static_assert(TERN_HEAD + sizeof(struct tern_hw_reg_seg) <= TERN_SQ_BLOCK);
 
-	return DIV_ROUND_UP(TERN_SQ_HEAD + payload, TERN_SQ_BLOCK);
+	return DIV_ROUND_UP(head + payload, TERN_SQ_BLOCK);
 }
 
-/* Plans rings for @cap and raises @cap to what they can hold. */
-static int tern_qp_plan_cap(const struct tern_dev *tdev, struct ib_qp_cap *cap,
-			    struct tern_qp_layout *layout)
+/* Raises @cap to what a send queue of 1 << the result blocks can hold. */
+static u8 tern_qp_plan_sq(const struct tern_dev *tdev, u32 head, struct ib_qp_cap *cap)
 {
 	const struct tern_device_attr *attr = &tdev->attr;
-	u32 blocks = tern_sq_wqe_blocks(cap);
-	u32 payload = blocks * TERN_SQ_BLOCK - TERN_SQ_HEAD;
-	u8 sq_log = order_base_2(max(cap->max_send_wr, 1U) * blocks);
-	u8 rq_log = order_base_2(max(cap->max_recv_wr, 1U));
-	u8 stride = order_base_2(max(cap->max_recv_sge, 1U) * TERN_SEG_SIZE);
+	u32 blocks = tern_sq_wqe_blocks(head, cap);
+	u32 payload = blocks * TERN_SQ_BLOCK - head;
+	u8 log_size = order_base_2(max(cap->max_send_wr, 1U) * blocks);
 
-	if (sq_log > attr->max_sq_log_size)
-		return -EINVAL;
-	tern_qp_plan(layout, sq_log, rq_log, stride);
-
-	cap->max_send_wr = (1U << sq_log) / blocks;
+	cap->max_send_wr = (1U << log_size) / blocks;
 	cap->max_send_sge = min_t(u32, payload / TERN_SEG_SIZE, attr->max_send_sge);
 	cap->max_inline_data = min_t(u32, payload, attr->max_inline);
-	cap->max_recv_wr = 1U << rq_log;
-	cap->max_recv_sge = min_t(u32, (1U << stride) / TERN_SEG_SIZE, attr->max_recv_sge);
+	return log_size;
+}
+
+/* Raises @cap to what a receive queue of 1 << @log_size WQEs of the resulting stride can hold. */
+static u8 tern_qp_plan_rq(const struct tern_dev *tdev, u8 log_size, struct ib_qp_cap *cap)
+{
+	u8 stride = order_base_2(max(cap->max_recv_sge, 1U) * TERN_SEG_SIZE);
+
+	cap->max_recv_wr = 1U << log_size;
+	cap->max_recv_sge = min_t(u32, (1U << stride) / TERN_SEG_SIZE, tdev->attr.max_recv_sge);
+	return stride;
+}
+
+/* Plans the queues that a QP of @kind has for @cap and raises @cap to what they can hold. */
+static int tern_qp_plan_cap(const struct tern_dev *tdev, const struct tern_qp_kind *kind,
+			    bool rq, struct ib_qp_cap *cap, struct tern_qp_layout *layout)
+{
+	u8 sq_log, rq_log = 0, stride = 0;
+
+	sq_log = tern_qp_plan_sq(tdev, kind->sq_head, cap);
+	if (sq_log > tdev->attr.max_sq_log_size)
+		return -EINVAL;
+	if (rq) {
+		rq_log = order_base_2(max(cap->max_recv_wr, 1U));
+		stride = tern_qp_plan_rq(tdev, rq_log, cap);
+	} else {
+		cap->max_recv_wr = 0;
+		cap->max_recv_sge = 0;
+	}
+	tern_qp_plan(layout, sq_log, rq_log, stride);
 	return 0;
 }
 
 /* ---- create and destroy ------------------------------------------------------------- */
 
-void tern_qp_describe(const struct tern_qp *qp, const struct ib_qp_init_attr *init, u32 db_page,
-		      struct tern_qp_core_params *params)
+static u8 tern_qp_flags(const struct ib_qp_init_attr *init)
+{
+	u8 flags = 0;
+
+	if (init->sq_sig_type == IB_SIGNAL_ALL_WR)
+		flags |= TERN_QP_SIGNAL_ALL;
+	if (init->srq)
+		flags |= TERN_QP_SRQ;
+	if (init->create_flags & IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK)
+		flags |= TERN_QP_NO_MC_LOOPBACK;
+	return flags;
+}
+
+static void tern_qp_describe(const struct tern_qp *qp, const struct tern_qp_kind *kind,
+			     const struct ib_qp_init_attr *init,
+			     struct tern_qp_core_params *params)
 {
 	*params = (struct tern_qp_core_params) {
-		.type = TERN_QPT_RC,
-		.flags = init->sq_sig_type == IB_SIGNAL_ALL_WR ? TERN_QP_SIGNAL_ALL : 0,
+		.type = kind->type,
+		.flags = tern_qp_flags(init),
 		.pdn = to_tpd(qp->ibqp.pd)->pdn,
 		.send_cqn = to_tcq(init->send_cq)->core.cqn,
-		.recv_cqn = to_tcq(init->recv_cq)->core.cqn,
-		.db_page = db_page,
+		.recv_cqn = init->recv_cq ? to_tcq(init->recv_cq)->core.cqn : 0,
+		.db_page = TERN_DB_PAGE_KERNEL,
+		.srqn = init->srq ? to_tsrq(init->srq)->core.srqn : 0,
 	};
 }
 
@@ -127,20 +217,19 @@ static int tern_uqp_respond(struct ib_udata *udata, const struct tern_qp *qp,
 	return tern_udata_respond(udata, &resp, sizeof(resp));
 }
 
-static int tern_uqp_create(struct tern_qp *qp, const struct ib_qp_init_attr *init,
-			   const struct tern_qp_layout *layout, struct ib_udata *udata)
+static int tern_uqp_create(struct tern_qp *qp, const struct tern_qp_layout *layout,
+			   struct tern_qp_core_params *params, struct ib_udata *udata)
 {
 	struct tern_ucontext *uctx =
 		rdma_udata_to_drv_context(udata, struct tern_ucontext, ibucontext);
 	struct tern_dev *tdev = to_tdev(qp->ibqp.device);
-	struct tern_qp_core_params params;
 	int err;
 
 	err = tern_ubuf_create(uctx, &qp->ubuf, layout->size);
 	if (err)
 		return err;
-	tern_qp_describe(qp, init, uctx->db_page, &params);
-	err = tern_qp_core_create(tdev, &qp->core, qp->ubuf.buf, layout, &params);
+	params->db_page = uctx->db_page;
+	err = tern_qp_core_create(tdev, &qp->core, qp->ubuf.buf, layout, params);
 	if (err)
 		goto err_ubuf;
 	err = tern_uqp_respond(udata, qp, layout);
@@ -161,35 +250,64 @@ static void tern_uqp_destroy(struct tern_qp *qp)
 	tern_ubuf_destroy(&qp->ubuf);
 }
 
-int tern_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_udata *udata)
+/*
+ * The target of XRC has no queues, and no process owns it: ib_core keeps it for all that share
+ * the domain.
+ */
+static int tern_xrc_tgt_create(struct tern_qp *qp, const struct ib_qp_init_attr *init)
 {
-	struct tern_dev *tdev = to_tdev(ibqp->device);
-	struct tern_qp *qp = to_tqp(ibqp);
-	struct ib_qp_cap cap = init->cap;
+	struct tern_qp_core_params params = {
+		.type = TERN_QPT_XRC_TGT,
+		.xrcdn = to_txrcd(init->xrcd)->xrcdn,
+	};
+
+	return tern_qp_core_create(to_tdev(qp->ibqp.device), &qp->core, NULL, NULL, &params);
+}
+
+static int tern_qp_create_queues(struct tern_qp *qp, const struct tern_qp_kind *kind,
+				 const struct ib_qp_init_attr *init, struct ib_udata *udata)
+{
+	struct tern_dev *tdev = to_tdev(qp->ibqp.device);
+	bool rq = kind->rq && !init->srq;
+	struct tern_qp_core_params params;
 	struct tern_qp_layout layout;
 	int err;
 
-	if (init->qp_type != IB_QPT_RC || init->create_flags || init->srq ||
-	    !init->send_cq || !init->recv_cq)
-		return -EOPNOTSUPP;
-	err = tern_udata_no_input(udata) ?: tern_check_cap(tdev, &cap) ?:
-	      tern_qp_plan_cap(tdev, &cap, &layout);
+	qp->cap = init->cap;
+	err = tern_udata_no_input(udata) ?: tern_check_cap(tdev, &qp->cap) ?:
+	      tern_qp_plan_cap(tdev, kind, rq, &qp->cap, &layout);
 	if (err)
 		return err;
+
+	tern_qp_describe(qp, kind, init, &params);
+	return udata ? tern_uqp_create(qp, &layout, &params, udata) :
+		       tern_kernel_qp_create(qp, &layout, &params);
+}
+
+int tern_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_udata *udata)
+{
+	const struct tern_qp_kind *kind = tern_qp_kind_of(to_tdev(ibqp->device), init->qp_type);
+	struct tern_qp *qp = to_tqp(ibqp);
+	int err;
+
+	if (!tern_qp_init_supported(kind, init, udata))
+		return -EOPNOTSUPP;
 
 	mutex_init(&qp->lock);
 	qp->state = IB_QPS_RESET;
 	qp->sig_type = init->sq_sig_type;
-	qp->cap = cap;
+	qp->create_flags = init->create_flags;
 	qp->core.event = tern_ib_qp_event;
-	err = udata ? tern_uqp_create(qp, init, &layout, udata) :
-		      tern_kernel_qp_create(qp, init, &layout);
+	if (init->qp_type == IB_QPT_XRC_TGT)
+		err = tern_xrc_tgt_create(qp, init);
+	else
+		err = tern_qp_create_queues(qp, kind, init, udata);
 	if (err) {
 		mutex_destroy(&qp->lock);
 		return err;
 	}
 
-	init->cap = cap;
+	init->cap = qp->cap;
 	ibqp->qp_num = qp->core.qpn;
 	return 0;
 }
@@ -198,259 +316,12 @@ int tern_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 {
 	struct tern_qp *qp = to_tqp(ibqp);
 
-	if (ibqp->uobject)
-		tern_uqp_destroy(qp);
-	else
+	if (ibqp->qp_type == IB_QPT_XRC_TGT)
+		tern_qp_core_destroy(to_tdev(ibqp->device), &qp->core);
+	else if (qp->kernel)
 		tern_kernel_qp_destroy(qp);
+	else
+		tern_uqp_destroy(qp);
 	mutex_destroy(&qp->lock);
-	return 0;
-}
-
-/* ---- modify --------------------------------------------------------------------------- */
-
-/* What the card knows of; the numbers of tern_hw.h are those of the verbs. */
-#define TERN_QP_MASK_HW                                                                            \
-	(IB_QP_STATE | IB_QP_CUR_STATE | IB_QP_EN_SQD_ASYNC_NOTIFY | IB_QP_ACCESS_FLAGS |          \
-	 IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_AV | IB_QP_PATH_MTU | IB_QP_TIMEOUT |               \
-	 IB_QP_RETRY_CNT | IB_QP_RNR_RETRY | IB_QP_RQ_PSN | IB_QP_MAX_QP_RD_ATOMIC |               \
-	 IB_QP_MIN_RNR_TIMER | IB_QP_SQ_PSN | IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_DEST_QPN)
-
-static_assert(TERN_QP_MASK_HW ==
-	      (TERN_QP_STATE | TERN_QP_CUR_STATE | TERN_QP_EN_SQD_ASYNC_NOTIFY |
-	       TERN_QP_ACCESS_FLAGS | TERN_QP_PKEY_INDEX | TERN_QP_PORT | TERN_QP_AV |
-	       TERN_QP_PATH_MTU | TERN_QP_TIMEOUT | TERN_QP_RETRY_CNT | TERN_QP_RNR_RETRY |
-	       TERN_QP_RQ_PSN | TERN_QP_MAX_QP_RD_ATOMIC | TERN_QP_MIN_RNR_TIMER |
-	       TERN_QP_SQ_PSN | TERN_QP_MAX_DEST_RD_ATOMIC | TERN_QP_DEST_QPN));
-
-#define TERN_QP_ACCESS                                                                             \
-	(IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC)
-
-/* Whether @value may be what @bit of @mask sets. */
-static bool tern_in_range(int mask, int bit, u32 value, u32 min, u32 max)
-{
-	return !(mask & bit) || (value >= min && value <= max);
-}
-
-static bool tern_path_mtu_fits(struct ib_device *ibdev, int mask, enum ib_mtu mtu)
-{
-	struct ib_port_attr port;
-
-	if (!(mask & IB_QP_PATH_MTU))
-		return true;
-	return !ib_query_port(ibdev, TERN_PORT, &port) &&
-	       mtu >= IB_MTU_256 && mtu <= port.active_mtu;
-}
-
-static bool tern_qp_attr_in_range(const struct tern_dev *tdev, const struct ib_qp_attr *attr,
-				  int mask)
-{
-	u8 rd_atomic = tdev->attr.max_rd_atomic;
-
-	/* Local write is a right of regions; programs like to pass it here too. */
-	if (mask & IB_QP_ACCESS_FLAGS &&
-	    attr->qp_access_flags & ~(TERN_QP_ACCESS | IB_ACCESS_LOCAL_WRITE))
-		return false;
-
-	return tern_in_range(mask, IB_QP_PKEY_INDEX, attr->pkey_index, 0, 0) &&
-	       tern_in_range(mask, IB_QP_PORT, attr->port_num, TERN_PORT, TERN_PORT) &&
-	       tern_in_range(mask, IB_QP_TIMEOUT, attr->timeout, 0, 31) &&
-	       tern_in_range(mask, IB_QP_RETRY_CNT, attr->retry_cnt, 0, 7) &&
-	       tern_in_range(mask, IB_QP_RNR_RETRY, attr->rnr_retry, 0, 7) &&
-	       tern_in_range(mask, IB_QP_MIN_RNR_TIMER, attr->min_rnr_timer, 0, 31) &&
-	       tern_in_range(mask, IB_QP_RQ_PSN, attr->rq_psn, 0, 0xffffff) &&
-	       tern_in_range(mask, IB_QP_SQ_PSN, attr->sq_psn, 0, 0xffffff) &&
-	       tern_in_range(mask, IB_QP_DEST_QPN, attr->dest_qp_num, 0, 0xffffff) &&
-	       tern_in_range(mask, IB_QP_MAX_QP_RD_ATOMIC, attr->max_rd_atomic, 0, rd_atomic) &&
-	       tern_in_range(mask, IB_QP_MAX_DEST_RD_ATOMIC, attr->max_dest_rd_atomic, 0,
-			     rd_atomic) &&
-	       /* There are no alternate paths, so the path is always the migrated one. */
-	       tern_in_range(mask, IB_QP_PATH_MIG_STATE, attr->path_mig_state, IB_MIG_MIGRATED,
-			     IB_MIG_MIGRATED);
-}
-
-/*
- * The card may have moved the QP on by itself. It checks every transition again, so what we
- * take the state to be only has to be right about what the attributes mean.
- */
-static int tern_check_modify(struct tern_qp *qp, const struct ib_qp_attr *attr, int mask)
-{
-	struct ib_device *ibdev = qp->ibqp.device;
-	enum ib_qp_state cur = mask & IB_QP_CUR_STATE ? attr->cur_qp_state : qp->state;
-	enum ib_qp_state next = mask & IB_QP_STATE ? attr->qp_state : cur;
-
-	if (mask & ~(TERN_QP_MASK_HW | IB_QP_PATH_MIG_STATE))
-		return -EOPNOTSUPP;
-	if (!ib_modify_qp_is_ok(cur, next, IB_QPT_RC, mask) ||
-	    !tern_qp_attr_in_range(to_tdev(ibdev), attr, mask) ||
-	    !tern_path_mtu_fits(ibdev, mask, attr->path_mtu))
-		return -EINVAL;
-	if (mask & IB_QP_AV && attr->ah_attr.type != RDMA_AH_ATTR_TYPE_ROCE)
-		return -EINVAL;
-	return 0;
-}
-
-static void tern_av_to_hw(const struct tern_qp *qp, const struct rdma_ah_attr *ah, u32 dest_qpn,
-			  struct tern_hw_qp_attr *hw)
-{
-	const struct ib_global_route *grh = rdma_ah_read_grh(ah);
-	u32 flow_label = grh->flow_label & 0xfffff;
-
-	hw->sgid_index = grh->sgid_index;
-	memcpy(hw->dgid, grh->dgid.raw, sizeof(hw->dgid));
-	memcpy(hw->dmac, ah->roce.dmac, sizeof(hw->dmac));
-	hw->traffic_class = grh->traffic_class;
-	hw->hop_limit = grh->hop_limit;
-	hw->flow_label = cpu_to_le32(flow_label);
-	hw->udp_sport = cpu_to_le16(rdma_get_udp_sport(flow_label, qp->core.qpn, dest_qpn));
-	hw->sl = rdma_ah_get_sl(ah);
-}
-
-/* Only what @mask names goes to the card, all else is zero. */
-static void tern_attr_to_hw(const struct tern_qp *qp, const struct ib_qp_attr *attr, int mask,
-			    struct tern_hw_qp_attr *hw)
-{
-	memset(hw, 0, sizeof(*hw));
-	if (mask & IB_QP_STATE)
-		hw->state = attr->qp_state;
-	if (mask & IB_QP_CUR_STATE)
-		hw->cur_state = attr->cur_qp_state;
-	if (mask & IB_QP_EN_SQD_ASYNC_NOTIFY)
-		hw->en_sqd_async_notify = !!attr->en_sqd_async_notify;
-	if (mask & IB_QP_ACCESS_FLAGS)
-		hw->access = attr->qp_access_flags & TERN_QP_ACCESS;
-	if (mask & IB_QP_PKEY_INDEX)
-		hw->pkey_index = cpu_to_le16(attr->pkey_index);
-	if (mask & IB_QP_PORT)
-		hw->port = attr->port_num;
-	if (mask & IB_QP_AV)
-		tern_av_to_hw(qp, &attr->ah_attr,
-			      mask & IB_QP_DEST_QPN ? attr->dest_qp_num : qp->dest_qpn, hw);
-	if (mask & IB_QP_PATH_MTU)
-		hw->path_mtu = attr->path_mtu;
-	if (mask & IB_QP_TIMEOUT)
-		hw->timeout = attr->timeout;
-	if (mask & IB_QP_RETRY_CNT)
-		hw->retry_cnt = attr->retry_cnt;
-	if (mask & IB_QP_RNR_RETRY)
-		hw->rnr_retry = attr->rnr_retry;
-	if (mask & IB_QP_MIN_RNR_TIMER)
-		hw->min_rnr_timer = attr->min_rnr_timer;
-	if (mask & IB_QP_MAX_QP_RD_ATOMIC)
-		hw->max_rd_atomic = attr->max_rd_atomic;
-	if (mask & IB_QP_MAX_DEST_RD_ATOMIC)
-		hw->max_dest_rd_atomic = attr->max_dest_rd_atomic;
-	if (mask & IB_QP_RQ_PSN)
-		hw->rq_psn = cpu_to_le32(attr->rq_psn);
-	if (mask & IB_QP_SQ_PSN)
-		hw->sq_psn = cpu_to_le32(attr->sq_psn);
-	if (mask & IB_QP_DEST_QPN)
-		hw->dest_qpn = cpu_to_le32(attr->dest_qp_num);
-}
-
-/* Users drain their queues through ERR, and nothing runs in those of a dead card. */
-static int tern_modify_locked(struct tern_qp *qp, const struct ib_qp_attr *attr, int mask)
-{
-	enum ib_qp_state next = mask & IB_QP_STATE ? attr->qp_state : qp->state;
-	struct tern_dev *tdev = to_tdev(qp->ibqp.device);
-	struct tern_hw_qp_attr hw;
-	int err;
-
-	err = tern_check_modify(qp, attr, mask);
-	if (err)
-		return err;
-
-	tern_attr_to_hw(qp, attr, mask, &hw);
-	err = tern_cmd_modify_qp(tdev, qp->core.qpn, mask & TERN_QP_MASK_HW, &hw);
-	if (err && !(tern_is_dead(tdev) && next == IB_QPS_ERR))
-		return err;
-
-	if (next == IB_QPS_RESET && !qp->ibqp.uobject)
-		tern_kernel_qp_reset(qp);
-	qp->state = next;
-	if (mask & IB_QP_DEST_QPN)
-		qp->dest_qpn = attr->dest_qp_num;
-	return 0;
-}
-
-int tern_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, struct ib_udata *udata)
-{
-	struct tern_qp *qp = to_tqp(ibqp);
-	int err;
-
-	err = tern_udata_no_input(udata);
-	if (err)
-		return err;
-
-	mutex_lock(&qp->lock);
-	err = tern_modify_locked(qp, attr, mask);
-	mutex_unlock(&qp->lock);
-	return err;
-}
-
-/* ---- query ------------------------------------------------------------------------------ */
-
-static void tern_av_from_hw(struct ib_device *ibdev, const struct tern_hw_qp_attr *hw,
-			    struct rdma_ah_attr *ah)
-{
-	union ib_gid dgid;
-
-	ah->type = rdma_ah_find_type(ibdev, TERN_PORT);
-	memcpy(dgid.raw, hw->dgid, sizeof(dgid.raw));
-	rdma_ah_set_grh(ah, &dgid, le32_to_cpu(hw->flow_label), hw->sgid_index, hw->hop_limit,
-			hw->traffic_class);
-	rdma_ah_set_port_num(ah, TERN_PORT);
-	rdma_ah_set_sl(ah, hw->sl);
-	memcpy(ah->roce.dmac, hw->dmac, sizeof(ah->roce.dmac));
-}
-
-static void tern_attr_from_hw(struct ib_device *ibdev, const struct tern_hw_qp_attr *hw,
-			      struct ib_qp_attr *attr)
-{
-	attr->qp_state = hw->state;
-	attr->cur_qp_state = hw->state;
-	attr->path_mtu = hw->path_mtu;
-	attr->path_mig_state = IB_MIG_MIGRATED;
-	attr->rq_psn = le32_to_cpu(hw->rq_psn);
-	attr->sq_psn = le32_to_cpu(hw->sq_psn);
-	attr->dest_qp_num = le32_to_cpu(hw->dest_qpn);
-	attr->qp_access_flags = hw->access;
-	attr->pkey_index = le16_to_cpu(hw->pkey_index);
-	attr->en_sqd_async_notify = hw->en_sqd_async_notify;
-	attr->sq_draining = hw->sq_draining;
-	attr->max_rd_atomic = hw->max_rd_atomic;
-	attr->max_dest_rd_atomic = hw->max_dest_rd_atomic;
-	attr->min_rnr_timer = hw->min_rnr_timer;
-	attr->port_num = hw->port;
-	attr->timeout = hw->timeout;
-	attr->retry_cnt = hw->retry_cnt;
-	attr->rnr_retry = hw->rnr_retry;
-	tern_av_from_hw(ibdev, hw, &attr->ah_attr);
-}
-
-int tern_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
-		  struct ib_qp_init_attr *init)
-{
-	struct tern_qp *qp = to_tqp(ibqp);
-	struct tern_hw_qp_attr hw;
-	int err;
-
-	err = tern_cmd_query_qp(to_tdev(ibqp->device), qp->core.qpn, &hw);
-	if (err)
-		return err;
-
-	memset(attr, 0, sizeof(*attr));
-	tern_attr_from_hw(ibqp->device, &hw, attr);
-	attr->cap = qp->cap;
-
-	*init = (struct ib_qp_init_attr) {
-		.event_handler = ibqp->event_handler,
-		.qp_context = ibqp->qp_context,
-		.send_cq = ibqp->send_cq,
-		.recv_cq = ibqp->recv_cq,
-		.cap = qp->cap,
-		.sq_sig_type = qp->sig_type,
-		.qp_type = ibqp->qp_type,
-		.port_num = hw.port,
-	};
 	return 0;
 }
