@@ -7,8 +7,8 @@ using namespace hw;
 
 Card::Card(const Rnic::Config &config, const Ports &ports, bool link_up)
         : config(config), ports(ports), dma(ports.memory, stats), memory(dma, kMaxRegions),
-          port(*this), admin(*this), eqs(config.vectors), pds(kMaxPds), cqs(kMaxCqs), qps(kMaxQps),
-          gids(kMaxGids), link_up(link_up)
+          port(*this), admin(*this), eqs(config.vectors), pds(kMaxPds), cqs(kMaxCqs),
+          srqs(kMaxSrqs), qps(kMaxQps), gids(kMaxGids), link_up(link_up)
 {
 	port.mac = config.mac;
 }
@@ -44,6 +44,29 @@ bool Card::complete(uint32_t cqn, const tern_hw_cqe &cqe, bool solicited)
 		break;
 	}
 	return false;
+}
+
+SharedRecvQueue::Take Card::take_shared(uint32_t srqn, uint32_t &slot)
+{
+	SharedRecvQueue *srq = srqs.find(srqn);
+	const auto taken = srq->take(memory, slot);
+	if (taken == SharedRecvQueue::Take::Failed)
+		raise_event(TERN_EVENT_SRQ_ERR, srqn);
+	else if (taken == SharedRecvQueue::Take::Done)
+		check_srq_limit(srqn, *srq);
+	return taken;
+}
+
+void Card::fail_srq(uint32_t srqn)
+{
+	if (srqs.find(srqn)->fail())
+		raise_event(TERN_EVENT_SRQ_ERR, srqn);
+}
+
+void Card::check_srq_limit(uint32_t srqn, SharedRecvQueue &srq)
+{
+	if (srq.limit_reached(memory))
+		raise_event(TERN_EVENT_SRQ_LIMIT, srqn);
 }
 
 void Card::raise_event(tern_hw_event type, uint32_t id)

@@ -16,6 +16,7 @@
 #include "qemu/rnic/ports.h"
 #include "qemu/rnic/queues/completion_queue.h"
 #include "qemu/rnic/queues/event_queue.h"
+#include "qemu/rnic/queues/shared_recv_queue.h"
 #include "qemu/rnic/queues/wqe.h"
 #include "qemu/rnic/rnic.h"
 #include "qemu/rnic/stats.h"
@@ -32,7 +33,7 @@ struct GidEntry {
 };
 
 struct ProtectionDomain {
-	uint32_t users = 0; /* QPs in it */
+	uint32_t users = 0; /* QPs and SRQs in it */
 };
 
 /* What QUERY_DEVICE tells. */
@@ -40,11 +41,13 @@ inline constexpr uint32_t kMaxQps = 1u << 17;
 inline constexpr uint32_t kMaxCqs = 1u << 17;
 inline constexpr uint32_t kMaxRegions = 1u << 20;
 inline constexpr uint32_t kMaxPds = 1u << 16;
+inline constexpr uint32_t kMaxSrqs = 1u << 16;
 inline constexpr uint32_t kMaxGids = 128;
 inline constexpr uint64_t kMaxRegionSize = 1ull << 46;
 inline constexpr uint32_t kMaxMessage = 1u << 30;
 inline constexpr uint8_t kMaxLogSq = 18;
 inline constexpr uint8_t kMaxLogRq = 16;
+inline constexpr uint8_t kMaxLogSrq = 16;
 inline constexpr uint8_t kMaxLogCq = 22;
 inline constexpr uint8_t kMaxLogEq = 16;
 inline constexpr uint8_t kMaxRdAtomic = 16;
@@ -57,6 +60,12 @@ struct Card {
 	/** Writes @cqe and the event that the host asked for. False when the CQ is (now) unusable.
 	 */
 	bool complete(uint32_t cqn, const hw::tern_hw_cqe &cqe, bool solicited);
+	/** Takes a WQE from SRQ @srqn, with the events that this may call for. */
+	SharedRecvQueue::Take take_shared(uint32_t srqn, uint32_t &slot);
+	/** A slot of SRQ @srqn could not be read. */
+	void fail_srq(uint32_t srqn);
+	/** Raises the event if @srq has got down to its limit. */
+	void check_srq_limit(uint32_t srqn, SharedRecvQueue &srq);
 	/** An asynchronous event, to the EQ of vector 0; lost when there is none. */
 	void raise_event(hw::tern_hw_event type, uint32_t id);
 	/** Makes sure that @qp hears of @deadline (ns); it may be called earlier as well. */
@@ -83,6 +92,7 @@ struct Card {
 	ObjectTable<EventQueue> eqs;
 	ObjectTable<ProtectionDomain> pds;
 	ObjectTable<CompletionQueue> cqs;
+	ObjectTable<SharedRecvQueue> srqs;
 	ObjectTable<Qp> qps;
 	std::vector<GidEntry> gids;
 

@@ -6,8 +6,9 @@
 #include <cstring>
 
 #include "qemu/rnic/card.h"
-#include "qemu/rnic/port/eth_qp.h"
-#include "qemu/rnic/transport/rc_qp.h"
+#include "qemu/rnic/control/command_fields.h"
+#include "qemu/rnic/control/qp_commands.h"
+#include "qemu/rnic/control/srq_commands.h"
 
 namespace tern {
 
@@ -15,21 +16,8 @@ using namespace hw;
 
 namespace {
 
-constexpr uint64_t kRecordAlign = 64;
 constexpr uint16_t kMinMtu = 68;
 constexpr uint16_t kMaxMtu = 9000;
-
-template <typename T>
-bool all_zero(const T &reserved)
-{
-	const auto bytes = std::as_bytes(std::span(&reserved, 1));
-	return std::ranges::all_of(bytes, [](std::byte b) { return b == std::byte{0}; });
-}
-
-bool page_valid(const Card &card, uint32_t page)
-{
-	return page < card.config.doorbell_pages;
-}
 
 /* ---- QUERY ---- */
 
@@ -53,6 +41,8 @@ tern_hw_aq_status query_device(Card &, tern_hw_device_attr &attr)
 	attr.max_send_sge = TERN_MAX_SEND_SGE;
 	attr.max_recv_sge = TERN_MAX_RECV_SGE;
 	attr.max_inline = TERN_MAX_INLINE;
+	attr.max_srq = kMaxSrqs;
+	attr.max_srq_log_size = kMaxLogSrq;
 	return TERN_AQ_OK;
 }
 
@@ -70,26 +60,7 @@ tern_hw_aq_status query_stats(Card &card, const tern_hw_query_stats &cmd)
 	               : TERN_AQ_DMA_FAULT;
 }
 
-tern_hw_aq_status query_qp(Card &card, const tern_hw_object &cmd, tern_hw_qp_attr &attr)
-{
-	const Qp *qp = card.qps.find(cmd.id.get());
-	if (!qp)
-		return TERN_AQ_BAD_OBJECT;
-	qp->query(attr);
-	return TERN_AQ_OK;
-}
-
 /* ---- CREATE ---- */
-
-template <typename T>
-tern_hw_aq_status created(ObjectTable<T> &table, std::unique_ptr<T> object, tern_hw_created &result)
-{
-	const auto number = table.insert(std::move(object));
-	if (!number)
-		return TERN_AQ_NO_RESOURCE;
-	result.id = *number;
-	return TERN_AQ_OK;
-}
 
 tern_hw_aq_status create_eq(Card &card, const tern_hw_create_eq &cmd, tern_hw_created &result)
 {
@@ -153,72 +124,6 @@ tern_hw_aq_status create_cq(Card &card, const tern_hw_create_cq &cmd, tern_hw_cr
 	               result);
 }
 
-bool qp_fields_valid(const Card &card, const tern_hw_create_qp &cmd)
-{
-	return all_zero(cmd.rsvd) && !(cmd.flags & ~TERN_QP_SIGNAL_ALL) &&
-	       cmd.sq_log_size <= kMaxLogSq && cmd.rq_log_size <= kMaxLogRq &&
-	       cmd.rq_log_stride >= 4 && cmd.rq_log_stride <= 9 &&
-	       cmd.record.get() % kRecordAlign == 0 && cmd.rq_offset.get() % TERN_SQ_BLOCK == 0 &&
-	       cmd.rq_offset.get() >= uint64_t{TERN_SQ_BLOCK} << cmd.sq_log_size &&
-	       page_valid(card, cmd.db_page.get());
-}
-
-tern_hw_aq_status create_qp(Card &card, const tern_hw_create_qp &cmd, tern_hw_created &result)
-{
-	if (!qp_fields_valid(card, cmd))
-		return TERN_AQ_BAD_FIELD;
-	ProtectionDomain *pd = card.pds.find(cmd.pdn.get());
-	CompletionQueue *send_cq = card.cqs.find(cmd.send_cqn.get());
-	CompletionQueue *recv_cq = card.cqs.find(cmd.recv_cqn.get());
-	if (!pd || !send_cq || !recv_cq)
-		return TERN_AQ_BAD_OBJECT;
-	const uint64_t size =
-	        cmd.rq_offset.get() + (uint64_t{1} << (cmd.rq_log_size + cmd.rq_log_stride));
-	const auto pages = PageList::make(cmd.pages, 0, size);
-	if (!pages)
-		return TERN_AQ_BAD_FIELD;
-
-	const QpConfig config{.pdn = cmd.pdn.get(),
-	                      .send_cqn = cmd.send_cqn.get(),
-	                      .recv_cqn = cmd.recv_cqn.get(),
-	                      .db_page = cmd.db_page.get(),
-	                      .signal_all = (cmd.flags & TERN_QP_SIGNAL_ALL) != 0};
-	SendQueue sq(*pages, cmd.sq_log_size, cmd.record.get());
-	RecvQueue rq(*pages, cmd.rq_offset.get(), cmd.rq_log_size, cmd.rq_log_stride,
-	             cmd.record.get());
-	std::unique_ptr<Qp> qp;
-	EthQp *ethernet = nullptr;
-	switch (cmd.type) {
-	case TERN_QPT_RC:
-		qp = std::make_unique<RcQp>(card, config, std::move(sq), std::move(rq));
-		break;
-	case TERN_QPT_ETH: {
-		if (config.db_page != TERN_DB_PAGE_KERNEL)
-			return TERN_AQ_BAD_FIELD;
-		if (card.port.ethernet)
-			return TERN_AQ_BUSY;
-		auto eth = std::make_unique<EthQp>(card, config, std::move(sq), std::move(rq));
-		ethernet = eth.get();
-		qp = std::move(eth);
-		break;
-	}
-	default:
-		return TERN_AQ_BAD_FIELD;
-	}
-
-	Qp *object = qp.get();
-	const auto status = created(card.qps, std::move(qp), result);
-	if (status != TERN_AQ_OK)
-		return status;
-	object->number = result.id.get();
-	if (ethernet)
-		card.port.ethernet = ethernet;
-	pd->users++;
-	send_cq->users++;
-	recv_cq->users++;
-	return TERN_AQ_OK;
-}
-
 /* ---- DESTROY ---- */
 
 tern_hw_aq_status destroy_eq(Card &card, uint32_t eqn)
@@ -258,33 +163,7 @@ tern_hw_aq_status destroy_cq(Card &card, uint32_t cqn)
 	return TERN_AQ_OK;
 }
 
-tern_hw_aq_status destroy_qp(Card &card, uint32_t qpn)
-{
-	Qp *qp = card.qps.find(qpn);
-	if (!qp)
-		return TERN_AQ_BAD_OBJECT;
-	const QpConfig &config = qp->config();
-	card.pds.find(config.pdn)->users--;
-	card.cqs.find(config.send_cqn)->users--;
-	card.cqs.find(config.recv_cqn)->users--;
-	card.port.remove(*qp);
-	card.drop_timer(*qp);
-	card.qps.remove(qpn);
-	card.memory.tables().drop_all();
-	return TERN_AQ_OK;
-}
-
 /* ---- SET ---- */
-
-tern_hw_aq_status modify_qp(Card &card, const tern_hw_modify_qp &cmd)
-{
-	Qp *qp = card.qps.find(cmd.qpn.get());
-	if (!qp)
-		return TERN_AQ_BAD_OBJECT;
-	if (cmd.attr.rsvd)
-		return TERN_AQ_BAD_FIELD;
-	return qp->modify(cmd.attr_mask.get(), cmd.attr);
-}
 
 tern_hw_aq_status set_gid(Card &card, const tern_hw_set_gid &cmd)
 {
@@ -332,6 +211,8 @@ bool names_object(uint16_t opcode)
 	case TERN_AQ_DESTROY_CQ:
 	case TERN_AQ_QUERY_QP:
 	case TERN_AQ_DESTROY_QP:
+	case TERN_AQ_QUERY_SRQ:
+	case TERN_AQ_DESTROY_SRQ:
 		return true;
 	default:
 		return false;
@@ -372,9 +253,19 @@ tern_hw_aq_status execute(Card &card, const tern_hw_aq_cmd &command, tern_hw_aq_
 	case TERN_AQ_MODIFY_QP:
 		return modify_qp(card, command.modify_qp);
 	case TERN_AQ_QUERY_QP:
-		return query_qp(card, command.object, completion.qp);
+		return query_qp(card, id, completion.qp);
 	case TERN_AQ_DESTROY_QP:
 		return destroy_qp(card, id);
+	case TERN_AQ_CREATE_SRQ:
+		return create_srq(card, command.create_srq, completion.created);
+	case TERN_AQ_RESIZE_SRQ:
+		return resize_srq(card, command.resize_srq);
+	case TERN_AQ_SET_SRQ_LIMIT:
+		return set_srq_limit(card, command.set_srq_limit);
+	case TERN_AQ_QUERY_SRQ:
+		return query_srq(card, id, completion.srq);
+	case TERN_AQ_DESTROY_SRQ:
+		return destroy_srq(card, id);
 	case TERN_AQ_SET_GID:
 		return set_gid(card, command.set_gid);
 	case TERN_AQ_SET_ETH:

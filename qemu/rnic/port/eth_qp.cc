@@ -157,7 +157,7 @@ void EthQp::receive(std::span<const std::byte> frame)
 	cqe.byte_len = static_cast<uint32_t>(frame.size());
 	if (frame.size() > wqe.length)
 		cqe.status = TERN_WC_LOC_LEN_ERR;
-	else if (card_.memory.scatter(wqe.sges(), domain(), 0, frame) != Access::Ok)
+	else if (scatter_recv(wqe, 0, frame) != Access::Ok)
 		cqe.status = TERN_WC_LOC_PROT_ERR;
 
 	const bool ok = cqe.status == TERN_WC_SUCCESS;

@@ -12,6 +12,8 @@ namespace tern {
  * record. */
 class RecvQueue {
 public:
+	/** None: there is never a WQE in it. */
+	RecvQueue() = default;
 	/** @offset: bytes into the QP's buffer. */
 	RecvQueue(const PageList &pages, uint64_t offset, uint8_t log_size, uint8_t log_stride,
 	          Iova record)
@@ -34,10 +36,10 @@ public:
 
 private:
 	PageList pages_;
-	uint64_t offset_;
-	Iova record_;
-	uint32_t entries_;
-	uint8_t log_stride_;
+	uint64_t offset_ = 0;
+	Iova record_ = 0;
+	uint32_t entries_ = 0;
+	uint8_t log_stride_ = 0;
 	uint32_t head_ = 0;
 	uint32_t pi_ = 0;
 };

@@ -124,4 +124,25 @@ Fetch decode(SendWqe &wqe, unsigned segs)
 	return ok ? Fetch::Ok : Fetch::Invalid;
 }
 
+Fetch fetch_recv(Memory &memory, const PageList &pages, uint64_t offset, uint8_t log_stride,
+                 RecvWqe &wqe)
+{
+	std::array<tern_hw_data_seg, TERN_MAX_RECV_SGE> segs;
+	const unsigned count = (1u << log_stride) / TERN_SEG_SIZE;
+	if (!pages.read(memory.tables(), memory.host(), offset,
+	                std::as_writable_bytes(std::span(segs).first(count))))
+		return Fetch::Fault;
+
+	wqe.sge_count = 0;
+	wqe.length = 0;
+	for (unsigned i = 0; i < count && segs[i].lkey.get() != TERN_LKEY_END; i++) {
+		if (segs[i].length.get() > kMaxSgeLength)
+			return Fetch::Invalid;
+		wqe.sge[wqe.sge_count++] = {segs[i].addr.get(), segs[i].length.get(),
+		                            segs[i].lkey.get()};
+		wqe.length += segs[i].length.get();
+	}
+	return Fetch::Ok;
+}
+
 } // namespace tern

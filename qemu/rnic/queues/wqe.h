@@ -63,4 +63,8 @@ struct RecvWqe {
 	std::span<const Sge> sges() const { return {sge.data(), sge_count}; }
 };
 
+/** Reads and checks the receive WQE of 1 << @log_stride bytes at @offset of @pages. */
+Fetch fetch_recv(Memory &memory, const PageList &pages, uint64_t offset, uint8_t log_stride,
+                 RecvWqe &wqe);
+
 } // namespace tern

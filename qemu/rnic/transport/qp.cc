@@ -39,45 +39,94 @@ Qp::Claim Qp::claim_recv()
 {
 	if (claimed_)
 		return Claim::Done;
+	if (config_.srqn)
+		return claim_shared(config_.srqn);
 	if (!rq_.has_wqe(card_.memory.host()))
 		return Claim::Empty;
-	claimed_ = rq_.head();
+	claimed_ = {0, rq_.head()};
 	rq_.advance();
 	return Claim::Done;
 }
 
+Qp::Claim Qp::claim_shared(uint32_t srqn)
+{
+	uint32_t slot;
+	switch (card_.take_shared(srqn, slot)) {
+	case SharedRecvQueue::Take::Done:
+		claimed_ = {srqn, slot};
+		return Claim::Done;
+	case SharedRecvQueue::Take::Empty:
+		return Claim::Empty;
+	default:
+		fatal();
+		return Claim::Failed;
+	}
+}
+
 Fetch Qp::load_recv(RecvWqe &wqe)
 {
-	const Fetch fetch = rq_.fetch(card_.memory, *claimed_, wqe);
-	if (fetch == Fetch::Fault)
+	const uint32_t srqn = claimed_->srqn;
+	const Fetch fetch = srqn ? card_.srqs.find(srqn)->fetch(card_.memory, claimed_->index, wqe)
+	                         : rq_.fetch(card_.memory, claimed_->index, wqe);
+	if (fetch == Fetch::Fault) {
+		if (srqn)
+			card_.fail_srq(srqn);
 		fatal();
+	}
 	return fetch;
+}
+
+/* The buffers of an SRQ are those of its own protection domain (IBA 10.2.9). */
+Access Qp::scatter_recv(const RecvWqe &wqe, uint64_t offset, std::span<const std::byte> data)
+{
+	Memory::Domain whose = domain();
+	if (claimed_->srqn)
+		whose.pdn = card_.srqs.find(claimed_->srqn)->config().pdn;
+	return card_.memory.scatter(wqe.sges(), whose, offset, data);
 }
 
 void Qp::complete_recv(tern_hw_cqe cqe, bool solicited)
 {
-	cqe.wqe_index = *claimed_;
+	cqe.wqe_index = claimed_->index;
+	cqe.srqn = claimed_->srqn;
 	claimed_.reset();
 	complete(config_.recv_cqn, cqe, solicited);
 }
 
-uint32_t Qp::recv_credits()
+std::optional<uint32_t> Qp::recv_credits()
 {
+	if (config_.srqn)
+		return std::nullopt;
 	return rq_.posted(card_.memory.host()) + (claimed_ ? 1 : 0);
 }
 
+void Qp::flush_claimed()
+{
+	tern_hw_cqe cqe{};
+	cqe.opcode = TERN_CQE_RECV;
+	cqe.status = TERN_WC_WR_FLUSH_ERR;
+	card_.stats.add(TERN_STAT_RESP_CQE_FLUSHED);
+	complete_recv(cqe, false);
+}
+
+/* WQEs of an SRQ that no message has taken stay there for others. */
 bool Qp::flush_recv()
 {
-	const uint32_t count = recv_credits();
+	const bool any = claimed_.has_value();
+	if (claimed_)
+		flush_claimed();
+	if (config_.srqn) {
+		if (!last_wqe_told_)
+			card_.raise_event(TERN_EVENT_LAST_WQE, number);
+		last_wqe_told_ = true;
+		return any;
+	}
+	const uint32_t count = rq_.posted(card_.memory.host());
 	for (uint32_t i = 0; i < count; i++) {
 		claim_recv();
-		tern_hw_cqe cqe{};
-		cqe.opcode = TERN_CQE_RECV;
-		cqe.status = TERN_WC_WR_FLUSH_ERR;
-		card_.stats.add(TERN_STAT_RESP_CQE_FLUSHED);
-		complete_recv(cqe, false);
+		flush_claimed();
 	}
-	return count != 0;
+	return any || count;
 }
 
 void Qp::reset_queues()
@@ -85,6 +134,7 @@ void Qp::reset_queues()
 	sq_.reset(card_.memory.host());
 	rq_.reset();
 	claimed_.reset();
+	last_wqe_told_ = false;
 }
 
 void Qp::flush_send()

@@ -22,6 +22,7 @@ struct QpConfig {
 	uint32_t send_cqn = 0;
 	uint32_t recv_cqn = 0;
 	uint32_t db_page = 0;
+	uint32_t srqn = 0; /* 0: it has a receive queue of its own, or none */
 	bool signal_all = false;
 };
 
@@ -81,10 +82,13 @@ protected:
 	Claim claim_recv();
 	/** Reads the claimed WQE; a fault is fatal to this QP. */
 	Fetch load_recv(RecvWqe &wqe);
+	/** Puts @data into the buffers of the claimed WQE. */
+	Access scatter_recv(const RecvWqe &wqe, uint64_t offset, std::span<const std::byte> data);
 	/** Completes the claimed WQE; its index is filled in. */
 	void complete_recv(hw::tern_hw_cqe cqe, bool solicited);
-	/** Receive WQEs that messages can still take, the claimed one among them. */
-	uint32_t recv_credits();
+	/** Receive WQEs that messages can take, the claimed one among them; nothing when others
+	 * take them too. */
+	std::optional<uint32_t> recv_credits();
 	/** Flushes the claimed WQE and the receive queue; true when there was something. */
 	bool flush_recv();
 
@@ -97,10 +101,19 @@ protected:
 	hw::tern_hw_qp_state state_ = hw::TERN_QPS_RESET;
 
 private:
+	Claim claim_shared(uint32_t srqn);
+	void flush_claimed();
 	void complete(uint32_t cqn, const hw::tern_hw_cqe &cqe, bool solicited);
 
+	/** A receive WQE that a message has taken. */
+	struct Claimed {
+		uint32_t srqn; /* 0: of our own receive queue */
+		uint32_t index;
+	};
+
 	RecvQueue rq_;
-	std::optional<uint32_t> claimed_; /* index of the WQE that a message has taken */
+	std::optional<Claimed> claimed_;
+	bool last_wqe_told_ = false;
 };
 
 } // namespace tern

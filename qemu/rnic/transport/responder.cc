@@ -156,7 +156,7 @@ Responder::Outcome Responder::execute_send(const Packet &packet)
 		complete_recv(packet, TERN_CQE_RECV, 0, TERN_WC_LOC_LEN_ERR);
 		return Outcome::TooLong;
 	}
-	if (card.memory.scatter(wqe.sges(), qp_.domain(), placed_, packet.payload) != Access::Ok) {
+	if (qp_.scatter_recv(wqe, placed_, packet.payload) != Access::Ok) {
 		complete_recv(packet, TERN_CQE_RECV, 0, TERN_WC_LOC_PROT_ERR);
 		return Outcome::OperationalError;
 	}
@@ -510,11 +510,12 @@ void Responder::send_aeth(Opcode opcode, const Response &response, uint8_t syndr
 	qp_.send_packet(bth, ext, 0, [](std::span<std::byte>) { return true; });
 }
 
-/* ACK with the credits of the receive queue, the WQE of a SEND under way among them (IBA 9.7.7.2).
- */
+/* ACK with the credits of the receive queue, the WQE of a SEND under way among them; a shared one
+ * has none to give (IBA 9.7.7.2). */
 uint8_t Responder::ack_syndrome()
 {
-	return kAethAck | encode_credits(qp_.recv_credits());
+	const auto credits = qp_.recv_credits();
+	return kAethAck | (credits ? encode_credits(*credits) : kCreditsInvalid);
 }
 
 } // namespace tern

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the commands of several kinds of objects check and do alike. */
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "qemu/rnic/card.h"
+#include "tern/tern_hw.h"
+
+namespace tern {
+
+inline constexpr uint64_t kRecordAlign = 64;
+
+template <typename T>
+bool all_zero(const T &reserved)
+{
+	const auto bytes = std::as_bytes(std::span(&reserved, 1));
+	return std::ranges::all_of(bytes, [](std::byte b) { return b == std::byte{0}; });
+}
+
+inline bool page_valid(const Card &card, uint32_t page)
+{
+	return page < card.config.doorbell_pages;
+}
+
+/** Puts a new object into its table, and its number into @result. */
+template <typename T>
+hw::tern_hw_aq_status created(ObjectTable<T> &table, std::unique_ptr<T> object,
+                              hw::tern_hw_created &result)
+{
+	const auto number = table.insert(std::move(object));
+	if (!number)
+		return hw::TERN_AQ_NO_RESOURCE;
+	result.id = *number;
+	return hw::TERN_AQ_OK;
+}
+
+} // namespace tern

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "qemu/rnic/control/qp_commands.h"
+
+#include "qemu/rnic/card.h"
+#include "qemu/rnic/control/command_fields.h"
+#include "qemu/rnic/port/eth_qp.h"
+#include "qemu/rnic/transport/rc_qp.h"
+
+namespace tern {
+
+using namespace hw;
+
+namespace {
+
+/* The flags of CREATE_QP that make sense for a type. */
+uint8_t flags_of_type(uint8_t type)
+{
+	switch (type) {
+	case TERN_QPT_RC:
+		return TERN_QP_SIGNAL_ALL | TERN_QP_SRQ;
+	default:
+		return TERN_QP_SIGNAL_ALL;
+	}
+}
+
+bool recv_queue_valid(const tern_hw_create_qp &cmd)
+{
+	if (cmd.rq_log_stride == 0)
+		return cmd.rq_log_size == 0;
+	return cmd.rq_log_size <= kMaxLogRq && cmd.rq_log_stride >= 4 && cmd.rq_log_stride <= 9 &&
+	       !(cmd.flags & TERN_QP_SRQ);
+}
+
+bool fields_valid(const Card &card, const tern_hw_create_qp &cmd)
+{
+	return all_zero(cmd.rsvd) && !(cmd.flags & ~flags_of_type(cmd.type)) &&
+	       ((cmd.flags & TERN_QP_SRQ) || !cmd.srqn.get()) && !cmd.xrcdn.get() &&
+	       cmd.sq_log_size <= kMaxLogSq && recv_queue_valid(cmd) &&
+	       cmd.record.get() % kRecordAlign == 0 && cmd.rq_offset.get() % TERN_SQ_BLOCK == 0 &&
+	       cmd.rq_offset.get() >= uint64_t{TERN_SQ_BLOCK} << cmd.sq_log_size &&
+	       page_valid(card, cmd.db_page.get());
+}
+
+tern_hw_aq_status objects_valid(const Card &card, const tern_hw_create_qp &cmd)
+{
+	if (!card.pds.find(cmd.pdn.get()) || !card.cqs.find(cmd.send_cqn.get()) ||
+	    !card.cqs.find(cmd.recv_cqn.get()))
+		return TERN_AQ_BAD_OBJECT;
+	if (!(cmd.flags & TERN_QP_SRQ))
+		return TERN_AQ_OK;
+	return card.srqs.find(cmd.srqn.get()) ? TERN_AQ_OK : TERN_AQ_BAD_OBJECT;
+}
+
+/* Who is referred to cannot be destroyed. Number 0 names nothing. */
+void count_users(Card &card, const QpConfig &config, int n)
+{
+	const auto count = [n](auto *object) {
+		if (object)
+			object->users += static_cast<uint32_t>(n);
+	};
+	count(card.pds.find(config.pdn));
+	count(card.cqs.find(config.send_cqn));
+	count(card.cqs.find(config.recv_cqn));
+	count(card.srqs.find(config.srqn));
+}
+
+} // namespace
+
+tern_hw_aq_status create_qp(Card &card, const tern_hw_create_qp &cmd, tern_hw_created &result)
+{
+	if (!fields_valid(card, cmd))
+		return TERN_AQ_BAD_FIELD;
+	const auto valid = objects_valid(card, cmd);
+	if (valid != TERN_AQ_OK)
+		return valid;
+	const uint64_t rq_size =
+	        cmd.rq_log_stride ? uint64_t{1} << (cmd.rq_log_size + cmd.rq_log_stride) : 0;
+	const auto pages = PageList::make(cmd.pages, 0, cmd.rq_offset.get() + rq_size);
+	if (!pages)
+		return TERN_AQ_BAD_FIELD;
+
+	const QpConfig config{.pdn = cmd.pdn.get(),
+	                      .send_cqn = cmd.send_cqn.get(),
+	                      .recv_cqn = cmd.recv_cqn.get(),
+	                      .db_page = cmd.db_page.get(),
+	                      .srqn = cmd.srqn.get(),
+	                      .signal_all = (cmd.flags & TERN_QP_SIGNAL_ALL) != 0};
+	SendQueue sq(*pages, cmd.sq_log_size, cmd.record.get());
+	RecvQueue rq;
+	if (rq_size)
+		rq = RecvQueue(*pages, cmd.rq_offset.get(), cmd.rq_log_size, cmd.rq_log_stride,
+		               cmd.record.get());
+	std::unique_ptr<Qp> qp;
+	EthQp *ethernet = nullptr;
+	switch (cmd.type) {
+	case TERN_QPT_RC:
+		qp = std::make_unique<RcQp>(card, config, std::move(sq), std::move(rq));
+		break;
+	case TERN_QPT_ETH: {
+		if (config.db_page != TERN_DB_PAGE_KERNEL)
+			return TERN_AQ_BAD_FIELD;
+		if (card.port.ethernet)
+			return TERN_AQ_BUSY;
+		auto eth = std::make_unique<EthQp>(card, config, std::move(sq), std::move(rq));
+		ethernet = eth.get();
+		qp = std::move(eth);
+		break;
+	}
+	default:
+		return TERN_AQ_BAD_FIELD;
+	}
+
+	Qp *object = qp.get();
+	const auto status = created(card.qps, std::move(qp), result);
+	if (status != TERN_AQ_OK)
+		return status;
+	object->number = result.id.get();
+	if (ethernet)
+		card.port.ethernet = ethernet;
+	count_users(card, config, 1);
+	return TERN_AQ_OK;
+}
+
+tern_hw_aq_status modify_qp(Card &card, const tern_hw_modify_qp &cmd)
+{
+	Qp *qp = card.qps.find(cmd.qpn.get());
+	if (!qp)
+		return TERN_AQ_BAD_OBJECT;
+	if (cmd.attr.rsvd)
+		return TERN_AQ_BAD_FIELD;
+	return qp->modify(cmd.attr_mask.get(), cmd.attr);
+}
+
+tern_hw_aq_status query_qp(Card &card, uint32_t qpn, tern_hw_qp_attr &attr)
+{
+	const Qp *qp = card.qps.find(qpn);
+	if (!qp)
+		return TERN_AQ_BAD_OBJECT;
+	qp->query(attr);
+	return TERN_AQ_OK;
+}
+
+tern_hw_aq_status destroy_qp(Card &card, uint32_t qpn)
+{
+	Qp *qp = card.qps.find(qpn);
+	if (!qp)
+		return TERN_AQ_BAD_OBJECT;
+	count_users(card, qp->config(), -1);
+	card.port.remove(*qp);
+	card.drop_timer(*qp);
+	card.qps.remove(qpn);
+	card.memory.tables().drop_all();
+	return TERN_AQ_OK;
+}
+
+} // namespace tern

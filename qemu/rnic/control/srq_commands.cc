@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "qemu/rnic/control/srq_commands.h"
+
+#include "qemu/rnic/card.h"
+#include "qemu/rnic/control/command_fields.h"
+
+namespace tern {
+
+using namespace hw;
+
+namespace {
+
+constexpr uint32_t kRingAlign = 64;
+
+/* What CREATE_SRQ and RESIZE_SRQ say alike; nothing when it is not valid. */
+template <typename Command>
+std::optional<SharedRecvQueue::Place> make_place(const Command &cmd, uint8_t log_stride)
+{
+	const uint32_t ring = cmd.ring_offset.get();
+	if (!all_zero(cmd.rsvd) || cmd.log_size > kMaxLogSrq || log_stride < 4 || log_stride > 9 ||
+	    cmd.record.get() % kRecordAlign || ring % kRingAlign ||
+	    ring < uint64_t{1} << (cmd.log_size + log_stride))
+		return std::nullopt;
+	const auto pages =
+	        PageList::make(cmd.pages, 0, ring + (uint64_t{sizeof(__le32)} << cmd.log_size));
+	if (!pages)
+		return std::nullopt;
+	return SharedRecvQueue::Place{*pages, ring, cmd.record.get(), cmd.log_size, log_stride};
+}
+
+} // namespace
+
+tern_hw_aq_status create_srq(Card &card, const tern_hw_create_srq &cmd, tern_hw_created &result)
+{
+	const auto place = make_place(cmd, cmd.log_stride);
+	if (!place || cmd.xrcdn.get() || cmd.cqn.get())
+		return TERN_AQ_BAD_FIELD;
+	ProtectionDomain *pd = card.pds.find(cmd.pdn.get());
+	if (!pd)
+		return TERN_AQ_BAD_OBJECT;
+	const SharedRecvQueue::Config config{.pdn = cmd.pdn.get()};
+	const auto status =
+	        created(card.srqs, std::make_unique<SharedRecvQueue>(config, *place), result);
+	if (status == TERN_AQ_OK)
+		pd->users++;
+	return status;
+}
+
+tern_hw_aq_status resize_srq(Card &card, const tern_hw_resize_srq &cmd)
+{
+	SharedRecvQueue *srq = card.srqs.find(cmd.srqn.get());
+	if (!srq)
+		return TERN_AQ_BAD_OBJECT;
+	const auto place = make_place(cmd, srq->place().log_stride);
+	if (!place || place->log_size < srq->place().log_size)
+		return TERN_AQ_BAD_FIELD;
+	srq->move_to(*place);
+	card.memory.tables().drop_all();
+	return TERN_AQ_OK;
+}
+
+tern_hw_aq_status set_srq_limit(Card &card, const tern_hw_set_srq_limit &cmd)
+{
+	SharedRecvQueue *srq = card.srqs.find(cmd.srqn.get());
+	if (!srq)
+		return TERN_AQ_BAD_OBJECT;
+	if (cmd.limit.get() > srq->entries())
+		return TERN_AQ_BAD_FIELD;
+	srq->limit = cmd.limit.get();
+	card.check_srq_limit(cmd.srqn.get(), *srq);
+	return TERN_AQ_OK;
+}
+
+tern_hw_aq_status query_srq(Card &card, uint32_t srqn, tern_hw_srq_attr &attr)
+{
+	const SharedRecvQueue *srq = card.srqs.find(srqn);
+	if (!srq)
+		return TERN_AQ_BAD_OBJECT;
+	attr.limit = srq->limit;
+	return TERN_AQ_OK;
+}
+
+tern_hw_aq_status destroy_srq(Card &card, uint32_t srqn)
+{
+	const SharedRecvQueue *srq = card.srqs.find(srqn);
+	if (!srq)
+		return TERN_AQ_BAD_OBJECT;
+	if (srq->users)
+		return TERN_AQ_BUSY;
+	card.pds.find(srq->config().pdn)->users--;
+	card.srqs.remove(srqn);
+	card.memory.tables().drop_all();
+	return TERN_AQ_OK;
+}
+
+} // namespace tern
