@@ -83,7 +83,9 @@ static const struct tern_qp_kind *tern_qp_kind_of(const struct tern_dev *tdev,
 					.sq_head = TERN_HEAD, .rq = true },
 		[IB_QPT_XRC_INI] = { .cap = TERN_CAP_XRC, .type = TERN_QPT_XRC_INI, .user = true,
 				     .sq_head = TERN_HEAD_RDMA },
-		[IB_QPT_XRC_TGT] = { .cap = TERN_CAP_XRC, .type = TERN_QPT_XRC_TGT, .user = true },
+		/* ib_core creates it as the kernel's own, and gives it to processes. */
+		[IB_QPT_XRC_TGT] = { .cap = TERN_CAP_XRC, .type = TERN_QPT_XRC_TGT,
+				     .kernel = true },
 	};
 
 	if ((u32)type >= ARRAY_SIZE(kinds) || !kinds[type].cap || !(tdev->caps & kinds[type].cap))
