@@ -60,9 +60,54 @@ std::string Area::differs(const char *name) const
 	return out.str();
 }
 
+SharedInbox::SharedInbox(test::Driver &driver, Rng &rng, uint32_t pd,
+                         const test::SrqOptions &options, uint32_t max_size)
+        : driver_(driver), max_size_(max_size),
+          area_(driver, rng, pd, uint64_t{max_size} * 64, TERN_ACCESS_LOCAL_WRITE, false),
+          srq_(driver.create_srq(options))
+{
+}
+
+void SharedInbox::act(Rng &rng)
+{
+	if (srq_->options.log_size < 6 && rng.chance(1, 50))
+		srq_->resize(srq_->options.log_size + 1);
+	for (auto n = rng.below(6); n > 0 && !srq_->full(); n--) {
+		std::vector<Sge> sges;
+		const auto pieces = rng.between(1, 1u << (srq_->options.log_stride - 4));
+		const uint64_t begin = uint64_t{srq_->next_slot()} * max_size_;
+		uint32_t used = 0;
+		for (auto i = pieces; i > 0; i--) {
+			const uint32_t left = max_size_ - used;
+			const auto part = static_cast<uint32_t>(i == 1 ? left : rng.below(left));
+			sges.push_back(area_.mr.sge(begin + used, part));
+			used += part;
+		}
+		slots_[srq_->post(sges)] = std::move(sges);
+	}
+}
+
+std::vector<std::byte> SharedInbox::take(uint32_t slot, size_t size)
+{
+	std::vector<std::byte> data;
+	for (const Sge &sge : slots_[slot]) {
+		const auto part = area_.mr.read(sge.addr - area_.mr.va, sge.length);
+		data.insert(data.end(), part.begin(), part.end());
+	}
+	data.resize(size);
+	srq_->release(slot);
+	return data;
+}
+
+bool SharedInbox::destroy()
+{
+	return driver_.destroy(TERN_AQ_DESTROY_SRQ, srq_->number) == TERN_AQ_OK &&
+	       driver_.destroy(TERN_AQ_DESTROY_MR, area_.mr.key) == TERN_AQ_OK;
+}
+
 Endpoint::Endpoint(Node &n, Rng rng, uint32_t pd, const test::QpOptions &queues,
-                   const Limits &limits, Area &shared, Fail fail)
-        : node(n), qp(n.driver.create_qp(queues)), counter(shared), rng_(rng), limits_(limits),
+                   const Limits &limits, Area &number, SharedInbox *shared, Fail fail)
+        : node(n), qp(n.driver.create_qp(queues)), counter(number), rng_(rng), limits_(limits),
           fail_(std::move(fail)), source_(n.driver, rng_, pd, limits.max_size + 4096, 0, true),
           window_(n.driver, rng_, pd, limits.max_size + 4096, TERN_ACCESS_REMOTE_READ, true),
           target_(n.driver, rng_, pd, limits.max_size + 4096,
@@ -74,7 +119,7 @@ Endpoint::Endpoint(Node &n, Rng rng, uint32_t pd, const test::QpOptions &queues,
           counts_(n.driver, rng_, pd, limits.ops * kWord, TERN_ACCESS_LOCAL_WRITE, false),
           inbox_(n.driver, rng_, pd, limits.ops * uint64_t{limits.max_size} * 2 + 4096,
                  TERN_ACCESS_LOCAL_WRITE, false),
-          max_posted_(1u << queues.rq_log_size)
+          shared_(shared), max_posted_(1u << queues.rq_log_size)
 {
 }
 
@@ -349,6 +394,10 @@ std::vector<uint64_t> Endpoint::counted() const
 /* A receive WQE for a message of the peer, often larger than needed; each has memory of its own. */
 void Endpoint::expect(Message message)
 {
+	if (shared_) {
+		messages_.push_back(std::move(message));
+		return;
+	}
 	Receive receive;
 	const auto max_sges = 1u << (qp->options.rq_log_stride - 4);
 	uint64_t left = message.cqe_opcode == TERN_CQE_RECV ? message.length : 0;
@@ -417,11 +466,14 @@ std::string Endpoint::describe() const
 
 void Endpoint::on_completion(const tern_hw_cqe &cqe)
 {
-	if (gone_)
+	if (gone_) {
+		if (shared_ && (cqe.opcode & TERN_CQE_RECV))
+			shared_->take(cqe.wqe_index.get(), 0);
 		return;
+	}
 	completed_++;
 	if (cqe.opcode & TERN_CQE_RECV)
-		on_receive(cqe);
+		shared_ ? on_shared_receive(cqe) : on_receive(cqe);
 	else
 		on_send(cqe);
 }
@@ -467,17 +519,51 @@ void Endpoint::on_receive(const tern_hw_cqe &cqe)
 	receives_.pop_front();
 	next_receive_++;
 
-	if (cqe.status != TERN_WC_SUCCESS) {
-		if (!doomed_)
-			failure("receive failed with status " + std::to_string(cqe.status));
-		if (receive_failed_ && cqe.status != TERN_WC_WR_FLUSH_ERR)
-			failure("receive status after the error is " + std::to_string(cqe.status));
-		receive_failed_ = true;
+	if (!receive_ok(cqe))
 		return;
+	/* The data is there when the completion is. */
+	std::vector<std::byte> data;
+	for (const Sge &sge : receive.sges) {
+		const auto part = inbox_.mr.read(sge.addr - inbox_.mr.va, sge.length);
+		data.insert(data.end(), part.begin(), part.end());
 	}
-	if (receive_failed_)
-		failure("receive succeeded after an error");
-	const Message &message = receive.message;
+	check_message(receive.message, cqe, data);
+}
+
+void Endpoint::on_shared_receive(const tern_hw_cqe &cqe)
+{
+	if (cqe.srqn.get() != shared_->number())
+		return failure("receive completion of another SRQ");
+	const bool ok = cqe.status == TERN_WC_SUCCESS;
+	const auto data = shared_->take(cqe.wqe_index.get(), ok ? cqe.byte_len.get() : 0);
+	if (!receive_ok(cqe))
+		return;
+	if (messages_.empty())
+		return failure("a message that nobody sent");
+	const Message message = std::move(messages_.front());
+	messages_.pop_front();
+	check_message(message, cqe, data);
+}
+
+/* Errors are for those that are doomed, and after the first there are only flushes. */
+bool Endpoint::receive_ok(const tern_hw_cqe &cqe)
+{
+	if (cqe.status == TERN_WC_SUCCESS) {
+		if (receive_failed_)
+			failure("receive succeeded after an error");
+		return true;
+	}
+	if (!doomed_)
+		failure("receive failed with status " + std::to_string(cqe.status));
+	if (receive_failed_ && cqe.status != TERN_WC_WR_FLUSH_ERR)
+		failure("receive status after the error is " + std::to_string(cqe.status));
+	receive_failed_ = true;
+	return false;
+}
+
+void Endpoint::check_message(const Message &message, const tern_hw_cqe &cqe,
+                             std::span<const std::byte> data) const
+{
 	if (cqe.opcode != message.cqe_opcode)
 		failure("receive completion with another opcode");
 	if (cqe.byte_len.get() != message.length)
@@ -486,15 +572,8 @@ void Endpoint::on_receive(const tern_hw_cqe &cqe)
 	if (((cqe.flags & TERN_CQE_IMM) != 0) != message.has_imm ||
 	    (message.has_imm && cqe.imm.get() != message.imm))
 		failure("immediate data differ");
-
-	/* The data is there when the completion is. */
-	std::vector<std::byte> data;
-	for (const Sge &sge : receive.sges) {
-		const auto part = inbox_.mr.read(sge.addr - inbox_.mr.va, sge.length);
-		data.insert(data.end(), part.begin(), part.end());
-	}
-	data.resize(message.data.size());
-	if (data != message.data)
+	if (data.size() < message.data.size() ||
+	    !std::ranges::equal(data.first(message.data.size()), message.data))
 		failure("the message has other bytes");
 }
 
@@ -503,7 +582,8 @@ bool Endpoint::finished() const
 	if (gone_)
 		return true;
 	/* In the end unsignaled ones are covered by the last, which is signaled. */
-	return plan_.empty() && sends_.empty() && receives_.empty() && receives_planned_.empty();
+	return plan_.empty() && sends_.empty() && receives_.empty() && receives_planned_.empty() &&
+	       (messages_.empty() || doomed_);
 }
 
 void Endpoint::to_error()

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -34,6 +35,31 @@ struct Area {
 	uint64_t used = 0; /* for those that hand out each byte once */
 };
 
+/**
+ * A shared receive queue of a program and the buffers in its slots. Whose message comes into which
+ * of them nobody knows before.
+ */
+class SharedInbox {
+public:
+	SharedInbox(test::Driver &driver, Rng &rng, uint32_t pd, const test::SrqOptions &options,
+	            uint32_t max_size);
+
+	/** Posts some of what is free; sometimes the queue grows. */
+	void act(Rng &rng);
+	/** The bytes in the buffers of @slot, of which @size arrived; it is free again. */
+	std::vector<std::byte> take(uint32_t slot, size_t size);
+	uint32_t number() const { return srq_->number; }
+	/** Takes it down. False when that fails. */
+	bool destroy();
+
+private:
+	test::Driver &driver_;
+	uint32_t max_size_;
+	Area area_;
+	std::unique_ptr<test::HostSrq> srq_;
+	std::map<uint32_t, std::vector<Sge>> slots_; /* that are posted */
+};
+
 struct Limits {
 	unsigned ops = 30;
 	uint32_t max_size = 8192;
@@ -44,7 +70,7 @@ public:
 	using Fail = std::function<void(const std::string &)>;
 
 	Endpoint(Node &node, Rng rng, uint32_t pd, const test::QpOptions &queues,
-	         const Limits &limits, Area &counter, Fail fail);
+	         const Limits &limits, Area &counter, SharedInbox *shared, Fail fail);
 
 	/** Connects both ways, and plans the traffic of both. */
 	static void connect(Endpoint &a, Endpoint &b);
@@ -121,6 +147,10 @@ private:
 	                    std::span<const std::byte> data);
 	void on_send(const hw::tern_hw_cqe &cqe);
 	void on_receive(const hw::tern_hw_cqe &cqe);
+	void on_shared_receive(const hw::tern_hw_cqe &cqe);
+	void check_message(const Message &message, const hw::tern_hw_cqe &cqe,
+	                   std::span<const std::byte> data) const;
+	bool receive_ok(const hw::tern_hw_cqe &cqe);
 	void failure(const std::string &what) const;
 	bool may_post(const Op &op) const;
 	/** Segments that a WQE may have so that it fits into half of the ring. */
@@ -142,6 +172,8 @@ private:
 	Area inbox_;   /* receive buffers */
 
 	std::deque<Op> plan_;
+	SharedInbox *shared_;          /* null: a receive queue of its own */
+	std::deque<Message> messages_; /* that will come into the shared one */
 	std::deque<Receive> receives_planned_;
 	std::deque<Posted> sends_;
 	std::deque<Receive> receives_;

@@ -50,7 +50,7 @@ void App::make_eqs()
 	node.on_interrupt = [this](unsigned vector) { on_interrupt(vector); };
 }
 
-void App::begin(unsigned connections)
+void App::begin(unsigned connections, const Limits &limits)
 {
 	generation_++;
 	pd_ = node.driver.alloc_pd();
@@ -59,7 +59,7 @@ void App::begin(unsigned connections)
 	                               TERN_ACCESS_LOCAL_WRITE | TERN_ACCESS_REMOTE_ATOMIC, false);
 	/* Each CQ has room for all that may complete at once. */
 	unsigned log_size = 9;
-	while ((1u << log_size) < connections * 2 * (128 + 64))
+	while ((1u << log_size) < connections * 2 * (128 + 64) + 64)
 		log_size++;
 	for (unsigned i = 0; i < 3; i++) {
 		Queue queue;
@@ -70,6 +70,13 @@ void App::begin(unsigned connections)
 			queue.cq->arm();
 		queues_.push_back(std::move(queue));
 	}
+	shared_ = std::make_unique<SharedInbox>(
+	        node.driver, rng_, pd_,
+	        test::SrqOptions{.pd = pd_,
+	                         .log_size = static_cast<uint8_t>(rng_.below(5)),
+	                         .log_stride = static_cast<uint8_t>(rng_.between(4, 9)),
+	                         .layout = {static_cast<unsigned>(rng_.below(3)), 12}},
+	        limits.max_size + 4096);
 }
 
 App::Queue &App::random_queue()
@@ -88,8 +95,12 @@ Endpoint &App::add_endpoint(const Limits &limits)
 	options.rq_log_size = static_cast<uint8_t>(rng_.below(7));
 	options.rq_log_stride = static_cast<uint8_t>(rng_.between(4, 9));
 	options.layout = {static_cast<unsigned>(rng_.below(3)), 12};
+	const bool shares = rng_.chance(1, 3);
+	if (shares)
+		options.srqn = shared_->number();
 	endpoints.push_back(std::make_unique<Endpoint>(node, rng_.fork(), pd_, options, limits,
-	                                               *counter, fail_));
+	                                               *counter, shares ? shared_.get() : nullptr,
+	                                               fail_));
 	by_qpn_[endpoints.back()->qp->number] = endpoints.back().get();
 	return *endpoints.back();
 }
@@ -110,6 +121,7 @@ void App::tick()
 	for (Queue &queue : queues_)
 		if (!queue.by_events)
 			drain(queue, static_cast<unsigned>(rng_.below(20)));
+	shared_->act(rng_);
 	for (const auto &endpoint : endpoints)
 		if (rng_.chance(2, 3))
 			endpoint->act();
@@ -159,6 +171,8 @@ void App::end()
 	test::Driver &driver = node.driver;
 	for (const auto &endpoint : endpoints)
 		endpoint->destroy();
+	if (!shared_->destroy())
+		fail_("DESTROY_SRQ failed");
 	for (const Queue &queue : queues_)
 		if (driver.destroy(TERN_AQ_DESTROY_CQ, queue.cq->number) != TERN_AQ_OK)
 			fail_("DESTROY_CQ failed");
@@ -241,7 +255,7 @@ void Traffic::connect()
 	const auto connections = static_cast<unsigned>(
 	        limits.max_size > 50'000 ? rng_.between(1, 2) : rng_.between(1, 6));
 	for (const auto &app : apps_)
-		app->begin(connections);
+		app->begin(connections, limits);
 	for (unsigned i = 0; i < connections; i++) {
 		App &a = *apps_[rng_.below(apps_.size())];
 		/* Both ends may be on the same card. */
@@ -297,6 +311,8 @@ void Traffic::disrupt(Disruption disruption)
 	victim.peer->doom();
 	switch (disruption) {
 	case Disruption::DestroyQp:
+		/* As programs must, lest a shared receive WQE is lost. */
+		victim.to_error();
 		victim.destroy();
 		victim.vanish();
 		break;

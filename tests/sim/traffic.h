@@ -22,7 +22,7 @@ public:
 	~App();
 
 	/** A new program with its own CQs, for @connections. */
-	void begin(unsigned connections);
+	void begin(unsigned connections, const Limits &limits);
 	Endpoint &add_endpoint(const Limits &limits);
 	/** From now on it acts by itself. */
 	void start();
@@ -52,6 +52,7 @@ private:
 	std::vector<test::HostEq> eqs_;
 	std::vector<Queue> queues_;
 	uint32_t pd_ = 0;
+	std::unique_ptr<SharedInbox> shared_;
 	std::map<uint32_t, Endpoint *> by_qpn_;
 	uint64_t generation_ = 0; /* ticks of an earlier begin() end */
 	bool running_ = false;

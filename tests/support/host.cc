@@ -125,13 +125,113 @@ void HostMr::write_u64(uint64_t offset, uint64_t value)
 	write(offset, std::as_bytes(std::span(&raw, 1)));
 }
 
+/* ---- SRQ ---- */
+
+uint64_t HostSrq::size_of(const SrqOptions &o)
+{
+	return (uint64_t{1} << (o.log_size + o.log_stride)) + (uint64_t{4} << o.log_size) + 64;
+}
+
+HostSrq::HostSrq(Driver &driver, const SrqOptions &o)
+        : options(o), record(driver.memory.alloc(sizeof(tern_hw_srq_record))),
+          ring_offset(std::max(64u, 1u << (o.log_size + o.log_stride))),
+          buffer(driver.memory, size_of(o), o.layout.levels, o.layout.page_shift), driver_(driver)
+{
+	for (uint32_t slot = 0; slot < 1u << o.log_size; slot++)
+		free_.push_back(slot);
+}
+
+void HostSrq::write_entry(uint32_t index, uint32_t slot)
+{
+	const Le<uint32_t> entry = slot;
+	const uint32_t at = index & ((1u << options.log_size) - 1);
+	buffer.write(ring_offset + at * sizeof(entry), std::as_bytes(std::span(&entry, 1)));
+}
+
+uint32_t HostSrq::post(std::span<const Sge> sges)
+{
+	const size_t stride = size_t{1} << options.log_stride;
+	must(!free_.empty() && sges.size_bytes() <= stride, "no room in the SRQ");
+	const uint32_t slot = free_.front();
+	free_.pop_front();
+	std::vector<std::byte> wqe;
+	for (const Sge &sge : sges)
+		append(wqe, data_seg(sge));
+	wqe.resize(stride);
+	buffer.write(slot * stride, wqe);
+	posted_.push_back(slot);
+	write_entry(pi, slot);
+	pi++;
+	driver_.memory.put(record + offsetof(tern_hw_srq_record, pi), Le<uint32_t>(pi));
+	return slot;
+}
+
+tern_hw_aq_status HostSrq::set_limit(uint32_t limit)
+{
+	auto c = make_command(TERN_AQ_SET_SRQ_LIMIT);
+	c.set_srq_limit.srqn = number;
+	c.set_srq_limit.limit = limit;
+	return driver_.status_of(c);
+}
+
+uint32_t HostSrq::query_limit()
+{
+	auto c = make_command(TERN_AQ_QUERY_SRQ);
+	c.object.id = number;
+	const auto result = driver_.command(c);
+	must(result.status == TERN_AQ_OK, "QUERY_SRQ", result.status);
+	return result.srq.limit.get();
+}
+
+tern_hw_aq_status HostSrq::resize(uint8_t log_size)
+{
+	HostSrq larger(driver_, {options.pd, options.xrcdn, options.cqn, log_size,
+	                         options.log_stride, options.layout});
+	const uint32_t old_slots = 1u << options.log_size;
+	larger.buffer.write(0, buffer.read(0, uint64_t{old_slots} << options.log_stride));
+	/* More entries than may be posted do no harm. */
+	for (uint32_t back = 1; back <= std::min<size_t>(old_slots, posted_.size()); back++)
+		larger.write_entry(pi - back, posted_[posted_.size() - back]);
+	driver_.memory.put(larger.record + offsetof(tern_hw_srq_record, pi), Le<uint32_t>(pi));
+
+	auto c = make_command(TERN_AQ_RESIZE_SRQ);
+	c.resize_srq.pages = larger.buffer.pages();
+	c.resize_srq.record = larger.record;
+	c.resize_srq.srqn = number;
+	c.resize_srq.ring_offset = larger.ring_offset;
+	c.resize_srq.log_size = log_size;
+	const auto status = driver_.status_of(c);
+	if (status != TERN_AQ_OK)
+		return status;
+	options.log_size = log_size;
+	record = larger.record;
+	ring_offset = larger.ring_offset;
+	buffer = std::move(larger.buffer);
+	for (uint32_t slot = old_slots; slot < 1u << log_size; slot++)
+		free_.push_back(slot);
+	return TERN_AQ_OK;
+}
+
 /* ---- QP ---- */
+
+namespace {
+
+bool has_recv_queue(const QpOptions &o)
+{
+	return !o.srqn && o.rq_log_stride;
+}
+
+uint64_t rq_size(const QpOptions &o)
+{
+	return has_recv_queue(o) ? uint64_t{1} << (o.rq_log_size + o.rq_log_stride) : 0;
+}
+
+} // namespace
 
 HostQp::HostQp(Driver &driver, const QpOptions &o)
         : options(o), record(driver.memory.alloc(sizeof(tern_hw_qp_record))),
           rq_offset(static_cast<uint32_t>(TERN_SQ_BLOCK) << o.sq_log_size),
-          buffer(driver.memory, rq_offset + (uint64_t{1} << (o.rq_log_size + o.rq_log_stride)),
-                 o.layout.levels, o.layout.page_shift),
+          buffer(driver.memory, rq_offset + rq_size(o), o.layout.levels, o.layout.page_shift),
           driver_(driver)
 {
 }
@@ -380,6 +480,22 @@ HostMr Driver::create_mr(uint32_t pd, uint64_t va, uint64_t size, uint8_t access
 	return mr;
 }
 
+std::unique_ptr<HostSrq> Driver::create_srq(const SrqOptions &options)
+{
+	auto srq = std::make_unique<HostSrq>(*this, options);
+	auto c = make_command(TERN_AQ_CREATE_SRQ);
+	c.create_srq.pages = srq->buffer.pages();
+	c.create_srq.record = srq->record;
+	c.create_srq.ring_offset = srq->ring_offset;
+	c.create_srq.pdn = options.pd;
+	c.create_srq.xrcdn = options.xrcdn;
+	c.create_srq.cqn = options.cqn;
+	c.create_srq.log_size = options.log_size;
+	c.create_srq.log_stride = options.log_stride;
+	srq->number = created(c);
+	return srq;
+}
+
 std::unique_ptr<HostQp> Driver::create_qp(const QpOptions &options)
 {
 	auto qp = std::make_unique<HostQp>(*this, options);
@@ -393,9 +509,13 @@ std::unique_ptr<HostQp> Driver::create_qp(const QpOptions &options)
 	c.create_qp.db_page = options.db_page;
 	c.create_qp.type = options.type;
 	c.create_qp.sq_log_size = options.sq_log_size;
-	c.create_qp.rq_log_size = options.rq_log_size;
-	c.create_qp.rq_log_stride = options.rq_log_stride;
-	c.create_qp.flags = options.signal_all ? TERN_QP_SIGNAL_ALL : 0;
+	if (has_recv_queue(options)) {
+		c.create_qp.rq_log_size = options.rq_log_size;
+		c.create_qp.rq_log_stride = options.rq_log_stride;
+	}
+	c.create_qp.flags = static_cast<uint8_t>((options.signal_all ? TERN_QP_SIGNAL_ALL : 0) |
+	                                         (options.srqn ? TERN_QP_SRQ : 0));
+	c.create_qp.srqn = options.srqn;
 	qp->number = created(c);
 	return qp;
 }

@@ -125,6 +125,49 @@ struct SendRequest {
 /** The WQE, filled up to whole blocks. */
 std::vector<std::byte> encode(const SendRequest &request);
 
+struct SrqOptions {
+	uint32_t pd = 0;
+	uint32_t xrcdn = 0;
+	uint32_t cqn = 0;
+	uint8_t log_size = 4;
+	uint8_t log_stride = 6;
+	Layout layout{};
+};
+
+/** A shared receive queue of the host: hands out its slots, and gets them back. */
+class HostSrq {
+public:
+	HostSrq(Driver &driver, const SrqOptions &options);
+
+	bool full() const { return free_.empty(); }
+	/** The slot of the next post. */
+	uint32_t next_slot() const { return free_.front(); }
+	/** Posts, and returns the slot. */
+	uint32_t post(std::span<const Sge> sges);
+	uint32_t post(const Sge &sge) { return post(std::span(&sge, 1)); }
+	/** A CQE named @slot. */
+	void release(uint32_t slot) { free_.push_back(slot); }
+	hw::tern_hw_aq_status set_limit(uint32_t limit);
+	uint32_t query_limit();
+	/** Moves to a buffer of 1 << @log_size slots. */
+	hw::tern_hw_aq_status resize(uint8_t log_size);
+
+	SrqOptions options;
+	uint32_t number = 0;
+	Iova record;
+	uint32_t ring_offset;
+	Buffer buffer;
+	uint32_t pi = 0;
+
+private:
+	static uint64_t size_of(const SrqOptions &o);
+	void write_entry(uint32_t index, uint32_t slot);
+
+	Driver &driver_;
+	std::deque<uint32_t> free_;
+	std::vector<uint32_t> posted_; /* slot of each post so far */
+};
+
 struct QpOptions {
 	uint32_t pd = 0;
 	uint32_t send_cqn = 0;
@@ -135,6 +178,7 @@ struct QpOptions {
 	uint8_t rq_log_size = 5;
 	uint8_t rq_log_stride = 6;
 	bool signal_all = false;
+	uint32_t srqn = 0; /* then there is no receive queue */
 	Layout layout{};
 };
 
@@ -224,6 +268,7 @@ public:
 	                                  uint32_t db_page = 0, Layout layout = {});
 	HostMr create_mr(uint32_t pd, uint64_t va, uint64_t size, uint8_t access,
 	                 Layout layout = {});
+	std::unique_ptr<HostSrq> create_srq(const SrqOptions &options);
 	std::unique_ptr<HostQp> create_qp(const QpOptions &options);
 	void set_gid(uint32_t index, hw::tern_hw_gid_type type, const Gid &gid,
 	             uint16_t vlan = 0xffff);
