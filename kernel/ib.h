@@ -80,10 +80,14 @@ struct tern_qp {
 struct tern_srq {
 	struct ib_srq ibsrq;
 	struct tern_srq_core core;
+	bool kernel;		/* of this kernel's users, and not of a process */
 	u32 max_sge;
-	struct mutex lock;	/* of what follows, held over RESIZE_SRQ */
+	struct mutex lock;	/* of layout and ubuf, held over RESIZE_SRQ */
 	struct tern_srq_layout layout;
-	struct tern_ubuf ubuf;
+	union {
+		struct tern_ubuf ubuf;
+		struct tern_kernel_srq k;
+	};
 };
 
 struct tern_xrcd {

@@ -114,6 +114,11 @@ static void tern_wc_set_receive(struct ib_wc *wc, const struct tern_hw_cqe *cqe)
 		tern_wc_set_datagram(wc, cqe);
 }
 
+static bool tern_cqe_is_receive(const struct tern_hw_cqe *cqe)
+{
+	return cqe->opcode == TERN_CQE_RECV || cqe->opcode == TERN_CQE_RECV_WRITE_IMM;
+}
+
 /* Whether the CQE makes a work completion: not if its QP has gone or began anew. */
 static bool tern_wc_from_cqe(struct tern_cq *cq, const struct tern_hw_cqe *cqe, struct ib_wc *wc)
 {
@@ -129,9 +134,11 @@ static bool tern_wc_from_cqe(struct tern_cq *cq, const struct tern_hw_cqe *cqe, 
 		.qp = &qp->ibqp,
 		.port_num = TERN_PORT,
 	};
-	if (cqe->opcode != TERN_CQE_RECV && cqe->opcode != TERN_CQE_RECV_WRITE_IMM)
+	if (!tern_cqe_is_receive(cqe))
 		return tern_sq_complete(&qp->k.sq, index, wc);
 	tern_wc_set_receive(wc, cqe);
+	if (qp->ibqp.srq)
+		return tern_kernel_srq_complete(to_tsrq(qp->ibqp.srq), index, &wc->wr_id);
 	return tern_rq_complete(&qp->k.rq, index, wc);
 }
 
@@ -302,19 +309,31 @@ void tern_kernel_cq_detach(struct tern_qp *qp)
 	spin_unlock_irq(&recv->lock);
 }
 
-static void tern_kernel_cq_forget_in(struct tern_kernel_cq *k, u32 qpn)
+/* What came from an SRQ is free to be posted again, whoever posts there next. */
+static void tern_kernel_cq_forget_in(struct tern_kernel_cq *k, struct tern_qp *qp)
 {
+	const struct tern_hw_cqe *cqe;
+	struct tern_kcq rest;
+	u64 wr_id;
+
 	spin_lock_irq(&k->lock);
-	tern_kcq_forget(&k->ring, qpn);
+	for (rest = k->ring; (cqe = tern_kcq_next(&rest)); tern_kcq_pop(&rest)) {
+		if ((le32_to_cpu(cqe->qpn) & TERN_DB_NUM_MASK) != qp->core.qpn)
+			continue;
+		if (qp->ibqp.srq && tern_cqe_is_receive(cqe))
+			tern_kernel_srq_complete(to_tsrq(qp->ibqp.srq),
+						 le32_to_cpu(cqe->wqe_index), &wr_id);
+		tern_kcq_disown(&rest);
+	}
 	spin_unlock_irq(&k->lock);
 }
 
 /* The CQEs that @qp has left shall not be taken for those of its next life. */
 void tern_kernel_cq_forget(struct tern_qp *qp)
 {
-	tern_kernel_cq_forget_in(&to_tcq(qp->ibqp.send_cq)->k, qp->core.qpn);
+	tern_kernel_cq_forget_in(&to_tcq(qp->ibqp.send_cq)->k, qp);
 	if (qp->ibqp.recv_cq != qp->ibqp.send_cq)
-		tern_kernel_cq_forget_in(&to_tcq(qp->ibqp.recv_cq)->k, qp->core.qpn);
+		tern_kernel_cq_forget_in(&to_tcq(qp->ibqp.recv_cq)->k, qp);
 }
 
 /* ---- create and destroy ------------------------------------------------------------------- */

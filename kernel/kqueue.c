@@ -57,17 +57,13 @@ void tern_kcq_arm(struct tern_dev *tdev, struct tern_kcq *cq, bool solicited)
 	tern_db_ring(tdev, TERN_DB_CQ_ARM, cq->core->cqn | flags, cq->ci);
 }
 
-/* Makes the completions of a QP that are there those of no QP; numbers of objects are never 0. */
-void tern_kcq_forget(struct tern_kcq *cq, u32 qpn)
+/* Makes the completion that tern_kcq_next() gave one of no QP; no object has number 0. */
+void tern_kcq_disown(struct tern_kcq *cq)
 {
-	struct tern_kcq rest = *cq;
-	struct tern_hw_cqe *cqe;
+	u32 index = cq->ci & ((1U << cq->layout.log_size) - 1);
+	struct tern_hw_cqe *cqe = tern_buf_at(&cq->buf, index * sizeof(*cqe));
 
-	while ((cqe = (struct tern_hw_cqe *)tern_kcq_next(&rest))) {
-		if ((le32_to_cpu(cqe->qpn) & TERN_DB_NUM_MASK) == qpn)
-			cqe->qpn = 0;
-		tern_kcq_pop(&rest);
-	}
+	cqe->qpn = 0;
 }
 
 int tern_kqp_create(struct tern_dev *tdev, struct tern_kqp *qp, struct tern_qp_core *core,
@@ -138,4 +134,45 @@ void tern_kqp_reset(struct tern_kqp *qp)
 	qp->sq_pi = 0;
 	WRITE_ONCE(qp->record->sq_pi, 0);
 	WRITE_ONCE(qp->record->rq_pi, 0);
+}
+
+int tern_ksrq_create(struct tern_dev *tdev, struct tern_ksrq *srq, struct tern_srq_core *core,
+		     const struct tern_srq_layout *layout,
+		     const struct tern_srq_core_params *params)
+{
+	int err;
+
+	srq->core = core;
+	srq->layout = *layout;
+	err = tern_buf_init(tdev, &srq->buf, layout->size, GFP_KERNEL);
+	if (err)
+		return err;
+
+	srq->record = tern_buf_at(&srq->buf, layout->record_offset);
+	err = tern_srq_core_create(tdev, core, &srq->buf, layout, params);
+	if (err)
+		tern_buf_exit(tdev, &srq->buf);
+	return err;
+}
+
+void tern_ksrq_destroy(struct tern_dev *tdev, struct tern_ksrq *srq)
+{
+	tern_srq_core_destroy(tdev, srq->core);
+	tern_buf_exit(tdev, &srq->buf);
+}
+
+/* Makes the WQE in @slot the one that is posted as number @pi. */
+void tern_ksrq_enter(struct tern_ksrq *srq, u32 pi, u32 slot)
+{
+	u32 entry = pi & (tern_ksrq_slots(srq) - 1);
+	__le32 *at = tern_buf_at(&srq->buf, srq->layout.ring_offset + entry * sizeof(*at));
+
+	*at = cpu_to_le32(slot);
+}
+
+/* Hands all receive WQEs before @pi to the card, which looks here by itself. */
+void tern_ksrq_publish(struct tern_ksrq *srq, u32 pi)
+{
+	dma_wmb(); /* the WQEs and the ring before the index */
+	WRITE_ONCE(srq->record->pi, cpu_to_le32(pi));
 }

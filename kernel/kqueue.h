@@ -28,7 +28,7 @@ void tern_kcq_destroy(struct tern_dev *tdev, struct tern_kcq *cq);
 const struct tern_hw_cqe *tern_kcq_next(const struct tern_kcq *cq);
 void tern_kcq_consumed(struct tern_kcq *cq);
 void tern_kcq_arm(struct tern_dev *tdev, struct tern_kcq *cq, bool solicited);
-void tern_kcq_forget(struct tern_kcq *cq, u32 qpn);
+void tern_kcq_disown(struct tern_kcq *cq);
 
 static inline void tern_kcq_pop(struct tern_kcq *cq)
 {
@@ -77,6 +77,31 @@ static inline void *tern_kqp_rq_wqe(const struct tern_kqp *qp, u32 index)
 	u32 slot = index & (tern_kqp_rq_slots(qp) - 1);
 
 	return tern_buf_at(&qp->buf, qp->layout.rq_offset + (slot << qp->layout.rq_log_stride));
+}
+
+struct tern_ksrq {
+	struct tern_srq_core *core;
+	struct tern_srq_layout layout;
+	struct tern_buf buf;
+	struct tern_hw_srq_record *record;
+};
+
+/* The caller has set @core's handler; @layout is a plan. */
+int tern_ksrq_create(struct tern_dev *tdev, struct tern_ksrq *srq, struct tern_srq_core *core,
+		     const struct tern_srq_layout *layout,
+		     const struct tern_srq_core_params *params);
+void tern_ksrq_destroy(struct tern_dev *tdev, struct tern_ksrq *srq);
+void tern_ksrq_enter(struct tern_ksrq *srq, u32 pi, u32 slot);
+void tern_ksrq_publish(struct tern_ksrq *srq, u32 pi);
+
+static inline u32 tern_ksrq_slots(const struct tern_ksrq *srq)
+{
+	return 1U << srq->layout.log_size;
+}
+
+static inline void *tern_ksrq_wqe(const struct tern_ksrq *srq, u32 slot)
+{
+	return tern_buf_at(&srq->buf, (size_t)slot << srq->layout.log_stride);
 }
 
 #endif

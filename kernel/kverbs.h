@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * CQs and QPs of the kernel's own users: what this driver keeps about the work they posted.
+ * CQs, QPs and SRQs of the kernel's own users: what this driver keeps about the work they posted.
  *
  * The lock of a CQ is taken before those of the queues that complete there. Both are taken with
  * interrupts off, since users post and poll from any context.
@@ -16,6 +16,7 @@
 
 struct tern_cq;
 struct tern_qp;
+struct tern_srq;
 
 struct tern_kernel_cq {
 	struct tern_kcq ring;
@@ -55,6 +56,15 @@ struct tern_kernel_qp {
 	struct tern_rq rq;
 };
 
+struct tern_kernel_srq {
+	struct tern_ksrq ring;
+	spinlock_t lock;	/* of all here */
+	u64 *wr_ids;		/* by slot */
+	u32 *free;		/* the slots that are not in use: the first free_count */
+	u32 free_count;
+	u32 pi;
+};
+
 /* kcq.c */
 int tern_kernel_cq_create(struct tern_cq *cq, u32 cqe);
 void tern_kernel_cq_destroy(struct tern_cq *cq);
@@ -73,6 +83,14 @@ int tern_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 		   const struct ib_send_wr **bad_wr);
 int tern_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 		   const struct ib_recv_wr **bad_wr);
+
+/* ksrq.c */
+int tern_kernel_srq_create(struct tern_srq *srq, const struct tern_srq_layout *layout,
+			   const struct tern_srq_core_params *params);
+void tern_kernel_srq_destroy(struct tern_srq *srq);
+bool tern_kernel_srq_complete(struct tern_srq *srq, u32 slot, u64 *wr_id);
+int tern_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
+		       const struct ib_recv_wr **bad_wr);
 
 /* wr.c */
 int tern_wr_write_send(struct tern_qp *qp, const struct ib_send_wr *wr, u32 block,

@@ -79,20 +79,18 @@ static int tern_usrq_respond(struct ib_udata *udata, const struct tern_srq *srq)
 	return tern_udata_respond(udata, &resp, sizeof(resp));
 }
 
-static int tern_usrq_create(struct tern_srq *srq, const struct ib_srq_init_attr *init,
+static int tern_usrq_create(struct tern_srq *srq, const struct tern_srq_core_params *params,
 			    struct ib_udata *udata)
 {
 	struct tern_ucontext *uctx =
 		rdma_udata_to_drv_context(udata, struct tern_ucontext, ibucontext);
 	struct tern_dev *tdev = to_tdev(srq->ibsrq.device);
-	struct tern_srq_core_params params;
 	int err;
 
 	err = tern_ubuf_create(uctx, &srq->ubuf, srq->layout.size);
 	if (err)
 		return err;
-	tern_srq_describe(srq, init, &params);
-	err = tern_srq_core_create(tdev, &srq->core, srq->ubuf.buf, &srq->layout, &params);
+	err = tern_srq_core_create(tdev, &srq->core, srq->ubuf.buf, &srq->layout, params);
 	if (err)
 		goto err_ubuf;
 	err = tern_usrq_respond(udata, srq);
@@ -107,9 +105,17 @@ err_ubuf:
 	return err;
 }
 
-static bool tern_srq_type_supported(const struct tern_dev *tdev, enum ib_srq_type type)
+static void tern_usrq_destroy(struct tern_srq *srq)
 {
-	return type == IB_SRQT_BASIC || (type == IB_SRQT_XRC && tdev->caps & TERN_CAP_XRC);
+	tern_srq_core_destroy(to_tdev(srq->ibsrq.device), &srq->core);
+	tern_ubuf_destroy(&srq->ubuf);
+}
+
+/* The kernel has no users of XRC. */
+static bool tern_srq_type_supported(const struct tern_dev *tdev, enum ib_srq_type type, bool user)
+{
+	return type == IB_SRQT_BASIC ||
+	       (type == IB_SRQT_XRC && user && tdev->caps & TERN_CAP_XRC);
 }
 
 static int tern_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
@@ -118,9 +124,10 @@ static int tern_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
 	struct tern_dev *tdev = to_tdev(ibsrq->device);
 	struct tern_srq *srq = to_tsrq(ibsrq);
 	struct ib_srq_attr attr = init->attr;
+	struct tern_srq_core_params params;
 	int err;
 
-	if (!udata || !tern_srq_type_supported(tdev, init->srq_type))
+	if (!tern_srq_type_supported(tdev, init->srq_type, udata))
 		return -EOPNOTSUPP;
 	err = tern_udata_no_input(udata) ?: tern_srq_check_attr(tdev, &attr);
 	if (err)
@@ -130,7 +137,9 @@ static int tern_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
 	tern_srq_plan_attr(tdev, &attr, &srq->layout);
 	srq->max_sge = attr.max_sge;
 	srq->core.event = tern_ib_srq_event;
-	err = tern_usrq_create(srq, init, udata);
+	tern_srq_describe(srq, init, &params);
+	err = udata ? tern_usrq_create(srq, &params, udata) :
+		      tern_kernel_srq_create(srq, &srq->layout, &params);
 	if (err) {
 		mutex_destroy(&srq->lock);
 		return err;
@@ -146,8 +155,10 @@ static int tern_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 {
 	struct tern_srq *srq = to_tsrq(ibsrq);
 
-	tern_srq_core_destroy(to_tdev(ibsrq->device), &srq->core);
-	tern_ubuf_destroy(&srq->ubuf);
+	if (srq->kernel)
+		tern_kernel_srq_destroy(srq);
+	else
+		tern_usrq_destroy(srq);
 	mutex_destroy(&srq->lock);
 	return 0;
 }
@@ -314,6 +325,7 @@ const struct ib_device_ops tern_srq_ops = {
 	.modify_srq = tern_modify_srq,
 	.query_srq = tern_query_srq,
 	.destroy_srq = tern_destroy_srq,
+	.post_srq_recv = tern_post_srq_recv,
 
 	INIT_RDMA_OBJ_SIZE(ib_srq, tern_srq, ibsrq),
 };
