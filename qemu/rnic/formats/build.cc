@@ -79,11 +79,12 @@ void put_udp(Writer &out, const AddressVector &av)
 
 size_t ext_size(const OpcodeInfo &info)
 {
-	return (info.reth ? sizeof(headers::Reth) : 0) +
+	return (info.xrceth ? sizeof(headers::Xrceth) : 0) +
+	       (info.reth ? sizeof(headers::Reth) : 0) +
 	       (info.atomic_eth ? sizeof(headers::AtomicEth) : 0) +
 	       (info.aeth ? sizeof(headers::Aeth) : 0) +
 	       (info.atomic_ack_eth ? sizeof(headers::AtomicAckEth) : 0) +
-	       (info.imm ? sizeof(headers::Imm) : 0);
+	       (info.imm ? sizeof(headers::Imm) : 0) + (info.ieth ? sizeof(headers::Ieth) : 0);
 }
 
 constexpr size_t pad_size(size_t payload_size)
@@ -156,6 +157,8 @@ headers::Aeth encode(const Aeth &aeth)
 
 void put_ext(Writer &out, const OpcodeInfo &info, const ExtHeaders &ext)
 {
+	if (info.xrceth)
+		out.put(headers::Xrceth{ext.srqn & headers::kMask24});
 	if (info.reth)
 		out.put(headers::Reth{ext.reth.va, ext.reth.rkey, ext.reth.length});
 	if (info.atomic_eth)
@@ -166,6 +169,8 @@ void put_ext(Writer &out, const OpcodeInfo &info, const ExtHeaders &ext)
 		out.put(headers::AtomicAckEth{ext.atomic_ack});
 	if (info.imm)
 		out.put(headers::Imm{ext.imm});
+	if (info.ieth)
+		out.put(headers::Ieth{ext.inv_rkey});
 }
 
 } // namespace

@@ -96,6 +96,11 @@ inline constexpr uint32_t kBthBecn = 0x40000000;
 inline constexpr uint32_t kBthAckRequest = 0x80000000;
 inline constexpr uint32_t kMask24 = 0x00ffffff;
 
+/** XRC extended transport header, A14.3.3. */
+struct Xrceth {
+	Be<uint32_t> srqn; /* 23:0 */
+};
+
 /** RDMA extended transport header, IBA 9.3.3. */
 struct Reth {
 	Be<uint64_t> va;
@@ -127,17 +132,24 @@ struct Imm {
 	Be<uint32_t> value;
 };
 
+/** Invalidate extended transport header, IBA 9.3.7. */
+struct Ieth {
+	Be<uint32_t> rkey;
+};
+
 static_assert(sizeof(Ethernet) == 14 && alignof(Ethernet) == 1);
 static_assert(sizeof(Vlan) == 4 && alignof(Vlan) == 1);
 static_assert(sizeof(Ipv4) == 20 && alignof(Ipv4) == 1);
 static_assert(sizeof(Ipv6) == 40 && alignof(Ipv6) == 1);
 static_assert(sizeof(Udp) == 8 && alignof(Udp) == 1);
 static_assert(sizeof(Bth) == 12 && alignof(Bth) == 1);
+static_assert(sizeof(Xrceth) == 4 && alignof(Xrceth) == 1);
 static_assert(sizeof(Reth) == 16 && alignof(Reth) == 1);
 static_assert(sizeof(AtomicEth) == 28 && alignof(AtomicEth) == 1);
 static_assert(sizeof(Aeth) == 4 && alignof(Aeth) == 1);
 static_assert(sizeof(AtomicAckEth) == 8 && alignof(AtomicAckEth) == 1);
 static_assert(sizeof(Imm) == 4 && alignof(Imm) == 1);
+static_assert(sizeof(Ieth) == 4 && alignof(Ieth) == 1);
 
 /** The one's complement sum of an IPv4 header: 0xffff when its checksum is right (RFC 1071). */
 inline uint16_t ipv4_sum(const Ipv4 &header)

@@ -8,7 +8,7 @@ namespace tern {
 namespace {
 
 /* Single-packet requests and responses (READ request, atomics, acknowledges) are first and last. */
-constexpr OpcodeInfo describe(Opcode opcode)
+constexpr OpcodeInfo describe_rc(Opcode opcode)
 {
 	using enum PacketKind;
 
@@ -25,6 +25,10 @@ constexpr OpcodeInfo describe(Opcode opcode)
 		return {.kind = Send, .first = true, .last = true, .payload = true};
 	case Opcode::RcSendOnlyImm:
 		return {.kind = Send, .first = true, .last = true, .imm = true, .payload = true};
+	case Opcode::RcSendLastInv:
+		return {.kind = Send, .last = true, .ieth = true, .payload = true};
+	case Opcode::RcSendOnlyInv:
+		return {.kind = Send, .first = true, .last = true, .ieth = true, .payload = true};
 	case Opcode::RcWriteFirst:
 		return {.kind = Write, .first = true, .reth = true, .payload = true};
 	case Opcode::RcWriteMiddle:
@@ -71,11 +75,30 @@ constexpr OpcodeInfo describe(Opcode opcode)
 	return {};
 }
 
+/* As in RC, and all requests say whose SRQ they mean (A14.3.3). */
+constexpr OpcodeInfo describe_xrc(Opcode opcode)
+{
+	OpcodeInfo info = describe_rc(opcode);
+	info.xrceth = info.is_request();
+	return info;
+}
+
+constexpr OpcodeInfo describe(uint8_t opcode)
+{
+	switch (service_of(opcode)) {
+	case Service::Rc:
+		return describe_rc(rc_opcode(opcode));
+	case Service::Xrc:
+		return describe_xrc(rc_opcode(opcode));
+	}
+	return {};
+}
+
 constexpr std::array<OpcodeInfo, 256> make_table()
 {
 	std::array<OpcodeInfo, 256> table{};
 	for (unsigned i = 0; i < table.size(); i++)
-		table[i] = describe(static_cast<Opcode>(i));
+		table[i] = describe(static_cast<uint8_t>(i));
 	return table;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * BTH opcodes of the RC service (IBA vol. 1, table 38) and what each of them carries.
+ * BTH opcodes (IBA vol. 1, table 38; XRC: annex A14) and what each of them carries. The high three
+ * bits are the service, the low five mean the same in all of them.
  */
 #pragma once
 
@@ -8,6 +9,13 @@
 
 namespace tern {
 
+enum class Service : uint8_t {
+	Rc = 0x00,
+	Xrc = 0xa0,
+};
+inline constexpr uint8_t kServiceMask = 0xe0;
+
+/** Those of RC, to which other services add theirs. */
 enum class Opcode : uint8_t {
 	RcSendFirst = 0x00,
 	RcSendMiddle = 0x01,
@@ -30,6 +38,8 @@ enum class Opcode : uint8_t {
 	RcAtomicAcknowledge = 0x12,
 	RcCompareSwap = 0x13,
 	RcFetchAdd = 0x14,
+	RcSendLastInv = 0x16,
+	RcSendOnlyInv = 0x17,
 };
 
 enum class PacketKind : uint8_t {
@@ -48,19 +58,37 @@ struct OpcodeInfo {
 	PacketKind kind = PacketKind::Reserved;
 	bool first = false; /* starts a message (First, Only, and all that are never split) */
 	bool last = false;  /* ends a message (Last, Only, and all that are never split) */
+	bool xrceth = false;
 	bool reth = false;
 	bool aeth = false;
 	bool atomic_eth = false;
 	bool atomic_ack_eth = false;
 	bool imm = false;
+	bool ieth = false;
 	bool payload = false; /* may carry one */
 
+	bool operator==(const OpcodeInfo &) const = default;
 	constexpr bool is_request() const
 	{
 		return kind == PacketKind::Send || kind == PacketKind::Write ||
 		       kind == PacketKind::ReadRequest || kind == PacketKind::Atomic;
 	}
 };
+
+constexpr Service service_of(uint8_t opcode)
+{
+	return static_cast<Service>(opcode & kServiceMask);
+}
+/** The opcode byte of @opcode in @service. */
+constexpr uint8_t opcode_of(Service service, Opcode opcode)
+{
+	return static_cast<uint8_t>(service) | static_cast<uint8_t>(opcode);
+}
+/** What the byte means in RC. */
+constexpr Opcode rc_opcode(uint8_t opcode)
+{
+	return static_cast<Opcode>(opcode & ~kServiceMask);
+}
 
 /** By the wire's opcode byte; kind is Reserved for those that this card does not speak. */
 const OpcodeInfo &opcode_info(uint8_t opcode);

@@ -22,8 +22,8 @@ inline constexpr uint16_t kNoVlan = 0xffff;
 inline constexpr uint16_t kDefaultPkey = 0xffff;
 /** Ethernet + VLAN + IPv6 or GRH + UDP. */
 inline constexpr size_t kMaxPathHeader = 14 + 4 + 40 + 8;
-/** BTH + RETH + ImmDt is the longest of the RC service, with BTH + AtomicETH. */
-inline constexpr size_t kMaxTransportHeader = 12 + 28;
+/** BTH + XRCETH + AtomicETH is the longest. */
+inline constexpr size_t kMaxTransportHeader = 12 + 4 + 28;
 inline constexpr size_t kIcrcSize = 4;
 inline constexpr size_t kMaxRoceFrame = kMaxPathHeader + kMaxTransportHeader + 4096 + kIcrcSize;
 /** Ethernet + VLAN + the largest payload of the Ethernet function. */
@@ -65,6 +65,8 @@ struct ExtHeaders {
 	AtomicEth atomic;
 	uint64_t atomic_ack = 0; /* the original value of the remote operand */
 	uint32_t imm = 0;        /* as a number; big-endian on the wire */
+	uint32_t srqn = 0;       /* XRCETH */
+	uint32_t inv_rkey = 0;   /* IETH */
 };
 
 /** How a packet came: link and network headers. IPv4 addresses are IPv4-mapped. */

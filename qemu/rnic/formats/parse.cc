@@ -214,13 +214,25 @@ bool take_value(Reader &in, T &value)
 	return true;
 }
 
+/* The high byte is reserved: ignored on receipt (A14.3.3). */
+bool take_srqn(Reader &in, uint32_t &srqn)
+{
+	headers::Xrceth raw;
+	if (!in.take(raw))
+		return false;
+	srqn = raw.srqn.get() & headers::kMask24;
+	return true;
+}
+
 bool take_ext(Reader &in, const OpcodeInfo &info, ExtHeaders &ext)
 {
-	return (!info.reth || take_reth(in, ext.reth)) &&
+	return (!info.xrceth || take_srqn(in, ext.srqn)) &&
+	       (!info.reth || take_reth(in, ext.reth)) &&
 	       (!info.atomic_eth || take_atomic(in, ext.atomic)) &&
 	       (!info.aeth || take_aeth(in, ext.aeth)) &&
 	       (!info.atomic_ack_eth || take_value(in, ext.atomic_ack)) &&
-	       (!info.imm || take_value(in, ext.imm));
+	       (!info.imm || take_value(in, ext.imm)) &&
+	       (!info.ieth || take_value(in, ext.inv_rkey));
 }
 
 /* @packet ends with the ICRC. */

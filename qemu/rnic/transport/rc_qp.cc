@@ -106,6 +106,8 @@ bool RcQp::receives() const
 
 bool RcQp::deliver(const Packet &packet)
 {
+	if (service_of(packet.bth.opcode) != Service::Rc)
+		return false;
 	if (!receives()) {
 		card_.stats.add(TERN_STAT_RX_BAD_STATE);
 		return true;

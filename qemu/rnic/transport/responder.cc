@@ -135,6 +135,8 @@ Responder::Outcome Responder::claim_recv()
 Responder::Outcome Responder::execute_send(const Packet &packet)
 {
 	Card &card = qp_.card_;
+	if (packet.info->ieth)
+		return Outcome::InvalidRequest;
 	if (packet.info->first) {
 		const Outcome outcome = claim_recv();
 		if (outcome != Outcome::Done)
@@ -250,7 +252,7 @@ Responder::Outcome Responder::execute_atomic(const Packet &packet)
 	if (!(qp_.attr_.access & TERN_ACCESS_REMOTE_ATOMIC))
 		return Outcome::AccessError;
 
-	const bool swap = static_cast<Opcode>(packet.bth.opcode) == Opcode::RcCompareSwap;
+	const bool swap = rc_opcode(packet.bth.opcode) == Opcode::RcCompareSwap;
 	uint64_t original = 0;
 	const Access access = qp_.card_.memory.atomic_remote(
 	        atomic.rkey, atomic.va, qp_.config().pdn, original, [&](uint64_t value) {

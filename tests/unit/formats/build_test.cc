@@ -70,6 +70,8 @@ void expect_ext(const ExtHeaders &ext, const OpcodeInfo &info)
 	EXPECT_EQ(ext.aeth.msn, info.aeth ? sent.aeth.msn : 0);
 	EXPECT_EQ(ext.atomic_ack, info.atomic_ack_eth ? sent.atomic_ack : 0);
 	EXPECT_EQ(ext.imm, info.imm ? sent.imm : 0);
+	EXPECT_EQ(ext.srqn, info.xrceth ? sent.srqn : 0);
+	EXPECT_EQ(ext.inv_rkey, info.ieth ? sent.inv_rkey : 0);
 }
 
 void expect_payload(std::span<const std::byte> payload, size_t size)
@@ -185,6 +187,19 @@ TEST(BuildVlan, PriorityIsTheServiceLevel)
 	const auto path = path_case("", true, ipv4_gid, 42);
 	const auto frame = make_frame(path.av, Opcode::RcSendOnly, 0);
 	EXPECT_EQ(header_at<headers::Vlan>(frame, 14).tci.get(), 5 << 13 | 42);
+}
+
+/* The order in which the headers follow the BTH (A14.3.3). */
+TEST(BuildXrc, HeaderOrder)
+{
+	const auto path = path_case("", true, ipv4_gid, kNoVlan);
+	const auto frame = make_frame(path.av, opcode_of(Service::Xrc, Opcode::RcWriteOnlyImm), 4);
+	const size_t bth = 14 + 20 + 8;
+	EXPECT_EQ(header_at<headers::Bth>(frame, bth).opcode, 0xab);
+	EXPECT_EQ(header_at<headers::Xrceth>(frame, bth + 12).srqn.get(), some_ext().srqn);
+	EXPECT_EQ(header_at<headers::Reth>(frame, bth + 16).rkey.get(), some_ext().reth.rkey);
+	EXPECT_EQ(header_at<headers::Imm>(frame, bth + 32).value.get(), some_ext().imm);
+	EXPECT_EQ(frame.size(), bth + 36 + 4 + 4);
 }
 
 TEST(BuildPath, OneIpv4AddressDoesNotMakeItIpv4)

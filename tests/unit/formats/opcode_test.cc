@@ -6,10 +6,45 @@
 namespace tern {
 namespace {
 
-TEST(Opcode, OtherServicesAndReservedOnes)
+/* Operations that no service has. */
+TEST(Opcode, ReservedOnes)
 {
-	for (unsigned opcode = 0x15; opcode < 256; opcode++)
-		EXPECT_EQ(opcode_info(static_cast<uint8_t>(opcode)).kind, PacketKind::Reserved);
+	for (unsigned opcode = 0; opcode < 256; opcode++)
+		if ((opcode & 0x1f) == 0x15 || (opcode & 0x1f) >= 0x18) {
+			EXPECT_EQ(opcode_info(static_cast<uint8_t>(opcode)).kind,
+			          PacketKind::Reserved);
+		}
+}
+
+TEST(Opcode, OtherServices)
+{
+	for (const unsigned service : {0x40u, 0x80u, 0xc0u, 0xe0u})
+		for (unsigned opcode = service; opcode < service + 0x20; opcode++)
+			EXPECT_EQ(opcode_info(static_cast<uint8_t>(opcode)).kind,
+			          PacketKind::Reserved);
+}
+
+/* A14.3.3: what RC has, and each request names an SRQ. */
+TEST(Opcode, Xrc)
+{
+	for (unsigned opcode = 0; opcode < 0x20; opcode++) {
+		auto rc = opcode_info(static_cast<uint8_t>(opcode));
+		const auto &xrc = opcode_info(static_cast<uint8_t>(0xa0 | opcode));
+		EXPECT_FALSE(rc.xrceth);
+		rc.xrceth = rc.is_request();
+		EXPECT_EQ(xrc, rc) << opcode;
+	}
+}
+
+TEST(Opcode, SendsWithInvalidate)
+{
+	const auto &last = opcode_info(Opcode::RcSendLastInv);
+	const auto &only = opcode_info(Opcode::RcSendOnlyInv);
+	for (const auto *info : {&last, &only})
+		EXPECT_TRUE(info->kind == PacketKind::Send && info->last && info->ieth &&
+		            !info->imm && info->payload);
+	EXPECT_FALSE(last.first);
+	EXPECT_TRUE(only.first);
 }
 
 TEST(Opcode, RequestsAndResponses)

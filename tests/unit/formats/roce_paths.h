@@ -96,7 +96,9 @@ inline ExtHeaders some_ext()
 	        .aeth = {0x6f, 0xfffffe},
 	        .atomic = {0x8877665544332211, 0x76543210, 0x1122334455667788, 0x99aabbccddeeff00},
 	        .atomic_ack = 0xfedcba9876543210,
-	        .imm = 0xdeadbeef};
+	        .imm = 0xdeadbeef,
+	        .srqn = 0xc0ffee,
+	        .inv_rkey = 0x0badcafe};
 }
 
 inline std::byte payload_byte(size_t i)
