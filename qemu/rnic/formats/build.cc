@@ -80,6 +80,7 @@ void put_udp(Writer &out, const AddressVector &av)
 size_t ext_size(const OpcodeInfo &info)
 {
 	return (info.xrceth ? sizeof(headers::Xrceth) : 0) +
+	       (info.deth ? sizeof(headers::Deth) : 0) +
 	       (info.reth ? sizeof(headers::Reth) : 0) +
 	       (info.atomic_eth ? sizeof(headers::AtomicEth) : 0) +
 	       (info.aeth ? sizeof(headers::Aeth) : 0) +
@@ -159,6 +160,8 @@ void put_ext(Writer &out, const OpcodeInfo &info, const ExtHeaders &ext)
 {
 	if (info.xrceth)
 		out.put(headers::Xrceth{ext.srqn & headers::kMask24});
+	if (info.deth)
+		out.put(headers::Deth{ext.deth.qkey, ext.deth.source_qpn & headers::kMask24});
 	if (info.reth)
 		out.put(headers::Reth{ext.reth.va, ext.reth.rkey, ext.reth.length});
 	if (info.atomic_eth)

@@ -101,6 +101,12 @@ struct Xrceth {
 	Be<uint32_t> srqn; /* 23:0 */
 };
 
+/** Datagram extended transport header, IBA 9.3.2. */
+struct Deth {
+	Be<uint32_t> qkey;
+	Be<uint32_t> source_qpn; /* eight reserved bits, QP number */
+};
+
 /** RDMA extended transport header, IBA 9.3.3. */
 struct Reth {
 	Be<uint64_t> va;
@@ -144,6 +150,7 @@ static_assert(sizeof(Ipv6) == 40 && alignof(Ipv6) == 1);
 static_assert(sizeof(Udp) == 8 && alignof(Udp) == 1);
 static_assert(sizeof(Bth) == 12 && alignof(Bth) == 1);
 static_assert(sizeof(Xrceth) == 4 && alignof(Xrceth) == 1);
+static_assert(sizeof(Deth) == 8 && alignof(Deth) == 1);
 static_assert(sizeof(Reth) == 16 && alignof(Reth) == 1);
 static_assert(sizeof(AtomicEth) == 28 && alignof(AtomicEth) == 1);
 static_assert(sizeof(Aeth) == 4 && alignof(Aeth) == 1);

@@ -71,8 +71,9 @@ constexpr OpcodeInfo describe_rc(Opcode opcode)
 	case Opcode::RcCompareSwap:
 	case Opcode::RcFetchAdd:
 		return {.kind = Atomic, .first = true, .last = true, .atomic_eth = true};
+	default:
+		return {};
 	}
-	return {};
 }
 
 /* As in RC, and all requests say whose SRQ they mean (A14.3.3). */
@@ -83,11 +84,31 @@ constexpr OpcodeInfo describe_xrc(Opcode opcode)
 	return info;
 }
 
+/* SENDs and WRITEs, which need no answer. */
+constexpr OpcodeInfo describe_uc(Opcode opcode)
+{
+	return opcode <= Opcode::RcWriteOnlyImm ? describe_rc(opcode) : OpcodeInfo{};
+}
+
+/* A message is one packet. */
+constexpr OpcodeInfo describe_ud(Opcode opcode)
+{
+	if (opcode != Opcode::RcSendOnly && opcode != Opcode::RcSendOnlyImm)
+		return {};
+	OpcodeInfo info = describe_rc(opcode);
+	info.deth = true;
+	return info;
+}
+
 constexpr OpcodeInfo describe(uint8_t opcode)
 {
 	switch (service_of(opcode)) {
 	case Service::Rc:
 		return describe_rc(rc_opcode(opcode));
+	case Service::Uc:
+		return describe_uc(rc_opcode(opcode));
+	case Service::Ud:
+		return describe_ud(rc_opcode(opcode));
 	case Service::Xrc:
 		return describe_xrc(rc_opcode(opcode));
 	}

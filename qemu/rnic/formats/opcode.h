@@ -11,6 +11,8 @@ namespace tern {
 
 enum class Service : uint8_t {
 	Rc = 0x00,
+	Uc = 0x20,
+	Ud = 0x60,
 	Xrc = 0xa0,
 };
 inline constexpr uint8_t kServiceMask = 0xe0;
@@ -59,6 +61,7 @@ struct OpcodeInfo {
 	bool first = false; /* starts a message (First, Only, and all that are never split) */
 	bool last = false;  /* ends a message (Last, Only, and all that are never split) */
 	bool xrceth = false;
+	bool deth = false;
 	bool reth = false;
 	bool aeth = false;
 	bool atomic_eth = false;

@@ -40,6 +40,12 @@ struct Bth {
 	Psn psn;
 };
 
+/** Datagram extended transport header. */
+struct Deth {
+	uint32_t qkey = 0;
+	uint32_t source_qpn = 0; /* 24 bits */
+};
+
 struct Reth {
 	uint64_t va = 0;
 	uint32_t rkey = 0;
@@ -60,6 +66,7 @@ struct AtomicEth {
 
 /** The extended transport headers; those are valid which the opcode calls for. */
 struct ExtHeaders {
+	Deth deth;
 	Reth reth;
 	Aeth aeth;
 	AtomicEth atomic;
@@ -75,6 +82,7 @@ struct PathInfo {
 	Mac dmac{};
 	Mac smac{};
 	uint16_t vlan = kNoVlan; /* VLAN id; a priority tag (id 0) is no VLAN */
+	uint8_t priority = 0;    /* PCP of the tag, whatever its id */
 	Gid sgid;
 	Gid dgid;
 	uint8_t traffic_class = 0;
@@ -88,6 +96,7 @@ struct Packet {
 	Bth bth;
 	ExtHeaders ext;
 	const OpcodeInfo *info = nullptr;
+	std::span<const std::byte> network; /* the IP header or GRH */
 	std::span<const std::byte> payload; /* without pad */
 };
 

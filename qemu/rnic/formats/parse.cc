@@ -17,6 +17,7 @@ struct Link {
 	Mac smac;
 	uint16_t vlan;
 	uint16_t ethertype;
+	uint8_t priority;
 };
 
 /* VLAN id 0 tags a priority, not a VLAN (IEEE 802.1Q 9.6). */
@@ -25,7 +26,7 @@ bool take_link(Reader &in, Link &link)
 	headers::Ethernet eth;
 	if (!in.take(eth))
 		return false;
-	link = {eth.dmac, eth.smac, kNoVlan, eth.ethertype.get()};
+	link = {eth.dmac, eth.smac, kNoVlan, eth.ethertype.get(), 0};
 	if (link.ethertype != headers::kEtherVlan)
 		return true;
 
@@ -34,6 +35,7 @@ bool take_link(Reader &in, Link &link)
 		return false;
 	const auto id = static_cast<uint16_t>(tag.tci.get() & headers::kVlanIdMask);
 	link.vlan = id ? id : kNoVlan;
+	link.priority = static_cast<uint8_t>(tag.tci.get() >> headers::kVlanPcpShift);
 	link.ethertype = tag.ethertype.get();
 	return true;
 }
@@ -65,6 +67,7 @@ bool is_roce_ipv6(Reader &in)
 /* What lies between the link header and the end of the ICRC. */
 struct Network {
 	Bytes packet;    /* from the network header; without Ethernet padding */
+	Bytes header;    /* the network header */
 	Bytes transport; /* from the BTH */
 };
 
@@ -107,6 +110,7 @@ bool take_ipv4(Bytes bytes, PathInfo &path, Network &net)
 	path.traffic_class = ip.tos;
 	path.hop_limit = ip.ttl;
 	net.packet = bytes.first(size);
+	net.header = bytes.first(sizeof(ip));
 	return take_udp(Reader(net.packet.subspan(sizeof(ip))), path, net);
 }
 
@@ -128,6 +132,7 @@ bool take_ipv6_header(Bytes bytes, uint8_t next_header, PathInfo &path, Network 
 	        static_cast<uint8_t>(ip.version_class_flow.get() >> headers::kIpv6ClassShift);
 	path.hop_limit = ip.hop_limit;
 	net.packet = bytes.first(size);
+	net.header = bytes.first(sizeof(ip));
 	net.transport = net.packet.subspan(sizeof(ip));
 	return true;
 }
@@ -173,6 +178,15 @@ Bth decode(const headers::Bth &raw)
 	        .dest_qpn = qpn & headers::kMask24,
 	        .psn = Psn(psn),
 	};
+}
+
+bool take_deth(Reader &in, Deth &deth)
+{
+	headers::Deth raw;
+	if (!in.take(raw))
+		return false;
+	deth = {raw.qkey.get(), raw.source_qpn.get() & headers::kMask24};
+	return true;
 }
 
 bool take_reth(Reader &in, Reth &reth)
@@ -227,6 +241,7 @@ bool take_srqn(Reader &in, uint32_t &srqn)
 bool take_ext(Reader &in, const OpcodeInfo &info, ExtHeaders &ext)
 {
 	return (!info.xrceth || take_srqn(in, ext.srqn)) &&
+	       (!info.deth || take_deth(in, ext.deth)) &&
 	       (!info.reth || take_reth(in, ext.reth)) &&
 	       (!info.atomic_eth || take_atomic(in, ext.atomic)) &&
 	       (!info.aeth || take_aeth(in, ext.aeth)) &&
@@ -299,6 +314,7 @@ std::variant<Packet, ParseError> parse(std::span<const std::byte> frame)
 	packet.path.dmac = link.dmac;
 	packet.path.smac = link.smac;
 	packet.path.vlan = link.vlan;
+	packet.path.priority = link.priority;
 	Network net;
 	if (!take_network(in.rest(), link.ethertype, packet.path, net) ||
 	    !transport_size_ok(net.transport.size()))
@@ -311,6 +327,7 @@ std::variant<Packet, ParseError> parse(std::span<const std::byte> frame)
 	if (!icrc_matches(net.packet, packet.path.roce_v2))
 		return ParseError::BadIcrc;
 
+	packet.network = net.header;
 	packet.bth = decode(bth);
 	packet.info = &opcode_info(bth.opcode);
 	if (packet.info->kind == PacketKind::Reserved)

@@ -26,6 +26,7 @@ void expect_path(const PathInfo &path, const AddressVector &av)
 	EXPECT_EQ(path.smac, av.smac);
 	EXPECT_EQ(path.dmac, av.dmac);
 	EXPECT_EQ(path.vlan, av.vlan);
+	EXPECT_EQ(path.priority, av.vlan == kNoVlan ? 0 : av.sl & 7);
 	EXPECT_EQ(path.sgid, av.sgid);
 	EXPECT_EQ(path.dgid, av.dgid);
 	EXPECT_EQ(path.traffic_class, av.traffic_class);
@@ -64,6 +65,8 @@ void expect_atomic(const AtomicEth &atomic, const AtomicEth &sent)
 void expect_ext(const ExtHeaders &ext, const OpcodeInfo &info)
 {
 	const ExtHeaders sent = some_ext();
+	EXPECT_EQ(ext.deth.qkey, info.deth ? sent.deth.qkey : 0);
+	EXPECT_EQ(ext.deth.source_qpn, info.deth ? sent.deth.source_qpn : 0);
 	expect_reth(ext.reth, info.reth ? sent.reth : Reth{});
 	expect_atomic(ext.atomic, info.atomic_eth ? sent.atomic : AtomicEth{});
 	EXPECT_EQ(ext.aeth.syndrome, info.aeth ? sent.aeth.syndrome : 0);
@@ -93,12 +96,14 @@ void expect_round_trip(const AddressVector &av, uint8_t opcode, size_t size)
 	expect_bth(packet->bth, some_bth(opcode));
 	EXPECT_EQ(packet->info, &opcode_info(opcode));
 	expect_ext(packet->ext, *packet->info);
+	EXPECT_EQ(packet->network.data(), frame.data() + (av.vlan == kNoVlan ? 14 : 18));
+	EXPECT_EQ(packet->network.size(), av.roce_v2 && av.sgid.is_ipv4() ? 20u : 40u);
 	expect_payload(packet->payload, size);
 }
 
 TEST_P(Build, EveryOpcodeAndSizeComesBack)
 {
-	for (uint8_t opcode = 0; opcode <= 0x14; opcode++) {
+	for (const uint8_t opcode : spoken_opcodes()) {
 		expect_round_trip(path().av, opcode, 0);
 		if (!opcode_info(opcode).payload)
 			continue;

@@ -27,6 +27,7 @@ DGID6 = 'fd00:7e44::b'
 RETH = struct.pack('>QII', 0x0011223344556677, 0x89abcd01, 0x1000)
 AETH = bytes([0x1f, 0, 0, 7])
 ATOMIC = struct.pack('>QIQQ', 0x8899aabbccddeef0, 0x12345678, 1, 2)
+DETH = struct.pack('>II', 0x80010000, 0x000001)
 IMM = struct.pack('>I', 0xdeadbeef)
 
 
@@ -50,6 +51,10 @@ PACKETS = [
     ('atomic_acknowledge', 0x12, AETH + bytes(range(8)), 0),
     ('compare_swap', 0x13, ATOMIC, 0),
     ('fetch_add', 0x14, ATOMIC, 0),
+    ('uc_send_last_7', 0x22, b'', 7),
+    ('uc_write_only_imm_512', 0x2b, RETH + IMM, 512),
+    ('ud_send_only_256', 0x64, DETH, 256),
+    ('ud_send_only_imm_6', 0x65, DETH + IMM, 6),
 ]
 
 # What a router may change, and other header fields, one set per packet in turn.

@@ -3,25 +3,38 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "tests/unit/formats/roce_paths.h"
+
 namespace tern {
 namespace {
 
-/* Operations that no service has. */
 TEST(Opcode, ReservedOnes)
 {
-	for (unsigned opcode = 0; opcode < 256; opcode++)
-		if ((opcode & 0x1f) == 0x15 || (opcode & 0x1f) >= 0x18) {
-			EXPECT_EQ(opcode_info(static_cast<uint8_t>(opcode)).kind,
-			          PacketKind::Reserved);
-		}
+	const auto spoken = test::spoken_opcodes();
+	for (unsigned opcode = 0; opcode < 256; opcode++) {
+		const auto byte = static_cast<uint8_t>(opcode);
+		EXPECT_EQ(opcode_info(byte).kind == PacketKind::Reserved,
+		          std::ranges::count(spoken, byte) == 0)
+		        << opcode;
+	}
 }
 
-TEST(Opcode, OtherServices)
+/* Of a service without acknowledgements SENDs and WRITEs are left. */
+TEST(Opcode, Uc)
 {
-	for (const unsigned service : {0x40u, 0x80u, 0xc0u, 0xe0u})
-		for (unsigned opcode = service; opcode < service + 0x20; opcode++)
-			EXPECT_EQ(opcode_info(static_cast<uint8_t>(opcode)).kind,
-			          PacketKind::Reserved);
+	for (uint8_t opcode = 0; opcode <= 0x0b; opcode++)
+		EXPECT_EQ(opcode_info(static_cast<uint8_t>(0x20 | opcode)), opcode_info(opcode));
+}
+
+TEST(Opcode, Ud)
+{
+	for (uint8_t opcode = 0x04; opcode <= 0x05; opcode++) {
+		auto rc = opcode_info(opcode);
+		rc.deth = true;
+		EXPECT_EQ(opcode_info(static_cast<uint8_t>(0x60 | opcode)), rc);
+	}
 }
 
 /* A14.3.3: what RC has, and each request names an SRQ. */

@@ -78,6 +78,21 @@ inline std::ostream &operator<<(std::ostream &out, const PathCase &path)
 	return out << path.name;
 }
 
+/** Those of IBA table 38 that the card speaks. */
+inline std::vector<uint8_t> spoken_opcodes()
+{
+	std::vector<uint8_t> opcodes;
+	for (const int service : {0x00, 0xa0}) { /* RC, XRC */
+		for (int operation = 0; operation <= 0x17; operation++)
+			if (operation != 0x15)
+				opcodes.push_back(static_cast<uint8_t>(service | operation));
+	}
+	for (uint8_t opcode = 0x20; opcode <= 0x2b; opcode++)
+		opcodes.push_back(opcode); /* UC */
+	opcodes.insert(opcodes.end(), {0x64, 0x65}); /* UD */
+	return opcodes;
+}
+
 inline Bth some_bth(uint8_t opcode)
 {
 	return {.opcode = opcode,
@@ -92,7 +107,8 @@ inline Bth some_bth(uint8_t opcode)
 
 inline ExtHeaders some_ext()
 {
-	return {.reth = {0x0011223344556677, 0x89abcdef, 0x80000000},
+	return {.deth = {0x8badf00d, 0x654321},
+	        .reth = {0x0011223344556677, 0x89abcdef, 0x80000000},
 	        .aeth = {0x6f, 0xfffffe},
 	        .atomic = {0x8877665544332211, 0x76543210, 0x1122334455667788, 0x99aabbccddeeff00},
 	        .atomic_ack = 0xfedcba9876543210,
