@@ -77,6 +77,16 @@ void Card::raise_event(tern_hw_event type, uint32_t id)
 		stop(TERN_FATAL_EQ_DMA);
 }
 
+AddressVector Card::source_address(const GidEntry &source) const
+{
+	AddressVector av;
+	av.roce_v2 = source.type == TERN_GID_ROCE_V2;
+	av.smac = port.mac;
+	av.vlan = source.vlan;
+	av.sgid = source.gid;
+	return av;
+}
+
 void Card::set_timer(Qp &qp, uint64_t deadline)
 {
 	if (deadline >= qp.timer_queued)

@@ -12,6 +12,7 @@
 #include "qemu/rnic/formats/gid.h"
 #include "qemu/rnic/memory/counted_memory.h"
 #include "qemu/rnic/memory/region.h"
+#include "qemu/rnic/port/gid_table.h"
 #include "qemu/rnic/port/port.h"
 #include "qemu/rnic/ports.h"
 #include "qemu/rnic/queues/completion_queue.h"
@@ -25,12 +26,6 @@
 #include "tern/tern_hw.h"
 
 namespace tern {
-
-struct GidEntry {
-	hw::tern_hw_gid_type type = hw::TERN_GID_NONE;
-	uint16_t vlan = kNoVlan;
-	Gid gid;
-};
 
 struct ProtectionDomain {
 	uint32_t users = 0; /* QPs and SRQs in it */
@@ -68,6 +63,9 @@ struct Card {
 	void check_srq_limit(uint32_t srqn, SharedRecvQueue &srq);
 	/** An asynchronous event, to the EQ of vector 0; lost when there is none. */
 	void raise_event(hw::tern_hw_event type, uint32_t id);
+	/** The link and network addresses of what is sent from @source; those of the destination are
+	 * to be added. */
+	AddressVector source_address(const GidEntry &source) const;
 	/** Makes sure that @qp hears of @deadline (ns); it may be called earlier as well. */
 	void set_timer(Qp &qp, uint64_t deadline);
 	/** @qp goes away. */
@@ -94,7 +92,7 @@ struct Card {
 	ObjectTable<CompletionQueue> cqs;
 	ObjectTable<SharedRecvQueue> srqs;
 	ObjectTable<Qp> qps;
-	std::vector<GidEntry> gids;
+	GidTable gids;
 
 	bool link_up;
 	bool enabled = false;

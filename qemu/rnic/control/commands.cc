@@ -171,10 +171,11 @@ tern_hw_aq_status set_gid(Card &card, const tern_hw_set_gid &cmd)
 	if (cmd.index.get() >= card.gids.size() || cmd.type > TERN_GID_ROCE_V2 || cmd.rsvd0 ||
 	    (vlan != kNoVlan && vlan > 4095))
 		return TERN_AQ_BAD_FIELD;
-	GidEntry &entry = card.gids[cmd.index.get()];
+	GidEntry entry;
 	entry.type = static_cast<tern_hw_gid_type>(cmd.type);
 	entry.vlan = vlan;
 	std::ranges::copy(cmd.gid, entry.gid.bytes.begin());
+	card.gids.set(cmd.index.get(), entry);
 	return TERN_AQ_OK;
 }
 

@@ -79,7 +79,8 @@ tern_hw_aq_status create_qp(Card &card, const tern_hw_create_qp &cmd, tern_hw_cr
 	if (!pages)
 		return TERN_AQ_BAD_FIELD;
 
-	const QpConfig config{.pdn = cmd.pdn.get(),
+	const QpConfig config{.type = static_cast<tern_hw_qp_type>(cmd.type),
+	                      .pdn = cmd.pdn.get(),
 	                      .send_cqn = cmd.send_cqn.get(),
 	                      .recv_cqn = cmd.recv_cqn.get(),
 	                      .db_page = cmd.db_page.get(),

@@ -84,6 +84,13 @@ void Port::send(size_t size)
 		pending_ = size;
 }
 
+void Port::send_roce(size_t size)
+{
+	card_.stats.add(TERN_STAT_ROCE_TX_PACKETS);
+	card_.stats.add(TERN_STAT_ROCE_TX_BYTES, size);
+	send(size);
+}
+
 bool Port::try_send(size_t size)
 {
 	const auto frame = std::span(*buffer_).first(size);

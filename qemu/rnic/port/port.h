@@ -36,6 +36,8 @@ public:
 	std::span<std::byte> buffer() { return *buffer_; }
 	/** Sends the first @size bytes of buffer(), padded if need be. Only while ready(). */
 	void send(size_t size);
+	/** Sends a RoCE packet, and counts it as one. */
+	void send_roce(size_t size);
 	/** The wire takes frames again. */
 	void wire_ready();
 

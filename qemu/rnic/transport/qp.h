@@ -18,6 +18,7 @@ struct Card;
 
 /** What CREATE_QP says, checked. */
 struct QpConfig {
+	hw::tern_hw_qp_type type = hw::TERN_QPT_RC;
 	uint32_t pdn = 0;
 	uint32_t send_cqn = 0;
 	uint32_t recv_cqn = 0;

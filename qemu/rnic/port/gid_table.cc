@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "qemu/rnic/port/gid_table.h"
+
+#include <algorithm>
+
+namespace tern {
+
+using namespace hw;
+
+const GidEntry *GidTable::find(size_t index) const
+{
+	if (index >= entries_.size() || entries_[index].type == TERN_GID_NONE)
+		return nullptr;
+	return &entries_[index];
+}
+
+bool GidTable::has_destination(const PathInfo &path) const
+{
+	const auto type = path.roce_v2 ? TERN_GID_ROCE_V2 : TERN_GID_ROCE_V1;
+	return std::ranges::any_of(entries_, [&](const GidEntry &e) {
+		return e.type == type && e.vlan == path.vlan && e.gid == path.dgid;
+	});
+}
+
+} // namespace tern

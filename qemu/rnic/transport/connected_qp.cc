@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "qemu/rnic/transport/connected_qp.h"
+
+#include <algorithm>
+
+namespace tern {
+
+using namespace hw;
+
+bool ConnectedQp::accepts(const Packet &packet)
+{
+	if (!receives()) {
+		card_.stats.add(TERN_STAT_RX_BAD_STATE);
+		return false;
+	}
+	/* The GIDs of the connection (IBA 9.6.1.1 and 9.6.1.2), in its VLAN and protocol. */
+	if (packet.path.sgid != remote_gid_ || packet.path.dgid != local_gid_ ||
+	    packet.path.vlan != vlan_ || packet.path.roce_v2 != path_.roce_v2()) {
+		card_.stats.add(TERN_STAT_RX_BAD_ADDR);
+		return false;
+	}
+	return true;
+}
+
+void ConnectedQp::note_established()
+{
+	if (state_ == TERN_QPS_RTR && !established_)
+		card_.raise_event(TERN_EVENT_COMM_EST, number);
+	established_ = true;
+}
+
+void ConnectedQp::apply(uint32_t mask, const tern_hw_qp_attr &attr)
+{
+	IbQp::apply(mask, attr);
+	if (mask & TERN_QP_PATH_MTU)
+		mtu_ = 128u << attr.path_mtu;
+	if (mask & TERN_QP_AV)
+		apply_path(attr);
+}
+
+void ConnectedQp::apply_path(const tern_hw_qp_attr &attr)
+{
+	AddressVector av = card_.source_address(*card_.gids.find(attr.sgid_index));
+	std::ranges::copy(attr.dmac, av.dmac.begin());
+	std::ranges::copy(attr.dgid, av.dgid.bytes.begin());
+	av.traffic_class = attr.traffic_class;
+	av.hop_limit = attr.hop_limit;
+	av.sl = attr.sl;
+	av.flow_label = attr.flow_label.get();
+	av.udp_sport = attr.udp_sport.get();
+	path_ = PathHeader(av);
+	local_gid_ = av.sgid;
+	remote_gid_ = av.dgid;
+	vlan_ = av.vlan;
+}
+
+} // namespace tern

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "qemu/rnic/transport/ib_qp.h"
+
+#include <algorithm>
+
+#include "qemu/rnic/card.h"
+
+namespace tern {
+
+using namespace hw;
+
+namespace {
+
+/*
+ * In ERR a post to the receive queue rings no doorbell and must be flushed all the same: the record
+ * is looked at from time to time, the less often the longer nothing came.
+ */
+constexpr uint64_t kFlushIntervalMin = 1'000'000;
+constexpr uint64_t kFlushIntervalMax = 64'000'000;
+
+} // namespace
+
+bool IbQp::receives() const
+{
+	return state_ == TERN_QPS_RTR || state_ == TERN_QPS_RTS || state_ == TERN_QPS_SQD ||
+	       state_ == TERN_QPS_SQE;
+}
+
+void IbQp::on_timer(uint64_t now)
+{
+	if (state_ == TERN_QPS_ERR) {
+		flush_send();
+		flush_interval_ = flush_recv() ? kFlushIntervalMin
+		                               : std::min(flush_interval_ * 2, kFlushIntervalMax);
+		schedule_flush();
+	} else if (sends()) {
+		on_deadline(now);
+	}
+}
+
+void IbQp::schedule_flush()
+{
+	card_.set_timer(*this, card_.ports.clock.now() + flush_interval_);
+}
+
+void IbQp::enter_error()
+{
+	if (state_ == TERN_QPS_ERR)
+		return;
+	state_ = TERN_QPS_ERR;
+	flush_requests();
+	flush_send();
+	flush_recv();
+	flush_interval_ = kFlushIntervalMin;
+	schedule_flush();
+	/* Responses that wait still go out. */
+	card_.port.activate(*this);
+}
+
+void IbQp::enter_send_error()
+{
+	if (!sends())
+		return;
+	state_ = TERN_QPS_SQE;
+	draining_ = false;
+	flush_send();
+}
+
+void IbQp::check_drained()
+{
+	if (state_ != TERN_QPS_SQD || !draining_ || !sender_idle())
+		return;
+	draining_ = false;
+	if (attr_.en_sqd_async_notify)
+		card_.raise_event(TERN_EVENT_SQ_DRAINED, number);
+}
+
+/* ---- MODIFY_QP ---- */
+
+tern_hw_aq_status IbQp::check(uint32_t mask, const tern_hw_qp_attr &attr) const
+{
+	const auto status = check_attributes(config_.type, state_, mask, attr);
+	if (status != TERN_AQ_OK)
+		return status;
+	if ((mask & TERN_QP_AV) && !card_.gids.find(attr.sgid_index))
+		return TERN_AQ_BAD_FIELD;
+	return TERN_AQ_OK;
+}
+
+tern_hw_aq_status IbQp::modify(uint32_t mask, const tern_hw_qp_attr &attr)
+{
+	const auto status = check(mask, attr);
+	if (status != TERN_AQ_OK)
+		return status;
+	/* Asked for anew with each SQD. */
+	if (mask & TERN_QP_STATE)
+		attr_.en_sqd_async_notify = 0;
+	apply(mask, attr);
+	if (mask & TERN_QP_STATE)
+		enter(static_cast<tern_hw_qp_state>(attr.state));
+	return TERN_AQ_OK;
+}
+
+void IbQp::apply(uint32_t mask, const tern_hw_qp_attr &attr)
+{
+	take_attributes(mask, attr, attr_);
+}
+
+void IbQp::enter(tern_hw_qp_state to)
+{
+	const auto from = state_;
+	switch (to) {
+	case TERN_QPS_RESET:
+		reset();
+		return;
+	case TERN_QPS_ERR:
+		abandon_responses();
+		enter_error();
+		return;
+	case TERN_QPS_RTR:
+		start_receiver();
+		break;
+	case TERN_QPS_RTS:
+		if (from == TERN_QPS_RTR)
+			start_sender();
+		draining_ = false;
+		break;
+	case TERN_QPS_SQD:
+		draining_ = from == TERN_QPS_RTS || draining_;
+		break;
+	default:
+		break;
+	}
+	state_ = to;
+	check_drained();
+	if (to == TERN_QPS_RTS)
+		card_.port.activate(*this);
+}
+
+void IbQp::reset()
+{
+	state_ = TERN_QPS_RESET;
+	attr_ = {};
+	draining_ = false;
+	stop();
+	reset_queues();
+}
+
+void IbQp::query(tern_hw_qp_attr &attr) const
+{
+	attr = attr_;
+	attr.state = static_cast<uint8_t>(state_);
+	attr.cur_state = attr.state;
+	attr.sq_draining = draining_;
+}
+
+} // namespace tern
