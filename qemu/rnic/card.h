@@ -38,7 +38,6 @@ inline constexpr uint32_t kMaxRegions = 1u << 20;
 inline constexpr uint32_t kMaxPds = 1u << 16;
 inline constexpr uint32_t kMaxSrqs = 1u << 16;
 inline constexpr uint32_t kMaxGids = 128;
-inline constexpr uint64_t kMaxRegionSize = 1ull << 46;
 inline constexpr uint32_t kMaxMessage = 1u << 30;
 inline constexpr uint8_t kMaxLogSq = 18;
 inline constexpr uint8_t kMaxLogRq = 16;

@@ -7,6 +7,7 @@
 
 #include "qemu/rnic/card.h"
 #include "qemu/rnic/control/command_fields.h"
+#include "qemu/rnic/control/memory_commands.h"
 #include "qemu/rnic/control/qp_commands.h"
 #include "qemu/rnic/control/srq_commands.h"
 
@@ -77,37 +78,6 @@ tern_hw_aq_status create_eq(Card &card, const tern_hw_create_eq &cmd, tern_hw_cr
 	               result);
 }
 
-tern_hw_aq_status create_mr(Card &card, const tern_hw_create_mr &cmd, tern_hw_created &result)
-{
-	const uint64_t start = cmd.start.get();
-	const uint64_t length = cmd.length.get();
-	constexpr uint8_t kRights = TERN_ACCESS_LOCAL_WRITE | TERN_ACCESS_REMOTE_WRITE |
-	                            TERN_ACCESS_REMOTE_READ | TERN_ACCESS_REMOTE_ATOMIC;
-	constexpr uint8_t kNeedLocalWrite = TERN_ACCESS_REMOTE_WRITE | TERN_ACCESS_REMOTE_ATOMIC;
-	if (!all_zero(cmd.rsvd) || (cmd.access & ~kRights) || length > kMaxRegionSize ||
-	    start + length < start)
-		return TERN_AQ_BAD_FIELD;
-	/* IBA 10.6.3.1: who lets peers write lets himself write. */
-	if ((cmd.access & kNeedLocalWrite) && !(cmd.access & TERN_ACCESS_LOCAL_WRITE))
-		return TERN_AQ_BAD_FIELD;
-	if (!card.pds.find(cmd.pdn.get()))
-		return TERN_AQ_BAD_OBJECT;
-
-	const auto pages = PageList::make_region(cmd.pages, start, length);
-	if (!pages)
-		return TERN_AQ_BAD_FIELD;
-	const auto key = card.memory.create({.start = start,
-	                                     .length = length,
-	                                     .pdn = cmd.pdn.get(),
-	                                     .access = cmd.access,
-	                                     .variant = cmd.variant,
-	                                     .pages = *pages});
-	if (!key)
-		return TERN_AQ_NO_RESOURCE;
-	result.id = *key;
-	return TERN_AQ_OK;
-}
-
 tern_hw_aq_status create_cq(Card &card, const tern_hw_create_cq &cmd, tern_hw_created &result)
 {
 	if (!all_zero(cmd.rsvd) || cmd.log_size > kMaxLogCq || cmd.record.get() % kRecordAlign ||
@@ -136,17 +106,6 @@ tern_hw_aq_status destroy_eq(Card &card, uint32_t eqn)
 		return TERN_AQ_BUSY;
 	card.eqs.remove(eqn);
 	card.memory.tables().drop_all();
-	return TERN_AQ_OK;
-}
-
-tern_hw_aq_status dealloc_pd(Card &card, uint32_t pdn)
-{
-	const ProtectionDomain *pd = card.pds.find(pdn);
-	if (!pd)
-		return TERN_AQ_BAD_OBJECT;
-	if (pd->users || card.memory.uses_pd(pdn))
-		return TERN_AQ_BUSY;
-	card.pds.remove(pdn);
 	return TERN_AQ_OK;
 }
 
@@ -209,6 +168,8 @@ bool names_object(uint16_t opcode)
 	case TERN_AQ_DESTROY_EQ:
 	case TERN_AQ_DEALLOC_PD:
 	case TERN_AQ_DESTROY_MR:
+	case TERN_AQ_CREATE_FAST_MR:
+	case TERN_AQ_DEALLOC_MW:
 	case TERN_AQ_DESTROY_CQ:
 	case TERN_AQ_QUERY_QP:
 	case TERN_AQ_DESTROY_QP:
@@ -244,7 +205,13 @@ tern_hw_aq_status execute(Card &card, const tern_hw_aq_cmd &command, tern_hw_aq_
 	case TERN_AQ_CREATE_MR:
 		return create_mr(card, command.create_mr, completion.created);
 	case TERN_AQ_DESTROY_MR:
-		return card.memory.destroy(id) ? TERN_AQ_OK : TERN_AQ_BAD_OBJECT;
+		return destroy_mr(card, id);
+	case TERN_AQ_CREATE_FAST_MR:
+		return create_fast_mr(card, id, completion.created);
+	case TERN_AQ_ALLOC_MW:
+		return alloc_mw(card, command.alloc_mw, completion.created);
+	case TERN_AQ_DEALLOC_MW:
+		return dealloc_mw(card, id);
 	case TERN_AQ_CREATE_CQ:
 		return create_cq(card, command.create_cq, completion.created);
 	case TERN_AQ_DESTROY_CQ:

@@ -72,6 +72,15 @@ const std::array<hw::__le64, hw::TERN_TABLE_ENTRIES> *TableCache::get(Iova table
 	return slot.valid ? &slot.entries : nullptr;
 }
 
+void TableCache::drop(Iova table)
+{
+	if (!slots_)
+		return;
+	Slot &slot = (*slots_)[(table >> kTableShift) % kSlots];
+	if (slot.table == table)
+		slot.valid = false;
+}
+
 void TableCache::drop_all()
 {
 	if (!slots_)
@@ -134,6 +143,14 @@ std::optional<PageList::Run> PageList::at(TableCache &cache, HostMemory &, uint6
 	if (!iova)
 		return std::nullopt;
 	return Run{*iova + in_page, std::min(left, page_size - in_page)};
+}
+
+void PageList::forget(TableCache &cache) const
+{
+	if (levels_ == 1)
+		cache.drop(iova_);
+	else if (levels_ > 1)
+		cache.drop_all();
 }
 
 bool PageList::read(TableCache &cache, HostMemory &memory, uint64_t offset,

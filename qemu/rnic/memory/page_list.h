@@ -25,6 +25,8 @@ public:
 	/** The 512 entries of the table at @table, or null when it cannot be read; valid until the
 	 * next call. */
 	const std::array<hw::__le64, hw::TERN_TABLE_ENTRIES> *get(Iova table);
+	/** Forgets the table at @table: it may change. */
+	void drop(Iova table);
 	/** Forgets all: some object ended, its tables may now be anything. */
 	void drop_all();
 
@@ -65,6 +67,9 @@ public:
 	/** The run at byte @offset of the buffer; nothing when a table cannot be read or an entry
 	 * is misaligned. */
 	std::optional<Run> at(TableCache &cache, HostMemory &memory, uint64_t offset) const;
+
+	/** Makes @cache forget the tables of this list. */
+	void forget(TableCache &cache) const;
 
 	/** Copies between the buffer at @offset and @data; false when a part is not reachable. The
 	 * caller has checked the bounds. */

@@ -10,8 +10,6 @@ namespace tern {
 
 namespace {
 
-constexpr unsigned kKeyIndexShift = 8;
-constexpr uint32_t kKeyVariantMask = 0xff;
 constexpr uint64_t kAtomicSize = 8;
 
 /** Whether [@addr, @addr + @length) lies in @region. No sum is made that could wrap. */
@@ -19,6 +17,20 @@ bool contains(const Region &region, uint64_t addr, uint64_t length)
 {
 	return addr >= region.start && addr - region.start <= region.length &&
 	       length <= region.length - (addr - region.start);
+}
+
+/** Where the bytes of a region or window are. */
+struct Place {
+	const PageList &pages;
+	uint64_t offset;
+};
+
+Place place_of(const Region &region, uint64_t addr)
+{
+	const uint64_t offset = addr - region.start;
+	if (region.parent)
+		return {region.parent->pages, region.parent_offset + offset};
+	return {region.pages, offset};
 }
 
 /** A list of SGEs cut to a part of the string of bytes that it stands for. */
@@ -62,17 +74,21 @@ std::optional<uint32_t> Memory::create(Region region)
 
 const Region *Memory::find(uint32_t key) const
 {
-	const Region *region = regions_.find(key >> kKeyIndexShift);
+	const Region *region = at_index(key);
 	return region && region->variant == (key & kKeyVariantMask) ? region : nullptr;
 }
 
-bool Memory::destroy(uint32_t key)
+Memory::Destroyed Memory::destroy_region(uint32_t key)
 {
-	if (!find(key))
-		return false;
+	const Region *region = at_index(key);
+	if (!region || region->is_window() ||
+	    (region->kind == Region::Kind::Registered && region != find(key)))
+		return Destroyed::Missing;
+	if (region->windows)
+		return Destroyed::Busy;
 	regions_.remove(key >> kKeyIndexShift);
 	tables_.drop_all();
-	return true;
+	return Destroyed::Done;
 }
 
 bool Memory::uses_pd(uint32_t pdn) const
@@ -98,7 +114,8 @@ std::optional<const Region *> Memory::authorize(const Sge &sge, Domain domain, b
 	}
 
 	const Region *region = find(sge.lkey);
-	if (!region || region->pdn != domain.pdn || !contains(*region, sge.addr, sge.length) ||
+	if (!region || region->is_window() || !region->valid || region->pdn != domain.pdn ||
+	    !contains(*region, sge.addr, sge.length) ||
 	    (write && !(region->access & TERN_ACCESS_LOCAL_WRITE)))
 		return std::nullopt;
 	return region;
@@ -116,12 +133,17 @@ Access Memory::check_local(std::span<const Sge> sges, Domain domain, bool write)
 template <typename Byte>
 bool Memory::copy(const Region *region, uint64_t addr, std::span<Byte> data)
 {
-	if constexpr (std::is_const_v<Byte>)
-		return region ? region->pages.write(tables_, host_, addr - region->start, data)
-		              : host_.write(addr, data);
-	else
-		return region ? region->pages.read(tables_, host_, addr - region->start, data)
-		              : host_.read(addr, data);
+	if constexpr (std::is_const_v<Byte>) {
+		if (!region)
+			return host_.write(addr, data);
+		const Place place = place_of(*region, addr);
+		return place.pages.write(tables_, host_, place.offset, data);
+	} else {
+		if (!region)
+			return host_.read(addr, data);
+		const Place place = place_of(*region, addr);
+		return place.pages.read(tables_, host_, place.offset, data);
+	}
 }
 
 template <typename Byte>
@@ -158,53 +180,58 @@ Access Memory::scatter(std::span<const Sge> sges, Domain domain, uint64_t offset
 	return transfer(sges, domain, offset, from);
 }
 
-const Region *Memory::authorize_remote(uint32_t rkey, uint64_t va, uint64_t length, uint32_t pdn,
+const Region *Memory::authorize_remote(uint32_t rkey, uint64_t va, uint64_t length, Target target,
                                        uint8_t rights) const
 {
 	const Region *region = find(rkey);
-	return region && region->pdn == pdn && (region->access & rights) == rights &&
-	                       contains(*region, va, length)
+	return region && region->valid && region->pdn == target.pdn &&
+	                       (region->kind != Region::Kind::Window2 ||
+	                        region->qpn == target.qpn) &&
+	                       (region->access & rights) == rights && contains(*region, va, length)
 	               ? region
 	               : nullptr;
 }
 
-Access Memory::check_remote(uint32_t rkey, uint64_t va, uint64_t length, uint32_t pdn,
+Access Memory::check_remote(uint32_t rkey, uint64_t va, uint64_t length, Target target,
                             uint8_t rights) const
 {
-	return length == 0 || authorize_remote(rkey, va, length, pdn, rights) ? Access::Ok
-	                                                                      : Access::Denied;
+	return length == 0 || authorize_remote(rkey, va, length, target, rights) ? Access::Ok
+	                                                                         : Access::Denied;
 }
 
-Access Memory::read_remote(uint32_t rkey, uint64_t va, uint32_t pdn, std::span<std::byte> to)
+Access Memory::read_remote(uint32_t rkey, uint64_t va, Target target, std::span<std::byte> to)
 {
 	if (to.empty())
 		return Access::Ok;
-	const Region *region = authorize_remote(rkey, va, to.size(), pdn, TERN_ACCESS_REMOTE_READ);
+	const Region *region =
+	        authorize_remote(rkey, va, to.size(), target, TERN_ACCESS_REMOTE_READ);
 	if (!region)
 		return Access::Denied;
 	return copy(region, va, to) ? Access::Ok : Access::Fault;
 }
 
-Access Memory::write_remote(uint32_t rkey, uint64_t va, uint32_t pdn,
+Access Memory::write_remote(uint32_t rkey, uint64_t va, Target target,
                             std::span<const std::byte> from)
 {
 	if (from.empty())
 		return Access::Ok;
 	const Region *region =
-	        authorize_remote(rkey, va, from.size(), pdn, TERN_ACCESS_REMOTE_WRITE);
+	        authorize_remote(rkey, va, from.size(), target, TERN_ACCESS_REMOTE_WRITE);
 	if (!region)
 		return Access::Denied;
 	return copy(region, va, from) ? Access::Ok : Access::Fault;
 }
 
 /* An aligned va gives an aligned IOVA, unless the region is contiguous and was laid out askew. */
-Access Memory::load_atomic(uint32_t rkey, uint64_t va, uint32_t pdn, Iova &iova, uint64_t &original)
+Access Memory::load_atomic(uint32_t rkey, uint64_t va, Target target, Iova &iova,
+                           uint64_t &original)
 {
 	const Region *region =
-	        authorize_remote(rkey, va, kAtomicSize, pdn, TERN_ACCESS_REMOTE_ATOMIC);
+	        authorize_remote(rkey, va, kAtomicSize, target, TERN_ACCESS_REMOTE_ATOMIC);
 	if (!region)
 		return Access::Denied;
-	const auto run = region->pages.at(tables_, host_, va - region->start);
+	const Place place = place_of(*region, va);
+	const auto run = place.pages.at(tables_, host_, place.offset);
 	if (!run || run->size < kAtomicSize || run->iova % kAtomicSize)
 		return Access::Fault;
 

@@ -13,14 +13,53 @@
 
 namespace tern {
 
-/** A memory region: [start, start + length) of some protection domain, with rights. */
+/**
+ * What a key names: a memory region, that is [start, start + length) of some protection domain,
+ * with rights; or a window, which gives peers a part of a region.
+ */
 struct Region {
+	enum class Kind : uint8_t {
+		Registered,
+		Fast,    /* registered and freed by work requests */
+		Window1, /* of the protection domain */
+		Window2, /* of the QP through which it was bound: type 2B */
+	};
+
 	uint64_t start = 0;
 	uint64_t length = 0;
 	uint32_t pdn = 0;
 	uint8_t access = 0; /* TERN_ACCESS_* */
 	uint8_t variant = 0;
-	PageList pages;
+	PageList pages{};
+	Kind kind = Kind::Registered;
+	bool valid = true; /* false: Fast is free, a window is not bound */
+
+	/* Of a region. */
+	uint32_t windows = 0; /* bound to it */
+	/* Of a window that is bound. */
+	Region *parent = nullptr;
+	uint64_t parent_offset = 0; /* where in it the window begins */
+	uint32_t qpn = 0;           /* Window2 */
+
+	bool is_window() const { return kind == Kind::Window1 || kind == Kind::Window2; }
+};
+
+/** BIND_MW: the segment of tern_hw.h, in host order. */
+struct BindRequest {
+	uint64_t addr = 0;
+	uint64_t length = 0;
+	uint32_t rkey = 0;
+	uint32_t lkey = 0;
+	uint8_t access = 0;
+};
+
+/** REG_MR. */
+struct RegisterRequest {
+	uint64_t start = 0;
+	uint64_t length = 0;
+	uint32_t key = 0;
+	uint8_t access = 0;
+	hw::tern_hw_pages pages{};
 };
 
 /** A local buffer of a work request, in host order. */
@@ -36,19 +75,45 @@ enum class Access {
 	Fault,  /* allowed, but the memory behind it is not reachable */
 };
 
-/** All regions of the card, and every access to registered memory: the only way from a key to
- * bytes. */
+inline constexpr uint64_t kMaxRegionSize = 1ull << 46;
+
+/* Keys (tern_hw.h). */
+inline constexpr unsigned kKeyIndexShift = 8;
+inline constexpr uint32_t kKeyVariantMask = 0xff;
+
+/** Rights that a region may have: who lets peers write lets himself write (IBA 10.6.3.1). */
+constexpr bool region_access_valid(uint8_t access)
+{
+	constexpr uint8_t kRights = TERN_ACCESS_LOCAL_WRITE | TERN_ACCESS_REMOTE_WRITE |
+	                            TERN_ACCESS_REMOTE_READ | TERN_ACCESS_REMOTE_ATOMIC |
+	                            TERN_ACCESS_MW_BIND;
+	constexpr uint8_t kNeedLocalWrite = TERN_ACCESS_REMOTE_WRITE | TERN_ACCESS_REMOTE_ATOMIC;
+	return !(access & ~kRights) &&
+	       (!(access & kNeedLocalWrite) || (access & TERN_ACCESS_LOCAL_WRITE));
+}
+
+/** All regions and windows of the card, and every access to registered memory: the only way from a
+ * key to bytes. */
 class Memory {
 public:
 	Memory(HostMemory &host, uint32_t max_regions);
 
-	/** The key of the new region, or nothing when the table is full. */
+	/** The key of the new region or window, or nothing when the table is full. */
 	std::optional<uint32_t> create(Region region);
-	/** The region of @key, variant included; null when there is none. */
+	/** The region or window of @key, variant included; null when there is none. */
 	const Region *find(uint32_t key) const;
-	/** False when there is none. */
-	bool destroy(uint32_t key);
-	/** True when some region is of protection domain @pdn. */
+
+	enum class Destroyed {
+		Done,
+		Missing, /* there is none */
+		Busy,    /* a window is bound to it */
+	};
+	/** Of a region of fast registration the variant does not count, as work requests change it.
+	 */
+	Destroyed destroy_region(uint32_t key);
+	/** The variant does not count. */
+	Destroyed destroy_window(uint32_t key);
+	/** True when some region or window is of protection domain @pdn. */
 	bool uses_pd(uint32_t pdn) const;
 	void clear();
 
@@ -58,6 +123,26 @@ public:
 		uint32_t pdn;
 		bool kernel;
 	};
+
+	/** Whose queue pair a peer reaches memory through. */
+	struct Target {
+		uint32_t pdn;
+		uint32_t qpn;
+	};
+
+	/* Work requests on keys (IBA 10.6.5 to 10.6.7); false when the request is not allowed, and
+	 * then nothing has changed. */
+	/** BIND_MW through @target. */
+	bool bind(const BindRequest &request, Target target);
+	/** REG_MR through a QP of @pdn. */
+	bool register_fast(const RegisterRequest &request, uint32_t pdn);
+	enum class Invalidator {
+		Host, /* LOCAL_INV */
+		Peer, /* SEND with invalidate: only what peers may reach */
+	};
+	bool invalidate(uint32_t key, Target target, Invalidator by);
+	/** QP @qpn goes away, and what was bound through it is free. */
+	void release_windows(uint32_t qpn);
 
 	/** Whether all of @sges may be read (@write: written) by their lkeys. Zero-length entries
 	 * are not checked. */
@@ -71,16 +156,16 @@ public:
 
 	/** Whether a peer may access [@va, @va + @length) by @rkey with all rights of @rights
 	 * (TERN_ACCESS_REMOTE_*). Zero length is always Ok (IBA 9.7.4.1.3). */
-	Access check_remote(uint32_t rkey, uint64_t va, uint64_t length, uint32_t pdn,
+	Access check_remote(uint32_t rkey, uint64_t va, uint64_t length, Target target,
 	                    uint8_t rights) const;
 	/** Checks as check_remote() and copies. */
-	Access read_remote(uint32_t rkey, uint64_t va, uint32_t pdn, std::span<std::byte> to);
-	Access write_remote(uint32_t rkey, uint64_t va, uint32_t pdn,
+	Access read_remote(uint32_t rkey, uint64_t va, Target target, std::span<std::byte> to);
+	Access write_remote(uint32_t rkey, uint64_t va, Target target,
 	                    std::span<const std::byte> from);
 	/** Runs @update on the 8 bytes at @va (aligned, checked for REMOTE_ATOMIC) and stores its
 	 * result; the value before in @original. */
 	template <typename Update>
-	Access atomic_remote(uint32_t rkey, uint64_t va, uint32_t pdn, uint64_t &original,
+	Access atomic_remote(uint32_t rkey, uint64_t va, Target target, uint64_t &original,
 	                     Update update);
 
 	/** Rings and records, which have no key. */
@@ -91,14 +176,17 @@ private:
 	/* The region that @sge names, null for LOCAL_DMA, if @domain may access all of it. */
 	std::optional<const Region *> authorize(const Sge &sge, Domain domain, bool write) const;
 	/* The region of @rkey, if a peer may access it so. */
-	const Region *authorize_remote(uint32_t rkey, uint64_t va, uint64_t length, uint32_t pdn,
+	const Region *authorize_remote(uint32_t rkey, uint64_t va, uint64_t length, Target target,
 	                               uint8_t rights) const;
+	/* The object at the index of @key, whatever its variant. */
+	Region *at_index(uint32_t key) const;
+	static void unbind(Region &window);
 	template <typename Byte>
 	Access transfer(std::span<const Sge> sges, Domain domain, uint64_t offset,
 	                std::span<Byte> data);
 	template <typename Byte>
 	bool copy(const Region *region, uint64_t addr, std::span<Byte> data);
-	Access load_atomic(uint32_t rkey, uint64_t va, uint32_t pdn, Iova &iova,
+	Access load_atomic(uint32_t rkey, uint64_t va, Target target, Iova &iova,
 	                   uint64_t &original);
 
 	HostMemory &host_;
@@ -107,11 +195,11 @@ private:
 };
 
 template <typename Update>
-Access Memory::atomic_remote(uint32_t rkey, uint64_t va, uint32_t pdn, uint64_t &original,
+Access Memory::atomic_remote(uint32_t rkey, uint64_t va, Target target, uint64_t &original,
                              Update update)
 {
 	Iova iova;
-	const Access access = load_atomic(rkey, va, pdn, iova, original);
+	const Access access = load_atomic(rkey, va, target, iova, original);
 	if (access != Access::Ok)
 		return access;
 	return host_.store_release(iova, update(original)) ? Access::Ok : Access::Fault;

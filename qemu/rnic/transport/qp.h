@@ -66,6 +66,8 @@ protected:
 	/** To ERR: everything posted and to be posted is flushed. */
 	virtual void enter_error() = 0;
 	Memory::Domain domain() const;
+	/** What peers reach memory through. */
+	Memory::Target target() const { return {config_.pdn, number}; }
 	/** Flushes the send WQEs that were not started. */
 	void flush_send();
 	/** Writes a completion; a CQ that cannot take it is fatal to this QP. */

@@ -177,7 +177,7 @@ Responder::Outcome Responder::execute_send(const Packet &packet)
 bool Responder::allowed(const Reth &reth, uint8_t right) const
 {
 	return (qp_.attr_.access & right) &&
-	       qp_.card_.memory.check_remote(reth.rkey, reth.va, reth.length, qp_.config().pdn,
+	       qp_.card_.memory.check_remote(reth.rkey, reth.va, reth.length, qp_.target(),
 	                                     right) == Access::Ok;
 }
 
@@ -213,7 +213,7 @@ Responder::Outcome Responder::execute_write(const Packet &packet)
 			return outcome;
 	}
 	if (!packet.payload.empty() &&
-	    card.memory.write_remote(write_.rkey, write_.va + placed_, qp_.config().pdn,
+	    card.memory.write_remote(write_.rkey, write_.va + placed_, qp_.target(),
 	                             packet.payload) != Access::Ok)
 		return Outcome::AccessError;
 
@@ -255,7 +255,7 @@ Responder::Outcome Responder::execute_atomic(const Packet &packet)
 	const bool swap = rc_opcode(packet.bth.opcode) == Opcode::RcCompareSwap;
 	uint64_t original = 0;
 	const Access access = qp_.card_.memory.atomic_remote(
-	        atomic.rkey, atomic.va, qp_.config().pdn, original, [&](uint64_t value) {
+	        atomic.rkey, atomic.va, qp_.target(), original, [&](uint64_t value) {
 		        if (!swap)
 			        return value + atomic.swap_add;
 		        return value == atomic.compare ? atomic.swap_add : value;
@@ -489,7 +489,7 @@ bool Responder::send_read_packet(Response &response)
 	ext.aeth = {ack_syndrome(), response.msn};
 	const bool sent = qp_.send_packet(bth, ext, size, [&](std::span<std::byte> payload) {
 		return payload.empty() ||
-		       qp_.card_.memory.read_remote(response.rkey, response.va, qp_.config().pdn,
+		       qp_.card_.memory.read_remote(response.rkey, response.va, qp_.target(),
 		                                    payload) == Access::Ok;
 	});
 	if (!sent)

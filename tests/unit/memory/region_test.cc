@@ -16,6 +16,7 @@ constexpr uint64_t kMax = std::numeric_limits<uint64_t>::max();
 constexpr uint64_t kStart = 0x7f00'0000'1100; /* not at the start of a page */
 constexpr uint64_t kLength = 3 * 4096;
 constexpr uint32_t kPd = 5;
+constexpr Memory::Target kTarget{kPd, 0};
 constexpr uint8_t kAllRights = TERN_ACCESS_LOCAL_WRITE | TERN_ACCESS_REMOTE_WRITE |
                                TERN_ACCESS_REMOTE_READ | TERN_ACCESS_REMOTE_ATOMIC;
 constexpr Memory::Domain kUser{kPd, false};
@@ -85,9 +86,9 @@ TEST_F(RegionTest, OtherVariantsAreOtherKeys)
 	const uint32_t key = create(kAllRights, 0x42);
 	for (uint32_t variant = 0; variant < 256; variant++)
 		EXPECT_EQ(memory_.find((key & ~0xffu) | variant) != nullptr, variant == 0x42);
-	EXPECT_FALSE(memory_.destroy(key ^ 1));
-	EXPECT_TRUE(memory_.destroy(key));
-	EXPECT_FALSE(memory_.destroy(key));
+	EXPECT_EQ(memory_.destroy_region(key ^ 1), Memory::Destroyed::Missing);
+	EXPECT_EQ(memory_.destroy_region(key), Memory::Destroyed::Done);
+	EXPECT_EQ(memory_.destroy_region(key), Memory::Destroyed::Missing);
 	EXPECT_FALSE(memory_.find(key));
 }
 
@@ -111,7 +112,7 @@ TEST_F(RegionTest, UsesPd)
 	const uint32_t key = create(kAllRights);
 	EXPECT_TRUE(memory_.uses_pd(kPd));
 	EXPECT_FALSE(memory_.uses_pd(kPd + 1));
-	memory_.destroy(key);
+	memory_.destroy_region(key);
 	EXPECT_FALSE(memory_.uses_pd(kPd));
 }
 
@@ -224,8 +225,8 @@ TEST_F(RegionTest, MemoryThatIsGoneIsAFault)
 	host_.fault(buffer_.at(kStart % 4096), 1);
 	EXPECT_EQ(memory_.gather({&sge, 1}, kUser, 0, data), Access::Fault);
 	EXPECT_EQ(memory_.scatter({&sge, 1}, kUser, 0, data), Access::Fault);
-	EXPECT_EQ(memory_.read_remote(sge.lkey, kStart, kPd, data), Access::Fault);
-	EXPECT_EQ(memory_.write_remote(sge.lkey, kStart, kPd, data), Access::Fault);
+	EXPECT_EQ(memory_.read_remote(sge.lkey, kStart, kTarget, data), Access::Fault);
+	EXPECT_EQ(memory_.write_remote(sge.lkey, kStart, kTarget, data), Access::Fault);
 }
 
 TEST_F(RegionTest, RemoteRights)
@@ -234,10 +235,10 @@ TEST_F(RegionTest, RemoteRights)
 	     {TERN_ACCESS_REMOTE_WRITE, TERN_ACCESS_REMOTE_READ, TERN_ACCESS_REMOTE_ATOMIC}) {
 		const uint32_t all = create(kAllRights);
 		const uint32_t others = create(static_cast<uint8_t>(kAllRights & ~right));
-		EXPECT_EQ(memory_.check_remote(all, kStart, 8, kPd, right), Access::Ok);
-		EXPECT_EQ(memory_.check_remote(others, kStart, 8, kPd, right), Access::Denied);
-		memory_.destroy(all);
-		memory_.destroy(others);
+		EXPECT_EQ(memory_.check_remote(all, kStart, 8, kTarget, right), Access::Ok);
+		EXPECT_EQ(memory_.check_remote(others, kStart, 8, kTarget, right), Access::Denied);
+		memory_.destroy_region(all);
+		memory_.destroy_region(others);
 	}
 }
 
@@ -245,7 +246,8 @@ TEST_F(RegionTest, RemoteBoundsKeyAndDomain)
 {
 	const uint32_t key = create(kAllRights);
 	const auto check = [&](uint32_t rkey, uint64_t va, uint64_t length, uint32_t pdn) {
-		return memory_.check_remote(rkey, va, length, pdn, TERN_ACCESS_REMOTE_READ);
+		return memory_.check_remote(rkey, va, length, Memory::Target{pdn, 0},
+		                            TERN_ACCESS_REMOTE_READ);
 	};
 	EXPECT_EQ(check(key, kStart, kLength, kPd), Access::Ok);
 	EXPECT_EQ(check(key, kStart, kLength + 1, kPd), Access::Denied);
@@ -260,21 +262,22 @@ TEST_F(RegionTest, RemoteBoundsKeyAndDomain)
 /* IBA 9.7.4.1.3: no R_Key is looked at for a request of no bytes. */
 TEST_F(RegionTest, RemoteZeroLength)
 {
-	EXPECT_EQ(memory_.check_remote(0xbad, kMax, 0, kPd, kAllRights), Access::Ok);
-	EXPECT_EQ(memory_.read_remote(0xbad, kMax, kPd, {}), Access::Ok);
-	EXPECT_EQ(memory_.write_remote(0xbad, kMax, kPd, {}), Access::Ok);
+	EXPECT_EQ(memory_.check_remote(0xbad, kMax, 0, kTarget, kAllRights), Access::Ok);
+	EXPECT_EQ(memory_.read_remote(0xbad, kMax, kTarget, {}), Access::Ok);
+	EXPECT_EQ(memory_.write_remote(0xbad, kMax, kTarget, {}), Access::Ok);
 }
 
 TEST_F(RegionTest, RemoteReadAndWrite)
 {
 	const uint32_t key = create(TERN_ACCESS_REMOTE_READ | TERN_ACCESS_REMOTE_WRITE);
 	const auto data = pattern(5000);
-	ASSERT_EQ(memory_.write_remote(key, kStart + 7, kPd, data), Access::Ok);
+	ASSERT_EQ(memory_.write_remote(key, kStart + 7, kTarget, data), Access::Ok);
 	EXPECT_EQ(content(kStart + 7, data.size()), data);
 	std::vector<std::byte> back(data.size());
-	ASSERT_EQ(memory_.read_remote(key, kStart + 7, kPd, back), Access::Ok);
+	ASSERT_EQ(memory_.read_remote(key, kStart + 7, kTarget, back), Access::Ok);
 	EXPECT_EQ(back, data);
-	EXPECT_EQ(memory_.write_remote(key, kStart + kLength - 4999, kPd, data), Access::Denied);
+	EXPECT_EQ(memory_.write_remote(key, kStart + kLength - 4999, kTarget, data),
+	          Access::Denied);
 }
 
 TEST_F(RegionTest, RegionAtTheEndOfTheAddressSpace)
@@ -283,16 +286,17 @@ TEST_F(RegionTest, RegionAtTheEndOfTheAddressSpace)
 	const uint64_t start = kMax - 4095; /* start + length is 2^64 */
 	const uint32_t key = create_contiguous(start, 4095, iova);
 	std::array<std::byte, 8> data{};
-	EXPECT_EQ(memory_.read_remote(key, start + 4087, kPd, data), Access::Ok);
-	EXPECT_EQ(memory_.read_remote(key, start + 4088, kPd, data), Access::Denied);
-	EXPECT_EQ(memory_.read_remote(key, 0, kPd, data), Access::Denied);
+	EXPECT_EQ(memory_.read_remote(key, start + 4087, kTarget, data), Access::Ok);
+	EXPECT_EQ(memory_.read_remote(key, start + 4088, kTarget, data), Access::Denied);
+	EXPECT_EQ(memory_.read_remote(key, 0, kTarget, data), Access::Denied);
 }
 
 TEST_F(RegionTest, WholeAddressSpace)
 {
 	const uint32_t key = create_contiguous(0, kMax, 0);
-	EXPECT_EQ(memory_.check_remote(key, 0, kMax, kPd, TERN_ACCESS_REMOTE_READ), Access::Ok);
-	EXPECT_EQ(memory_.check_remote(key, 1, kMax, kPd, TERN_ACCESS_REMOTE_READ), Access::Denied);
+	EXPECT_EQ(memory_.check_remote(key, 0, kMax, kTarget, TERN_ACCESS_REMOTE_READ), Access::Ok);
+	EXPECT_EQ(memory_.check_remote(key, 1, kMax, kTarget, TERN_ACCESS_REMOTE_READ),
+	          Access::Denied);
 }
 
 TEST_F(RegionTest, Atomic)
@@ -304,7 +308,7 @@ TEST_F(RegionTest, Atomic)
 
 	uint64_t original = 0;
 	const auto add_one = [](uint64_t v) { return v + 1; };
-	EXPECT_EQ(memory_.atomic_remote(key, va, kPd, original, add_one), Access::Ok);
+	EXPECT_EQ(memory_.atomic_remote(key, va, kTarget, original, add_one), Access::Ok);
 	EXPECT_EQ(original, 0x1122334455667788u);
 	EXPECT_EQ(host_.get<Le<uint64_t>>(iova).get(), 0x1122334455667789u);
 }
@@ -315,11 +319,12 @@ TEST_F(RegionTest, AtomicDenied)
 	uint64_t original = 0;
 	bool ran = false;
 	const auto update = [&](uint64_t v) { return ran = true, v; };
-	EXPECT_EQ(memory_.atomic_remote(key, kStart, kPd, original, update), Access::Denied);
+	EXPECT_EQ(memory_.atomic_remote(key, kStart, kTarget, original, update), Access::Denied);
 	const uint32_t all = create(kAllRights);
-	EXPECT_EQ(memory_.atomic_remote(all, kStart + kLength, kPd, original, update),
+	EXPECT_EQ(memory_.atomic_remote(all, kStart + kLength, kTarget, original, update),
 	          Access::Denied);
-	EXPECT_EQ(memory_.atomic_remote(all, kStart, kPd + 1, original, update), Access::Denied);
+	EXPECT_EQ(memory_.atomic_remote(all, kStart, Memory::Target{kPd + 1, 0}, original, update),
+	          Access::Denied);
 	EXPECT_FALSE(ran);
 }
 
@@ -329,9 +334,9 @@ TEST_F(RegionTest, AtomicOnMemoryLaidOutAskew)
 	const uint32_t key = create_contiguous(kStart, 32, iova);
 	uint64_t original = 0;
 	const auto same = [](uint64_t v) { return v; };
-	EXPECT_EQ(memory_.atomic_remote(key, kStart, kPd, original, same), Access::Fault);
+	EXPECT_EQ(memory_.atomic_remote(key, kStart, kTarget, original, same), Access::Fault);
 	/* askew twice is straight: the caller's check of va is its own */
-	EXPECT_EQ(memory_.atomic_remote(key, kStart + 4, kPd, original, same), Access::Ok);
+	EXPECT_EQ(memory_.atomic_remote(key, kStart + 4, kTarget, original, same), Access::Ok);
 }
 
 TEST_F(RegionTest, AtomicFaults)
@@ -341,10 +346,10 @@ TEST_F(RegionTest, AtomicFaults)
 	uint64_t original = 0;
 	const auto same = [](uint64_t v) { return v; };
 	host_.fault(iova, 8, FakeMemory::Fault::Writes);
-	EXPECT_EQ(memory_.atomic_remote(key, kStart, kPd, original, same), Access::Fault);
+	EXPECT_EQ(memory_.atomic_remote(key, kStart, kTarget, original, same), Access::Fault);
 	host_.heal();
 	host_.fault(iova, 8, FakeMemory::Fault::Reads);
-	EXPECT_EQ(memory_.atomic_remote(key, kStart, kPd, original, same), Access::Fault);
+	EXPECT_EQ(memory_.atomic_remote(key, kStart, kTarget, original, same), Access::Fault);
 }
 
 /* What a table said of one region must not outlive it. */
@@ -357,12 +362,12 @@ TEST_F(RegionTest, TablesOfADestroyedRegionAreDropped)
 
 	tables.set(0, before);
 	const uint32_t old_key = create_at(0, 4096, tables.pages());
-	ASSERT_EQ(memory_.write_remote(old_key, 0, kPd, data), Access::Ok);
-	memory_.destroy(old_key);
+	ASSERT_EQ(memory_.write_remote(old_key, 0, kTarget, data), Access::Ok);
+	memory_.destroy_region(old_key);
 
 	tables.set(0, after);
 	const uint32_t new_key = create_at(0, 4096, tables.pages());
-	ASSERT_EQ(memory_.write_remote(new_key, 0, kPd, data), Access::Ok);
+	ASSERT_EQ(memory_.write_remote(new_key, 0, kTarget, data), Access::Ok);
 	EXPECT_EQ(host_.bytes(after, 8), data);
 }
 
@@ -376,10 +381,10 @@ TEST_F(RegionTest, SparseTebibyte)
 
 	const auto data = pattern(8);
 	const uint64_t end = 0x1000'0000'0000 + length;
-	ASSERT_EQ(memory_.write_remote(key, end - 8, kPd, data), Access::Ok);
+	ASSERT_EQ(memory_.write_remote(key, end - 8, kTarget, data), Access::Ok);
 	EXPECT_EQ(host_.bytes(leaf + 4088, 8), data);
-	EXPECT_EQ(memory_.write_remote(key, end - 7, kPd, data), Access::Denied);
-	EXPECT_EQ(memory_.write_remote(key, end - length, kPd, data), Access::Fault);
+	EXPECT_EQ(memory_.write_remote(key, end - 7, kTarget, data), Access::Denied);
+	EXPECT_EQ(memory_.write_remote(key, end - length, kTarget, data), Access::Fault);
 }
 
 } // namespace

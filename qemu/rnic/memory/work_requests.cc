@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* What work requests do to keys: binding windows, fast registration, invalidation. */
+#include "qemu/rnic/memory/region.h"
+
+namespace tern {
+
+using namespace hw;
+
+namespace {
+
+constexpr uint8_t kRemoteRights =
+        TERN_ACCESS_REMOTE_WRITE | TERN_ACCESS_REMOTE_READ | TERN_ACCESS_REMOTE_ATOMIC;
+constexpr uint8_t kWrites = TERN_ACCESS_REMOTE_WRITE | TERN_ACCESS_REMOTE_ATOMIC;
+
+bool window_access_valid(const Region &window, uint8_t access)
+{
+	const uint8_t more = window.kind == Region::Kind::Window2 ? TERN_ACCESS_ZERO_BASED : 0;
+	return !(access & ~(kRemoteRights | more));
+}
+
+/* Whether @request may give a part of @region away (IBA 10.6.7.1). */
+bool may_bind_to(const Region &region, const BindRequest &request, uint32_t pdn)
+{
+	if (region.is_window() || !region.valid || region.pdn != pdn ||
+	    !(region.access & TERN_ACCESS_MW_BIND))
+		return false;
+	if ((request.access & kWrites) && !(region.access & TERN_ACCESS_LOCAL_WRITE))
+		return false;
+	return request.addr >= region.start && request.addr - region.start <= region.length &&
+	       request.length <= region.length - (request.addr - region.start);
+}
+
+} // namespace
+
+Region *Memory::at_index(uint32_t key) const
+{
+	return regions_.find(key >> kKeyIndexShift);
+}
+
+void Memory::unbind(Region &window)
+{
+	if (window.parent)
+		window.parent->windows--;
+	window.parent = nullptr;
+	window.valid = false;
+	window.qpn = 0;
+}
+
+bool Memory::bind(const BindRequest &request, Target target)
+{
+	Region *window = at_index(request.rkey);
+	if (!window || !window->is_window() || window->pdn != target.pdn ||
+	    !window_access_valid(*window, request.access))
+		return false;
+	const bool type2 = window->kind == Region::Kind::Window2;
+	/* Type 1 may be bound anew, and by nothing is unbound; type 2 must be free. */
+	if (type2 && (window->valid || !request.length))
+		return false;
+
+	Region *region = nullptr;
+	if (request.length) {
+		region = at_index(request.lkey);
+		if (!region || region != find(request.lkey) ||
+		    !may_bind_to(*region, request, target.pdn))
+			return false;
+	}
+
+	unbind(*window);
+	window->variant = static_cast<uint8_t>(request.rkey & kKeyVariantMask);
+	if (!region)
+		return true;
+	region->windows++;
+	window->parent = region;
+	window->parent_offset = request.addr - region->start;
+	window->start = request.access & TERN_ACCESS_ZERO_BASED ? 0 : request.addr;
+	window->length = request.length;
+	window->access = request.access;
+	window->qpn = type2 ? target.qpn : 0;
+	window->valid = true;
+	return true;
+}
+
+bool Memory::register_fast(const RegisterRequest &request, uint32_t pdn)
+{
+	Region *region = at_index(request.key);
+	if (!region || region->kind != Region::Kind::Fast || region->valid || region->pdn != pdn ||
+	    !region_access_valid(request.access) || request.length > kMaxRegionSize ||
+	    request.start + request.length < request.start)
+		return false;
+	const auto pages = PageList::make_region(request.pages, request.start, request.length);
+	if (!pages)
+		return false;
+	region->start = request.start;
+	region->length = request.length;
+	region->access = request.access;
+	region->variant = static_cast<uint8_t>(request.key & kKeyVariantMask);
+	region->pages = *pages;
+	region->valid = true;
+	return true;
+}
+
+/* Only windows of type 2 and fast regions can be taken back so; what is free already cannot
+ * (IBA 10.6.5, 10.6.7.2.3). */
+bool Memory::invalidate(uint32_t key, Target target, Invalidator by)
+{
+	Region *region = at_index(key);
+	if (!region || region != find(key) || !region->valid || region->pdn != target.pdn)
+		return false;
+	switch (region->kind) {
+	case Region::Kind::Window2:
+		if (region->qpn != target.qpn)
+			return false;
+		unbind(*region);
+		return true;
+	case Region::Kind::Fast:
+		if (region->windows ||
+		    (by == Invalidator::Peer && !(region->access & kRemoteRights)))
+			return false;
+		region->valid = false;
+		/* Its tables are the host's again. */
+		region->pages.forget(tables_);
+		return true;
+	default:
+		return false;
+	}
+}
+
+Memory::Destroyed Memory::destroy_window(uint32_t key)
+{
+	Region *window = at_index(key);
+	if (!window || !window->is_window())
+		return Destroyed::Missing;
+	unbind(*window);
+	regions_.remove(key >> kKeyIndexShift);
+	return Destroyed::Done;
+}
+
+void Memory::release_windows(uint32_t qpn)
+{
+	regions_.for_each([qpn](uint32_t, Region &region) {
+		if (region.kind == Region::Kind::Window2 && region.valid && region.qpn == qpn)
+			unbind(region);
+	});
+}
+
+} // namespace tern
