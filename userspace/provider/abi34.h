@@ -76,13 +76,27 @@ struct VerbsMr {
 	int access;
 };
 
+struct VerbsXrcd {
+	ibv_xrcd xrcd;
+	uint32_t comp_mask;
+	uint32_t handle;
+};
+
+struct VerbsSrq {
+	ibv_srq srq;
+	ibv_srq_type srq_type; /* this and the rest: set by ibv_cmd_create_srq_ex() */
+	VerbsXrcd *xrcd;
+	ibv_cq *cq;
+	uint32_t srq_num; /* of XRC SRQs only */
+};
+
 struct VerbsQp {
 	union {
 		ibv_qp qp;
 		ibv_qp_ex qp_ex;
 	};
 	uint32_t comp_mask;
-	void *xrcd;
+	VerbsXrcd *xrcd;
 };
 
 enum VerbsQpMask : uint32_t {
@@ -104,47 +118,47 @@ using UnusedOp = void (*)();
 struct ContextOps {
 	UnusedOp advise_mr;
 	UnusedOp alloc_dm;
-	UnusedOp alloc_mw;
+	ibv_mw *(*alloc_mw)(ibv_pd *pd, ibv_mw_type type);
 	UnusedOp alloc_null_mr;
 	UnusedOp alloc_parent_domain;
 	ibv_pd *(*alloc_pd)(ibv_context *context);
 	UnusedOp alloc_td;
 	UnusedOp async_event;
 	UnusedOp attach_counters_point_flow;
-	UnusedOp attach_mcast;
-	UnusedOp bind_mw;
-	UnusedOp close_xrcd;
+	int (*attach_mcast)(ibv_qp *qp, const ibv_gid *gid, uint16_t lid);
+	int (*bind_mw)(ibv_qp *qp, ibv_mw *mw, ibv_mw_bind *bind);
+	int (*close_xrcd)(ibv_xrcd *xrcd);
 	UnusedOp cq_event;
-	UnusedOp create_ah;
+	ibv_ah *(*create_ah)(ibv_pd *pd, ibv_ah_attr *attr);
 	UnusedOp create_counters;
 	ibv_cq *(*create_cq)(ibv_context *context, int cqe, ibv_comp_channel *channel,
 	                     int comp_vector);
 	UnusedOp create_cq_ex;
-	UnusedOp create_flow;
+	ibv_flow *(*create_flow)(ibv_qp *qp, ibv_flow_attr *attr);
 	UnusedOp create_flow_action_esp;
 	ibv_qp *(*create_qp)(ibv_pd *pd, ibv_qp_init_attr *attr);
 	ibv_qp *(*create_qp_ex)(ibv_context *context, ibv_qp_init_attr_ex *attr);
 	UnusedOp create_rwq_ind_table;
-	UnusedOp create_srq;
-	UnusedOp create_srq_ex;
+	ibv_srq *(*create_srq)(ibv_pd *pd, ibv_srq_init_attr *attr);
+	ibv_srq *(*create_srq_ex)(ibv_context *context, ibv_srq_init_attr_ex *attr);
 	UnusedOp create_wq;
-	UnusedOp dealloc_mw;
+	int (*dealloc_mw)(ibv_mw *mw);
 	int (*dealloc_pd)(ibv_pd *pd);
 	UnusedOp dealloc_td;
 	int (*dereg_mr)(VerbsMr *mr);
-	UnusedOp destroy_ah;
+	int (*destroy_ah)(ibv_ah *ah);
 	UnusedOp destroy_counters;
 	int (*destroy_cq)(ibv_cq *cq);
-	UnusedOp destroy_flow;
+	int (*destroy_flow)(ibv_flow *flow);
 	UnusedOp destroy_flow_action;
 	int (*destroy_qp)(ibv_qp *qp);
 	UnusedOp destroy_rwq_ind_table;
-	UnusedOp destroy_srq;
+	int (*destroy_srq)(ibv_srq *srq);
 	UnusedOp destroy_wq;
-	UnusedOp detach_mcast;
+	int (*detach_mcast)(ibv_qp *qp, const ibv_gid *gid, uint16_t lid);
 	void (*free_context)(ibv_context *context);
 	UnusedOp free_dm;
-	UnusedOp get_srq_num;
+	int (*get_srq_num)(ibv_srq *srq, uint32_t *srq_num);
 	UnusedOp import_dm;
 	UnusedOp import_mr;
 	UnusedOp import_pd;
@@ -152,15 +166,15 @@ struct ContextOps {
 	UnusedOp modify_flow_action_esp;
 	int (*modify_qp)(ibv_qp *qp, ibv_qp_attr *attr, int attr_mask);
 	UnusedOp modify_qp_rate_limit;
-	UnusedOp modify_srq;
+	int (*modify_srq)(ibv_srq *srq, ibv_srq_attr *attr, int attr_mask);
 	UnusedOp modify_wq;
-	UnusedOp open_qp;
-	UnusedOp open_xrcd;
+	ibv_qp *(*open_qp)(ibv_context *context, ibv_qp_open_attr *attr);
+	ibv_xrcd *(*open_xrcd)(ibv_context *context, ibv_xrcd_init_attr *attr);
 	int (*poll_cq)(ibv_cq *cq, int num_entries, ibv_wc *wc);
 	int (*post_recv)(ibv_qp *qp, ibv_recv_wr *wr, ibv_recv_wr **bad_wr);
 	int (*post_send)(ibv_qp *qp, ibv_send_wr *wr, ibv_send_wr **bad_wr);
 	UnusedOp post_srq_ops;
-	UnusedOp post_srq_recv;
+	int (*post_srq_recv)(ibv_srq *srq, ibv_recv_wr *wr, ibv_recv_wr **bad_wr);
 	int (*query_device_ex)(ibv_context *context, const ibv_query_device_ex_input *input,
 	                       ibv_device_attr_ex *attr, size_t attr_size);
 	UnusedOp query_ece;
@@ -168,7 +182,7 @@ struct ContextOps {
 	int (*query_qp)(ibv_qp *qp, ibv_qp_attr *attr, int attr_mask, ibv_qp_init_attr *init_attr);
 	UnusedOp query_qp_data_in_order;
 	UnusedOp query_rt_values;
-	UnusedOp query_srq;
+	int (*query_srq)(ibv_srq *srq, ibv_srq_attr *attr);
 	UnusedOp read_counters;
 	UnusedOp reg_dm_mr;
 	UnusedOp reg_dmabuf_mr;
@@ -187,6 +201,9 @@ static_assert(sizeof(DeviceOps) == 72 && offsetof(DeviceOps, alloc_device) == 56
 static_assert(offsetof(VerbsDevice, ops) == 664 && offsetof(VerbsDevice, sysfs) == 696);
 static_assert(sizeof(VerbsDevice) == 712);
 static_assert(sizeof(VerbsMr) == sizeof(ibv_mr) + 8);
+static_assert(sizeof(VerbsXrcd) == sizeof(ibv_xrcd) + 8);
+static_assert(sizeof(VerbsSrq) == sizeof(ibv_srq) + 32);
+static_assert(offsetof(VerbsSrq, srq_type) == sizeof(ibv_srq));
 static_assert(offsetof(VerbsQp, comp_mask) == sizeof(ibv_qp_ex));
 static_assert(offsetof(ContextOps, alloc_pd) == 5 * sizeof(void *));
 static_assert(offsetof(ContextOps, destroy_qp) == 34 * sizeof(void *));
@@ -195,10 +212,18 @@ static_assert(sizeof(ContextOps) == 76 * sizeof(void *));
 
 /* ---- commands to the kernel --------------------------------------------------------- */
 
-/** A request: libibverbs fills header and core; we have no driver part in any. */
+/** A request without a driver part: libibverbs fills header and core. */
 template <class Core>
 struct Command {
 	ib_uverbs_cmd_hdr hdr;
+	Core core;
+};
+
+/** The same of an extended command. */
+template <class Core>
+struct ExtendedCommand {
+	ib_uverbs_cmd_hdr hdr;
+	ib_uverbs_ex_cmd_hdr ex_hdr;
 	Core core;
 };
 
@@ -207,9 +232,29 @@ using QueryPortCmd = Command<ib_uverbs_query_port>;
 using AllocPdCmd = Command<ib_uverbs_alloc_pd>;
 using RegMrCmd = Command<ib_uverbs_reg_mr>;
 using CreateCqCmd = Command<ib_uverbs_create_cq>;
-using CreateQpCmd = Command<ib_uverbs_create_qp>;
+using CreateQpCmd = ExtendedCommand<ib_uverbs_ex_create_qp>;
+using OpenQpCmd = Command<ib_uverbs_open_qp>;
 using ModifyQpCmd = Command<ib_uverbs_modify_qp>;
 using QueryQpCmd = Command<ib_uverbs_query_qp>;
+using CreateSrqCmd = Command<ib_uverbs_create_xsrq>;
+using QuerySrqCmd = Command<ib_uverbs_query_srq>;
+using OpenXrcdCmd = Command<ib_uverbs_open_xrcd>;
+using AllocMwCmd = Command<ib_uverbs_alloc_mw>;
+
+/** With a driver part. The kernel's struct ends in a flexible array, as the responses' do. */
+struct ModifySrqCore {
+	uint32_t srq_handle;
+	uint32_t attr_mask;
+	uint32_t max_wr;
+	uint32_t srq_limit;
+};
+template <class Driver>
+struct ModifySrqCmd {
+	ib_uverbs_cmd_hdr hdr;
+	ModifySrqCore core;
+	Driver tern;
+};
+static_assert(sizeof(ModifySrqCore) == sizeof(ib_uverbs_modify_srq));
 
 static_assert(sizeof(CreateCqCmd) == sizeof(ib_uverbs_cmd_hdr) + sizeof(ib_uverbs_create_cq));
 
@@ -237,12 +282,26 @@ struct CreateQpResp {
 	uint32_t max_recv_sge;
 	uint32_t max_inline_data;
 	uint32_t reserved;
+	uint32_t comp_mask; /* this and the rest: of the extended command */
+	uint32_t response_length;
+};
+
+struct CreateSrqResp {
+	uint32_t srq_handle;
+	uint32_t max_wr;
+	uint32_t max_sge;
+	uint32_t srqn;
+};
+struct CreateAhResp {
+	uint32_t ah_handle;
 };
 
 static_assert(sizeof(GetContextResp) == sizeof(ib_uverbs_get_context_resp));
 static_assert(sizeof(AllocPdResp) == sizeof(ib_uverbs_alloc_pd_resp));
 static_assert(sizeof(CreateCqResp) == sizeof(ib_uverbs_create_cq_resp));
-static_assert(sizeof(CreateQpResp) == sizeof(ib_uverbs_create_qp_resp));
+static_assert(sizeof(CreateQpResp) == sizeof(ib_uverbs_ex_create_qp_resp));
+static_assert(sizeof(CreateSrqResp) == sizeof(ib_uverbs_create_srq_resp));
+static_assert(sizeof(CreateAhResp) == sizeof(ib_uverbs_create_ah_resp));
 
 /** A response: the core's part, then the driver's with no gap between. */
 template <class Core, class Driver>
@@ -280,13 +339,34 @@ int ibv_cmd_dereg_mr(VerbsMr *mr);
 int ibv_cmd_create_cq(ibv_context *context, int cqe, ibv_comp_channel *channel, int comp_vector,
                       ibv_cq *cq, CreateCqCmd *cmd, size_t cmd_size, void *resp, size_t resp_size);
 int ibv_cmd_destroy_cq(ibv_cq *cq);
-int ibv_cmd_create_qp_ex(ibv_context *context, VerbsQp *qp, ibv_qp_init_attr_ex *attr,
-                         CreateQpCmd *cmd, size_t cmd_size, void *resp, size_t resp_size);
+int ibv_cmd_create_qp_ex2(ibv_context *context, VerbsQp *qp, ibv_qp_init_attr_ex *attr,
+                          CreateQpCmd *cmd, size_t cmd_size, void *resp, size_t resp_size);
+int ibv_cmd_open_qp(ibv_context *context, VerbsQp *qp, int qp_size, ibv_qp_open_attr *attr,
+                    OpenQpCmd *cmd, size_t cmd_size, void *resp, size_t resp_size);
 int ibv_cmd_modify_qp(ibv_qp *qp, ibv_qp_attr *attr, int attr_mask, ModifyQpCmd *cmd,
                       size_t cmd_size);
 int ibv_cmd_query_qp(ibv_qp *qp, ibv_qp_attr *attr, int attr_mask, ibv_qp_init_attr *init_attr,
                      QueryQpCmd *cmd, size_t cmd_size);
 int ibv_cmd_destroy_qp(ibv_qp *qp);
+int ibv_cmd_create_srq_ex(ibv_context *context, VerbsSrq *srq, ibv_srq_init_attr_ex *attr,
+                          CreateSrqCmd *cmd, size_t cmd_size, void *resp, size_t resp_size);
+int ibv_cmd_modify_srq(ibv_srq *srq, ibv_srq_attr *attr, int attr_mask, void *cmd, size_t cmd_size);
+int ibv_cmd_query_srq(ibv_srq *srq, ibv_srq_attr *attr, QuerySrqCmd *cmd, size_t cmd_size);
+int ibv_cmd_destroy_srq(ibv_srq *srq);
+int ibv_cmd_open_xrcd(ibv_context *context, VerbsXrcd *xrcd, int xrcd_size,
+                      ibv_xrcd_init_attr *attr, OpenXrcdCmd *cmd, size_t cmd_size,
+                      ib_uverbs_open_xrcd_resp *resp, size_t resp_size);
+int ibv_cmd_close_xrcd(VerbsXrcd *xrcd);
+int ibv_cmd_create_ah(ibv_pd *pd, ibv_ah *ah, ibv_ah_attr *attr, void *resp, size_t resp_size);
+int ibv_cmd_destroy_ah(ibv_ah *ah);
+int ibv_cmd_attach_mcast(ibv_qp *qp, const ibv_gid *gid, uint16_t lid);
+int ibv_cmd_detach_mcast(ibv_qp *qp, const ibv_gid *gid, uint16_t lid);
+int ibv_cmd_create_flow(ibv_qp *qp, ibv_flow *flow, ibv_flow_attr *attr, void *driver_cmd,
+                        size_t driver_cmd_size);
+int ibv_cmd_destroy_flow(ibv_flow *flow);
+int ibv_cmd_alloc_mw(ibv_pd *pd, ibv_mw_type type, ibv_mw *mw, AllocMwCmd *cmd, size_t cmd_size,
+                     ib_uverbs_alloc_mw_resp *resp, size_t resp_size);
+int ibv_cmd_dealloc_mw(ibv_mw *mw);
 }
 
 } // namespace tern::abi34

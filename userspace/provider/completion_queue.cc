@@ -7,6 +7,7 @@
 
 #include "recv_queue.h"
 #include "send_queue.h"
+#include "shared_recv_queue.h"
 
 namespace tern::provider {
 
@@ -34,6 +35,7 @@ struct CompletionQueue::Tail {
 	uint8_t phase;
 
 	uint32_t qpn() const { return qpn_word.get() & TERN_DB_NUM_MASK; }
+	bool is_recv() const { return opcode & kRecvOpcode; }
 };
 
 int CompletionQueue::init(const Config &config)
@@ -79,28 +81,47 @@ bool CompletionQueue::next(Completion &completion)
 bool CompletionQueue::resolve(const tern_hw_cqe &cqe, const Tail &tail,
                               Completion &completion) const
 {
-	const uint32_t qpn = tail.qpn();
-	const uint32_t index = cqe.wqe_index.get();
-
-	if (tail.opcode & kRecvOpcode) {
-		RecvQueue *rq = config_.qps->recv_queue(qpn, this);
-		if (!rq)
-			return false;
-		completion.wr_id = rq->complete(index);
-	} else {
-		SendQueue *sq = config_.qps->send_queue(qpn, this);
-		if (!sq)
-			return false;
-		completion.wr_id = sq->complete(index);
-	}
+	if (!find_request(cqe, tail, completion.wr_id))
+		return false;
 	completion.timestamp = cqe.timestamp.get();
-	completion.qpn = qpn;
+	completion.qpn = tail.qpn();
 	completion.byte_len = cqe.byte_len.get();
+	completion.src_qpn = cqe.src_qpn.get();
 	completion.imm = cqe.imm;
 	completion.opcode = tail.opcode;
 	completion.status = tail.status;
 	completion.flags = tail.flags;
+	completion.sl = cqe.sl;
 	return true;
+}
+
+/* Ends the request that @cqe completes. False if its queue is gone. */
+bool CompletionQueue::find_request(const tern_hw_cqe &cqe, const Tail &tail, uint64_t &wr_id) const
+{
+	const uint32_t qpn = tail.qpn();
+	const uint32_t index = cqe.wqe_index.get();
+	const auto complete = [&](auto *queue) {
+		if (queue)
+			wr_id = queue->complete(index);
+		return queue != nullptr;
+	};
+
+	if (!tail.is_recv())
+		return complete(config_.qps->find<SendQueue>(qpn, this));
+	if (cqe.srqn.get())
+		return complete(srq_of(cqe, qpn));
+	return complete(config_.qps->find<RecvQueue>(qpn, this));
+}
+
+/*
+ * An XRC SRQ completes to its own CQ, for QPs that may be another process'. Any other SRQ is
+ * found through its QP: it may complete to many CQs, and outlives the QP in each.
+ */
+SharedRecvQueue *CompletionQueue::srq_of(const tern_hw_cqe &cqe, uint32_t qpn) const
+{
+	if (auto *srq = config_.xrc_srqs->find<SharedRecvQueue>(cqe.srqn.get(), this))
+		return srq;
+	return config_.qps->find<SharedRecvQueue>(qpn, this);
 }
 
 void CompletionQueue::release()
@@ -127,16 +148,43 @@ void CompletionQueue::arm(bool solicited_only)
 	config_.doorbells.arm_cq(config_.cqn, solicited_only, seen_);
 }
 
-void CompletionQueue::drop(uint32_t qpn)
+template <class Match>
+void CompletionQueue::drop_if(Match match)
 {
 	Tail tail;
 
 	for (uint32_t i = ci_; i - ci_ < entries_ && read_tail(i, tail); i++) {
-		if (tail.qpn() != qpn)
+		if (!match(*slot(i), tail))
 			continue;
 		tail.qpn_word = kNoQp;
+		tail.opcode = 0;
 		tail_word(slot(i)).store(std::bit_cast<uint64_t>(tail), std::memory_order_relaxed);
 	}
+}
+
+void CompletionQueue::drop_qp(uint32_t qpn, SharedRecvQueue *srq)
+{
+	drop_if([&](const tern_hw_cqe &cqe, const Tail &tail) {
+		const uint32_t srqn = cqe.srqn.get();
+
+		if (tail.qpn() != qpn)
+			return false;
+		if (tail.is_recv() && srqn) {
+			/* What came to an XRC SRQ is that SRQ's, though the QP is gone. */
+			if (config_.xrc_srqs->find<SharedRecvQueue>(srqn, this))
+				return false;
+			if (srq)
+				srq->complete(cqe.wqe_index.get());
+		}
+		return true;
+	});
+}
+
+void CompletionQueue::drop_xrc_srq(uint32_t srqn)
+{
+	drop_if([&](const tern_hw_cqe &cqe, const Tail &tail) {
+		return tail.is_recv() && cqe.srqn.get() == srqn;
+	});
 }
 
 } // namespace tern::provider

@@ -5,7 +5,7 @@
 #include <span>
 
 #include "doorbell.h"
-#include "qp_table.h"
+#include "queue_table.h"
 #include "record.h"
 #include "spinlock.h"
 #include "tern/tern_hw.h"
@@ -18,10 +18,12 @@ struct Completion {
 	uint64_t timestamp;
 	uint32_t qpn;
 	uint32_t byte_len;
+	uint32_t src_qpn; /* of datagrams, as sl */
 	hw::__be32 imm;
 	uint8_t opcode; /* enum tern_hw_wqe_op or tern_hw_cqe_op */
 	uint8_t status; /* enum tern_hw_cqe_status */
 	uint8_t flags;  /* TERN_CQE_* */
+	uint8_t sl;
 };
 
 /** The ring into which the card writes completions. All but init() under its lock. */
@@ -33,6 +35,7 @@ public:
 		DoorbellPage doorbells;
 		uint32_t cqn = 0;
 		const QpTable *qps = nullptr;
+		const XrcSrqTable *xrc_srqs = nullptr;
 	};
 
 	/** Returns 0 or EINVAL. */
@@ -49,8 +52,14 @@ public:
 	/** Asks for an event for the next completion; those that are there already raise none. */
 	void arm(bool solicited_only);
 
-	/** Voids the completions of @qpn that nobody polled. */
-	void drop(uint32_t qpn);
+	/**
+	 * Voids the completions of QP @qpn that nobody polled, and gives the slots that they
+	 * name back to @srq, which is that of the QP or null.
+	 */
+	void drop_qp(uint32_t qpn, SharedRecvQueue *srq);
+
+	/** Voids the completions of XRC SRQ @srqn, of whichever QP. */
+	void drop_xrc_srq(uint32_t srqn);
 
 private:
 	struct Tail;
@@ -58,6 +67,10 @@ private:
 	hw::tern_hw_cqe *slot(uint32_t index) const;
 	bool read_tail(uint32_t index, Tail &tail) const;
 	bool resolve(const hw::tern_hw_cqe &cqe, const Tail &tail, Completion &completion) const;
+	bool find_request(const hw::tern_hw_cqe &cqe, const Tail &tail, uint64_t &wr_id) const;
+	SharedRecvQueue *srq_of(const hw::tern_hw_cqe &cqe, uint32_t qpn) const;
+	template <class Match>
+	void drop_if(Match match);
 
 	Config config_;
 	uint32_t entries_ = 0;

@@ -4,7 +4,7 @@
 #include "abi34.h"
 #include "doorbell.h"
 #include "mapping.h"
-#include "qp_table.h"
+#include "queue_table.h"
 
 namespace tern::provider {
 
@@ -13,6 +13,7 @@ struct ContextState {
 	Mapping doorbells;
 	uint32_t caps = 0; /* TERN_CAP_* */
 	QpTable qps;
+	XrcSrqTable xrc_srqs;
 };
 
 /** An opened device. libibverbs allocates it, zeroed; the state is constructed in place. */

@@ -3,7 +3,7 @@
 
 #include <cerrno>
 #include <mutex>
-#include <utility>
+#include <optional>
 
 #include "context.h"
 #include "cq.h"
@@ -21,47 +21,75 @@ namespace {
 using CreateQpResponse = Response<CreateQpResp, tern_create_qp_resp>;
 static_assert(CreateQpResponse::kPacked);
 
-/* Holds the locks of both CQs of a QP, taken in the order of their addresses. */
-class CqPairLock {
-public:
-	CqPairLock(CompletionQueue &a, CompletionQueue &b) : first_(&a), second_(&b)
-	{
-		if (second_ < first_)
-			std::swap(first_, second_);
-		first_->lock().lock();
-		if (second_ != first_)
-			second_->lock().lock();
-	}
-	~CqPairLock()
-	{
-		if (second_ != first_)
-			second_->lock().unlock();
-		first_->lock().unlock();
-	}
-	CqPairLock(const CqPairLock &) = delete;
-	CqPairLock &operator=(const CqPairLock &) = delete;
-
-	/* Voids what is left of @qpn in both. */
-	void drop(uint32_t qpn)
-	{
-		first_->drop(qpn);
-		if (second_ != first_)
-			second_->drop(qpn);
-	}
-
-private:
-	CompletionQueue *first_;
-	CompletionQueue *second_;
-};
-
-CompletionQueue &send_cq_of(const Qp &qp)
+constexpr bool has_send_queue(Service service)
 {
-	return Cq::of(qp.verbs.qp.send_cq)->queue;
+	return service != Service::kXrcRecv;
 }
 
-CompletionQueue &recv_cq_of(const Qp &qp)
+constexpr bool can_receive(Service service)
 {
-	return Cq::of(qp.verbs.qp.recv_cq)->queue;
+	return service != Service::kXrcRecv && service != Service::kXrcSend;
+}
+
+CompletionQueue *queue_of(ibv_cq *cq)
+{
+	return cq ? &Cq::of(cq)->queue : nullptr;
+}
+
+/* The CQs of a QP that has queues. Both have a lock, taken in the order of their addresses. */
+class QpCqs {
+public:
+	explicit QpCqs(const Qp &qp)
+	        : send(queue_of(qp.verbs.qp.send_cq)),
+	          recv(can_receive(qp.service) ? queue_of(qp.verbs.qp.recv_cq) : send), qp_(qp)
+	{
+		first()->lock().lock();
+		if (recv != send)
+			second()->lock().lock();
+	}
+	~QpCqs()
+	{
+		if (recv != send)
+			second()->lock().unlock();
+		first()->lock().unlock();
+	}
+	QpCqs(const QpCqs &) = delete;
+	QpCqs &operator=(const QpCqs &) = delete;
+
+	/* Voids what is left of the QP in both. */
+	void drop() const
+	{
+		const uint32_t qpn = qp_.verbs.qp.qp_num;
+
+		recv->drop_qp(qpn, qp_.srq());
+		if (send != recv)
+			send->drop_qp(qpn, nullptr);
+	}
+
+	CompletionQueue *const send;
+	CompletionQueue *const recv; /* the same when the QP receives nothing */
+
+private:
+	CompletionQueue *first() const { return send < recv ? send : recv; }
+	CompletionQueue *second() const { return send < recv ? recv : send; }
+
+	const Qp &qp_;
+};
+
+/* Lays the receive queue over what the driver made; it may be one of no entries. */
+int attach_rq(Qp &qp, const tern_create_qp_resp &resp, const ibv_qp_cap &cap)
+{
+	const auto ring = qp.mapping.slice(
+	        resp.rq_offset, uint64_t{1} << ((resp.rq_log_size + resp.rq_log_stride) & 63));
+
+	qp.has_rq = can_receive(qp.service) && !qp.srq() && cap.max_recv_wr && resp.rq_log_stride;
+	return qp.rq.init({
+	        .ring = qp.has_rq ? ring : std::span<std::byte>(),
+	        .record = qp.record,
+	        .entries = qp.has_rq ? 1u << (resp.rq_log_size & 31) : 0,
+	        .log_stride = resp.rq_log_stride,
+	        .max_sge = cap.max_recv_sge,
+	});
 }
 
 /* Lays the queues over what the driver made. Returns 0 or an errno. */
@@ -74,21 +102,12 @@ int attach(Qp &qp, Context &context, const tern_create_qp_resp &resp,
 
 	const auto sq_ring =
 	        qp.mapping.slice(0, uint64_t{hw::TERN_SQ_BLOCK} << (resp.sq_log_size & 31));
-	const auto rq_ring = qp.mapping.slice(
-	        resp.rq_offset, uint64_t{1} << ((resp.rq_log_size + resp.rq_log_stride) & 63));
 	const auto record = qp.mapping.slice(resp.record_offset, sizeof(hw::tern_hw_qp_record));
-	qp.has_rq = attr.cap.max_recv_wr > 0;
-	if (sq_ring.empty() || record.empty() || (qp.has_rq && rq_ring.empty()))
+	if (sq_ring.empty() || record.empty())
 		return EPROTO;
 
 	qp.record = QpRecord(reinterpret_cast<hw::tern_hw_qp_record *>(record.data()));
-	if (const int err = qp.rq.init({
-	            .ring = qp.has_rq ? rq_ring : std::span<std::byte>(),
-	            .record = qp.record,
-	            .entries = qp.has_rq ? 1u << (resp.rq_log_size & 31) : 0,
-	            .log_stride = resp.rq_log_stride,
-	            .max_sge = attr.cap.max_recv_sge,
-	    }))
+	if (const int err = attach_rq(qp, resp, attr.cap))
 		return err;
 	return qp.sq.init({
 	        .ring = sq_ring,
@@ -97,8 +116,9 @@ int attach(Qp &qp, Context &context, const tern_create_qp_resp &resp,
 	        .qpn = resp.qpn,
 	        .max_sge = attr.cap.max_send_sge,
 	        .max_inline = attr.cap.max_inline_data,
+	        .service = qp.service,
+	        .ops = send_ops_of(qp.service, context.state.caps),
 	        .shadow_doorbell = (context.state.caps & TERN_CAP_SHADOW_DB) != 0,
-	        .atomics = (context.state.caps & TERN_CAP_ATOMIC) != 0,
 	        .signal_all = attr.sq_sig_all != 0,
 	});
 }
@@ -110,13 +130,13 @@ int attach(Qp &qp, Context &context, const tern_create_qp_resp &resp,
 int enter(Qp &qp, Context &context)
 {
 	const uint32_t qpn = qp.verbs.qp.qp_num;
-	CompletionQueue &send_cq = send_cq_of(qp), &recv_cq = recv_cq_of(qp);
 
 	if (!context.state.qps.reserve(qpn))
 		return ENOMEM;
-	CqPairLock cqs(send_cq, recv_cq);
-	cqs.drop(qpn);
-	context.state.qps.insert(qpn, {&qp.sq, &send_cq}, {qp.has_rq ? &qp.rq : nullptr, &recv_cq});
+	const QpCqs cqs(qp);
+	cqs.drop();
+	context.state.qps.insert(qpn, {&qp.sq, cqs.send}, {qp.has_rq ? &qp.rq : nullptr, cqs.recv},
+	                         {qp.srq(), cqs.recv});
 	return 0;
 }
 
@@ -128,11 +148,10 @@ int enter(Qp &qp, Context &context)
  */
 void leave(Qp &qp, Context &context)
 {
-	const uint32_t qpn = qp.verbs.qp.qp_num;
-	CqPairLock cqs(send_cq_of(qp), recv_cq_of(qp));
+	const QpCqs cqs(qp);
 
-	if (context.state.qps.remove(qpn, &qp.sq))
-		cqs.drop(qpn);
+	if (context.state.qps.remove(qp.verbs.qp.qp_num, &qp.sq))
+		cqs.drop();
 }
 
 /*
@@ -143,12 +162,42 @@ void rewind(Qp &qp)
 {
 	const std::lock_guard sq_guard(qp.sq.lock());
 	const std::lock_guard rq_guard(qp.rq.lock());
-	CqPairLock cqs(send_cq_of(qp), recv_cq_of(qp));
+	const QpCqs cqs(qp);
 
-	cqs.drop(qp.verbs.qp.qp_num);
+	cqs.drop();
 	qp.sq.reset();
 	qp.rq.reset();
 	qp.record.clear();
+}
+
+/* Whether @attr has what a QP of @service needs, and nothing that it cannot have. */
+int check(const ibv_qp_init_attr_ex &attr, Service service, uint32_t caps)
+{
+	constexpr uint32_t kKnown = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
+	                            IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+	const bool flags = attr.comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && attr.create_flags;
+
+	if (attr.comp_mask & ~kKnown)
+		return EOPNOTSUPP;
+	/* What there is of flags, the driver knows. */
+	if (flags && attr.create_flags & ~uint32_t{IBV_QP_CREATE_BLOCK_SELF_MCAST_LB})
+		return EOPNOTSUPP;
+	if (attr.srq &&
+	    (!(caps & TERN_CAP_SRQ) || !can_receive(service) || service == Service::kRaw))
+		return EOPNOTSUPP;
+	if ((has_send_queue(service) && !attr.send_cq) || (can_receive(service) && !attr.recv_cq))
+		return EINVAL;
+	return 0;
+}
+
+/* Maps the queues of a new QP and makes completions find it. */
+int set_up(Qp &qp, Context &context, const tern_create_qp_resp &resp,
+           const ibv_qp_init_attr_ex &attr)
+{
+	if (!has_send_queue(qp.service))
+		return 0;
+	const int err = attach(qp, context, resp, attr);
+	return err ? err : enter(qp, context);
 }
 
 } // namespace
@@ -156,16 +205,14 @@ void rewind(Qp &qp)
 ibv_qp *create_qp_ex(ibv_context *ibv, ibv_qp_init_attr_ex *attr)
 {
 	Context &context = *Context::of(ibv);
+	const uint32_t caps = context.state.caps;
 	const uint64_t send_ops =
 	        attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS ? attr->send_ops_flags : 0;
+	const std::optional<Service> service = service_of(attr->qp_type, caps);
 
-	if (attr->qp_type != IBV_QPT_RC || attr->srq ||
-	    attr->comp_mask & ~(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)) {
-		errno = EOPNOTSUPP;
-		return nullptr;
-	}
-	if (!attr->send_cq || !attr->recv_cq) {
-		errno = EINVAL;
+	int err = service ? check(*attr, *service, caps) : EOPNOTSUPP;
+	if (err) {
+		errno = err;
 		return nullptr;
 	}
 	Owned<Qp> qp = make_owned<Qp>();
@@ -173,15 +220,16 @@ ibv_qp *create_qp_ex(ibv_context *ibv, ibv_qp_init_attr_ex *attr)
 		errno = ENOMEM;
 		return nullptr;
 	}
-	if (const int err = set_send_ops(*qp, send_ops)) {
+	qp->service = *service;
+	err = set_send_ops(*qp, send_ops, send_ops_of(*service, caps));
+	if (err) {
 		errno = err;
 		return nullptr;
 	}
 
 	CreateQpCmd cmd = {};
 	CreateQpResponse resp = {};
-	int err =
-	        ibv_cmd_create_qp_ex(ibv, &qp->verbs, attr, &cmd, sizeof(cmd), &resp, sizeof(resp));
+	err = ibv_cmd_create_qp_ex2(ibv, &qp->verbs, attr, &cmd, sizeof(cmd), &resp, sizeof(resp));
 	if (err) {
 		errno = err;
 		return nullptr;
@@ -189,9 +237,7 @@ ibv_qp *create_qp_ex(ibv_context *ibv, ibv_qp_init_attr_ex *attr)
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 		qp->verbs.comp_mask |= kVerbsQpEx;
 
-	err = attach(*qp, context, resp.tern, *attr);
-	if (!err)
-		err = enter(*qp, context);
+	err = set_up(*qp, context, resp.tern, *attr);
 	if (err) {
 		ibv_cmd_destroy_qp(&qp->verbs.qp);
 		errno = err;
@@ -219,13 +265,38 @@ ibv_qp *create_qp(ibv_pd *pd, ibv_qp_init_attr *attr)
 	return qp;
 }
 
+/* An XRC target of another process, to be named and destroyed here too. */
+ibv_qp *open_qp(ibv_context *context, ibv_qp_open_attr *attr)
+{
+	if (!service_of(IBV_QPT_XRC_RECV, Context::of(context)->state.caps)) {
+		errno = EOPNOTSUPP;
+		return nullptr;
+	}
+	Owned<Qp> qp = make_owned<Qp>();
+	if (!qp) {
+		errno = ENOMEM;
+		return nullptr;
+	}
+
+	qp->service = Service::kXrcRecv;
+	OpenQpCmd cmd = {};
+	CreateQpResp resp = {};
+	if (const int err = ibv_cmd_open_qp(context, &qp->verbs, sizeof(qp->verbs), attr, &cmd,
+	                                    sizeof(cmd), &resp, sizeof(ib_uverbs_create_qp_resp))) {
+		errno = err;
+		return nullptr;
+	}
+	return &qp.release()->verbs.qp;
+}
+
 int modify_qp(ibv_qp *qp, ibv_qp_attr *attr, int attr_mask)
 {
 	ModifyQpCmd cmd = {};
 
 	if (const int err = ibv_cmd_modify_qp(qp, attr, attr_mask, &cmd, sizeof(cmd)))
 		return err;
-	if (attr_mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET)
+	if (attr_mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET &&
+	    has_send_queue(Qp::of(qp)->service))
 		rewind(*Qp::of(qp));
 	return 0;
 }
@@ -243,7 +314,8 @@ int destroy_qp(ibv_qp *ibv)
 
 	if (const int err = ibv_cmd_destroy_qp(ibv))
 		return err;
-	leave(*qp, *Context::of(ibv->context));
+	if (has_send_queue(qp->service))
+		leave(*qp, *Context::of(ibv->context));
 	Owned<Qp>{qp};
 	return 0;
 }
@@ -255,6 +327,10 @@ int post_send(ibv_qp *qp, ibv_send_wr *wr, ibv_send_wr **bad_wr)
 
 int post_recv(ibv_qp *qp, ibv_recv_wr *wr, ibv_recv_wr **bad_wr)
 {
+	if (qp->srq || !can_receive(Qp::of(qp)->service)) {
+		*bad_wr = wr;
+		return EINVAL;
+	}
 	return post_recv_list(Qp::of(qp)->rq, wr, bad_wr);
 }
 

@@ -5,25 +5,34 @@
 #include "mapping.h"
 #include "recv_queue.h"
 #include "send_queue.h"
+#include "srq.h"
 
 namespace tern::provider {
 
-/** The request that an ibv_wr_* call began and its data setter, or the next call, ends. */
+/** The request that an ibv_wr_* call began. Its setters come in any order. */
 struct PendingRequest {
 	SendRequest request;
 	bool active = false;
-	int error = 0; /* the first of this list */
+	bool built = false;           /* its data is set, so the WQE is there */
+	bool has_destination = false; /* or needs none */
+	int error = 0;                /* the first of this list */
 };
 
 /** A QP of libibverbs, first, with its queues. */
 struct Qp {
 	abi34::VerbsQp verbs;
-	Mapping mapping; /* SQ, RQ and record */
+	Service service = Service::kRc;
+	Mapping mapping; /* SQ, RQ and record; none of XRC targets */
 	QpRecord record;
 	SendQueue sq;
 	RecvQueue rq;
 	bool has_rq = false;
 	PendingRequest pending; /* under the lock of the SQ */
+
+	SharedRecvQueue *srq() const
+	{
+		return verbs.qp.srq ? &Srq::of(verbs.qp.srq)->queue : nullptr;
+	}
 
 	static Qp *of(ibv_qp *qp) { return reinterpret_cast<Qp *>(qp); }
 	static Qp *of(ibv_qp_ex *qp) { return reinterpret_cast<Qp *>(qp); }
@@ -31,7 +40,10 @@ struct Qp {
 
 static_assert(offsetof(abi34::VerbsQp, qp) == 0 && offsetof(abi34::VerbsQp, qp_ex) == 0);
 
-/** Offers the ibv_wr_* calls on @qp that @ops names. Returns 0 or EOPNOTSUPP. */
-int set_send_ops(Qp &qp, uint64_t ops);
+/**
+ * Offers the ibv_wr_* calls on @qp that @wanted names, if @ops has them all. Returns 0 or
+ * EOPNOTSUPP.
+ */
+int set_send_ops(Qp &qp, uint64_t wanted, OpSet ops);
 
 } // namespace tern::provider

@@ -65,6 +65,25 @@ private:
 	hw::tern_hw_qp_record *record_ = nullptr;
 };
 
+/** Producer index of an SRQ. */
+class SrqRecord {
+public:
+	SrqRecord() = default;
+	explicit SrqRecord(hw::tern_hw_srq_record *record) : record_(record) {}
+
+	/**
+	 * Gives receive WQEs up to @pi to the card. Release: once it reads an index it follows
+	 * the entries of the index ring before it to their slots, and both must be complete.
+	 */
+	void publish(uint32_t pi) const
+	{
+		shared_word(record_->pi).store(pi, std::memory_order_release);
+	}
+
+private:
+	hw::tern_hw_srq_record *record_ = nullptr;
+};
+
 /** Consumer index of a CQ. */
 class CqRecord {
 public:

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The ibv_wr_* calls. One call begins a request and a data setter gives it its data; what the
- * setters need is only then known, so the WQE is built there. A request without a setter
- * has no data: the next call builds it. The first error of a list makes complete() drop
- * the whole list.
+ * The ibv_wr_* calls. One call begins a request; setters, in any order, give it its data and
+ * its destination. The WQE is built with the data, and a destination that comes later is
+ * written into it. A request without data is built by the next call. The first error of a
+ * list makes complete() drop the whole list.
  */
 #include <bit>
 #include <cerrno>
 
+#include "ah.h"
 #include "qp.h"
 #include "work_request.h"
 
@@ -17,28 +18,48 @@ using namespace tern::hw;
 
 namespace {
 
-/* Ends the pending request with the data that @build gives it. */
+void note(PendingRequest &pending, int error)
+{
+	if (!pending.error)
+		pending.error = error;
+}
+
+/* Builds the pending request with the data that @build gives it. */
 template <class Build>
-void finish(Qp &qp, Build build)
+void set_data(Qp &qp, Build build)
 {
 	PendingRequest &pending = qp.pending;
 
-	if (!pending.active) {
+	if (!pending.active || pending.built) {
 		/* A second setter, or one without a request. */
-		pending.error = pending.error ? pending.error : EINVAL;
+		note(pending, EINVAL);
 		return;
 	}
-	pending.active = false;
+	pending.built = true;
 	if (!pending.error)
 		pending.error = build(pending.request);
 }
 
-void finish_without_data(Qp &qp)
+/* Ends the pending request, if there is one. */
+void finish(Qp &qp)
 {
-	if (qp.pending.active)
-		finish(qp, [&](const SendRequest &r) {
+	PendingRequest &pending = qp.pending;
+
+	if (!pending.active)
+		return;
+	if (!pending.built)
+		set_data(qp, [&](const SendRequest &r) {
 			return qp.sq.build(r, std::span<const ibv_sge>());
 		});
+	if (!pending.has_destination)
+		note(pending, EINVAL);
+	pending.active = false;
+}
+
+/* Whether each request of such a QP must be told where to. */
+bool needs_destination(Service service)
+{
+	return service == Service::kUd || service == Service::kXrcSend;
 }
 
 SendRequest &begin(ibv_qp_ex *ibv, tern_hw_wqe_op op)
@@ -46,15 +67,33 @@ SendRequest &begin(ibv_qp_ex *ibv, tern_hw_wqe_op op)
 	Qp &qp = *Qp::of(ibv);
 	PendingRequest &pending = qp.pending;
 
-	finish_without_data(qp);
+	finish(qp);
 	pending.active = true;
+	pending.built = false;
+	pending.has_destination = !is_transfer(op) || !needs_destination(qp.service);
 	pending.request = {};
 	pending.request.op = op;
 	pending.request.wr_id = ibv->wr_id;
 	/* IBV_SEND_INLINE means nothing here: the setter decides. */
-	if (!wqe_flags(ibv->wr_flags, pending.request.flags) && !pending.error)
-		pending.error = EINVAL;
+	if (!wqe_flags(ibv->wr_flags, pending.request.flags))
+		note(pending, EINVAL);
 	return pending.request;
+}
+
+/* Gives the pending request the destination that @set puts into it. */
+template <class Set>
+void set_destination(Qp &qp, Set set)
+{
+	PendingRequest &pending = qp.pending;
+
+	if (!pending.active || pending.has_destination) {
+		note(pending, EINVAL);
+		return;
+	}
+	pending.has_destination = true;
+	set(pending.request);
+	if (pending.built && !pending.error)
+		qp.sq.set_destination(pending.request);
 }
 
 SendRequest &begin_remote(ibv_qp_ex *ibv, tern_hw_wqe_op op, uint32_t rkey, uint64_t addr)
@@ -104,11 +143,43 @@ void wr_atomic_fetch_add(ibv_qp_ex *qp, uint32_t rkey, uint64_t addr, uint64_t a
 	begin_remote(qp, TERN_OP_FETCH_ADD, rkey, addr).swap_add = add;
 }
 
+void wr_send_inv(ibv_qp_ex *qp, uint32_t rkey)
+{
+	begin(qp, TERN_OP_SEND_INV).imm = rkey;
+}
+
+void wr_local_inv(ibv_qp_ex *qp, uint32_t rkey)
+{
+	begin(qp, TERN_OP_LOCAL_INV).imm = rkey;
+}
+
+void wr_bind_mw(ibv_qp_ex *qp, ibv_mw *mw, uint32_t rkey, const ibv_mw_bind_info *info)
+{
+	SendRequest &request = begin(qp, TERN_OP_BIND_MW);
+
+	if (const int err = set_bind(mw, rkey, *info, request))
+		note(Qp::of(qp)->pending, err);
+}
+
+void wr_set_ud_addr(ibv_qp_ex *qp, ibv_ah *ah, uint32_t qpn, uint32_t qkey)
+{
+	set_destination(*Qp::of(qp), [&](SendRequest &request) {
+		request.address = &Ah::of(ah)->segment;
+		request.dest_qpn = qpn;
+		request.qkey = qkey;
+	});
+}
+
+void wr_set_xrc_srqn(ibv_qp_ex *qp, uint32_t srqn)
+{
+	set_destination(*Qp::of(qp), [&](SendRequest &request) { request.srqn = srqn; });
+}
+
 void wr_set_sge_list(ibv_qp_ex *ibv, size_t num_sge, const ibv_sge *sges)
 {
 	Qp &qp = *Qp::of(ibv);
 
-	finish(qp, [&](const SendRequest &r) {
+	set_data(qp, [&](const SendRequest &r) {
 		return qp.sq.build(r, std::span<const ibv_sge>(sges, num_sge));
 	});
 }
@@ -124,7 +195,7 @@ void wr_set_inline_data_list(ibv_qp_ex *ibv, size_t num_buf, const ibv_data_buf 
 {
 	Qp &qp = *Qp::of(ibv);
 
-	finish(qp, [&](const SendRequest &r) {
+	set_data(qp, [&](const SendRequest &r) {
 		return qp.sq.build_inline(r, std::span<const ibv_data_buf>(bufs, num_buf));
 	});
 }
@@ -148,7 +219,7 @@ int wr_complete(ibv_qp_ex *ibv)
 {
 	Qp &qp = *Qp::of(ibv);
 
-	finish_without_data(qp);
+	finish(qp);
 	const int err = qp.pending.error;
 	if (err)
 		qp.sq.discard();
@@ -167,18 +238,49 @@ void wr_abort(ibv_qp_ex *ibv)
 	qp.sq.lock().unlock();
 }
 
+struct ExOp {
+	uint64_t flag;
+	tern_hw_wqe_op op;
+	void (*offer)(ibv_qp_ex &qp);
+};
+
+constexpr ExOp kExOps[] = {
+        {IBV_QP_EX_WITH_RDMA_WRITE, TERN_OP_WRITE,
+         [](ibv_qp_ex &qp) { qp.wr_rdma_write = wr_rdma_write; }},
+        {IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM, TERN_OP_WRITE_IMM,
+         [](ibv_qp_ex &qp) { qp.wr_rdma_write_imm = wr_rdma_write_imm; }},
+        {IBV_QP_EX_WITH_SEND, TERN_OP_SEND, [](ibv_qp_ex &qp) { qp.wr_send = wr_send; }},
+        {IBV_QP_EX_WITH_SEND_WITH_IMM, TERN_OP_SEND_IMM,
+         [](ibv_qp_ex &qp) { qp.wr_send_imm = wr_send_imm; }},
+        {IBV_QP_EX_WITH_RDMA_READ, TERN_OP_READ,
+         [](ibv_qp_ex &qp) { qp.wr_rdma_read = wr_rdma_read; }},
+        {IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, TERN_OP_CMP_SWAP,
+         [](ibv_qp_ex &qp) { qp.wr_atomic_cmp_swp = wr_atomic_cmp_swp; }},
+        {IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD, TERN_OP_FETCH_ADD,
+         [](ibv_qp_ex &qp) { qp.wr_atomic_fetch_add = wr_atomic_fetch_add; }},
+        {IBV_QP_EX_WITH_LOCAL_INV, TERN_OP_LOCAL_INV,
+         [](ibv_qp_ex &qp) { qp.wr_local_inv = wr_local_inv; }},
+        {IBV_QP_EX_WITH_BIND_MW, TERN_OP_BIND_MW,
+         [](ibv_qp_ex &qp) { qp.wr_bind_mw = wr_bind_mw; }},
+        {IBV_QP_EX_WITH_SEND_WITH_INV, TERN_OP_SEND_INV,
+         [](ibv_qp_ex &qp) { qp.wr_send_inv = wr_send_inv; }},
+};
+
 } // namespace
 
-int set_send_ops(Qp &qp, uint64_t ops)
+int set_send_ops(Qp &qp, uint64_t wanted, OpSet ops)
 {
-	constexpr uint64_t kKnown = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
-	                            IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |
-	                            IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
-	                            IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
 	ibv_qp_ex &ex = qp.verbs.qp_ex;
 
-	if (ops & ~kKnown)
+	for (const ExOp &o : kExOps) {
+		if (!(wanted & o.flag) || !ops.has(o.op))
+			continue;
+		o.offer(ex);
+		wanted &= ~o.flag;
+	}
+	if (wanted)
 		return EOPNOTSUPP;
+
 	ex.wr_start = wr_start;
 	ex.wr_complete = wr_complete;
 	ex.wr_abort = wr_abort;
@@ -186,20 +288,10 @@ int set_send_ops(Qp &qp, uint64_t ops)
 	ex.wr_set_sge_list = wr_set_sge_list;
 	ex.wr_set_inline_data = wr_set_inline_data;
 	ex.wr_set_inline_data_list = wr_set_inline_data_list;
-	if (ops & IBV_QP_EX_WITH_SEND)
-		ex.wr_send = wr_send;
-	if (ops & IBV_QP_EX_WITH_SEND_WITH_IMM)
-		ex.wr_send_imm = wr_send_imm;
-	if (ops & IBV_QP_EX_WITH_RDMA_WRITE)
-		ex.wr_rdma_write = wr_rdma_write;
-	if (ops & IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM)
-		ex.wr_rdma_write_imm = wr_rdma_write_imm;
-	if (ops & IBV_QP_EX_WITH_RDMA_READ)
-		ex.wr_rdma_read = wr_rdma_read;
-	if (ops & IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP)
-		ex.wr_atomic_cmp_swp = wr_atomic_cmp_swp;
-	if (ops & IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)
-		ex.wr_atomic_fetch_add = wr_atomic_fetch_add;
+	if (qp.service == Service::kUd)
+		ex.wr_set_ud_addr = wr_set_ud_addr;
+	if (qp.service == Service::kXrcSend)
+		ex.wr_set_xrc_srqn = wr_set_xrc_srqn;
 	return 0;
 }
 

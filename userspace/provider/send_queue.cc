@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 
 namespace tern::provider {
@@ -20,13 +21,20 @@ constexpr bool is_atomic(tern_hw_wqe_op op)
 
 constexpr bool is_send(tern_hw_wqe_op op)
 {
-	return op == TERN_OP_SEND || op == TERN_OP_SEND_IMM;
+	return op == TERN_OP_SEND || op == TERN_OP_SEND_IMM || op == TERN_OP_SEND_INV;
 }
 
-/* Segments before the data. */
-constexpr uint32_t header_segs(tern_hw_wqe_op op)
+/* Whether the payload can be in the WQE. */
+constexpr bool can_inline(tern_hw_wqe_op op)
 {
-	return is_send(op) ? 1 : is_atomic(op) ? 3 : 2;
+	return is_transfer(op) && op != TERN_OP_READ && !is_atomic(op);
+}
+
+/* Whether imm of the control segment means something: immediate data, or a key. */
+constexpr bool has_imm(tern_hw_wqe_op op)
+{
+	return op == TERN_OP_SEND_IMM || op == TERN_OP_WRITE_IMM || op == TERN_OP_SEND_INV ||
+	       op == TERN_OP_LOCAL_INV;
 }
 
 /* Only a request that consumes a RECV can solicit an event. */
@@ -34,6 +42,9 @@ constexpr bool can_solicit(tern_hw_wqe_op op)
 {
 	return is_send(op) || op == TERN_OP_WRITE_IMM;
 }
+
+template <class Segment>
+constexpr uint32_t kSegs = sizeof(Segment) / TERN_SEG_SIZE;
 
 constexpr uint32_t blocks_of(uint32_t segs)
 {
@@ -67,11 +78,27 @@ int SendQueue::init(const Config &config)
 	return 0;
 }
 
+/* Segments before the data. */
+uint32_t SendQueue::header_segs(tern_hw_wqe_op op) const
+{
+	constexpr uint32_t ctrl = kSegs<tern_hw_ctrl_seg>;
+
+	if (config_.service == Service::kUd)
+		return ctrl + kSegs<tern_hw_ud_seg>;
+	if (op == TERN_OP_BIND_MW)
+		return ctrl + kSegs<tern_hw_bind_seg>;
+	if (is_send(op) || op == TERN_OP_LOCAL_INV)
+		return ctrl;
+	return ctrl + kSegs<tern_hw_raddr_seg> + (is_atomic(op) ? kSegs<tern_hw_atomic_seg> : 0);
+}
+
 int SendQueue::build(const SendRequest &request, std::span<const ibv_sge> sges)
 {
-	if (sges.size() > config_.max_sge)
+	if (!config_.ops.has(request.op) || sges.size() > config_.max_sge)
 		return EINVAL;
-	if (is_atomic(request.op) && (!config_.atomics || sges.size() != 1))
+	if (is_atomic(request.op) && sges.size() != 1)
+		return EINVAL;
+	if (!is_transfer(request.op) && !sges.empty())
 		return EINVAL;
 
 	/* A piece of no bytes needs no segment, except where the card expects exactly one. */
@@ -85,7 +112,7 @@ int SendQueue::build(const SendRequest &request, std::span<const ibv_sge> sges)
 	uint32_t at = put_headers(request, request.flags, segs, 0);
 	for (const ibv_sge &sge : sges)
 		if (sge.length || keep_empty)
-			put(at++, tern_hw_data_seg{sge.addr, sge.length, sge.lkey});
+			at = put(at, tern_hw_data_seg{sge.addr, sge.length, sge.lkey});
 	commit(request, segs);
 	return 0;
 }
@@ -103,7 +130,7 @@ int SendQueue::build_inline(const SendRequest &request, std::span<const ibv_data
 template <class Piece>
 int SendQueue::build_inline_from(const SendRequest &request, std::span<const Piece> pieces)
 {
-	if (is_atomic(request.op) || request.op == TERN_OP_READ)
+	if (!config_.ops.has(request.op) || !can_inline(request.op))
 		return EINVAL;
 
 	uint32_t length = 0;
@@ -140,39 +167,74 @@ int SendQueue::reserve(uint32_t segs) const
 	return blocks_of(segs) > blocks_ - used ? ENOMEM : 0;
 }
 
+namespace {
+
+/* Zero as long as the request has no destination. */
+tern_hw_ud_seg ud_seg(const SendRequest &request)
+{
+	tern_hw_ud_seg seg = request.address ? *request.address : tern_hw_ud_seg{};
+
+	seg.dest_qpn = request.dest_qpn & TERN_DB_NUM_MASK;
+	seg.qkey = request.qkey;
+	return seg;
+}
+
+tern_hw_bind_seg bind_seg(const SendRequest &request)
+{
+	return {.addr = request.remote_addr,
+	        .length = request.bind_length,
+	        .rkey = request.rkey,
+	        .lkey = request.bind_lkey,
+	        .access = request.bind_access,
+	        .rsvd = {}};
+}
+
+tern_hw_atomic_seg atomic_seg(const SendRequest &request)
+{
+	return {request.swap_add, request.op == TERN_OP_CMP_SWAP ? request.compare : 0};
+}
+
+} // namespace
+
 /* Writes the segments before the data and returns the number of the next, free-running. */
 uint32_t SendQueue::put_headers(const SendRequest &request, uint8_t flags, uint32_t segs,
                                 uint32_t inline_len)
 {
-	const bool imm = request.op == TERN_OP_SEND_IMM || request.op == TERN_OP_WRITE_IMM;
 	uint32_t at = next_ * kSegsPerBlock;
 
 	if (config_.signal_all)
 		flags |= TERN_WQE_SIGNALED;
 	if (!can_solicit(request.op))
 		flags &= ~TERN_WQE_SOLICITED;
-	put(at++, tern_hw_ctrl_seg{.opcode = static_cast<uint8_t>(request.op),
-	                           .flags = flags,
-	                           .segs = static_cast<uint8_t>(segs),
-	                           .rsvd0 = 0,
-	                           .imm = imm ? request.imm : __be32{},
-	                           .inline_len = inline_len,
-	                           .srqn = {}});
-	if (!is_send(request.op))
-		put(at++, tern_hw_raddr_seg{request.remote_addr, request.rkey, {}});
-	if (is_atomic(request.op))
-		put(at++, tern_hw_atomic_seg{request.swap_add,
-		                             request.op == TERN_OP_CMP_SWAP ? request.compare : 0});
-	return at;
+	at = put(at, tern_hw_ctrl_seg{.opcode = static_cast<uint8_t>(request.op),
+	                              .flags = flags,
+	                              .segs = static_cast<uint8_t>(segs),
+	                              .rsvd0 = 0,
+	                              .imm = has_imm(request.op) ? request.imm : __be32{},
+	                              .inline_len = inline_len,
+	                              .srqn = request.srqn});
+	if (config_.service == Service::kUd)
+		return put(at, ud_seg(request));
+	if (request.op == TERN_OP_BIND_MW)
+		return put(at, bind_seg(request));
+	if (is_send(request.op) || request.op == TERN_OP_LOCAL_INV)
+		return at;
+	at = put(at, tern_hw_raddr_seg{request.remote_addr, request.rkey, {}});
+	return is_atomic(request.op) ? put(at, atomic_seg(request)) : at;
 }
 
-/* The ring is a whole number of segments, so none of them is torn by its end. */
+/*
+ * Writes @segment at number @seg and returns the number after it. The ring is a whole number of
+ * blocks and all headers lie in the first block of their WQE, so none is torn by its end.
+ */
 template <class Segment>
-void SendQueue::put(uint32_t seg, const Segment &segment)
+uint32_t SendQueue::put(uint32_t seg, const Segment &segment)
 {
-	static_assert(sizeof(segment) == TERN_SEG_SIZE);
-	seg &= blocks_ * kSegsPerBlock - 1;
-	std::memcpy(config_.ring.data() + size_t{seg} * TERN_SEG_SIZE, &segment, sizeof(segment));
+	static_assert(sizeof(segment) % TERN_SEG_SIZE == 0);
+	const uint32_t at = seg & (blocks_ * kSegsPerBlock - 1);
+
+	std::memcpy(config_.ring.data() + size_t{at} * TERN_SEG_SIZE, &segment, sizeof(segment));
+	return seg + kSegs<Segment>;
 }
 
 /* Inline data may go over the end of the ring at any byte. */
@@ -193,7 +255,21 @@ void SendQueue::commit(const SendRequest &request, uint32_t segs)
 	const uint32_t end = next_ + blocks_of(segs);
 
 	slots_[next_ & (blocks_ - 1)] = {request.wr_id, end};
+	last_ = next_;
 	next_ = end;
+}
+
+void SendQueue::set_destination(const SendRequest &request)
+{
+	if (config_.service == Service::kUd) {
+		put(last_ * kSegsPerBlock + kSegs<tern_hw_ctrl_seg>, ud_seg(request));
+		return;
+	}
+	const uint32_t block = last_ & (blocks_ - 1);
+	const __le32 srqn = request.srqn;
+	std::memcpy(config_.ring.data() + size_t{block} * TERN_SQ_BLOCK +
+	                    offsetof(tern_hw_ctrl_seg, srqn),
+	            &srqn, sizeof(srqn));
 }
 
 void SendQueue::publish()
@@ -209,6 +285,7 @@ void SendQueue::publish()
 
 void SendQueue::reset()
 {
+	last_ = 0;
 	next_ = 0;
 	pi_ = 0;
 	ci_.store(0, std::memory_order_relaxed);

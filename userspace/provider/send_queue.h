@@ -11,6 +11,7 @@
 #include "doorbell.h"
 #include "memory.h"
 #include "record.h"
+#include "service.h"
 #include "spinlock.h"
 #include "tern/tern_hw.h"
 
@@ -20,13 +21,30 @@ namespace tern::provider {
 struct SendRequest {
 	uint64_t wr_id = 0;
 	hw::tern_hw_wqe_op op = hw::TERN_OP_SEND;
-	uint8_t flags = 0; /* TERN_WQE_SIGNALED, _SOLICITED, _FENCE */
-	hw::__be32 imm{};
-	uint32_t rkey = 0;
-	uint64_t remote_addr = 0;
+	uint8_t flags = 0;        /* TERN_WQE_SIGNALED, _SOLICITED, _FENCE */
+	hw::__be32 imm{};         /* SEND_INV, LOCAL_INV: the key */
+	uint32_t rkey = 0;        /* BIND_MW: the window's new one */
+	uint64_t remote_addr = 0; /* BIND_MW: where the window begins */
 	uint64_t swap_add = 0;
 	uint64_t compare = 0;
+
+	/* BIND_MW */
+	uint64_t bind_length = 0;
+	uint32_t bind_lkey = 0;
+	uint8_t bind_access = 0; /* TERN_ACCESS_* */
+
+	/* destination */
+	uint32_t srqn = 0;     /* XRC */
+	uint32_t dest_qpn = 0; /* UD, as the next two */
+	uint32_t qkey = 0;
+	const hw::tern_hw_ud_seg *address = nullptr; /* without dest_qpn and qkey */
 };
+
+/** Whether a request of @op has local data and goes somewhere. */
+constexpr bool is_transfer(hw::tern_hw_wqe_op op)
+{
+	return op != hw::TERN_OP_LOCAL_INV && op != hw::TERN_OP_BIND_MW;
+}
 
 /** A piece of data to copy into the WQE. */
 struct InlinePiece {
@@ -47,8 +65,9 @@ public:
 		uint32_t qpn = 0;
 		uint32_t max_sge = 0;
 		uint32_t max_inline = 0;
+		Service service = Service::kRc;
+		OpSet ops; /* that can be posted */
 		bool shadow_doorbell = false;
-		bool atomics = false;
 		bool signal_all = false;
 	};
 
@@ -56,6 +75,7 @@ public:
 	int init(const Config &config);
 
 	Spinlock &lock() { return lock_; }
+	Service service() const { return config_.service; }
 
 	/** Appends a WQE over the memory that @sges name. Returns 0, EINVAL or ENOMEM. */
 	int build(const SendRequest &request, std::span<const ibv_sge> sges);
@@ -63,6 +83,9 @@ public:
 	/** Appends a WQE that carries its data itself. Returns 0, EINVAL or ENOMEM. */
 	int build_inline(const SendRequest &request, std::span<const ibv_sge> pieces);
 	int build_inline(const SendRequest &request, std::span<const ibv_data_buf> pieces);
+
+	/** Gives the WQE that was built last the destination of @request. */
+	void set_destination(const SendRequest &request);
 
 	/** Hands what was built to the card, with at most one doorbell. */
 	void publish();
@@ -96,16 +119,18 @@ private:
 	template <class Piece>
 	int build_inline_from(const SendRequest &request, std::span<const Piece> pieces);
 	int reserve(uint32_t segs) const;
+	uint32_t header_segs(hw::tern_hw_wqe_op op) const;
 	uint32_t put_headers(const SendRequest &request, uint8_t flags, uint32_t segs,
 	                     uint32_t inline_len);
 	template <class Segment>
-	void put(uint32_t seg, const Segment &segment);
+	uint32_t put(uint32_t seg, const Segment &segment);
 	void put_bytes(uint32_t offset, const void *data, size_t length);
 	void commit(const SendRequest &request, uint32_t segs);
 
 	Config config_;
 	uint32_t blocks_ = 0;
-	uint32_t next_ = 0; /* block after the last WQE built */
+	uint32_t last_ = 0; /* block at which the last WQE built begins */
+	uint32_t next_ = 0; /* block after it */
 	uint32_t pi_ = 0;   /* block after the last WQE published */
 	std::atomic<uint32_t> ci_{0};
 	OwnedArray<Slot> slots_;

@@ -26,7 +26,34 @@ int destroy_cq(ibv_cq *cq);
 int poll_cq(ibv_cq *cq, int num_entries, ibv_wc *wc);
 int req_notify_cq(ibv_cq *cq, int solicited_only);
 
+/* ah.cc */
+ibv_ah *create_ah(ibv_pd *pd, ibv_ah_attr *attr);
+int destroy_ah(ibv_ah *ah);
+
+/* mw.cc */
+ibv_mw *alloc_mw(ibv_pd *pd, ibv_mw_type type);
+int dealloc_mw(ibv_mw *mw);
+int bind_mw(ibv_qp *qp, ibv_mw *mw, ibv_mw_bind *bind);
+
+/* xrcd.cc */
+ibv_xrcd *open_xrcd(ibv_context *context, ibv_xrcd_init_attr *attr);
+int close_xrcd(ibv_xrcd *xrcd);
+
+/* srq.cc */
+ibv_srq *create_srq(ibv_pd *pd, ibv_srq_init_attr *attr);
+ibv_srq *create_srq_ex(ibv_context *context, ibv_srq_init_attr_ex *attr);
+int modify_srq(ibv_srq *srq, ibv_srq_attr *attr, int attr_mask);
+int query_srq(ibv_srq *srq, ibv_srq_attr *attr);
+int get_srq_num(ibv_srq *srq, uint32_t *number);
+int destroy_srq(ibv_srq *srq);
+int post_srq_recv(ibv_srq *srq, ibv_recv_wr *wr, ibv_recv_wr **bad_wr);
+
+/* flow.cc */
+ibv_flow *create_flow(ibv_qp *qp, ibv_flow_attr *attr);
+int destroy_flow(ibv_flow *flow);
+
 /* qp.cc */
+ibv_qp *open_qp(ibv_context *context, ibv_qp_open_attr *attr);
 ibv_qp *create_qp(ibv_pd *pd, ibv_qp_init_attr *attr);
 ibv_qp *create_qp_ex(ibv_context *context, ibv_qp_init_attr_ex *attr);
 int modify_qp(ibv_qp *qp, ibv_qp_attr *attr, int attr_mask);

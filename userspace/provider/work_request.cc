@@ -6,6 +6,8 @@
 #include <cstring>
 #include <mutex>
 
+#include "ah.h"
+
 namespace tern::provider {
 
 using namespace tern::hw;
@@ -41,13 +43,22 @@ bool wqe_op(const ibv_send_wr &wr, tern_hw_wqe_op &op)
 	case IBV_WR_ATOMIC_FETCH_AND_ADD:
 		op = TERN_OP_FETCH_ADD;
 		return true;
+	case IBV_WR_SEND_WITH_INV:
+		op = TERN_OP_SEND_INV;
+		return true;
+	case IBV_WR_LOCAL_INV:
+		op = TERN_OP_LOCAL_INV;
+		return true;
+	case IBV_WR_BIND_MW:
+		op = TERN_OP_BIND_MW;
+		return true;
 	default:
 		return false;
 	}
 }
 
-/* The address and what goes with it, where the operation has them. */
-void set_target(const ibv_send_wr &wr, SendRequest &request)
+/* What is particular to the operation. Returns 0 or EINVAL. */
+int set_operands(const ibv_send_wr &wr, SendRequest &request)
 {
 	switch (request.op) {
 	case TERN_OP_WRITE:
@@ -67,9 +78,31 @@ void set_target(const ibv_send_wr &wr, SendRequest &request)
 		request.rkey = wr.wr.atomic.rkey;
 		request.swap_add = wr.wr.atomic.compare_add;
 		break;
+	case TERN_OP_BIND_MW:
+		return set_bind(wr.bind_mw.mw, wr.bind_mw.rkey, wr.bind_mw.bind_info, request);
 	default:
 		break;
 	}
+	if (request.op == TERN_OP_WRITE_IMM || request.op == TERN_OP_SEND_IMM)
+		request.imm = std::bit_cast<__be32>(wr.imm_data);
+	else
+		request.imm = wr.invalidate_rkey;
+	return 0;
+}
+
+/* Where the request goes when the connection does not say it. Returns 0 or EINVAL. */
+int set_destination(const ibv_send_wr &wr, Service service, SendRequest &request)
+{
+	if (service == Service::kXrcSend && is_transfer(request.op))
+		request.srqn = wr.qp_type.xrc.remote_srqn;
+	if (service != Service::kUd)
+		return 0;
+	if (!wr.wr.ud.ah)
+		return EINVAL;
+	request.address = &Ah::of(wr.wr.ud.ah)->segment;
+	request.dest_qpn = wr.wr.ud.remote_qpn;
+	request.qkey = wr.wr.ud.remote_qkey;
+	return 0;
 }
 
 int build_send(SendQueue &sq, const ibv_send_wr &wr)
@@ -79,9 +112,13 @@ int build_send(SendQueue &sq, const ibv_send_wr &wr)
 	if (wr.num_sge < 0 || !wqe_op(wr, request.op) || !wqe_flags(wr.send_flags, request.flags))
 		return EINVAL;
 	request.wr_id = wr.wr_id;
-	request.imm = std::bit_cast<__be32>(wr.imm_data);
-	set_target(wr, request);
+	if (const int err = set_operands(wr, request))
+		return err;
+	if (const int err = set_destination(wr, sq.service(), request))
+		return err;
 
+	if (!is_transfer(request.op))
+		return sq.build(request, std::span<const ibv_sge>());
 	const std::span<const ibv_sge> sges(wr.sg_list, static_cast<size_t>(wr.num_sge));
 	if (wr.send_flags & IBV_SEND_INLINE)
 		return sq.build_inline(request, sges);
@@ -100,6 +137,10 @@ ibv_wc_opcode wc_opcode(uint8_t opcode)
 		return IBV_WC_COMP_SWAP;
 	case TERN_OP_FETCH_ADD:
 		return IBV_WC_FETCH_ADD;
+	case TERN_OP_LOCAL_INV:
+		return IBV_WC_LOCAL_INV;
+	case TERN_OP_BIND_MW:
+		return IBV_WC_BIND_MW;
 	case TERN_CQE_RECV:
 		return IBV_WC_RECV;
 	case TERN_CQE_RECV_WRITE_IMM:
@@ -109,6 +150,19 @@ ibv_wc_opcode wc_opcode(uint8_t opcode)
 	}
 }
 
+unsigned wc_flags(uint8_t flags)
+{
+	unsigned wc = 0;
+
+	if (flags & TERN_CQE_IMM)
+		wc |= IBV_WC_WITH_IMM;
+	if (flags & TERN_CQE_INV)
+		wc |= IBV_WC_WITH_INV;
+	if (flags & TERN_CQE_GRH)
+		wc |= IBV_WC_GRH;
+	return wc;
+}
+
 void fill_wc(const Completion &c, ibv_wc &wc)
 {
 	wc.wr_id = c.wr_id;
@@ -116,17 +170,45 @@ void fill_wc(const Completion &c, ibv_wc &wc)
 	wc.opcode = wc_opcode(c.opcode);
 	wc.vendor_err = 0;
 	wc.byte_len = c.byte_len;
-	wc.imm_data = std::bit_cast<uint32_t>(c.imm);
+	if (c.flags & TERN_CQE_INV)
+		wc.invalidated_rkey = c.imm.get();
+	else
+		wc.imm_data = std::bit_cast<uint32_t>(c.imm);
 	wc.qp_num = c.qpn;
-	wc.src_qp = 0;
-	wc.wc_flags = c.flags & TERN_CQE_IMM ? IBV_WC_WITH_IMM : 0;
+	wc.src_qp = c.src_qpn;
+	wc.wc_flags = wc_flags(c.flags);
 	wc.pkey_index = 0;
 	wc.slid = 0;
-	wc.sl = 0;
+	wc.sl = c.sl;
 	wc.dlid_path_bits = 0;
 }
 
 } // namespace
+
+int set_bind(const ibv_mw *mw, uint32_t rkey, const ibv_mw_bind_info &info, SendRequest &request)
+{
+	constexpr unsigned kRemote =
+	        IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+	static_assert(unsigned{IBV_ACCESS_REMOTE_WRITE} == TERN_ACCESS_REMOTE_WRITE &&
+	              unsigned{IBV_ACCESS_REMOTE_READ} == TERN_ACCESS_REMOTE_READ &&
+	              unsigned{IBV_ACCESS_REMOTE_ATOMIC} == TERN_ACCESS_REMOTE_ATOMIC &&
+	              unsigned{IBV_ACCESS_ZERO_BASED} == TERN_ACCESS_ZERO_BASED);
+
+	if (!mw || (!info.mr && info.length))
+		return EINVAL;
+	/* Addresses of a window of type 1 are those of its region (10.6.7.2.1). */
+	const unsigned known =
+	        mw->type == IBV_MW_TYPE_2 ? kRemote | IBV_ACCESS_ZERO_BASED : kRemote;
+	if (info.mw_access_flags & ~known)
+		return EINVAL;
+
+	request.rkey = rkey;
+	request.remote_addr = info.addr;
+	request.bind_length = info.length;
+	request.bind_lkey = info.mr ? info.mr->lkey : 0;
+	request.bind_access = static_cast<uint8_t>(info.mw_access_flags);
+	return 0;
+}
 
 bool wqe_flags(unsigned send_flags, uint8_t &flags)
 {
@@ -161,22 +243,37 @@ int post_send_list(SendQueue &sq, ibv_send_wr *wr, ibv_send_wr **bad_wr)
 	return err;
 }
 
-int post_recv_list(RecvQueue &rq, ibv_recv_wr *wr, ibv_recv_wr **bad_wr)
+namespace {
+
+template <class Queue>
+int post_recv_list_to(Queue &queue, ibv_recv_wr *wr, ibv_recv_wr **bad_wr)
 {
-	const std::lock_guard guard(rq.lock());
+	const std::lock_guard guard(queue.lock());
 	int err = 0;
 
 	for (; wr; wr = wr->next) {
 		err = wr->num_sge < 0 ? EINVAL
-		                      : rq.build(wr->wr_id,
-		                                 {wr->sg_list, static_cast<size_t>(wr->num_sge)});
+		                      : queue.build(wr->wr_id, {wr->sg_list,
+		                                                static_cast<size_t>(wr->num_sge)});
 		if (err) {
 			*bad_wr = wr;
 			break;
 		}
 	}
-	rq.publish();
+	queue.publish();
 	return err;
+}
+
+} // namespace
+
+int post_recv_list(RecvQueue &rq, ibv_recv_wr *wr, ibv_recv_wr **bad_wr)
+{
+	return post_recv_list_to(rq, wr, bad_wr);
+}
+
+int post_recv_list(SharedRecvQueue &srq, ibv_recv_wr *wr, ibv_recv_wr **bad_wr)
+{
+	return post_recv_list_to(srq, wr, bad_wr);
 }
 
 int poll_list(CompletionQueue &cq, int count, ibv_wc *wc)

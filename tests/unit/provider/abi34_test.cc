@@ -26,6 +26,48 @@ int stub(const char *name)
 
 const ContextOps kStubs = [] {
 	ContextOps ops = {};
+	ops.alloc_mw = [](ibv_pd *, ibv_mw_type) -> ibv_mw * {
+		stub("alloc_mw");
+		return nullptr;
+	};
+	ops.attach_mcast = [](ibv_qp *, const ibv_gid *, uint16_t) { return stub("attach_mcast"); };
+	ops.bind_mw = [](ibv_qp *, ibv_mw *, ibv_mw_bind *) { return stub("bind_mw"); };
+	ops.close_xrcd = [](ibv_xrcd *) { return stub("close_xrcd"); };
+	ops.create_ah = [](ibv_pd *, ibv_ah_attr *) -> ibv_ah * {
+		stub("create_ah");
+		return nullptr;
+	};
+	ops.create_flow = [](ibv_qp *, ibv_flow_attr *) -> ibv_flow * {
+		stub("create_flow");
+		return nullptr;
+	};
+	ops.create_srq = [](ibv_pd *, ibv_srq_init_attr *) -> ibv_srq * {
+		stub("create_srq");
+		return nullptr;
+	};
+	ops.create_srq_ex = [](ibv_context *, ibv_srq_init_attr_ex *) -> ibv_srq * {
+		stub("create_srq_ex");
+		return nullptr;
+	};
+	ops.dealloc_mw = [](ibv_mw *) { return stub("dealloc_mw"); };
+	ops.destroy_ah = [](ibv_ah *) { return stub("destroy_ah"); };
+	ops.destroy_flow = [](ibv_flow *) { return stub("destroy_flow"); };
+	ops.destroy_srq = [](ibv_srq *) { return stub("destroy_srq"); };
+	ops.detach_mcast = [](ibv_qp *, const ibv_gid *, uint16_t) { return stub("detach_mcast"); };
+	ops.get_srq_num = [](ibv_srq *, uint32_t *) { return stub("get_srq_num"); };
+	ops.modify_srq = [](ibv_srq *, ibv_srq_attr *, int) { return stub("modify_srq"); };
+	ops.open_qp = [](ibv_context *, ibv_qp_open_attr *) -> ibv_qp * {
+		stub("open_qp");
+		return nullptr;
+	};
+	ops.open_xrcd = [](ibv_context *, ibv_xrcd_init_attr *) -> ibv_xrcd * {
+		stub("open_xrcd");
+		return nullptr;
+	};
+	ops.post_srq_recv = [](ibv_srq *, ibv_recv_wr *, ibv_recv_wr **) {
+		return stub("post_srq_recv");
+	};
+	ops.query_srq = [](ibv_srq *, ibv_srq_attr *) { return stub("query_srq"); };
 	ops.alloc_pd = [](ibv_context *) -> ibv_pd * {
 		stub("alloc_pd");
 		return nullptr;
@@ -77,6 +119,10 @@ protected:
 		verbs_.context.abi_compat = reinterpret_cast<void *>(UINTPTR_MAX);
 		verbs_set_ops(&verbs_, &kStubs);
 		pd_.context = cq_.context = qp_.context = mr_.mr.context = &verbs_.context;
+		ah_.context = srq_.context = mw_.context = xrcd_.context = flow_.context =
+		        &verbs_.context;
+		mw_.type = IBV_MW_TYPE_1;
+		mw_.pd = &pd_;
 		qp_.pd = &pd_;
 		mr_.mr.pd = &pd_;
 		pthread_mutex_init(&cq_.mutex, nullptr);
@@ -90,6 +136,11 @@ protected:
 	ibv_cq cq_{};
 	ibv_qp qp_{};
 	VerbsMr mr_{};
+	ibv_ah ah_{};
+	ibv_srq srq_{};
+	ibv_mw mw_{};
+	ibv_xrcd xrcd_{};
+	ibv_flow flow_{};
 };
 
 #define EXPECT_CALLS(name, expression)                                                             \
@@ -129,6 +180,42 @@ TEST_F(Abi34, EveryVerbArrivesWhereWePutIt)
 	EXPECT_CALLS("destroy_qp", ibv_destroy_qp(&qp_));
 	EXPECT_CALLS("query_device_ex", ibv_query_device_ex(context, nullptr, &device));
 	EXPECT_CALLS("query_port", ibv_query_port(context, 1, &port));
+
+	ibv_gid gid = {.raw = {0xff}};
+	ibv_ah_attr ah = {};
+	EXPECT_CALLS("create_ah", ibv_create_ah(&pd_, &ah));
+	EXPECT_CALLS("destroy_ah", ibv_destroy_ah(&ah_));
+	EXPECT_CALLS("attach_mcast", ibv_attach_mcast(&qp_, &gid, 0));
+	EXPECT_CALLS("detach_mcast", ibv_detach_mcast(&qp_, &gid, 0));
+
+	ibv_srq_init_attr srq = {};
+	ibv_srq_init_attr_ex srq_ex = {};
+	ibv_srq_attr srq_attr = {};
+	uint32_t srq_num;
+	EXPECT_CALLS("create_srq", ibv_create_srq(&pd_, &srq));
+	srq_ex.comp_mask = IBV_SRQ_INIT_ATTR_TYPE;
+	srq_ex.srq_type = IBV_SRQT_XRC;
+	EXPECT_CALLS("create_srq_ex", ibv_create_srq_ex(context, &srq_ex));
+	EXPECT_CALLS("modify_srq", ibv_modify_srq(&srq_, &srq_attr, IBV_SRQ_LIMIT));
+	EXPECT_CALLS("query_srq", ibv_query_srq(&srq_, &srq_attr));
+	EXPECT_CALLS("get_srq_num", ibv_get_srq_num(&srq_, &srq_num));
+	EXPECT_CALLS("post_srq_recv", ibv_post_srq_recv(&srq_, nullptr, &bad_recv));
+	EXPECT_CALLS("destroy_srq", ibv_destroy_srq(&srq_));
+
+	ibv_xrcd_init_attr xrcd = {};
+	ibv_qp_open_attr open = {};
+	EXPECT_CALLS("open_xrcd", ibv_open_xrcd(context, &xrcd));
+	EXPECT_CALLS("close_xrcd", ibv_close_xrcd(&xrcd_));
+	EXPECT_CALLS("open_qp", ibv_open_qp(context, &open));
+
+	ibv_flow_attr flow = {};
+	EXPECT_CALLS("create_flow", ibv_create_flow(&qp_, &flow));
+	EXPECT_CALLS("destroy_flow", ibv_destroy_flow(&flow_));
+
+	ibv_mw_bind bind = {};
+	EXPECT_CALLS("alloc_mw", ibv_alloc_mw(&pd_, IBV_MW_TYPE_1));
+	EXPECT_CALLS("bind_mw", ibv_bind_mw(&qp_, &mw_, &bind));
+	EXPECT_CALLS("dealloc_mw", ibv_dealloc_mw(&mw_));
 	EXPECT_CALLS("free_context", ibv_close_device(context));
 }
 

@@ -2,6 +2,7 @@
 #include "completion_queue.h"
 
 #include "queue_fixture.h"
+#include "shared_recv_queue.h"
 
 namespace tern::provider::test {
 
@@ -23,7 +24,7 @@ protected:
 		                    .max_sge = 1}),
 		          0);
 		EXPECT_TRUE(qps_.reserve(kQpn));
-		qps_.insert(kQpn, {&sq_, &cq_}, {&rq_, &cq_});
+		qps_.insert(kQpn, {&sq_, &cq_}, {&rq_, &cq_}, {});
 	}
 
 	CompletionQueue::Config cq_config(tern_hw_cqe *cqes, tern_hw_cq_record *record)
@@ -34,6 +35,7 @@ protected:
 		        .doorbells = DoorbellPage(doorbells_.bytes),
 		        .cqn = 0x77,
 		        .qps = &qps_,
+		        .xrc_srqs = &xrc_srqs_,
 		};
 	}
 
@@ -67,6 +69,7 @@ protected:
 	alignas(64) tern_hw_cqe cqes_[kEntries]{};
 	alignas(64) tern_hw_cq_record cq_record_{};
 	QpTable qps_;
+	XrcSrqTable xrc_srqs_;
 	CompletionQueue cq_;
 	SendQueue sq_;
 	RecvQueue rq_;
@@ -193,15 +196,15 @@ TEST_F(CompletionQueueTest, DroppedCompletionsDoNotReachTheNextQpOfThatNumber)
 	card_completes(cqes_, 1, kQpn + 1, TERN_OP_SEND, 0);
 	card_completes(cqes_, 2, kQpn, TERN_CQE_RECV, 0);
 	EXPECT_TRUE(qps_.remove(kQpn, &sq_));
-	cq_.drop(kQpn);
+	cq_.drop_qp(kQpn, nullptr);
 
 	SendQueue other;
 	make_sq(other, 4);
 	SendRequest r;
 	r.wr_id = 50;
 	ASSERT_EQ(other.build(r, {}), 0);
-	qps_.insert(kQpn, {&other, &cq_}, {});
-	qps_.insert(kQpn + 1, {&sq_, &cq_}, {});
+	qps_.insert(kQpn, {&other, &cq_}, {}, {});
+	qps_.insert(kQpn + 1, {&sq_, &cq_}, {}, {});
 
 	ASSERT_TRUE(cq_.next(c_));
 	EXPECT_EQ(c_.qpn, kQpn + 1) << "that of the other QP is still there";
@@ -226,7 +229,7 @@ TEST_F(CompletionQueueTest, DropInAFullRingEnds)
 	post_sends(0, kEntries);
 	for (uint32_t i = 0; i < kEntries; i++)
 		card_completes(cqes_, i, kQpn, TERN_OP_SEND, i);
-	cq_.drop(kQpn);
+	cq_.drop_qp(kQpn, nullptr);
 	EXPECT_FALSE(cq_.next(c_));
 }
 
@@ -236,7 +239,7 @@ TEST_F(CompletionQueueTest, AQueueCompletesOnlyToItsOwnCq)
 	alignas(64) tern_hw_cq_record record{};
 	CompletionQueue other;
 	ASSERT_EQ(other.init(cq_config(cqes, &record)), 0);
-	qps_.insert(kQpn, {&sq_, &cq_}, {&rq_, &other});
+	qps_.insert(kQpn, {&sq_, &cq_}, {&rq_, &other}, {});
 	post_sends(1, 1);
 	ASSERT_EQ(rq_.build(2, {}), 0);
 
@@ -254,10 +257,135 @@ TEST_F(CompletionQueueTest, RemoveIsOnlyForTheOwner)
 	SendQueue other;
 	EXPECT_FALSE(qps_.remove(kQpn, &other));
 	EXPECT_FALSE(qps_.remove(0x800000, &other)) << "no leaf";
-	EXPECT_EQ(qps_.send_queue(kQpn, &cq_), &sq_);
+	EXPECT_EQ(qps_.find<SendQueue>(kQpn, &cq_), &sq_);
 	EXPECT_TRUE(qps_.remove(kQpn, &sq_));
-	EXPECT_EQ(qps_.send_queue(kQpn, &cq_), nullptr);
-	EXPECT_EQ(qps_.recv_queue(kQpn, &cq_), nullptr);
+	EXPECT_EQ(qps_.find<SendQueue>(kQpn, &cq_), nullptr);
+	EXPECT_EQ(qps_.find<RecvQueue>(kQpn, &cq_), nullptr);
+}
+
+/* ---- shared receive queues ----------------------------------------------------------- */
+
+constexpr uint32_t kSrqn = 0x321;
+constexpr uint32_t kOtherSrqn = 0x654321;
+
+class SrqCompletionTest : public CompletionQueueTest {
+protected:
+	SrqCompletionTest()
+	{
+		EXPECT_EQ(srq_.init({.slots = {srq_page_.bytes, 4 * 16},
+		                     .ring = {srq_page_.bytes + 64, 4 * sizeof(__le32)},
+		                     .record = SrqRecord(&srq_record_),
+		                     .entries = 4,
+		                     .log_stride = 4},
+		                    1),
+		          0);
+		for (uint64_t i = 0; i < 4; i++)
+			EXPECT_EQ(srq_.build(100 + i, {}), 0);
+		EXPECT_TRUE(xrc_srqs_.reserve(kSrqn));
+	}
+
+	void use_srq() { qps_.insert(kQpn, {&sq_, &cq_}, {}, {&srq_, &cq_}); }
+	void use_xrc() { xrc_srqs_.insert(kSrqn, {&srq_, &cq_}); }
+
+	/* The slot that post @n went to. */
+	uint32_t slot(uint32_t n) const
+	{
+		__le32 s;
+		std::memcpy(&s, srq_page_.bytes + 64 + n * sizeof(s), sizeof(s));
+		return s.get();
+	}
+
+	void card_receives(uint32_t n, uint32_t qpn, uint32_t post, uint32_t srqn = kSrqn)
+	{
+		card_completes(cqes_, n, qpn, TERN_CQE_RECV, slot(post));
+		cqes_[n % kEntries].srqn = srqn;
+	}
+
+	/* How many requests the SRQ has room for. */
+	unsigned room()
+	{
+		unsigned n = 0;
+		while (!srq_.build(0, {}))
+			n++;
+		return n;
+	}
+
+	Page srq_page_;
+	alignas(64) tern_hw_srq_record srq_record_{};
+	SharedRecvQueue srq_;
+};
+
+TEST_F(SrqCompletionTest, ASlotFindsItsRequestAndIsFreeAgain)
+{
+	use_srq();
+	card_receives(0, kQpn, 2);
+	card_receives(1, kQpn, 0);
+	ASSERT_TRUE(cq_.next(c_));
+	EXPECT_EQ(c_.wr_id, 102u);
+	ASSERT_TRUE(cq_.next(c_));
+	EXPECT_EQ(c_.wr_id, 100u);
+	EXPECT_EQ(room(), 2u);
+}
+
+TEST_F(SrqCompletionTest, DestroyingAQpGivesItsSlotsBack)
+{
+	use_srq();
+	card_receives(0, kQpn, 0);
+	card_receives(1, kQpn + 1, 1);
+	post_sends(1, 1);
+	card_completes(cqes_, 2, kQpn, TERN_OP_SEND, 0);
+	cq_.drop_qp(kQpn, &srq_);
+	EXPECT_EQ(room(), 1u);
+	cq_.drop_qp(kQpn, &srq_);
+	EXPECT_EQ(room(), 0u) << "and once only";
+	EXPECT_FALSE(cq_.next(c_));
+}
+
+TEST_F(SrqCompletionTest, AnXrcSrqIsFoundByItsNumberForAnyQp)
+{
+	use_xrc();
+	card_receives(0, 0xabcdef, 1);
+	card_receives(1, kQpn, 3);
+	ASSERT_TRUE(cq_.next(c_));
+	EXPECT_EQ(c_.wr_id, 101u);
+	EXPECT_EQ(c_.qpn, 0xabcdefu);
+	ASSERT_TRUE(cq_.next(c_));
+	EXPECT_EQ(c_.wr_id, 103u);
+	EXPECT_EQ(room(), 2u);
+}
+
+TEST_F(SrqCompletionTest, WhatCameToAnXrcSrqOutlivesTheQp)
+{
+	use_xrc();
+	card_receives(0, kQpn, 1);
+	cq_.drop_qp(kQpn, nullptr);
+	ASSERT_TRUE(cq_.next(c_));
+	EXPECT_EQ(c_.wr_id, 101u);
+}
+
+TEST_F(SrqCompletionTest, AnXrcSrqThatIsGoneLeavesNothing)
+{
+	use_xrc();
+	card_receives(0, 0xabcdef, 0);
+	card_receives(1, 0xabcdef, 1, kOtherSrqn);
+	EXPECT_TRUE(xrc_srqs_.remove(kSrqn, &srq_));
+	cq_.drop_xrc_srq(kSrqn);
+	use_xrc(); /* the next one of this number */
+	EXPECT_FALSE(cq_.next(c_));
+	EXPECT_EQ(room(), 0u);
+}
+
+TEST_F(SrqCompletionTest, AnXrcSrqCompletesOnlyToItsOwnCq)
+{
+	alignas(64) tern_hw_cqe cqes[kEntries]{};
+	alignas(64) tern_hw_cq_record record{};
+	CompletionQueue other;
+	ASSERT_EQ(other.init(cq_config(cqes, &record)), 0);
+	use_xrc();
+	card_completes(cqes, 0, kQpn + 5, TERN_CQE_RECV, 0);
+	cqes[0].srqn = kSrqn;
+	EXPECT_FALSE(other.next(c_));
+	EXPECT_EQ(room(), 0u);
 }
 
 TEST_F(CompletionQueueTest, BadGeometryIsRefused)

@@ -39,9 +39,40 @@ void write_file(const fs::path &path, const std::string &text)
 	std::ofstream(path) << text << '\n';
 }
 
+/* The response of the command as it was before it was extended. */
+struct CreateQpResp {
+	uint32_t qp_handle;
+	uint32_t qpn;
+	uint32_t max_send_wr;
+	uint32_t max_recv_wr;
+	uint32_t max_send_sge;
+	uint32_t max_recv_sge;
+	uint32_t max_inline_data;
+	uint32_t reserved;
+};
+static_assert(sizeof(CreateQpResp) == sizeof(ib_uverbs_create_qp_resp));
+
 size_t page_up(size_t n)
 {
 	return (n + 4095) & ~size_t{4095};
+}
+
+template <class Request>
+uint32_t recvs_of(const Request &request)
+{
+	return request.max_recv_wr ? std::bit_ceil(request.max_recv_wr) : 1;
+}
+
+/* What the driver grants a QP. */
+template <class Core, class Request>
+void fill(Core &resp, const Request &request)
+{
+	resp.qp_handle = 14;
+	resp.max_send_wr = request.max_send_wr;
+	resp.max_recv_wr = request.max_recv_wr && !request.is_srq ? recvs_of(request) : 0;
+	resp.max_send_sge = 4;
+	resp.max_recv_sge = 4;
+	resp.max_inline_data = 64;
 }
 
 } // namespace
@@ -83,13 +114,17 @@ void FakeUverbs::reset(const std::string &modalias)
 	write_file(sysfs / "class/infiniband/tern0/node_type", "1: CA");
 	write_file(sysfs / "class/infiniband/tern0/device/modalias", modalias);
 
-	caps = TERN_CAP_RC | TERN_CAP_ATOMIC | TERN_CAP_SHADOW_DB;
+	caps = kAllCaps;
 	next_qpn = 0x100;
+	next_srqn = 0x300;
 	failures_.clear();
 	on_context = nullptr;
 	on_cq = nullptr;
 	on_qp = nullptr;
+	on_srq = nullptr;
 	contexts = pds = mrs = cqs = qps = 0;
+	ahs = srqs = xrcds = mws = groups = flows = 0;
+	last_create_flags = 0;
 	writes = 0;
 	used_ = 0;
 	std::memset(memory_, 0, kMemory);
@@ -136,12 +171,6 @@ bool FakeUverbs::is_device(int fd) const
 int FakeUverbs::open_device()
 {
 	return fcntl(memfd_, F_DUPFD_CLOEXEC, 0);
-}
-
-template <class T>
-void FakeUverbs::respond(uint64_t response, const T &value, size_t room)
-{
-	std::memcpy(reinterpret_cast<void *>(response), &value, std::min(room, sizeof(value)));
 }
 
 int FakeUverbs::command(std::span<const std::byte> request)
@@ -259,32 +288,27 @@ int FakeUverbs::command(std::span<const std::byte> request)
 	}
 	case IB_USER_VERBS_CMD_CREATE_QP: {
 		const auto &cmd = *reinterpret_cast<const ib_uverbs_create_qp *>(body);
-		Response<CreateQpResp, tern_create_qp_resp> resp = {};
+		Response<test::CreateQpResp, tern_create_qp_resp> resp = {};
 		if (room != sizeof(resp))
 			return ENOSPC;
-		const uint32_t blocks = std::bit_ceil(cmd.max_send_wr * 2);
-		const uint32_t recvs = cmd.max_recv_wr ? std::bit_ceil(cmd.max_recv_wr) : 1;
-		const uint32_t sq_size = blocks * 64, rq_size = recvs * 64;
-		resp.core.qp_handle = 14;
+		fill(resp.core, cmd);
 		resp.core.qpn = next_qpn;
-		resp.core.max_send_wr = cmd.max_send_wr;
-		resp.core.max_recv_wr = cmd.max_recv_wr ? recvs : 0;
-		resp.core.max_send_sge = 4;
-		resp.core.max_recv_sge = 4;
-		resp.core.max_inline_data = 64;
-		resp.tern.buf_len = static_cast<uint32_t>(page_up(sq_size + rq_size + 64));
-		resp.tern.buf_key = allocate(resp.tern.buf_len);
-		resp.tern.rq_offset = sq_size;
-		resp.tern.record_offset = sq_size + rq_size;
-		resp.tern.qpn = next_qpn++;
-		resp.tern.sq_log_size = static_cast<uint8_t>(std::countr_zero(blocks));
-		resp.tern.rq_log_size = static_cast<uint8_t>(std::countr_zero(recvs));
-		resp.tern.rq_log_stride = 6;
-		last_qp = resp.tern;
-		if (on_qp)
-			on_qp(resp.tern);
+		resp.tern = make_qp(cmd);
 		respond(cmd.response, resp, room);
-		qps++;
+		return 0;
+	}
+	case IB_USER_VERBS_CMD_FLAG_EXTENDED | IB_USER_VERBS_EX_CMD_CREATE_QP: {
+		ib_uverbs_ex_cmd_hdr ex;
+		std::memcpy(&ex, body, sizeof(ex));
+		const auto &cmd =
+		        *reinterpret_cast<const ib_uverbs_ex_create_qp *>(body + sizeof(ex));
+		Response<abi34::CreateQpResp, tern_create_qp_resp> resp = {};
+		last_create_flags = cmd.create_flags;
+		fill(resp.core, cmd);
+		resp.core.qpn = next_qpn;
+		resp.core.response_length = sizeof(resp.core);
+		resp.tern = make_qp(cmd);
+		respond(ex.response, resp, (hdr.out_words + ex.provider_out_words) * 8u);
 		return 0;
 	}
 	case IB_USER_VERBS_CMD_QUERY_QP: {
@@ -303,8 +327,36 @@ int FakeUverbs::command(std::span<const std::byte> request)
 		return 0;
 	}
 	default:
-		return EOPNOTSUPP;
+		return command_of_service(hdr.command, body, room);
 	}
+}
+
+template <class Request>
+tern_create_qp_resp FakeUverbs::make_qp(const Request &request)
+{
+	tern_create_qp_resp resp = {};
+
+	resp.qpn = next_qpn++;
+	if (request.qp_type != IBV_QPT_XRC_RECV) {
+		const uint32_t blocks = std::bit_ceil(request.max_send_wr * 2);
+		const bool has_rq = !request.is_srq && request.qp_type != IBV_QPT_XRC_SEND;
+		const uint32_t recvs = has_rq ? recvs_of(request) : 0;
+		const uint32_t sq_size = blocks * 64, rq_size = recvs * 64;
+		resp.buf_len = static_cast<uint32_t>(page_up(sq_size + rq_size + 64));
+		resp.buf_key = allocate(resp.buf_len);
+		resp.rq_offset = sq_size;
+		resp.record_offset = sq_size + rq_size;
+		resp.sq_log_size = static_cast<uint8_t>(std::countr_zero(blocks));
+		if (has_rq) {
+			resp.rq_log_size = static_cast<uint8_t>(std::countr_zero(recvs));
+			resp.rq_log_stride = 6;
+		}
+	}
+	last_qp = resp;
+	if (on_qp)
+		on_qp(resp);
+	qps++;
+	return resp;
 }
 
 } // namespace tern::provider::test

@@ -7,12 +7,16 @@
  */
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <map>
 #include <span>
 #include <string>
+
+#include <rdma/ib_user_verbs.h>
 
 #include "rdma/tern-abi.h"
 #include "tern/tern_hw.h"
@@ -29,21 +33,28 @@ public:
 
 	/* ---- how the driver is to behave ---- */
 
-	uint32_t caps = TERN_CAP_RC | TERN_CAP_ATOMIC | TERN_CAP_SHADOW_DB;
+	static constexpr uint32_t kAllCaps = ~0u;
+	uint32_t caps = kAllCaps;
 	uint32_t next_qpn = 0x100;
+	uint32_t next_srqn = 0x300;
 	/** Fails the next command of that number. */
 	void fail(uint32_t command, int error) { failures_[command] = error; }
 	/** May spoil what the driver answers. */
 	std::function<void(tern_alloc_ucontext_resp &)> on_context;
 	std::function<void(tern_create_cq_resp &)> on_cq;
 	std::function<void(tern_create_qp_resp &)> on_qp;
+	std::function<void(tern_srq_buf &)> on_srq; /* also of a resize */
 
 	/* ---- what became of it ---- */
 
-	int contexts = 0, pds = 0, mrs = 0, cqs = 0, qps = 0; /* alive */
+	/* alive */
+	int contexts = 0, pds = 0, mrs = 0, cqs = 0, qps = 0;
+	int ahs = 0, srqs = 0, xrcds = 0, mws = 0, groups = 0, flows = 0;
 	tern_create_cq_resp last_cq{};
 	tern_create_qp_resp last_qp{};
-	unsigned writes = 0; /* commands so far */
+	tern_srq_buf last_srq{};
+	uint32_t last_create_flags = 0; /* of a QP */
+	unsigned writes = 0;            /* commands so far */
 
 	/** The card's view of the memory under @key. */
 	std::byte *memory(uint64_t key) { return memory_ + key; }
@@ -70,7 +81,20 @@ private:
 	uint64_t allocate(size_t size);
 
 	template <class T>
-	void respond(uint64_t response, const T &value, size_t room);
+	static void respond(uint64_t response, const T &value, size_t room)
+	{
+		std::memcpy(reinterpret_cast<void *>(response), &value,
+		            std::min(room, sizeof(value)));
+	}
+	/* The QP of a request, which is plain or extended. */
+	template <class Request>
+	tern_create_qp_resp make_qp(const Request &request);
+	/* Commands of the other objects than those of an RC connection. */
+	int command_of_service(uint32_t number, const std::byte *body, size_t room);
+	int create_ah(const std::byte *body, size_t room);
+	int create_srq(const ib_uverbs_create_xsrq &cmd, size_t room);
+	int modify_srq(const std::byte *body);
+	tern_srq_buf make_srq_buf(uint32_t srqn, uint32_t entries);
 
 	std::map<uint32_t, int> failures_;
 	int memfd_ = -1;

@@ -17,6 +17,7 @@ namespace tern::provider::test {
 
 using namespace tern::hw;
 
+constexpr uint32_t kAllCaps = ~0u;
 constexpr uint64_t kNoDoorbell = ~uint64_t{0};
 
 struct alignas(64) Page {
@@ -48,8 +49,9 @@ protected:
 		        .qpn = 0x123456,
 		        .max_sge = TERN_MAX_SEND_SGE,
 		        .max_inline = TERN_MAX_INLINE,
+		        .service = Service::kRc,
+		        .ops = send_ops_of(Service::kRc, kAllCaps),
 		        .shadow_doorbell = false,
-		        .atomics = true,
 		        .signal_all = false,
 		};
 	}

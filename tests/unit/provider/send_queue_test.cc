@@ -23,6 +23,15 @@ protected:
 		return r;
 	}
 
+	/* A queue of @service in the ring. */
+	void make_sq_of(SendQueue &sq, Service service, uint32_t blocks = 8)
+	{
+		SendQueue::Config config = sq_config(blocks);
+		config.service = service;
+		config.ops = send_ops_of(service, kAllCaps);
+		ASSERT_EQ(sq.init(config), 0);
+	}
+
 	static ibv_sge sge(uint64_t addr = 0x1112131415161718, uint32_t length = 0x21222324,
 	                   uint32_t lkey = 0x25262728)
 	{
@@ -114,6 +123,173 @@ TEST_F(SendQueueTest, AtomicsCarryTheirOperands)
 	EXPECT_EQ(bytes(64, 64),
 	          control(0x07, 0, 4) + kRemoteSegment + swap_add + Bytes(8, 0) + kDataSegment);
 }
+
+/* ---- datagrams ------------------------------------------------------------------------ */
+
+tern_hw_ud_seg address()
+{
+	tern_hw_ud_seg seg = {};
+	std::iota(std::begin(seg.dgid), std::end(seg.dgid), uint8_t{0xa0});
+	std::iota(std::begin(seg.dmac), std::end(seg.dmac), uint8_t{0xb0});
+	seg.sgid_index = 3;
+	seg.hop_limit = 64;
+	seg.flow_label = 0x12345;
+	seg.udp_sport = 0xc0de;
+	seg.traffic_class = 0x99;
+	seg.sl = 5;
+	return seg;
+}
+
+const Bytes kDatagramSegment = {0xa0, 0xa1, 0xa2, 0xa3, 0xa4, 0xa5, 0xa6, 0xa7, 0xa8, 0xa9,
+                                0xaa, 0xab, 0xac, 0xad, 0xae, 0xaf, 0xb0, 0xb1, 0xb2, 0xb3,
+                                0xb4, 0xb5, 3,    64,   0x33, 0x22, 0x11, 0,    0x44, 0x33,
+                                0x22, 0x81, 0x45, 0x23, 0x01, 0,    0xde, 0xc0, 0x99, 5,
+                                0,    0,    0,    0,    0,    0,    0,    0};
+
+SendRequest datagram(tern_hw_wqe_op op, const tern_hw_ud_seg &to)
+{
+	SendRequest r;
+	r.op = op;
+	r.imm = 0xaabbccdd;
+	r.address = &to;
+	r.dest_qpn = 0xff112233; /* only 24 bits are a QP number */
+	r.qkey = 0x81223344;
+	return r;
+}
+
+TEST_F(SendQueueTest, ADatagramCarriesItsAddress)
+{
+	SendQueue sq;
+	make_sq_of(sq, Service::kUd);
+	const ibv_sge one = sge();
+	const tern_hw_ud_seg to = address();
+
+	ASSERT_EQ(sq.build(datagram(TERN_OP_SEND, to), {&one, 1}), 0);
+	EXPECT_EQ(bytes(0, 80), control(0x01, 0, 5) + kDatagramSegment + kDataSegment);
+	ASSERT_EQ(sq.build(datagram(TERN_OP_SEND_IMM, to), {}), 0);
+	EXPECT_EQ(bytes(128, 64), control(0x02, 0, 4, {0xaa, 0xbb, 0xcc, 0xdd}) + kDatagramSegment);
+}
+
+TEST_F(SendQueueTest, ADatagramCanBeInlineAndGoOverTheEndOfTheRing)
+{
+	SendQueue sq;
+	make_sq_of(sq, Service::kUd, 2);
+	const tern_hw_ud_seg to = address();
+	auto data = counting(20);
+	const ibv_data_buf buf = {data.data(), data.size()};
+
+	ASSERT_EQ(sq.build(datagram(TERN_OP_SEND, to), {}), 0);
+	sq.complete(0);
+	ASSERT_EQ(sq.build_inline(datagram(TERN_OP_SEND, to), std::span(&buf, 1)), 0);
+	EXPECT_EQ(bytes(64, 64),
+	          control(0x01, TERN_WQE_INLINE, 6, {0, 0, 0, 0}, 20) + kDatagramSegment);
+	EXPECT_EQ(bytes(0, 32), data + Bytes(12, 0));
+}
+
+TEST_F(SendQueueTest, ADestinationCanComeAfterTheData)
+{
+	SendQueue sq;
+	make_sq_of(sq, Service::kUd);
+	const ibv_sge one = sge();
+	const tern_hw_ud_seg to = address();
+	SendRequest r;
+	r.wr_id = 1;
+
+	ASSERT_EQ(sq.build(r, {}), 0);
+	ASSERT_EQ(sq.build(r, {&one, 1}), 0);
+	EXPECT_EQ(bytes(64 + 16, 48), Bytes(48, 0));
+	sq.set_destination(datagram(TERN_OP_SEND, to));
+	EXPECT_EQ(bytes(64, 80), control(0x01, 0, 5) + kDatagramSegment + kDataSegment);
+	EXPECT_EQ(bytes(16, 48), Bytes(48, 0)) << "the one before is as it was";
+}
+
+/* ---- XRC, windows, invalidation --------------------------------------------------------- */
+
+Bytes with_srqn(Bytes ctrl)
+{
+	ctrl[12] = 0x66;
+	ctrl[13] = 0x55;
+	ctrl[14] = 0x44;
+	return ctrl;
+}
+
+TEST_F(SendQueueTest, AnXrcRequestNamesTheSrq)
+{
+	SendQueue sq;
+	make_sq_of(sq, Service::kXrcSend);
+	const ibv_sge one = sge();
+	SendRequest r = request(TERN_OP_SEND);
+	r.srqn = 0x445566;
+
+	ASSERT_EQ(sq.build(r, {&one, 1}), 0);
+	EXPECT_EQ(bytes(0, 32), with_srqn(control(0x01, 0, 2)) + kDataSegment);
+	r.op = TERN_OP_READ;
+	ASSERT_EQ(sq.build(r, {&one, 1}), 0);
+	EXPECT_EQ(bytes(64, 48), with_srqn(control(0x05, 0, 3)) + kRemoteSegment + kDataSegment);
+
+	r.srqn = 0;
+	r.op = TERN_OP_SEND;
+	ASSERT_EQ(sq.build(r, {&one, 1}), 0);
+	EXPECT_EQ(bytes(128, 32), control(0x01, 0, 2) + kDataSegment);
+	r.srqn = 0x445566;
+	sq.set_destination(r);
+	EXPECT_EQ(bytes(128, 32), with_srqn(control(0x01, 0, 2)) + kDataSegment);
+}
+
+TEST_F(SendQueueTest, InvalidationsCarryAKey)
+{
+	SendQueue sq;
+	make_sq(sq, 8);
+	const ibv_sge one = sge();
+
+	ASSERT_EQ(sq.build(request(TERN_OP_SEND_INV), {&one, 1}), 0);
+	EXPECT_EQ(bytes(0, 32), control(0x08, 0, 2, {0xaa, 0xbb, 0xcc, 0xdd}) + kDataSegment);
+	SendRequest r = request(TERN_OP_LOCAL_INV);
+	r.flags = TERN_WQE_SIGNALED | TERN_WQE_SOLICITED;
+	ASSERT_EQ(sq.build(r, {}), 0);
+	EXPECT_EQ(bytes(64, 16), control(0x09, TERN_WQE_SIGNALED, 1, {0xaa, 0xbb, 0xcc, 0xdd}));
+	EXPECT_EQ(sq.build(r, {&one, 1}), EINVAL) << "there is no data in it";
+	EXPECT_EQ(sq.build_inline(r, std::span<const ibv_sge>()), EINVAL);
+}
+
+TEST_F(SendQueueTest, ABindNamesWindowAndRegion)
+{
+	SendQueue sq;
+	make_sq(sq, 8);
+	SendRequest r = request(TERN_OP_BIND_MW);
+	r.bind_length = 0x7172737475767778;
+	r.bind_lkey = 0x81828384;
+	r.bind_access = TERN_ACCESS_REMOTE_READ | TERN_ACCESS_ZERO_BASED;
+
+	const Bytes expected = {0x48, 0x47, 0x46, 0x45, 0x44, 0x43, 0x42, 0x41, 0x78, 0x77, 0x76,
+	                        0x75, 0x74, 0x73, 0x72, 0x71, 0x34, 0x33, 0x32, 0x31, 0x84, 0x83,
+	                        0x82, 0x81, 0x24, 0,    0,    0,    0,    0,    0,    0};
+
+	ASSERT_EQ(sq.build(r, {}), 0);
+	EXPECT_EQ(bytes(0, 48), control(0x0a, 0, 3) + expected);
+}
+
+TEST_F(SendQueueTest, AServiceTakesOnlyWhatItHas)
+{
+	const ibv_sge one = sge();
+	const std::pair<Service, tern_hw_wqe_op> refused[] = {
+	        {Service::kUc, TERN_OP_READ},      {Service::kUc, TERN_OP_CMP_SWAP},
+	        {Service::kUc, TERN_OP_SEND_INV},  {Service::kUd, TERN_OP_WRITE},
+	        {Service::kRaw, TERN_OP_SEND_IMM}, {Service::kXrcRecv, TERN_OP_SEND},
+	};
+	for (const auto &[service, op] : refused) {
+		SendQueue sq;
+		make_sq_of(sq, service);
+		EXPECT_EQ(sq.build(request(op), {&one, 1}), EINVAL);
+		EXPECT_EQ(sq.build_inline(request(op), std::span<const ibv_sge>()), EINVAL);
+	}
+	SendQueue raw;
+	make_sq_of(raw, Service::kRaw);
+	ASSERT_EQ(raw.build(request(TERN_OP_SEND), {&one, 1}), 0);
+	EXPECT_EQ(bytes(0, 32), control(0x01, 0, 2) + kDataSegment);
+}
+
+/* ---- all services ------------------------------------------------------------------------ */
 
 TEST_F(SendQueueTest, SolicitedOnlyWhereARecvIsConsumed)
 {
@@ -319,7 +495,7 @@ TEST_F(SendQueueTest, RefusalsLeaveNoTrace)
 	SendQueue::Config config = sq_config(8);
 	config.max_sge = 2;
 	config.max_inline = 20;
-	config.atomics = false;
+	config.ops = send_ops_of(Service::kRc, kAllCaps & ~TERN_CAP_ATOMIC);
 	ASSERT_EQ(sq.init(config), 0);
 	auto data = counting(21);
 	const ibv_data_buf long_buf = {data.data(), 21};

@@ -5,6 +5,7 @@
 
 #include <arpa/inet.h>
 
+#include "ah.h"
 #include "queue_fixture.h"
 
 namespace tern::provider::test {
@@ -76,6 +77,108 @@ TEST_F(WorkRequestTest, OpcodesAndOperands)
 	EXPECT_EQ(segment<tern_hw_atomic_seg>(4 * block + 2).compare.get(), 0u);
 }
 
+TEST_F(WorkRequestTest, Invalidations)
+{
+	ibv_send_wr send = send_wr(IBV_WR_SEND_WITH_INV);
+	send.invalidate_rkey = 0x11223344;
+	ASSERT_EQ(post(send), 0);
+	EXPECT_EQ(segment<tern_hw_ctrl_seg>(0).opcode, TERN_OP_SEND_INV);
+	EXPECT_EQ(segment<tern_hw_ctrl_seg>(0).imm.get(), 0x11223344u);
+	EXPECT_EQ(segment<tern_hw_data_seg>(1).length.get(), 8u);
+
+	ibv_send_wr local = send_wr(IBV_WR_LOCAL_INV);
+	local.invalidate_rkey = 0x55667788;
+	ASSERT_EQ(post(local), 0);
+	EXPECT_EQ(segment<tern_hw_ctrl_seg>(4).opcode, TERN_OP_LOCAL_INV);
+	EXPECT_EQ(segment<tern_hw_ctrl_seg>(4).imm.get(), 0x55667788u);
+	EXPECT_EQ(segment<tern_hw_ctrl_seg>(4).segs, 1) << "a data list means nothing here";
+}
+
+TEST_F(WorkRequestTest, Binds)
+{
+	ibv_mw mw = {};
+	ibv_mr mr = {};
+	mw.type = IBV_MW_TYPE_2;
+	mr.lkey = 0x4300;
+	ibv_send_wr wr = send_wr(IBV_WR_BIND_MW);
+	wr.bind_mw.mw = &mw;
+	wr.bind_mw.rkey = 0x4201;
+	wr.bind_mw.bind_info = {.mr = &mr,
+	                        .addr = 0x1000,
+	                        .length = 0x2000,
+	                        .mw_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_ZERO_BASED};
+	ASSERT_EQ(post(wr), 0);
+	tern_hw_bind_seg bind;
+	std::memcpy(&bind, ring_.bytes + 16, sizeof(bind));
+	EXPECT_EQ(bind.addr.get(), 0x1000u);
+	EXPECT_EQ(bind.length.get(), 0x2000u);
+	EXPECT_EQ(bind.rkey.get(), 0x4201u);
+	EXPECT_EQ(bind.lkey.get(), 0x4300u);
+	EXPECT_EQ(bind.access, TERN_ACCESS_REMOTE_WRITE | TERN_ACCESS_ZERO_BASED);
+
+	mw.type = IBV_MW_TYPE_1;
+	EXPECT_EQ(post(wr), EINVAL) << "a window of type 1 is not zero based";
+	mw.type = IBV_MW_TYPE_2;
+	wr.bind_mw.bind_info.mw_access_flags = IBV_ACCESS_LOCAL_WRITE;
+	EXPECT_EQ(post(wr), EINVAL);
+	wr.bind_mw.bind_info.mw_access_flags = 0;
+	wr.bind_mw.bind_info.mr = nullptr;
+	EXPECT_EQ(post(wr), EINVAL) << "of no region";
+	wr.bind_mw.bind_info.length = 0;
+	EXPECT_EQ(post(wr), 0);
+	wr.bind_mw.mw = nullptr;
+	EXPECT_EQ(post(wr), EINVAL);
+}
+
+TEST_F(WorkRequestTest, Datagrams)
+{
+	SendQueue ud;
+	SendQueue::Config config = sq_config(16);
+	config.service = Service::kUd;
+	config.ops = send_ops_of(Service::kUd, kAllCaps);
+	ASSERT_EQ(ud.init(config), 0);
+	Ah ah = {};
+	ah.segment.sl = 3;
+	ibv_send_wr wr = send_wr(IBV_WR_SEND_WITH_IMM), *bad = nullptr;
+	wr.wr.ud = {.ah = &ah.verbs, .remote_qpn = 0x123, .remote_qkey = 0x456};
+	ASSERT_EQ(post_send_list(ud, &wr, &bad), 0);
+	tern_hw_ud_seg to;
+	std::memcpy(&to, ring_.bytes + 16, sizeof(to));
+	EXPECT_EQ(to.sl, 3);
+	EXPECT_EQ(to.dest_qpn.get(), 0x123u);
+	EXPECT_EQ(to.qkey.get(), 0x456u);
+	EXPECT_EQ(segment<tern_hw_ctrl_seg>(0).imm.get(), 0x01020304u);
+	EXPECT_EQ(segment<tern_hw_data_seg>(4).length.get(), 8u);
+
+	wr.wr.ud.ah = nullptr;
+	EXPECT_EQ(post_send_list(ud, &wr, &bad), EINVAL);
+	EXPECT_EQ(bad, &wr);
+	wr.opcode = IBV_WR_RDMA_WRITE;
+	wr.wr.ud.ah = &ah.verbs;
+	EXPECT_EQ(post_send_list(ud, &wr, &bad), EINVAL);
+}
+
+TEST_F(WorkRequestTest, XrcRequests)
+{
+	SendQueue xrc;
+	SendQueue::Config config = sq_config(16);
+	config.service = Service::kXrcSend;
+	config.ops = send_ops_of(Service::kXrcSend, kAllCaps);
+	ASSERT_EQ(xrc.init(config), 0);
+	ibv_send_wr wr = send_wr(IBV_WR_SEND), *bad = nullptr;
+	wr.qp_type.xrc.remote_srqn = 0x777;
+	ASSERT_EQ(post_send_list(xrc, &wr, &bad), 0);
+	EXPECT_EQ(segment<tern_hw_ctrl_seg>(0).srqn.get(), 0x777u);
+	wr.opcode = IBV_WR_LOCAL_INV;
+	ASSERT_EQ(post_send_list(xrc, &wr, &bad), 0);
+	EXPECT_EQ(segment<tern_hw_ctrl_seg>(4).srqn.get(), 0u) << "it goes nowhere";
+
+	ibv_send_wr rc = send_wr(IBV_WR_SEND);
+	rc.qp_type.xrc.remote_srqn = 0x777;
+	ASSERT_EQ(post(rc), 0);
+	EXPECT_EQ(segment<tern_hw_ctrl_seg>(0).srqn.get(), 0u) << "reserved for others";
+}
+
 TEST_F(WorkRequestTest, Flags)
 {
 	ibv_send_wr wr = send_wr(IBV_WR_SEND);
@@ -89,8 +192,7 @@ TEST_F(WorkRequestTest, Flags)
 
 TEST_F(WorkRequestTest, WhatWeDoNotKnowIsRefused)
 {
-	for (const int opcode :
-	     {+IBV_WR_LOCAL_INV, +IBV_WR_BIND_MW, +IBV_WR_SEND_WITH_INV, +IBV_WR_TSO, 100, -1}) {
+	for (const int opcode : {+IBV_WR_TSO, +IBV_WR_DRIVER1, 100, -1}) {
 		ibv_send_wr wr = send_wr(IBV_WR_SEND);
 		std::memcpy(&wr.opcode, &opcode, sizeof(opcode));
 		EXPECT_EQ(post(wr), EINVAL);
@@ -162,6 +264,7 @@ TEST_F(WorkRequestTest, PolledCompletionsAreThoseOfTheApi)
 	alignas(64) tern_hw_cqe cqes[16]{};
 	alignas(64) tern_hw_cq_record record{};
 	QpTable qps;
+	XrcSrqTable xrc_srqs;
 	CompletionQueue cq;
 	RecvQueue rq;
 	ASSERT_EQ(rq.init({.ring = {ring_.bytes, 16 * 16},
@@ -174,10 +277,11 @@ TEST_F(WorkRequestTest, PolledCompletionsAreThoseOfTheApi)
 	                   .record = CqRecord(&record),
 	                   .doorbells = {},
 	                   .cqn = 1,
-	                   .qps = &qps}),
+	                   .qps = &qps,
+	                   .xrc_srqs = &xrc_srqs}),
 	          0);
 	ASSERT_TRUE(qps.reserve(5));
-	qps.insert(5, {&sq_, &cq}, {&rq, &cq});
+	qps.insert(5, {&sq_, &cq}, {&rq, &cq}, {});
 
 	const std::pair<uint8_t, ibv_wc_opcode> cases[] = {
 	        {TERN_OP_SEND, IBV_WC_SEND},
@@ -187,6 +291,9 @@ TEST_F(WorkRequestTest, PolledCompletionsAreThoseOfTheApi)
 	        {TERN_OP_READ, IBV_WC_RDMA_READ},
 	        {TERN_OP_CMP_SWAP, IBV_WC_COMP_SWAP},
 	        {TERN_OP_FETCH_ADD, IBV_WC_FETCH_ADD},
+	        {TERN_OP_SEND_INV, IBV_WC_SEND},
+	        {TERN_OP_LOCAL_INV, IBV_WC_LOCAL_INV},
+	        {TERN_OP_BIND_MW, IBV_WC_BIND_MW},
 	        {TERN_CQE_RECV, IBV_WC_RECV},
 	        {TERN_CQE_RECV_WRITE_IMM, IBV_WC_RECV_RDMA_WITH_IMM},
 	};
@@ -214,6 +321,25 @@ TEST_F(WorkRequestTest, PolledCompletionsAreThoseOfTheApi)
 		EXPECT_EQ(wc[i].qp_num, 5u);
 	}
 	EXPECT_EQ(poll_list(cq, 16, wc), 0);
+
+	/* A datagram, and a message that invalidated a key. */
+	tern_hw_cqe &ud = cqes[n++], &inv = cqes[n++];
+	ud.qpn = inv.qpn = 5;
+	ud.opcode = inv.opcode = TERN_CQE_RECV;
+	ud.src_qpn = 0x123456;
+	ud.sl = 7;
+	ud.byte_len = 41;
+	ud.flags = TERN_CQE_GRH;
+	inv.imm = 0x11223344;
+	inv.flags = TERN_CQE_INV;
+	ud.phase = inv.phase = TERN_PHASE;
+	ASSERT_EQ(poll_list(cq, 16, wc), 2);
+	EXPECT_EQ(wc[0].src_qp, 0x123456u);
+	EXPECT_EQ(wc[0].sl, 7);
+	EXPECT_EQ(wc[0].byte_len, 41u);
+	EXPECT_EQ(wc[0].wc_flags, IBV_WC_GRH);
+	EXPECT_EQ(wc[1].wc_flags, IBV_WC_WITH_INV);
+	EXPECT_EQ(wc[1].invalidated_rkey, 0x11223344u);
 }
 
 TEST(Status, TheCardsNumbersAreThoseOfTheApi)
@@ -222,6 +348,7 @@ TEST(Status, TheCardsNumbersAreThoseOfTheApi)
 	EXPECT_EQ(int{TERN_WC_LOC_QP_OP_ERR}, int{IBV_WC_LOC_QP_OP_ERR});
 	EXPECT_EQ(int{TERN_WC_LOC_PROT_ERR}, int{IBV_WC_LOC_PROT_ERR});
 	EXPECT_EQ(int{TERN_WC_WR_FLUSH_ERR}, int{IBV_WC_WR_FLUSH_ERR});
+	EXPECT_EQ(int{TERN_WC_MW_BIND_ERR}, int{IBV_WC_MW_BIND_ERR});
 	EXPECT_EQ(int{TERN_WC_BAD_RESP_ERR}, int{IBV_WC_BAD_RESP_ERR});
 	EXPECT_EQ(int{TERN_WC_LOC_ACCESS_ERR}, int{IBV_WC_LOC_ACCESS_ERR});
 	EXPECT_EQ(int{TERN_WC_REM_INV_REQ_ERR}, int{IBV_WC_REM_INV_REQ_ERR});

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include <infiniband/verbs.h>
+
+#include "tern/tern_hw.h"
+
+namespace tern::provider {
+
+/** The transport services of the QPs that a process can have. */
+enum class Service : uint8_t {
+	kRc,
+	kUc,
+	kUd,
+	kXrcSend,
+	kXrcRecv, /* a responder alone: it has no queues */
+	kRaw,
+};
+
+/** The service of QPs of @type, if a card with @caps (TERN_CAP_*) has it. */
+std::optional<Service> service_of(ibv_qp_type type, uint32_t caps);
+
+/** A set of enum tern_hw_wqe_op. */
+class OpSet {
+public:
+	constexpr OpSet() = default;
+	template <class... Op>
+	constexpr explicit OpSet(Op... ops) : bits_((0u | ... | (1u << ops)))
+	{
+	}
+
+	constexpr bool has(hw::tern_hw_wqe_op op) const { return bits_ >> op & 1; }
+	constexpr OpSet without(OpSet others) const
+	{
+		OpSet rest;
+		rest.bits_ = bits_ & ~others.bits_;
+		return rest;
+	}
+
+private:
+	uint32_t bits_ = 0;
+};
+
+/** What can be posted to the send queue of a QP of @service on a card with @caps. */
+OpSet send_ops_of(Service service, uint32_t caps);
+
+} // namespace tern::provider

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "srq.h"
+
+#include <cerrno>
+#include <mutex>
+#include <utility>
+
+#include "context.h"
+#include "cq.h"
+#include "memory.h"
+#include "rdma/tern-abi.h"
+#include "verbs.h"
+#include "work_request.h"
+
+namespace tern::provider {
+
+using namespace tern::abi34;
+
+namespace {
+
+using CreateSrqResponse = Response<CreateSrqResp, tern_create_srq_resp>;
+static_assert(CreateSrqResponse::kPacked);
+
+/* Maps what the driver made and finds the parts of it. Returns 0 or an errno. */
+int map(int fd, const tern_srq_buf &buf, Mapping &mapping, SharedRecvQueue::Buffer &parts)
+{
+	if (const int err = mapping.map(fd, buf.buf_key, buf.buf_len, PROT_READ | PROT_WRITE))
+		return err;
+
+	const uint32_t entries = 1u << (buf.log_size & 31);
+	const auto record = mapping.slice(buf.record_offset, sizeof(hw::tern_hw_srq_record));
+	if (record.empty())
+		return EPROTO;
+	parts = {
+	        .slots = mapping.slice(0, uint64_t{entries} << (buf.log_stride & 31)),
+	        .ring = mapping.slice(buf.ring_offset, uint64_t{entries} * sizeof(hw::__le32)),
+	        .record = SrqRecord(reinterpret_cast<hw::tern_hw_srq_record *>(record.data())),
+	        .entries = entries,
+	        .log_stride = buf.log_stride,
+	};
+	return 0;
+}
+
+int attach(Srq &srq, const tern_srq_buf &buf, uint32_t max_sge)
+{
+	SharedRecvQueue::Buffer parts;
+
+	if (const int err = map(srq.verbs.srq.context->cmd_fd, buf, srq.mapping, parts))
+		return err;
+	srq.srqn = buf.srqn;
+	return srq.queue.init(parts, max_sge);
+}
+
+/* The number may be that of an SRQ that is gone and left completions: they are not ours. */
+int enter_xrc(Srq &srq, Context &context)
+{
+	CompletionQueue &cq = Cq::of(srq.verbs.cq)->queue;
+
+	if (!context.state.xrc_srqs.reserve(srq.srqn))
+		return ENOMEM;
+	const std::lock_guard guard(cq.lock());
+	cq.drop_xrc_srq(srq.srqn);
+	context.state.xrc_srqs.insert(srq.srqn, {&srq.queue, &cq});
+	return 0;
+}
+
+/* As with QPs, the number may be another SRQ's by now. */
+void leave_xrc(Srq &srq, Context &context)
+{
+	CompletionQueue &cq = Cq::of(srq.verbs.cq)->queue;
+	const std::lock_guard guard(cq.lock());
+
+	if (context.state.xrc_srqs.remove(srq.srqn, &srq.queue))
+		cq.drop_xrc_srq(srq.srqn);
+}
+
+/*
+ * Goes on in the buffer that the driver has moved the SRQ to. When that fails there is no way
+ * back, and the SRQ takes no more requests.
+ */
+int move(Srq &srq, const tern_srq_buf &buf)
+{
+	Mapping mapping;
+	SharedRecvQueue::Buffer parts;
+	int err = map(srq.verbs.srq.context->cmd_fd, buf, mapping, parts);
+
+	if (!err)
+		err = srq.queue.move(parts);
+	if (err)
+		srq.queue.close();
+	else
+		srq.mapping = std::move(mapping);
+	return err;
+}
+
+int resize(Srq &srq, ibv_srq_attr *attr)
+{
+	tern_srq_buf buf = {};
+	ModifySrqCmd<tern_modify_srq_cmd> cmd = {};
+
+	cmd.tern.buf_addr = reinterpret_cast<uintptr_t>(&buf);
+	/* The driver copies what is posted: nobody may post until we are in the new buffer. */
+	const std::lock_guard guard(srq.queue.lock());
+	if (const int err =
+	            ibv_cmd_modify_srq(&srq.verbs.srq, attr, IBV_SRQ_MAX_WR, &cmd, sizeof(cmd)))
+		return err;
+	return buf.buf_len ? move(srq, buf) : 0;
+}
+
+} // namespace
+
+ibv_srq *create_srq_ex(ibv_context *ibv, ibv_srq_init_attr_ex *attr)
+{
+	Context &context = *Context::of(ibv);
+	const ibv_srq_type type =
+	        attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE ? attr->srq_type : IBV_SRQT_BASIC;
+	const uint32_t needed = TERN_CAP_SRQ | (type == IBV_SRQT_XRC ? TERN_CAP_XRC : 0);
+
+	if ((type != IBV_SRQT_BASIC && type != IBV_SRQT_XRC) ||
+	    (context.state.caps & needed) != needed) {
+		errno = EOPNOTSUPP;
+		return nullptr;
+	}
+	Owned<Srq> srq = make_owned<Srq>();
+	if (!srq) {
+		errno = ENOMEM;
+		return nullptr;
+	}
+
+	CreateSrqCmd cmd = {};
+	CreateSrqResponse resp = {};
+	int err = ibv_cmd_create_srq_ex(ibv, &srq->verbs, attr, &cmd, sizeof(cmd), &resp,
+	                                sizeof(resp));
+	if (err) {
+		errno = err;
+		return nullptr;
+	}
+	srq->verbs.srq_type = type;
+	srq->verbs.srq.srq_context = attr->srq_context;
+	srq->verbs.srq.pd = attr->pd;
+
+	err = attach(*srq, resp.tern.buf, attr->attr.max_sge);
+	if (!err && srq->is_xrc())
+		err = enter_xrc(*srq, context);
+	if (err) {
+		ibv_cmd_destroy_srq(&srq->verbs.srq);
+		errno = err;
+		return nullptr;
+	}
+	return &srq.release()->verbs.srq;
+}
+
+ibv_srq *create_srq(ibv_pd *pd, ibv_srq_init_attr *attr)
+{
+	ibv_srq_init_attr_ex ex = {};
+
+	ex.srq_context = attr->srq_context;
+	ex.attr = attr->attr;
+	ex.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD;
+	ex.srq_type = IBV_SRQT_BASIC;
+	ex.pd = pd;
+	ibv_srq *srq = create_srq_ex(pd->context, &ex);
+	if (srq)
+		attr->attr = ex.attr;
+	return srq;
+}
+
+int modify_srq(ibv_srq *ibv, ibv_srq_attr *attr, int attr_mask)
+{
+	/* Apart: when one command does both and fails, nobody knows whether the SRQ has moved. */
+	if (attr_mask & IBV_SRQ_MAX_WR)
+		if (const int err = resize(*Srq::of(ibv), attr))
+			return err;
+	if (attr_mask == IBV_SRQ_MAX_WR)
+		return 0;
+	Command<ModifySrqCore> cmd = {};
+	return ibv_cmd_modify_srq(ibv, attr, attr_mask & ~IBV_SRQ_MAX_WR, &cmd, sizeof(cmd));
+}
+
+int query_srq(ibv_srq *srq, ibv_srq_attr *attr)
+{
+	QuerySrqCmd cmd = {};
+
+	return ibv_cmd_query_srq(srq, attr, &cmd, sizeof(cmd));
+}
+
+int get_srq_num(ibv_srq *ibv, uint32_t *number)
+{
+	const Srq &srq = *Srq::of(ibv);
+
+	if (!srq.is_xrc())
+		return EOPNOTSUPP;
+	*number = srq.srqn;
+	return 0;
+}
+
+int destroy_srq(ibv_srq *ibv)
+{
+	Srq *srq = Srq::of(ibv);
+
+	if (const int err = ibv_cmd_destroy_srq(ibv))
+		return err;
+	if (srq->is_xrc())
+		leave_xrc(*srq, *Context::of(ibv->context));
+	Owned<Srq>{srq};
+	return 0;
+}
+
+int post_srq_recv(ibv_srq *srq, ibv_recv_wr *wr, ibv_recv_wr **bad_wr)
+{
+	return post_recv_list(Srq::of(srq)->queue, wr, bad_wr);
+}
+
+} // namespace tern::provider

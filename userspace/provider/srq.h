@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#pragma once
+
+#include "abi34.h"
+#include "mapping.h"
+#include "shared_recv_queue.h"
+
+namespace tern::provider {
+
+/** An SRQ of libibverbs, first, with its queue. */
+struct Srq {
+	abi34::VerbsSrq verbs;
+	Mapping mapping; /* slots, index ring and record */
+	uint32_t srqn = 0;
+	SharedRecvQueue queue;
+
+	static Srq *of(ibv_srq *srq) { return reinterpret_cast<Srq *>(srq); }
+	bool is_xrc() const { return verbs.srq_type == IBV_SRQT_XRC; }
+};
+
+static_assert(offsetof(abi34::VerbsSrq, srq) == 0);
+
+} // namespace tern::provider
