@@ -39,6 +39,23 @@ static struct tern_qp *tern_cqe_qp(struct tern_cq *cq, const struct tern_hw_cqe 
 	return container_of(core, struct tern_qp, core);
 }
 
+/* The card's statuses are those of the verbs. */
+static_assert((int)IB_WC_SUCCESS == TERN_WC_SUCCESS);
+static_assert((int)IB_WC_LOC_LEN_ERR == TERN_WC_LOC_LEN_ERR);
+static_assert((int)IB_WC_LOC_QP_OP_ERR == TERN_WC_LOC_QP_OP_ERR);
+static_assert((int)IB_WC_LOC_PROT_ERR == TERN_WC_LOC_PROT_ERR);
+static_assert((int)IB_WC_WR_FLUSH_ERR == TERN_WC_WR_FLUSH_ERR);
+static_assert((int)IB_WC_MW_BIND_ERR == TERN_WC_MW_BIND_ERR);
+static_assert((int)IB_WC_BAD_RESP_ERR == TERN_WC_BAD_RESP_ERR);
+static_assert((int)IB_WC_LOC_ACCESS_ERR == TERN_WC_LOC_ACCESS_ERR);
+static_assert((int)IB_WC_REM_INV_REQ_ERR == TERN_WC_REM_INV_REQ_ERR);
+static_assert((int)IB_WC_REM_ACCESS_ERR == TERN_WC_REM_ACCESS_ERR);
+static_assert((int)IB_WC_REM_OP_ERR == TERN_WC_REM_OP_ERR);
+static_assert((int)IB_WC_RETRY_EXC_ERR == TERN_WC_RETRY_EXC_ERR);
+static_assert((int)IB_WC_RNR_RETRY_EXC_ERR == TERN_WC_RNR_RETRY_EXC_ERR);
+static_assert((int)IB_WC_FATAL_ERR == TERN_WC_FATAL_ERR);
+static_assert((int)IB_WC_GENERAL_ERR == TERN_WC_GENERAL_ERR);
+
 /* Ends the request of the WQE at @block and all before it, whether they were signalled or not. */
 static bool tern_sq_complete(struct tern_sq *sq, u32 block, struct ib_wc *wc)
 {
