@@ -7,6 +7,7 @@
 
 #include "qemu/rnic/card.h"
 #include "qemu/rnic/control/command_fields.h"
+#include "qemu/rnic/control/flow_commands.h"
 #include "qemu/rnic/control/memory_commands.h"
 #include "qemu/rnic/control/qp_commands.h"
 #include "qemu/rnic/control/srq_commands.h"
@@ -43,6 +44,7 @@ tern_hw_aq_status query_device(Card &, tern_hw_device_attr &attr)
 	attr.max_recv_sge = TERN_MAX_RECV_SGE;
 	attr.max_inline = TERN_MAX_INLINE;
 	attr.max_srq = kMaxSrqs;
+	attr.max_flows = kMaxFlows;
 	attr.max_srq_log_size = kMaxLogSrq;
 	return TERN_AQ_OK;
 }
@@ -175,6 +177,7 @@ bool names_object(uint16_t opcode)
 	case TERN_AQ_DESTROY_QP:
 	case TERN_AQ_QUERY_SRQ:
 	case TERN_AQ_DESTROY_SRQ:
+	case TERN_AQ_DESTROY_FLOW:
 		return true;
 	default:
 		return false;
@@ -234,6 +237,10 @@ tern_hw_aq_status execute(Card &card, const tern_hw_aq_cmd &command, tern_hw_aq_
 		return query_srq(card, id, completion.srq);
 	case TERN_AQ_DESTROY_SRQ:
 		return destroy_srq(card, id);
+	case TERN_AQ_CREATE_FLOW:
+		return create_flow(card, command.create_flow, completion.created);
+	case TERN_AQ_DESTROY_FLOW:
+		return destroy_flow(card, id);
 	case TERN_AQ_SET_GID:
 		return set_gid(card, command.set_gid);
 	case TERN_AQ_SET_ETH:

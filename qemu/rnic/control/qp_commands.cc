@@ -97,6 +97,9 @@ tern_hw_aq_status create_qp(Card &card, const tern_hw_create_qp &cmd, tern_hw_cr
 	case TERN_QPT_RC:
 		qp = std::make_unique<RcQp>(card, config, std::move(sq), std::move(rq));
 		break;
+	case TERN_QPT_RAW:
+		qp = std::make_unique<EthQp>(card, config, std::move(sq), std::move(rq));
+		break;
 	case TERN_QPT_ETH: {
 		if (config.db_page != TERN_DB_PAGE_KERNEL)
 			return TERN_AQ_BAD_FIELD;
@@ -146,6 +149,9 @@ tern_hw_aq_status destroy_qp(Card &card, uint32_t qpn)
 	Qp *qp = card.qps.find(qpn);
 	if (!qp)
 		return TERN_AQ_BAD_OBJECT;
+	if (qp->config().type == TERN_QPT_RAW &&
+	    card.port.steering.names(static_cast<EthQp &>(*qp)))
+		return TERN_AQ_BUSY;
 	count_users(card, qp->config(), -1);
 	card.port.remove(*qp);
 	card.drop_timer(*qp);

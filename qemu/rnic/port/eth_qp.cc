@@ -12,7 +12,35 @@ using namespace hw;
 namespace {
 constexpr size_t kEthHeader = 14;
 constexpr size_t kVlanTag = 4;
+/* In ERR nothing tells of posts to the receive queue. */
+constexpr uint64_t kFlushInterval = 10'000'000;
+
+constexpr FrameCounters kEthernetCounters{
+        .tx_frames = TERN_STAT_ETH_TX_FRAMES,
+        .tx_errors = TERN_STAT_ETH_TX_ERRORS,
+        .rx_frames = TERN_STAT_ETH_RX_FRAMES,
+        .rx_no_buffer = TERN_STAT_ETH_RX_NO_BUFFER,
+        .rx_errors = TERN_STAT_ETH_RX_ERRORS,
+        .tx_bytes = TERN_STAT_ETH_TX_BYTES,
+        .rx_bytes = TERN_STAT_ETH_RX_BYTES,
+};
+constexpr FrameCounters kRawCounters{
+        .tx_frames = TERN_STAT_RAW_TX_FRAMES,
+        .tx_errors = TERN_STAT_RAW_TX_ERRORS,
+        .rx_frames = TERN_STAT_RAW_RX_FRAMES,
+        .rx_no_buffer = TERN_STAT_RAW_RX_NO_BUFFER,
+        .rx_errors = TERN_STAT_RAW_RX_ERRORS,
+        .tx_bytes = {},
+        .rx_bytes = {},
+};
+
 } // namespace
+
+EthQp::EthQp(Card &card, const QpConfig &config, SendQueue sq, RecvQueue rq)
+        : Qp(card, config, std::move(sq), std::move(rq)),
+          counters_(config.type == TERN_QPT_RAW ? kRawCounters : kEthernetCounters)
+{
+}
 
 EthQp::~EthQp()
 {
@@ -22,10 +50,12 @@ EthQp::~EthQp()
 
 tern_hw_aq_status EthQp::modify(uint32_t mask, const tern_hw_qp_attr &attr)
 {
-	if (mask != TERN_QP_STATE)
+	const auto to = static_cast<tern_hw_qp_state>(attr.state);
+	const bool may_name_port = config_.type == TERN_QPT_RAW && to == TERN_QPS_INIT;
+	if ((mask & ~(may_name_port ? TERN_QP_PORT : 0)) != TERN_QP_STATE ||
+	    ((mask & TERN_QP_PORT) && attr.port != 1))
 		return TERN_AQ_BAD_FIELD;
 
-	const auto to = static_cast<tern_hw_qp_state>(attr.state);
 	switch (to) {
 	case TERN_QPS_RESET:
 		reset_queues();
@@ -59,6 +89,12 @@ void EthQp::enter_error()
 	state_ = TERN_QPS_ERR;
 	flush_send();
 	flush_recv();
+	schedule_flush();
+}
+
+void EthQp::schedule_flush()
+{
+	card_.set_timer(*this, card_.ports.clock.now() + kFlushInterval);
 }
 
 bool EthQp::deliver(const Packet &)
@@ -66,7 +102,13 @@ bool EthQp::deliver(const Packet &)
 	return false;
 }
 
-void EthQp::on_timer(uint64_t) {}
+void EthQp::on_timer(uint64_t)
+{
+	if (state_ != TERN_QPS_ERR)
+		return;
+	flush_recv();
+	schedule_flush();
+}
 
 bool EthQp::transmit(unsigned &budget)
 {
@@ -102,7 +144,7 @@ void EthQp::send_one()
 	const auto frame = card_.port.buffer();
 	const auto status = fetch == Fetch::Ok ? build(wqe, frame) : TERN_WC_LOC_QP_OP_ERR;
 	if (status != TERN_WC_SUCCESS) {
-		card_.stats.add(TERN_STAT_ETH_TX_ERRORS);
+		card_.stats.add(counters_.tx_errors);
 		sq_.advance(std::max<uint32_t>(wqe.blocks, 1));
 		complete_send(index, wqe.opcode, status, 0);
 		enter_error();
@@ -111,8 +153,9 @@ void EthQp::send_one()
 
 	sq_.advance(wqe.blocks);
 	const size_t size = wqe.length;
-	card_.stats.add(TERN_STAT_ETH_TX_FRAMES);
-	card_.stats.add(TERN_STAT_ETH_TX_BYTES, size);
+	card_.stats.add(counters_.tx_frames);
+	if (counters_.tx_bytes)
+		card_.stats.add(*counters_.tx_bytes, size);
 	const bool signaled = config_.signal_all || (wqe.flags & TERN_WQE_SIGNALED);
 	const uint8_t opcode = wqe.opcode;
 	card_.port.send(size);
@@ -134,16 +177,21 @@ tern_hw_cqe_status EthQp::build(const SendWqe &wqe, std::span<std::byte> frame)
 	return access == Access::Ok ? TERN_WC_SUCCESS : TERN_WC_LOC_PROT_ERR;
 }
 
+bool EthQp::receives() const
+{
+	return state_ == TERN_QPS_RTR || state_ == TERN_QPS_RTS;
+}
+
 void EthQp::receive(std::span<const std::byte> frame)
 {
-	if (state_ != TERN_QPS_RTR && state_ != TERN_QPS_RTS)
+	if (!receives())
 		return;
 	if (frame.size() > kEthHeader + kVlanTag + card_.port.mtu) {
-		card_.stats.add(TERN_STAT_ETH_RX_ERRORS);
+		card_.stats.add(counters_.rx_errors);
 		return;
 	}
 	if (claim_recv() != Claim::Done) {
-		card_.stats.add(TERN_STAT_ETH_RX_NO_BUFFER);
+		card_.stats.add(counters_.rx_no_buffer);
 		return;
 	}
 
@@ -161,9 +209,9 @@ void EthQp::receive(std::span<const std::byte> frame)
 		cqe.status = TERN_WC_LOC_PROT_ERR;
 
 	const bool ok = cqe.status == TERN_WC_SUCCESS;
-	card_.stats.add(ok ? TERN_STAT_ETH_RX_FRAMES : TERN_STAT_ETH_RX_ERRORS);
-	if (ok)
-		card_.stats.add(TERN_STAT_ETH_RX_BYTES, frame.size());
+	card_.stats.add(ok ? counters_.rx_frames : counters_.rx_errors);
+	if (ok && counters_.rx_bytes)
+		card_.stats.add(*counters_.rx_bytes, frame.size());
 	complete_recv(cqe, false);
 }
 

@@ -1,17 +1,30 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
+#include <optional>
+
 #include "qemu/rnic/transport/qp.h"
 
 namespace tern {
 
-/** The Ethernet function: a send WQE is a frame to send, a receive WQE a buffer for one. */
+/** Where a QP counts its frames. */
+struct FrameCounters {
+	hw::tern_hw_stat tx_frames;
+	hw::tern_hw_stat tx_errors;
+	hw::tern_hw_stat rx_frames;
+	hw::tern_hw_stat rx_no_buffer;
+	hw::tern_hw_stat rx_errors;
+	std::optional<hw::tern_hw_stat> tx_bytes;
+	std::optional<hw::tern_hw_stat> rx_bytes;
+};
+
+/**
+ * A QP whose messages are Ethernet frames: a send WQE is a frame to send, a receive WQE a buffer
+ * for one. The Ethernet function of the card is one, those of type RAW are the others.
+ */
 class EthQp final : public Qp {
 public:
-	EthQp(Card &card, const QpConfig &config, SendQueue sq, RecvQueue rq)
-	        : Qp(card, config, std::move(sq), std::move(rq))
-	{
-	}
+	EthQp(Card &card, const QpConfig &config, SendQueue sq, RecvQueue rq);
 	~EthQp() override;
 
 	bool transmit(unsigned &budget) override;
@@ -20,14 +33,19 @@ public:
 	hw::tern_hw_aq_status modify(uint32_t mask, const hw::tern_hw_qp_attr &attr) override;
 	void query(hw::tern_hw_qp_attr &attr) const override;
 
-	/** A frame that passed the filters. */
+	/** Whether it takes frames now. */
+	bool receives() const;
+	/** A frame that passed the filters, or that a flow gives it. */
 	void receive(std::span<const std::byte> frame);
 
 private:
 	void enter_error() override;
+	void schedule_flush();
 	void send_one();
 	/** What is wrong with @wqe as a frame, or success. */
 	hw::tern_hw_cqe_status build(const SendWqe &wqe, std::span<std::byte> frame);
+
+	const FrameCounters &counters_;
 };
 
 } // namespace tern

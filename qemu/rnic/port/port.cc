@@ -148,14 +148,15 @@ void Port::receive(std::span<const std::byte> frame)
 	card_.stats.add(TERN_STAT_RX_FRAMES);
 	card_.stats.add(TERN_STAT_RX_BYTES, frame.size());
 
+	steering.sniff(frame);
 	const Mac dmac = dmac_of(frame);
 	const bool roce = is_roce(frame);
-	if (roce ? dmac != mac : !accepts(dmac)) {
-		card_.stats.add(TERN_STAT_RX_FILTERED);
-		return;
-	}
-	if (roce)
+	if (roce && dmac == mac)
 		receive_roce(frame);
+	else if (EthQp *qp = steering.receiver(frame))
+		qp->receive(frame);
+	else if (roce || !accepts(dmac))
+		card_.stats.add(TERN_STAT_RX_FILTERED);
 	else if (ethernet)
 		ethernet->receive(frame);
 	else

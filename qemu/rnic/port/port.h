@@ -8,11 +8,15 @@
 #include <span>
 
 #include "qemu/rnic/formats/packet.h"
+#include "qemu/rnic/port/steering.h"
 #include "qemu/rnic/ring_buffer.h"
 
 namespace tern {
 
 struct Card;
+
+inline constexpr uint32_t kMaxFlows = 4096;
+
 class EthQp;
 class Qp;
 
@@ -43,7 +47,9 @@ public:
 
 	void receive(std::span<const std::byte> frame);
 
-	/** The QP that gets all frames that are not RoCE; null for none. */
+	/** Who gets a frame that is not RoCE, if not... */
+	Steering steering{kMaxFlows};
+	/** ... the Ethernet function; null for none. */
 	EthQp *ethernet = nullptr;
 	Mac mac{};
 	uint32_t rx_mode = 0; /* TERN_ETH_PROMISC, TERN_ETH_ALLMULTI */

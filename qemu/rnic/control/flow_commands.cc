@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "qemu/rnic/control/flow_commands.h"
+
+#include "qemu/rnic/card.h"
+#include "qemu/rnic/control/command_fields.h"
+#include "qemu/rnic/port/eth_qp.h"
+
+namespace tern {
+
+using namespace hw;
+
+namespace {
+
+bool looks_at_ip(const tern_hw_flow_key &mask)
+{
+	return !all_zero(mask.src_ip) || !all_zero(mask.dst_ip) || !all_zero(mask.src_port) ||
+	       !all_zero(mask.dst_port) || mask.ip_proto || mask.tos;
+}
+
+/* An IPv4 address is in the first four bytes. */
+bool is_ipv4_address(std::span<const uint8_t, 16> address)
+{
+	return std::ranges::all_of(address.subspan(4), [](uint8_t b) { return b == 0; });
+}
+
+/* Bits that are not compared are zero, for otherwise no frame could ever match. */
+bool key_within_mask(const tern_hw_create_flow &cmd)
+{
+	const auto key = std::as_bytes(std::span(&cmd.key, 1));
+	const auto mask = std::as_bytes(std::span(&cmd.mask, 1));
+	return std::ranges::equal(
+	        key, mask, [](std::byte k, std::byte m) { return (k & ~m) == std::byte{0}; });
+}
+
+bool fields_valid(const tern_hw_create_flow &cmd)
+{
+	if (cmd.type != TERN_FLOW_NORMAL)
+		return cmd.type <= TERN_FLOW_SNIFFER && !cmd.ip_version && all_zero(cmd.key) &&
+		       all_zero(cmd.mask);
+	if (!key_within_mask(cmd))
+		return false;
+	if (!looks_at_ip(cmd.mask))
+		return cmd.ip_version == 0;
+	if (cmd.ip_version == 4)
+		return is_ipv4_address(cmd.mask.src_ip) && is_ipv4_address(cmd.mask.dst_ip);
+	return cmd.ip_version == 6;
+}
+
+} // namespace
+
+tern_hw_aq_status create_flow(Card &card, const tern_hw_create_flow &cmd, tern_hw_created &result)
+{
+	if (!fields_valid(cmd))
+		return TERN_AQ_BAD_FIELD;
+	Qp *qp = card.qps.find(cmd.qpn.get());
+	if (!qp || qp->config().type != TERN_QPT_RAW)
+		return TERN_AQ_BAD_OBJECT;
+	const auto number =
+	        card.port.steering.add({.qp = static_cast<EthQp *>(qp),
+	                                .type = static_cast<tern_hw_flow_type>(cmd.type),
+	                                .priority = cmd.priority.get(),
+	                                .ip_version = cmd.ip_version,
+	                                .key = cmd.key,
+	                                .mask = cmd.mask});
+	if (!number)
+		return TERN_AQ_NO_RESOURCE;
+	result.id = *number;
+	return TERN_AQ_OK;
+}
+
+tern_hw_aq_status destroy_flow(Card &card, uint32_t number)
+{
+	return card.port.steering.remove(number) ? TERN_AQ_OK : TERN_AQ_BAD_OBJECT;
+}
+
+} // namespace tern

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "qemu/rnic/port/steering.h"
+
+#include <algorithm>
+
+#include "qemu/rnic/port/eth_qp.h"
+
+namespace tern {
+
+using namespace hw;
+
+namespace {
+
+/* A field that the flow asks about must be there; zero in the key does not stand for none. */
+bool has_fields(const Flow &flow, const FrameFields &fields)
+{
+	const auto &mask = flow.mask;
+	return (!flow.ip_version || flow.ip_version == fields.ip_version) &&
+	       (!mask.vlan_tci.get() || fields.has_vlan) &&
+	       ((!mask.src_port.get() && !mask.dst_port.get()) || fields.has_ports);
+}
+
+bool matches(const Flow &flow, const FrameFields &fields)
+{
+	if (!has_fields(flow, fields))
+		return false;
+	const auto frame = std::as_bytes(std::span(&fields.key, 1));
+	const auto key = std::as_bytes(std::span(&flow.key, 1));
+	const auto mask = std::as_bytes(std::span(&flow.mask, 1));
+	for (size_t i = 0; i < key.size(); i++)
+		if ((frame[i] & mask[i]) != key[i])
+			return false;
+	return true;
+}
+
+} // namespace
+
+Steering::Order &Steering::order_of(const Flow &flow)
+{
+	switch (flow.type) {
+	case TERN_FLOW_NORMAL:
+		return normal_;
+	case TERN_FLOW_SNIFFER:
+		return sniffers_;
+	default:
+		return defaults_;
+	}
+}
+
+std::optional<uint32_t> Steering::add(const Flow &flow)
+{
+	auto object = std::make_unique<Flow>(flow);
+	Flow *added = object.get();
+	const auto number = flows_.insert(std::move(object));
+	if (!number)
+		return std::nullopt;
+	Order &order = order_of(flow);
+	/* Behind those of its priority that are older. */
+	const auto at = std::ranges::upper_bound(order, flow.priority, {}, &Flow::priority);
+	order.insert(at, added);
+	return number;
+}
+
+std::unique_ptr<Flow> Steering::remove(uint32_t number)
+{
+	auto flow = flows_.remove(number);
+	if (flow)
+		std::erase(order_of(*flow), flow.get());
+	return flow;
+}
+
+bool Steering::names(const EthQp &qp) const
+{
+	bool found = false;
+	flows_.for_each([&](uint32_t, const Flow &flow) { found |= flow.qp == &qp; });
+	return found;
+}
+
+EthQp *Steering::receiver(std::span<const std::byte> frame) const
+{
+	if (normal_.empty() && defaults_.empty())
+		return nullptr;
+	const FrameFields fields = read_fields(frame);
+	for (const Flow *flow : normal_)
+		if (flow->qp->receives() && matches(*flow, fields))
+			return flow->qp;
+	const bool multicast = fields.key.dmac[0] & 1;
+	for (const Flow *flow : defaults_)
+		if (flow->qp->receives() && (flow->type == TERN_FLOW_ALL_DEFAULT || multicast))
+			return flow->qp;
+	return nullptr;
+}
+
+void Steering::sniff(std::span<const std::byte> frame) const
+{
+	for (const Flow *flow : sniffers_)
+		flow->qp->receive(frame);
+}
+
+} // namespace tern

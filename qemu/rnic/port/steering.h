@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "qemu/rnic/control/object_table.h"
+#include "qemu/rnic/port/frame_fields.h"
+#include "tern/tern_hw.h"
+
+namespace tern {
+
+class EthQp;
+
+/** Some frames for a QP of type RAW. */
+struct Flow {
+	EthQp *qp = nullptr;
+	hw::tern_hw_flow_type type = hw::TERN_FLOW_NORMAL;
+	uint16_t priority = 0;
+	uint8_t ip_version = 0;
+	hw::tern_hw_flow_key key{};
+	hw::tern_hw_flow_key mask{};
+};
+
+/**
+ * The flows, and to whom they give a frame. They are tried one after the other, by priority and
+ * then by age: that is linear in their number, which is bounded.
+ */
+class Steering {
+public:
+	explicit Steering(uint32_t max_flows) : flows_(max_flows) {}
+
+	/** The number of the new flow, or nothing when there are too many. */
+	std::optional<uint32_t> add(const Flow &flow);
+	/** The flow that was removed, if there was one. */
+	std::unique_ptr<Flow> remove(uint32_t number);
+	/** Whether some flow names @qp. */
+	bool names(const EthQp &qp) const;
+
+	/** Who alone gets @frame; null when no flow matches. Flows of a QP that does not receive
+	 * now do not count. */
+	EthQp *receiver(std::span<const std::byte> frame) const;
+	/** Gives @frame to all sniffers. */
+	void sniff(std::span<const std::byte> frame) const;
+
+private:
+	/* In the order in which they are tried. */
+	using Order = std::vector<Flow *>;
+
+	Order &order_of(const Flow &flow);
+
+	ObjectTable<Flow> flows_;
+	Order normal_;
+	Order defaults_;
+	Order sniffers_;
+};
+
+} // namespace tern

@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* QPs of type RAW and the flows that give them frames. */
+#include "qemu/rnic/formats/headers.h"
+#include "tests/support/one_card.h"
+
+namespace tern::test {
+namespace {
+
+using namespace hw;
+using Frame = std::vector<std::byte>;
+
+constexpr Mac kBroadcast{255, 255, 255, 255, 255, 255};
+constexpr Mac kMulticast{1, 0, 0x5e, 0, 0, 1};
+constexpr Mac kOther{2, 9, 9, 9, 9, 9};
+constexpr uint8_t kTcp = 6;
+constexpr uint8_t kUdp = 17;
+
+/** What a frame has, field by field. */
+struct Content {
+	Mac dmac = kCardMac;
+	std::optional<uint16_t> vlan_tci{};
+	uint8_t ip_version = 4; /* 0: some other ethertype */
+	uint8_t proto = kUdp;
+	uint8_t tos = 0x20;
+	uint16_t fragment = 0;
+	uint16_t src_port = 1000;
+	uint16_t dst_port = 2000;
+};
+
+template <typename T>
+void append(Frame &frame, const T &header)
+{
+	const auto bytes = std::as_bytes(std::span(&header, 1));
+	frame.insert(frame.end(), bytes.begin(), bytes.end());
+}
+
+Frame make(const Content &c)
+{
+	Frame frame;
+	const uint16_t type = c.ip_version == 4   ? headers::kEtherIpv4
+	                      : c.ip_version == 6 ? headers::kEtherIpv6
+	                                          : 0x88b5;
+	append(frame, headers::Ethernet{c.dmac, kPeerMac, c.vlan_tci ? headers::kEtherVlan : type});
+	if (c.vlan_tci)
+		append(frame, headers::Vlan{*c.vlan_tci, type});
+	if (c.ip_version == 4) {
+		headers::Ipv4 ip{};
+		ip.version_ihl = headers::kIpv4NoOptions;
+		ip.tos = c.tos;
+		ip.protocol = c.proto;
+		ip.fragment = c.fragment;
+		ip.source = {10, 0, 0, 2};
+		ip.destination = {10, 0, 0, 1};
+		append(frame, ip);
+	} else if (c.ip_version == 6) {
+		headers::Ipv6 ip{};
+		ip.version_class_flow = 6u << 28 | uint32_t{c.tos} << 20;
+		ip.next_header = c.proto;
+		ip.source.bytes[15] = 2;
+		ip.destination.bytes[15] = 1;
+		append(frame, ip);
+	}
+	append(frame, Be<uint16_t>(c.src_port));
+	append(frame, Be<uint16_t>(c.dst_port));
+	frame.resize(std::max<size_t>(frame.size(), 60));
+	return frame;
+}
+
+class SteeringTest : public OneCard {
+protected:
+	void SetUp() override
+	{
+		set_up_card();
+		eth_ = make_qp(TERN_QPT_ETH);
+		raw_ = make_qp(TERN_QPT_RAW);
+		other_ = make_qp(TERN_QPT_RAW);
+	}
+	std::unique_ptr<HostQp> make_qp(uint8_t type)
+	{
+		auto qp = driver_.create_qp({.pd = pd_,
+		                             .send_cqn = cq_->number,
+		                             .recv_cqn = cq_->number,
+		                             .type = type});
+		for (const auto state : {TERN_QPS_INIT, TERN_QPS_RTR, TERN_QPS_RTS})
+			EXPECT_EQ(qp->set_state(state), TERN_AQ_OK);
+		for (int i = 0; i < 4; i++)
+			qp->post_recv(mr_->sge(0x10000, 2048));
+		return qp;
+	}
+	static tern_hw_aq_cmd flow(const HostQp &qp)
+	{
+		auto c = make_command(TERN_AQ_CREATE_FLOW);
+		c.create_flow.qpn = qp.number;
+		return c;
+	}
+	template <typename Change>
+	static tern_hw_aq_cmd flow(const HostQp &qp, Change change)
+	{
+		auto c = flow(qp);
+		change(c.create_flow);
+		return c;
+	}
+	uint32_t add(const tern_hw_aq_cmd &c)
+	{
+		const auto result = driver_.command(c);
+		EXPECT_EQ(result.status, TERN_AQ_OK);
+		return result.created.id.get();
+	}
+	/** The QPs that get @frame. */
+	std::vector<uint32_t> receivers(const Frame &frame)
+	{
+		card_.receive(frame);
+		run();
+		std::vector<uint32_t> qpns;
+		for (const auto &cqe : cq_->drain()) {
+			EXPECT_EQ(cqe.status, TERN_WC_SUCCESS);
+			EXPECT_EQ(cqe.byte_len.get(), frame.size());
+			qpns.push_back(cqe.qpn.get());
+		}
+		for (HostQp *qp : {eth_.get(), raw_.get(), other_.get()})
+			for (auto n = std::ranges::count(qpns, qp->number); n > 0; n--)
+				qp->post_recv(mr_->sge(0x10000, 2048));
+		return qpns;
+	}
+	bool takes(const HostQp &qp, const Content &content)
+	{
+		return receivers(make(content)) == std::vector{qp.number};
+	}
+
+	std::unique_ptr<HostQp> eth_;
+	std::unique_ptr<HostQp> raw_;
+	std::unique_ptr<HostQp> other_;
+};
+
+TEST_F(SteeringTest, NoFlowNoFrame)
+{
+	EXPECT_TRUE(takes(*eth_, {}));
+}
+
+TEST_F(SteeringTest, Ports)
+{
+	add(flow(*raw_, [](auto &f) {
+		f.ip_version = 4;
+		f.key.dst_port = uint16_t{2000};
+		f.mask.dst_port = uint16_t{0xffff};
+	}));
+	EXPECT_TRUE(takes(*raw_, {}));
+	EXPECT_EQ(mr_->read(0x10000, 60), make({}));
+	EXPECT_TRUE(takes(*raw_, {.proto = kTcp}));
+	EXPECT_TRUE(takes(*raw_, {.vlan_tci = 5}));
+	EXPECT_TRUE(takes(*eth_, {.dst_port = 2001}));
+	EXPECT_TRUE(takes(*eth_, {.ip_version = 6}));
+	/* The same bytes, but no ports. */
+	EXPECT_TRUE(takes(*eth_, {.proto = 1}));
+	EXPECT_TRUE(takes(*eth_, {.fragment = 8}));
+	EXPECT_EQ(stat(TERN_STAT_RAW_RX_FRAMES), 3u);
+	EXPECT_EQ(stat(TERN_STAT_ETH_RX_FRAMES), 4u);
+}
+
+TEST_F(SteeringTest, Ipv4Addresses)
+{
+	add(flow(*raw_, [](auto &f) {
+		f.ip_version = 4;
+		f.key.src_ip[0] = f.key.dst_ip[0] = 10;
+		f.key.dst_ip[3] = 1;
+		f.mask.src_ip[0] = f.mask.dst_ip[0] = f.mask.dst_ip[3] = 0xff;
+	}));
+	EXPECT_TRUE(takes(*raw_, {}));
+	EXPECT_TRUE(takes(*eth_, {.ip_version = 6}));
+	EXPECT_TRUE(takes(*eth_, {.ip_version = 0}));
+}
+
+TEST_F(SteeringTest, Ipv6)
+{
+	add(flow(*raw_, [](auto &f) {
+		f.ip_version = 6;
+		f.key.src_ip[15] = 2;
+		f.mask.src_ip[15] = 0xff;
+		f.key.ip_proto = kTcp;
+		f.mask.ip_proto = 0xff;
+		f.key.tos = 0x20;
+		f.mask.tos = 0xe0;
+	}));
+	EXPECT_TRUE(takes(*raw_, {.ip_version = 6, .proto = kTcp, .tos = 0x2f}));
+	EXPECT_TRUE(takes(*eth_, {.ip_version = 6, .proto = kUdp}));
+	EXPECT_TRUE(takes(*eth_, {.ip_version = 6, .proto = kTcp, .tos = 0x40}));
+	EXPECT_TRUE(takes(*eth_, {.ip_version = 4, .proto = kTcp}));
+}
+
+/* A tag of priority 0 in VLAN 0 is a tag; none is none. */
+TEST_F(SteeringTest, Vlan)
+{
+	add(flow(*raw_, [](auto &f) { f.mask.vlan_tci = uint16_t{0xfff}; }));
+	EXPECT_TRUE(takes(*raw_, {.vlan_tci = 0}));
+	EXPECT_TRUE(takes(*raw_, {.vlan_tci = 0xe000}));
+	EXPECT_TRUE(takes(*eth_, {.vlan_tci = 1}));
+	EXPECT_TRUE(takes(*eth_, {}));
+}
+
+/* The ethertype is the one behind the tag. */
+TEST_F(SteeringTest, Ethertype)
+{
+	add(flow(*raw_, [](auto &f) {
+		f.key.ethertype = uint16_t{0x88b5};
+		f.mask.ethertype = uint16_t{0xffff};
+	}));
+	EXPECT_TRUE(takes(*raw_, {.ip_version = 0}));
+	EXPECT_TRUE(takes(*raw_, {.vlan_tci = 7, .ip_version = 0}));
+	EXPECT_TRUE(takes(*eth_, {}));
+}
+
+/* A flow asks for a MAC that the filter would not let through. */
+TEST_F(SteeringTest, ForeignMac)
+{
+	EXPECT_TRUE(receivers(make({.dmac = kOther})).empty());
+	add(flow(*raw_, [](auto &f) {
+		std::ranges::copy(kOther, f.key.dmac);
+		std::ranges::fill(f.mask.dmac, 0xff);
+	}));
+	EXPECT_TRUE(takes(*raw_, {.dmac = kOther}));
+	EXPECT_TRUE(takes(*eth_, {}));
+	EXPECT_EQ(stat(TERN_STAT_RX_FILTERED), 1u);
+}
+
+/* The lowest priority first, then the oldest; of several that match one gets the frame. */
+TEST_F(SteeringTest, PriorityThenAge)
+{
+	const auto at = [](const HostQp &qp, uint16_t priority) {
+		return flow(qp, [=](auto &f) { f.priority = priority; });
+	};
+	const uint32_t old = add(at(*raw_, 5));
+	const uint32_t late = add(at(*other_, 5));
+	EXPECT_TRUE(takes(*raw_, {}));
+	const uint32_t first = add(at(*other_, 4));
+	EXPECT_TRUE(takes(*other_, {}));
+	EXPECT_EQ(driver_.destroy(TERN_AQ_DESTROY_FLOW, first), TERN_AQ_OK);
+	EXPECT_TRUE(takes(*raw_, {}));
+	EXPECT_EQ(driver_.destroy(TERN_AQ_DESTROY_FLOW, old), TERN_AQ_OK);
+	EXPECT_TRUE(takes(*other_, {}));
+	EXPECT_EQ(driver_.destroy(TERN_AQ_DESTROY_FLOW, late), TERN_AQ_OK);
+	EXPECT_TRUE(takes(*eth_, {}));
+	EXPECT_EQ(driver_.destroy(TERN_AQ_DESTROY_FLOW, late), TERN_AQ_BAD_OBJECT);
+}
+
+/* What nobody asks for, whatever its MAC; but flows come first. */
+TEST_F(SteeringTest, AllDefault)
+{
+	add(flow(*other_, [](auto &f) { f.type = TERN_FLOW_ALL_DEFAULT; }));
+	add(flow(*raw_, [](auto &f) {
+		f.priority = uint16_t{9};
+		f.ip_version = 4;
+		f.key.ip_proto = kTcp;
+		f.mask.ip_proto = 0xff;
+	}));
+	EXPECT_TRUE(takes(*raw_, {.proto = kTcp}));
+	EXPECT_TRUE(takes(*other_, {}));
+	EXPECT_TRUE(takes(*other_, {.dmac = kOther}));
+}
+
+TEST_F(SteeringTest, MulticastDefault)
+{
+	add(flow(*raw_, [](auto &f) { f.type = TERN_FLOW_MC_DEFAULT; }));
+	EXPECT_TRUE(takes(*raw_, {.dmac = kMulticast}));
+	EXPECT_TRUE(takes(*raw_, {.dmac = kBroadcast}));
+	EXPECT_TRUE(takes(*eth_, {}));
+}
+
+/* Copies of everything, RoCE too; the others get theirs all the same. */
+TEST_F(SteeringTest, Sniffer)
+{
+	add(flow(*raw_, [](auto &f) { f.type = TERN_FLOW_SNIFFER; }));
+	EXPECT_EQ(receivers(make({})), (std::vector{raw_->number, eth_->number}));
+	EXPECT_TRUE(takes(*raw_, {.dmac = kOther}));
+	EXPECT_TRUE(takes(*raw_, {.dst_port = 4791}));
+	EXPECT_EQ(stat(TERN_STAT_ROCE_RX_PACKETS), 1u);
+}
+
+/* The engine's packets are not to be had by a flow. */
+TEST_F(SteeringTest, RoceIsTheEngines)
+{
+	add(flow(*raw_, [](auto &f) { f.type = TERN_FLOW_ALL_DEFAULT; }));
+	EXPECT_TRUE(receivers(make({.dst_port = 4791})).empty());
+	EXPECT_TRUE(takes(*raw_, {.dmac = kOther, .dst_port = 4791}));
+}
+
+/* Its flows count only while the QP receives. */
+TEST_F(SteeringTest, QpThatDoesNotReceive)
+{
+	add(flow(*raw_));
+	EXPECT_EQ(raw_->set_state(TERN_QPS_ERR), TERN_AQ_OK);
+	cq_->drain();
+	EXPECT_TRUE(takes(*eth_, {}));
+}
+
+TEST_F(SteeringTest, NoBuffer)
+{
+	add(flow(*raw_));
+	EXPECT_EQ(raw_->set_state(TERN_QPS_RESET), TERN_AQ_OK);
+	raw_->forget();
+	for (const auto state : {TERN_QPS_INIT, TERN_QPS_RTR})
+		EXPECT_EQ(raw_->set_state(state), TERN_AQ_OK);
+	EXPECT_TRUE(receivers(make({})).empty());
+	EXPECT_EQ(stat(TERN_STAT_RAW_RX_NO_BUFFER), 1u);
+}
+
+/* A frame to the card's own MAC comes back to whoever asked for it. */
+TEST_F(SteeringTest, SendAndLoopback)
+{
+	add(flow(*other_));
+	const Frame frame = make({});
+	mr_->write(0, frame);
+	raw_->post_send({.sges = {mr_->sge(0, 60)}});
+	run();
+	const auto cqes = cq_->drain();
+	ASSERT_EQ(cqes.size(), 2u);
+	EXPECT_EQ(cqes[0].qpn.get(), raw_->number);
+	EXPECT_EQ(cqes[1].qpn.get(), other_->number);
+	EXPECT_EQ(mr_->read(0x10000, 60), frame);
+	EXPECT_EQ(stat(TERN_STAT_RAW_TX_FRAMES), 1u);
+	EXPECT_EQ(stat(TERN_STAT_ETH_TX_FRAMES), 0u);
+}
+
+/* Posts in ERR are flushed, though nothing rings. */
+TEST_F(SteeringTest, FlushesInError)
+{
+	EXPECT_EQ(raw_->set_state(TERN_QPS_ERR), TERN_AQ_OK);
+	EXPECT_EQ(cq_->drain().size(), 4u);
+	raw_->post_recv(mr_->sge(0x10000, 2048));
+	pass(100'000'000);
+	EXPECT_EQ(cq_->drain().size(), 1u);
+}
+
+TEST_F(SteeringTest, Attributes)
+{
+	EXPECT_EQ(raw_->set_state(TERN_QPS_RESET), TERN_AQ_OK);
+	tern_hw_qp_attr attr{};
+	attr.state = TERN_QPS_INIT;
+	attr.port = 2;
+	EXPECT_EQ(raw_->modify(TERN_QP_STATE | TERN_QP_PORT, attr), TERN_AQ_BAD_FIELD);
+	attr.port = 1;
+	EXPECT_EQ(raw_->modify(TERN_QP_STATE | TERN_QP_PORT | TERN_QP_QKEY, attr),
+	          TERN_AQ_BAD_FIELD);
+	EXPECT_EQ(raw_->modify(TERN_QP_STATE | TERN_QP_PORT, attr), TERN_AQ_OK);
+	attr.state = TERN_QPS_RTR;
+	EXPECT_EQ(raw_->modify(TERN_QP_STATE | TERN_QP_PORT, attr), TERN_AQ_BAD_FIELD);
+	EXPECT_EQ(raw_->modify(TERN_QP_STATE, attr), TERN_AQ_OK);
+}
+
+TEST_F(SteeringTest, BadFlows)
+{
+	const auto bad = [&](auto change) { return driver_.status_of(flow(*raw_, change)); };
+	EXPECT_EQ(bad([](auto &f) { f.type = 4; }), TERN_AQ_BAD_FIELD);
+	EXPECT_EQ(bad([](auto &f) { f.ip_version = 4; }), TERN_AQ_BAD_FIELD);
+	EXPECT_EQ(bad([](auto &f) { f.mask.tos = 1; }), TERN_AQ_BAD_FIELD);
+	EXPECT_EQ(bad([](auto &f) {
+		          f.mask.tos = 1;
+		          f.ip_version = 5;
+	          }),
+	          TERN_AQ_BAD_FIELD);
+	EXPECT_EQ(bad([](auto &f) {
+		          f.ip_version = 4;
+		          f.mask.src_ip[4] = 1;
+	          }),
+	          TERN_AQ_BAD_FIELD);
+	EXPECT_EQ(bad([](auto &f) { f.key.dmac[0] = 1; }), TERN_AQ_BAD_FIELD); /* no mask */
+	EXPECT_EQ(bad([](auto &f) {
+		          f.type = TERN_FLOW_SNIFFER;
+		          f.mask.dmac[0] = 1;
+	          }),
+	          TERN_AQ_BAD_FIELD);
+	EXPECT_EQ(bad([](auto &f) { f.qpn = 99u; }), TERN_AQ_BAD_OBJECT);
+	EXPECT_EQ(driver_.status_of(flow(*eth_)), TERN_AQ_BAD_OBJECT);
+	EXPECT_EQ(bad([](auto &) {}), TERN_AQ_OK);
+}
+
+TEST_F(SteeringTest, QpIsBusyWhileAFlowNamesIt)
+{
+	const uint32_t number = add(flow(*raw_));
+	EXPECT_EQ(driver_.destroy(TERN_AQ_DESTROY_QP, raw_->number), TERN_AQ_BUSY);
+	EXPECT_EQ(driver_.destroy(TERN_AQ_DESTROY_FLOW, number), TERN_AQ_OK);
+	EXPECT_EQ(driver_.destroy(TERN_AQ_DESTROY_QP, raw_->number), TERN_AQ_OK);
+}
+
+TEST_F(SteeringTest, NumberIsBounded)
+{
+	const auto device = driver_.command(make_command(TERN_AQ_QUERY_DEVICE)).device;
+	for (uint32_t i = 0; i < device.max_flows.get(); i++)
+		ASSERT_EQ(driver_.status_of(flow(*raw_)), TERN_AQ_OK);
+	EXPECT_EQ(driver_.status_of(flow(*raw_)), TERN_AQ_NO_RESOURCE);
+}
+
+} // namespace
+} // namespace tern::test
