@@ -17,11 +17,17 @@ struct Case {
 	void (*run)(Session &session);
 };
 
-std::span<const Case> error_cases();  /* cases_error.cc */
-std::span<const Case> data_cases();   /* cases_data.cc */
-std::span<const Case> order_cases();  /* cases_order.cc */
-std::span<const Case> atomic_cases(); /* cases_atomic.cc */
-std::span<const Case> stress_cases(); /* cases_stress.cc */
+std::span<const Case> error_cases();     /* cases_error.cc */
+std::span<const Case> data_cases();      /* cases_data.cc */
+std::span<const Case> order_cases();     /* cases_order.cc */
+std::span<const Case> atomic_cases();    /* cases_atomic.cc */
+std::span<const Case> stress_cases();    /* cases_stress.cc */
+std::span<const Case> lifecycle_cases(); /* cases_lifecycle.cc */
+std::span<const Case> event_cases();     /* cases_events.cc */
+std::span<const Case> srq_cases();       /* cases_srq.cc */
+std::span<const Case> xrc_cases();       /* cases_xrc.cc */
+std::span<const Case> raw_cases();       /* cases_raw.cc */
+std::span<const Case> window_cases();    /* cases_window.cc */
 
 /** A fresh connection carries data both ways: what every case ends with. */
 void check_device_works(Session &session);

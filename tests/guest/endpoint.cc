@@ -78,17 +78,19 @@ Device::Device(const std::string &name, int gid_index)
 	fcntl(context()->async_fd, F_SETFL, fcntl(context()->async_fd, F_GETFL) | O_NONBLOCK);
 }
 
-bool Device::wait_event(ibv_event_type type, const ibv_qp *qp, Clock::duration patience) const
+bool Device::wait_events(std::vector<Event> events, Clock::duration patience) const
 {
 	const auto end = Clock::now() + patience;
 	for (;;) {
 		ibv_async_event event;
 		while (!ibv_get_async_event(context(), &event)) {
-			const bool found = event.event_type == type && event.element.qp == qp;
+			std::erase_if(events, [&](const Event &e) {
+				return e.type == event.event_type && e.element == event.element.qp;
+			});
 			ibv_ack_async_event(&event);
-			if (found)
-				return true;
 		}
+		if (events.empty())
+			return true;
 		const auto left =
 		        std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
 		if (left.count() <= 0)
@@ -192,11 +194,12 @@ Endpoint::Endpoint(Session &session, const EndpointConfig &config) : session_(se
 	ibv_qp_init_attr init = {};
 	init.send_cq = send_cq_.get();
 	init.recv_cq = recv_cq_.get();
+	init.srq = config.srq;
 	init.qp_type = IBV_QPT_RC;
 	init.cap = {.max_send_wr = config.send_wr,
-	            .max_recv_wr = config.recv_wr,
+	            .max_recv_wr = config.srq ? 0 : config.recv_wr,
 	            .max_send_sge = config.sge,
-	            .max_recv_sge = config.sge,
+	            .max_recv_sge = config.srq ? 0 : config.sge,
 	            .max_inline_data = config.inline_data};
 	qp_ = need<QpPtr>(ibv_create_qp(session.device.pd(), &init), "ibv_create_qp");
 	cap_ = init.cap;

@@ -35,6 +35,12 @@ using ChannelPtr = std::unique_ptr<ibv_comp_channel, Releaser<ibv_destroy_comp_c
 using CqPtr = std::unique_ptr<ibv_cq, Releaser<ibv_destroy_cq>>;
 using QpPtr = std::unique_ptr<ibv_qp, Releaser<ibv_destroy_qp>>;
 
+/** An asynchronous event, and the QP, CQ or SRQ that it is about. */
+struct Event {
+	ibv_event_type type;
+	const void *element;
+};
+
 /** An opened device with its port, a GID of it and a protection domain. */
 class Device {
 public:
@@ -48,8 +54,12 @@ public:
 	uint8_t gid_index() const { return static_cast<uint8_t>(gid_index_); }
 	ibv_gid gid() const { return gid_; }
 
-	/** Waits for an event of @type on @qp; others are taken and forgotten. */
-	bool wait_event(ibv_event_type type, const ibv_qp *qp, Clock::duration patience) const;
+	/** Waits for all of @events, in any order; others are taken and forgotten. */
+	bool wait_events(std::vector<Event> events, Clock::duration patience) const;
+	bool wait_event(ibv_event_type type, const void *element, Clock::duration patience) const
+	{
+		return wait_events({{type, element}}, patience);
+	}
 	/** Takes what waits, for noted_events(). */
 	void note_events();
 	/** The events noted since the last call. */
@@ -91,6 +101,7 @@ public:
 	uint64_t addr() const { return reinterpret_cast<uint64_t>(data()); }
 	uint32_t lkey() const { return mr_->lkey; }
 	uint32_t rkey() const { return mr_->rkey; }
+	ibv_mr *mr() const { return mr_.get(); }
 	ibv_sge sge(size_t offset, size_t length) const
 	{
 		return {addr() + offset, static_cast<uint32_t>(length), lkey()};
@@ -126,6 +137,7 @@ struct EndpointConfig {
 	uint32_t sge = 1;
 	uint32_t inline_data = 0;
 	bool channel = false; /* receive completions can be waited for */
+	ibv_srq *srq = nullptr;
 };
 
 struct LinkConfig {

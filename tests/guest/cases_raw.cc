@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Raw packet QPs: whole frames out, and in what flows ask for. */
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#include <arpa/inet.h>
+
+#include "cases.h"
+#include "lone_qp.h"
+
+namespace tern::guest {
+namespace {
+
+constexpr size_t kFrame = 200;
+constexpr uint16_t kEthertype = 0x88b5, kOtherEthertype = 0x88b6; /* for local experiments */
+constexpr size_t kRoom = 2048;
+
+using Mac = std::array<uint8_t, 6>;
+using FlowPtr = std::unique_ptr<ibv_flow, Releaser<ibv_destroy_flow>>;
+
+/* The MAC of the net_device that our GID is of. */
+Mac own_mac(const Device &device)
+{
+	const std::string port = format("/sys/class/infiniband/%s/ports/1",
+	                                ibv_get_device_name(device.context()->device));
+	std::string netdev, text;
+	std::ifstream(port + format("/gid_attrs/ndevs/%u", device.gid_index())) >> netdev;
+	std::ifstream("/sys/class/net/" + netdev + "/address") >> text;
+	Mac mac;
+	check(std::sscanf(text.c_str(), "%hhx:%hhx:%hhx:%hhx:%hhx:%hhx", &mac[0], &mac[1], &mac[2],
+	                  &mac[3], &mac[4], &mac[5]) == 6,
+	      "no MAC for the GID: \"%s\"", text.c_str());
+	return mac;
+}
+
+/** A flow's specs, one after the other behind its head. */
+struct EthFlow {
+	ibv_flow_attr attr;
+	ibv_flow_spec_eth eth;
+};
+struct UdpFlow {
+	ibv_flow_attr attr;
+	ibv_flow_spec_eth eth;
+	ibv_flow_spec_ipv4 ip;
+	ibv_flow_spec_tcp_udp udp;
+};
+struct PortFlow {
+	ibv_flow_attr attr;
+	ibv_flow_spec_eth eth;
+	ibv_flow_spec_tcp_udp udp;
+};
+
+ibv_flow_spec_eth eth_spec(const Mac &destination, uint16_t ethertype)
+{
+	ibv_flow_spec_eth spec = {};
+	spec.type = IBV_FLOW_SPEC_ETH;
+	spec.size = sizeof(spec);
+	std::copy(destination.begin(), destination.end(), spec.val.dst_mac);
+	std::fill_n(spec.mask.dst_mac, 6, 0xff);
+	spec.val.ether_type = htons(ethertype);
+	spec.mask.ether_type = 0xffff;
+	return spec;
+}
+
+ibv_flow_attr flow_attr(uint8_t specs, uint16_t size)
+{
+	ibv_flow_attr attr = {};
+	attr.type = IBV_FLOW_ATTR_NORMAL;
+	attr.size = size;
+	attr.num_of_specs = specs;
+	attr.port = 1;
+	return attr;
+}
+
+FlowPtr eth_flow(const LoneQp &qp, const Mac &destination, uint16_t ethertype)
+{
+	EthFlow flow = {flow_attr(1, sizeof(flow)), eth_spec(destination, ethertype)};
+	return FlowPtr(ibv_create_flow(qp.get(), &flow.attr));
+}
+
+void write_frame(std::span<uint8_t> frame, const Mac &to, const Mac &from, uint16_t ethertype,
+                 uint64_t seed)
+{
+	fill(frame, seed);
+	std::copy(to.begin(), to.end(), frame.begin());
+	std::copy(from.begin(), from.end(), frame.begin() + 6);
+	frame[12] = static_cast<uint8_t>(ethertype >> 8);
+	frame[13] = static_cast<uint8_t>(ethertype);
+}
+
+/* What matches arrives, byte for byte; what does not goes elsewhere. */
+void frames(Session &s)
+{
+	constexpr uint64_t kFrames = 20;
+	const LoneQp qp(s.device, IBV_QPT_RAW_PACKET);
+	const Buffer buffer(s.device, kRoom);
+	const Mac ours = own_mac(s.device), theirs = s.peer.exchange(ours);
+	std::array<uint8_t, kFrame> expected;
+
+	qp.lead_to(IBV_QPS_RTS);
+	if (s.active) {
+		for (uint64_t n = 0; n < kFrames; n++) {
+			s.peer.barrier(1);
+			for (const uint16_t ethertype : {kOtherEthertype, kEthertype}) {
+				write_frame(buffer.bytes().first(kFrame), theirs, ours, ethertype,
+				            n);
+				check(!qp.post_send(n, buffer.sge(0, kFrame)), "ibv_post_send");
+				const ibv_wc wc = qp.completion();
+				check(wc.status == IBV_WC_SUCCESS, "SEND: %s",
+				      ibv_wc_status_str(wc.status));
+			}
+		}
+		return;
+	}
+
+	const FlowPtr flow = eth_flow(qp, ours, kEthertype);
+	check(flow.get(), "ibv_create_flow: %s", std::strerror(errno));
+	for (uint64_t n = 0; n < kFrames; n++) {
+		check(!qp.post_recv(n, buffer.sge(0, kRoom)), "ibv_post_recv");
+		s.peer.barrier(1);
+		const ibv_wc wc = qp.completion();
+		check(wc.status == IBV_WC_SUCCESS && wc.byte_len == kFrame, "RECV of %u bytes: %s",
+		      wc.byte_len, ibv_wc_status_str(wc.status));
+		write_frame(expected, ours, theirs, kEthertype, n);
+		check(std::equal(expected.begin(), expected.end(), buffer.data()),
+		      "frame %lu has other bytes", n);
+	}
+	check(qp.silent(), "a frame that no flow asked for");
+}
+
+/* A flow that is gone gets nothing more. */
+void flow_goes(Session &s)
+{
+	const LoneQp qp(s.device, IBV_QPT_RAW_PACKET);
+	const Buffer buffer(s.device, kRoom);
+	const Mac ours = own_mac(s.device), theirs = s.peer.exchange(ours);
+
+	qp.lead_to(IBV_QPS_RTS);
+	FlowPtr flow = s.active ? nullptr : eth_flow(qp, ours, kEthertype);
+	check(s.active || flow, "ibv_create_flow: %s", std::strerror(errno));
+	check(s.active || ibv_destroy_qp(qp.get()) == EBUSY, "a QP goes before its flow");
+	flow.reset();
+	if (!s.active)
+		check(!qp.post_recv(1, buffer.sge(0, kRoom)), "ibv_post_recv");
+	s.peer.barrier(1);
+	if (s.active) {
+		write_frame(buffer.bytes().first(kFrame), theirs, ours, kEthertype, 1);
+		check(!qp.post_send(2, buffer.sge(0, kFrame)), "ibv_post_send");
+		check(qp.completion().status == IBV_WC_SUCCESS, "SEND");
+	}
+	s.peer.barrier(2);
+	check(qp.silent(), "a frame without a flow");
+}
+
+void expect_refused(const LoneQp &qp, ibv_flow_attr &attr, int error, const char *what)
+{
+	const FlowPtr flow(ibv_create_flow(qp.get(), &attr));
+	check(!flow && errno == error, "%s: %s instead of %s", what,
+	      flow ? "taken" : std::strerror(errno), std::strerror(error));
+}
+
+UdpFlow udp_flow(uint16_t port)
+{
+	UdpFlow flow = {flow_attr(3, sizeof(flow)), eth_spec({}, 0x0800), {}, {}};
+	flow.ip.type = IBV_FLOW_SPEC_IPV4;
+	flow.ip.size = sizeof(flow.ip);
+	flow.udp.type = IBV_FLOW_SPEC_UDP;
+	flow.udp.size = sizeof(flow.udp);
+	flow.udp.val.dst_port = htons(port);
+	flow.udp.mask.dst_port = 0xffff;
+	return flow;
+}
+
+/* Flows that contradict themselves, and what the card does not do. */
+void flows_refused(Session &s)
+{
+	const LoneQp qp(s.device, IBV_QPT_RAW_PACKET), ud(s.device, IBV_QPT_UD);
+	UdpFlow good = udp_flow(5000);
+	const FlowPtr taken(ibv_create_flow(qp.get(), &good.attr));
+	check(taken.get(), "a UDP flow: %s", std::strerror(errno));
+
+	EthFlow eth = {flow_attr(1, sizeof(eth)), eth_spec({}, kEthertype)};
+	expect_refused(ud, eth.attr, EOPNOTSUPP, "a flow of a UD QP");
+	eth.attr.flags = IBV_FLOW_ATTR_FLAGS_DONT_TRAP;
+	expect_refused(qp, eth.attr, EOPNOTSUPP, "DONT_TRAP");
+	eth.attr.flags = IBV_FLOW_ATTR_FLAGS_EGRESS;
+	expect_refused(qp, eth.attr, EOPNOTSUPP, "EGRESS");
+	eth.attr.flags = 0;
+	eth.attr.port = 2;
+	expect_refused(qp, eth.attr, EINVAL, "port 2");
+	eth.attr.port = 1;
+	eth.attr.type = IBV_FLOW_ATTR_SNIFFER;
+	expect_refused(qp, eth.attr, EINVAL, "a sniffer that looks for something");
+
+	UdpFlow wrong = udp_flow(5000);
+	wrong.eth = eth_spec({}, kEthertype);
+	expect_refused(qp, wrong.attr, EINVAL, "IPv4 in frames of another ethertype");
+	PortFlow port = {flow_attr(2, sizeof(port)), good.eth, good.udp};
+	expect_refused(qp, port.attr, EINVAL, "UDP without IP");
+}
+
+constexpr Case kCases[] = {
+        {"raw", "frames that a flow asks for, and others", frames},
+        {"raw-flow-goes", "a flow that is destroyed", flow_goes},
+        {"raw-flows-refused", "flows that are none", flows_refused},
+};
+
+} // namespace
+
+std::span<const Case> raw_cases()
+{
+	return kCases;
+}
+
+} // namespace tern::guest
