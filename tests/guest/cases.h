@@ -27,6 +27,8 @@ std::span<const Case> event_cases();     /* cases_events.cc */
 std::span<const Case> srq_cases();       /* cases_srq.cc */
 std::span<const Case> xrc_cases();       /* cases_xrc.cc */
 std::span<const Case> raw_cases();       /* cases_raw.cc */
+std::span<const Case> datagram_cases();  /* cases_datagram.cc */
+std::span<const Case> uc_cases();        /* cases_uc.cc */
 std::span<const Case> window_cases();    /* cases_window.cc */
 
 /** A fresh connection carries data both ways: what every case ends with. */

@@ -7,6 +7,8 @@
 #include <fstream>
 
 #include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include "cases.h"
 #include "lone_qp.h"
@@ -155,13 +157,6 @@ void flow_goes(Session &s)
 	check(qp.silent(), "a frame without a flow");
 }
 
-void expect_refused(const LoneQp &qp, ibv_flow_attr &attr, int error, const char *what)
-{
-	const FlowPtr flow(ibv_create_flow(qp.get(), &attr));
-	check(!flow && errno == error, "%s: %s instead of %s", what,
-	      flow ? "taken" : std::strerror(errno), std::strerror(error));
-}
-
 UdpFlow udp_flow(uint16_t port)
 {
 	UdpFlow flow = {flow_attr(3, sizeof(flow)), eth_spec({}, 0x0800), {}, {}};
@@ -172,6 +167,118 @@ UdpFlow udp_flow(uint16_t port)
 	flow.udp.val.dst_port = htons(port);
 	flow.udp.mask.dst_port = 0xffff;
 	return flow;
+}
+
+/* ---- UDP: by port to the QP, and otherwise to the net_device ------------------------------ */
+
+constexpr uint16_t kFlowPort = 5000, kSocketPort = 5001;
+constexpr size_t kHeaders = 14 + 20 + 8, kPayload = 100;
+
+/** A socket that waits for UDP on a port. */
+class UdpSocket {
+public:
+	explicit UdpSocket(uint16_t port) : fd_(socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0))
+	{
+		sockaddr_in any = {};
+		any.sin_family = AF_INET;
+		any.sin_port = htons(port);
+		check(!bind(fd_.fd(), reinterpret_cast<sockaddr *>(&any), sizeof(any)),
+		      "bind to UDP port %u: %s", port, std::strerror(errno));
+	}
+	/** Whether a datagram came by now, or does soon. */
+	bool receives() const
+	{
+		char byte;
+		return eventually([&] { return recv(fd_.fd(), &byte, 1, 0) >= 0; }, 500ms);
+	}
+
+private:
+	Socket fd_;
+};
+
+void put16(std::span<uint8_t> frame, size_t at, size_t value)
+{
+	frame[at] = static_cast<uint8_t>(value >> 8);
+	frame[at + 1] = static_cast<uint8_t>(value);
+}
+
+/* The checksum of an IPv4 header whose own field is zero (RFC 1071). */
+uint16_t ip_checksum(std::span<const uint8_t> header)
+{
+	uint32_t sum = 0;
+	for (size_t i = 0; i < header.size(); i += 2)
+		sum += static_cast<uint32_t>(header[i] << 8 | header[i + 1]);
+	sum = (sum & 0xffff) + (sum >> 16);
+	return static_cast<uint16_t>(~(sum + (sum >> 16)));
+}
+
+void write_udp_frame(std::span<uint8_t> frame, const Mac &to, const Mac &from,
+                     const ibv_gid &to_gid, const ibv_gid &from_gid, uint16_t port)
+{
+	write_frame(frame, to, from, 0x0800, port);
+	const auto ip = frame.subspan(14, 20);
+	std::fill(ip.begin(), ip.end(), uint8_t{0});
+	ip[0] = 0x45;
+	put16(ip, 2, frame.size() - 14);
+	ip[8] = 64;
+	ip[9] = IPPROTO_UDP;
+	std::copy_n(from_gid.raw + 12, 4, &ip[12]);
+	std::copy_n(to_gid.raw + 12, 4, &ip[16]);
+	put16(ip, 10, ip_checksum(ip));
+	const auto udp = frame.subspan(34, 8);
+	put16(udp, 0, 4000);
+	put16(udp, 2, port);
+	put16(udp, 4, 8 + kPayload);
+	put16(udp, 6, 0); /* no checksum */
+}
+
+/* A flow takes its port from the net_device, and leaves the others there. */
+void udp(Session &s)
+{
+	constexpr size_t kLength = kHeaders + kPayload;
+	const LoneQp qp(s.device, IBV_QPT_RAW_PACKET);
+	const Buffer buffer(s.device, kRoom);
+	const Mac ours = own_mac(s.device), theirs = s.peer.exchange(ours);
+	const ibv_gid our_gid = s.device.gid(), their_gid = s.peer.exchange(our_gid);
+
+	qp.lead_to(IBV_QPS_RTS);
+	if (s.active) {
+		s.peer.barrier(1);
+		for (const uint16_t port : {kFlowPort, kSocketPort}) {
+			write_udp_frame(buffer.bytes().first(kLength), theirs, ours, their_gid,
+			                our_gid, port);
+			check(!qp.post_send(1, buffer.sge(0, kLength)), "ibv_post_send");
+			check(qp.completion().status == IBV_WC_SUCCESS, "SEND");
+		}
+		s.peer.barrier(2);
+		return;
+	}
+
+	UdpFlow steered = udp_flow(kFlowPort);
+	steered.eth = eth_spec(ours, 0x0800);
+	const FlowPtr flow(ibv_create_flow(qp.get(), &steered.attr));
+	check(flow.get(), "a UDP flow: %s", std::strerror(errno));
+	const UdpSocket taken(kFlowPort), left(kSocketPort);
+	check(!qp.post_recv(2, buffer.sge(0, kRoom)), "ibv_post_recv");
+	s.peer.barrier(1);
+	const ibv_wc wc = qp.completion();
+	check(wc.status == IBV_WC_SUCCESS && wc.byte_len == kLength, "a frame of %u bytes",
+	      wc.byte_len);
+	std::array<uint8_t, kLength> expected;
+	write_udp_frame(expected, ours, theirs, our_gid, their_gid, kFlowPort);
+	check(std::equal(expected.begin(), expected.end(), buffer.data()), "another frame");
+	check(!taken.receives(), "the net_device got what the flow asks for");
+	/* A host takes nothing from the wire that claims to come from itself. */
+	if (ours != theirs)
+		check(left.receives(), "the net_device did not get what no flow asks for");
+	s.peer.barrier(2);
+}
+
+void expect_refused(const LoneQp &qp, ibv_flow_attr &attr, int error, const char *what)
+{
+	const FlowPtr flow(ibv_create_flow(qp.get(), &attr));
+	check(!flow && errno == error, "%s: %s instead of %s", what,
+	      flow ? "taken" : std::strerror(errno), std::strerror(error));
 }
 
 /* Flows that contradict themselves, and what the card does not do. */
@@ -204,6 +311,7 @@ void flows_refused(Session &s)
 
 constexpr Case kCases[] = {
         {"raw", "frames that a flow asks for, and others", frames},
+        {"raw-udp", "a UDP port for the QP, another for the net_device", udp},
         {"raw-flow-goes", "a flow that is destroyed", flow_goes},
         {"raw-flows-refused", "flows that are none", flows_refused},
 };

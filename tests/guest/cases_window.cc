@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Memory windows: a part of a region for the peer, for a while. */
+#include <array>
 #include <cerrno>
 #include <cstring>
 
@@ -50,6 +51,17 @@ void bind_type1(Endpoint &ep, ibv_mw *mw, const Buffer &buffer, uint64_t length)
 	ep.expect_send(1);
 }
 
+void bind_type2(Endpoint &ep, ibv_mw *mw, uint32_t rkey, const Buffer &buffer)
+{
+	ibv_send_wr wr = {};
+	wr.wr_id = 1;
+	wr.opcode = IBV_WR_BIND_MW;
+	wr.send_flags = IBV_SEND_SIGNALED;
+	wr.bind_mw = {.mw = mw, .rkey = rkey, .bind_info = part_of(buffer, kLength)};
+	check(!ep.post(wr), "BIND_MW");
+	check(ep.expect_send(1).opcode == IBV_WC_BIND_MW, "opcode of BIND_MW");
+}
+
 void type1(Session &s)
 {
 	Endpoint ep(s);
@@ -86,14 +98,7 @@ void type2(Session &s)
 
 	ep.connect();
 	if (!s.active) {
-		ibv_send_wr wr = {};
-		wr.wr_id = 1;
-		wr.opcode = IBV_WR_BIND_MW;
-		wr.send_flags = IBV_SEND_SIGNALED;
-		wr.bind_mw = {
-		        .mw = mw.get(), .rkey = window.rkey, .bind_info = part_of(buffer, kLength)};
-		check(!ep.post(wr), "BIND_MW");
-		ep.expect_send(1);
+		bind_type2(ep, mw.get(), window.rkey, buffer);
 		ep.recv(2, buffer.sge(0, 16));
 	}
 	window = s.peer.exchange(window);
@@ -124,9 +129,50 @@ void type2(Session &s)
 	s.peer.barrier(3);
 }
 
+/* Its owner can end a window too, and bind it anew under another key. */
+void local_invalidate(Session &s)
+{
+	Endpoint ep(s);
+	const Buffer buffer(s.device, kSize, kAllAccess | IBV_ACCESS_MW_BIND);
+	const MwPtr mw = make_window(s.device, IBV_MW_TYPE_2);
+	const uint32_t first = ibv_inc_rkey(mw->rkey), second = ibv_inc_rkey(first);
+	const Buffer local(s.device, 16);
+
+	ep.connect();
+	if (!s.active) {
+		bind_type2(ep, mw.get(), first, buffer);
+		ibv_send_wr wr = {};
+		wr.wr_id = 2;
+		wr.opcode = IBV_WR_LOCAL_INV;
+		wr.send_flags = IBV_SEND_SIGNALED;
+		wr.invalidate_rkey = first;
+		check(!ep.post(wr), "LOCAL_INV");
+		check(ep.expect_send(2).opcode == IBV_WC_LOCAL_INV, "opcode of LOCAL_INV");
+		bind_type2(ep, mw.get(), second, buffer);
+	}
+	const auto keys = s.peer.exchange(std::array<uint32_t, 2>{first, second});
+	RemoteBuffer window = {0, kLength, keys[1]};
+	window.addr = s.peer.exchange(buffer.addr() + kStart);
+	if (s.active) {
+		local.fill(3);
+		ep.send(3, IBV_WR_RDMA_WRITE, local.sge(0, 16), window);
+		ep.expect_send(3);
+		window.rkey = keys[0];
+		ep.send(4, IBV_WR_RDMA_WRITE, local.sge(0, 16), window, 16);
+		ep.expect_send(4, IBV_WC_REM_ACCESS_ERR);
+	}
+	s.peer.barrier(1);
+	if (!s.active) {
+		check_filled(buffer.bytes().subspan(kStart, 16), 3, "the second window");
+		check(!buffer.data()[kStart + 16], "the first window was written");
+	}
+	s.peer.barrier(2);
+}
+
 constexpr Case kCases[] = {
         {"window-1", "a window of type 1, bound and unbound", type1},
         {"window-2", "a window of type 2, which the peer invalidates", type2},
+        {"window-local-inv", "a window of type 2, which its owner invalidates", local_invalidate},
 };
 
 } // namespace

@@ -56,16 +56,23 @@ private:
 	SrqPtr srq_;
 };
 
-void post_xrc_send(const LoneQp &qp, uint64_t wr_id, ibv_sge sge, uint32_t srqn)
+void post_xrc(const LoneQp &qp, uint64_t wr_id, ibv_wr_opcode opcode, ibv_sge sge, uint32_t srqn,
+              const RemoteBuffer &remote)
 {
 	ibv_send_wr wr = {}, *bad = nullptr;
 	wr.wr_id = wr_id;
-	wr.opcode = IBV_WR_SEND;
+	wr.opcode = opcode;
 	wr.send_flags = IBV_SEND_SIGNALED;
 	wr.sg_list = &sge;
 	wr.num_sge = 1;
+	wr.wr.rdma = {.remote_addr = remote.addr, .rkey = remote.rkey};
 	wr.qp_type.xrc.remote_srqn = srqn;
 	check(!ibv_post_send(qp.get(), &wr, &bad), "ibv_post_send");
+}
+
+void post_xrc_send(const LoneQp &qp, uint64_t wr_id, const ibv_sge &sge, uint32_t srqn)
+{
+	post_xrc(qp, wr_id, IBV_WR_SEND, sge, srqn, {});
 }
 
 ibv_qp_type our_type(const Session &s)
@@ -107,6 +114,59 @@ void two_queues(Session &s)
 		      ibv_wc_status_str(wc.status));
 		check_filled(buffer.bytes(), n, "an XRC message");
 	}
+}
+
+void expect_sent(const LoneQp &qp, uint64_t wr_id)
+{
+	const ibv_wc wc = qp.completion();
+	check(wc.wr_id == wr_id && wc.status == IBV_WC_SUCCESS, "request %lu: %s", wr_id,
+	      ibv_wc_status_str(wc.status));
+}
+
+/* WRITE and READ go with an SRQ too, and take nothing from it but its protection domain. */
+void rdma(Session &s)
+{
+	constexpr size_t kMost = 1 << 16;
+	LoneQp qp(s.device, our_type(s));
+	const Buffer buffer(s.device, kMost), back(s.device, kMost);
+	const RemoteBuffer remote =
+	        s.peer.exchange(RemoteBuffer{buffer.addr(), buffer.size(), buffer.rkey()});
+
+	qp.aim_at(s.peer);
+	qp.lead_to(IBV_QPS_RTS);
+	if (!s.active) {
+		const XrcQueue queue(s.device, qp.xrcd());
+		queue.post(1, buffer.sge(0, 16));
+		s.peer.send(queue.number());
+		for (size_t size = 1; size <= kMost; size *= 4) {
+			s.peer.barrier(1);
+			check_filled(buffer.bytes().first(size), size, "WRITE");
+			s.peer.barrier(2);
+		}
+		s.peer.barrier(3);
+		const ibv_wc wc = queue.completion();
+		check(wc.wr_id == 1 && wc.status == IBV_WC_SUCCESS &&
+		              wc.opcode == IBV_WC_RECV_RDMA_WITH_IMM && wc.byte_len == 100,
+		      "WRITE with immediate data");
+		s.peer.barrier(4);
+		return;
+	}
+
+	const auto srqn = s.peer.receive<uint32_t>();
+	for (size_t size = 1; size <= kMost; size *= 4) {
+		fill(buffer.bytes().first(size), size);
+		post_xrc(qp, 1, IBV_WR_RDMA_WRITE, buffer.sge(0, size), srqn, remote);
+		post_xrc(qp, 2, IBV_WR_RDMA_READ, back.sge(0, size), srqn, remote);
+		expect_sent(qp, 1);
+		expect_sent(qp, 2);
+		check_filled(back.bytes().first(size), size, "READ");
+		s.peer.barrier(1);
+		s.peer.barrier(2);
+	}
+	post_xrc(qp, 3, IBV_WR_RDMA_WRITE_WITH_IMM, buffer.sge(0, 100), srqn, remote);
+	expect_sent(qp, 3);
+	s.peer.barrier(3);
+	s.peer.barrier(4);
 }
 
 /* A message for an SRQ that is none of the domain is an invalid request. */
@@ -160,6 +220,7 @@ void shared_target(Session &s)
 
 constexpr Case kCases[] = {
         {"xrc", "one connection, two SRQs", two_queues},
+        {"xrc-rdma", "WRITE and READ of every size", rdma},
         {"xrc-foreign-srq", "an SRQ of another domain: invalid request, event", foreign_queue},
         {"xrc-open", "a target that is opened twice", shared_target},
 };
