@@ -64,8 +64,11 @@ tern_hw_aq_status EthQp::modify(uint32_t mask, const tern_hw_qp_attr &attr)
 		enter_error();
 		break;
 	case TERN_QPS_INIT:
-	case TERN_QPS_RTR:
 	case TERN_QPS_RTS:
+		if (state_ == to)
+			break; /* one may say so again (11.2.5.2) */
+		[[fallthrough]];
+	case TERN_QPS_RTR:
 		if (state_ + 1 != to)
 			return TERN_AQ_BAD_STATE;
 		break;

@@ -341,9 +341,14 @@ TEST_F(SteeringTest, Attributes)
 	EXPECT_EQ(raw_->modify(TERN_QP_STATE | TERN_QP_PORT | TERN_QP_QKEY, attr),
 	          TERN_AQ_BAD_FIELD);
 	EXPECT_EQ(raw_->modify(TERN_QP_STATE | TERN_QP_PORT, attr), TERN_AQ_OK);
+	EXPECT_EQ(raw_->set_state(TERN_QPS_INIT), TERN_AQ_OK) << "again";
 	attr.state = TERN_QPS_RTR;
 	EXPECT_EQ(raw_->modify(TERN_QP_STATE | TERN_QP_PORT, attr), TERN_AQ_BAD_FIELD);
 	EXPECT_EQ(raw_->modify(TERN_QP_STATE, attr), TERN_AQ_OK);
+	EXPECT_EQ(raw_->set_state(TERN_QPS_RTR), TERN_AQ_BAD_STATE);
+	EXPECT_EQ(raw_->set_state(TERN_QPS_RTS), TERN_AQ_OK);
+	EXPECT_EQ(raw_->set_state(TERN_QPS_RTS), TERN_AQ_OK) << "again";
+	EXPECT_EQ(raw_->set_state(TERN_QPS_INIT), TERN_AQ_BAD_STATE);
 }
 
 TEST_F(SteeringTest, BadFlows)
