@@ -232,7 +232,7 @@ static void tern_attr_from_hw(struct ib_device *ibdev, const struct tern_hw_qp_a
 	attr->max_rd_atomic = hw->max_rd_atomic;
 	attr->max_dest_rd_atomic = hw->max_dest_rd_atomic;
 	attr->min_rnr_timer = hw->min_rnr_timer;
-	attr->port_num = hw->port;
+	attr->port_num = TERN_PORT;
 	attr->timeout = hw->timeout;
 	attr->retry_cnt = hw->retry_cnt;
 	attr->rnr_retry = hw->rnr_retry;
@@ -265,7 +265,7 @@ int tern_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		.sq_sig_type = qp->sig_type,
 		.qp_type = ibqp->qp_type,
 		.create_flags = qp->create_flags,
-		.port_num = hw.port,
+		.port_num = TERN_PORT,
 	};
 	return 0;
 }
