@@ -33,6 +33,7 @@ struct ProtectionDomain {
 
 /* What QUERY_DEVICE tells. */
 inline constexpr uint32_t kMaxQps = 1u << 17;
+inline constexpr uint32_t kGsiQpn = 1; /* IBA 3.9.3 */
 inline constexpr uint32_t kMaxCqs = 1u << 17;
 inline constexpr uint32_t kMaxRegions = 1u << 20;
 inline constexpr uint32_t kMaxPds = 1u << 16;

@@ -67,6 +67,8 @@ std::vector<std::byte> encode(const SendRequest &request)
 	const bool is_inline = request.flags & TERN_WQE_INLINE;
 	ctrl.inline_len = is_inline ? static_cast<uint32_t>(request.inline_data.size()) : 0;
 	append(out, ctrl);
+	if (request.to)
+		append(out, *request.to);
 	append_remote(out, request);
 	if (is_inline)
 		out.insert(out.end(), request.inline_data.begin(), request.inline_data.end());
@@ -355,6 +357,22 @@ void HostQp::to_rts(const Connection &c)
 	        modify(TERN_QP_STATE | TERN_QP_TIMEOUT | TERN_QP_RETRY_CNT | TERN_QP_RNR_RETRY |
 	                       TERN_QP_SQ_PSN | TERN_QP_MAX_QP_RD_ATOMIC,
 	               attr);
+	must(status == TERN_AQ_OK, "MODIFY_QP to RTS", status);
+}
+
+void HostQp::start(uint32_t qkey, uint32_t sq_psn)
+{
+	tern_hw_qp_attr attr{};
+	attr.state = TERN_QPS_INIT;
+	attr.port = 1;
+	attr.qkey = qkey;
+	auto status = modify(TERN_QP_STATE | TERN_QP_PKEY_INDEX | TERN_QP_PORT | TERN_QP_QKEY, attr);
+	must(status == TERN_AQ_OK, "MODIFY_QP to INIT", status);
+	status = set_state(TERN_QPS_RTR);
+	must(status == TERN_AQ_OK, "MODIFY_QP to RTR", status);
+	attr.state = TERN_QPS_RTS;
+	attr.sq_psn = sq_psn;
+	status = modify(TERN_QP_STATE | TERN_QP_SQ_PSN, attr);
 	must(status == TERN_AQ_OK, "MODIFY_QP to RTS", status);
 }
 

@@ -120,6 +120,7 @@ struct SendRequest {
 	uint64_t compare = 0;
 	std::vector<Sge> sges{};
 	std::vector<std::byte> inline_data{}; /* with TERN_WQE_INLINE */
+	std::optional<hw::tern_hw_ud_seg> to{}; /* of datagrams */
 };
 
 /** The WQE, filled up to whole blocks. */
@@ -178,6 +179,7 @@ struct QpOptions {
 	uint8_t rq_log_size = 5;
 	uint8_t rq_log_stride = 6;
 	bool signal_all = false;
+	bool no_mc_loopback = false;
 	uint32_t srqn = 0; /* then there is no receive queue */
 	Layout layout{};
 };
@@ -223,10 +225,13 @@ public:
 
 	hw::tern_hw_aq_status modify(uint32_t mask, const hw::tern_hw_qp_attr &attr);
 	hw::tern_hw_aq_status set_state(hw::tern_hw_qp_state state, uint32_t mask = 0);
+	/* The steps of connected QPs, with the attributes of their type. */
 	void to_init(const Connection &c);
 	void to_rtr(const Connection &c);
 	void to_rts(const Connection &c);
 	void connect(const Connection &c);
+	/** A datagram QP from RESET to RTS. */
+	void start(uint32_t qkey, uint32_t sq_psn = 0);
 	hw::tern_hw_qp_attr query();
 
 	QpOptions options;

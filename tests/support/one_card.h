@@ -28,6 +28,7 @@ inline constexpr uint32_t kPeerQpn = 0x1234;
 /** A packet as the test writes and reads it. */
 struct TestPacket {
 	Opcode opcode = Opcode::RcAcknowledge;
+	Service service = Service::Rc;
 	uint32_t psn = 0;
 	bool ack_request = false;
 	bool solicited = false;
@@ -115,7 +116,7 @@ protected:
 	void give(const TestPacket &p, const AddressVector &av, bool and_run = true)
 	{
 		Bth bth;
-		bth.opcode = static_cast<uint8_t>(p.opcode);
+		bth.opcode = opcode_of(p.service, p.opcode);
 		bth.psn = Psn(p.psn);
 		bth.ack_request = p.ack_request;
 		bth.solicited = p.solicited;
@@ -145,7 +146,8 @@ protected:
 		const Packet &packet = std::get<Packet>(parsed);
 		EXPECT_EQ(packet.bth.dest_qpn, kPeerQpn);
 		EXPECT_EQ(packet.path.dmac, kPeerMac);
-		return TestPacket{static_cast<Opcode>(packet.bth.opcode),
+		return TestPacket{rc_opcode(packet.bth.opcode),
+		                  service_of(packet.bth.opcode),
 		                  packet.bth.psn.value(),
 		                  packet.bth.ack_request,
 		                  packet.bth.solicited,

@@ -11,16 +11,21 @@ namespace tern {
 
 /**
  * Objects by number: 1 .. capacity (number 0 is no object). Numbers are handed out round-robin, so
- * that one that was freed does not come back at once. Memory grows with use, not with capacity;
- * an object does not move while it lives.
+ * that one that was freed does not come back at once; those up to @reserved only to who asks for
+ * them. Memory grows with use, not with capacity; an object does not move while it lives.
  */
 template <typename T>
 class ObjectTable {
 public:
-	explicit ObjectTable(uint32_t capacity) : capacity_(capacity) {}
+	explicit ObjectTable(uint32_t capacity, uint32_t reserved = 0)
+	        : capacity_(capacity), reserved_(reserved), slots_(reserved + 1)
+	{
+	}
 
 	/** The number of the new object, or nothing when the table is full. */
 	std::optional<uint32_t> insert(std::unique_ptr<T> object);
+	/** Gives the object the reserved @number, at which there is none. */
+	void insert_at(uint32_t number, std::unique_ptr<T> object);
 	/** Null when there is none. */
 	T *find(uint32_t number) const
 	{
@@ -42,6 +47,7 @@ public:
 
 private:
 	uint32_t capacity_;
+	uint32_t reserved_;
 	uint32_t count_ = 0;
 	std::vector<std::unique_ptr<T>> slots_; /* slot 0 stays empty */
 	std::vector<uint32_t> free_;            /* numbers freed, oldest first from free_head_ */
@@ -51,15 +57,12 @@ private:
 template <typename T>
 std::optional<uint32_t> ObjectTable<T>::insert(std::unique_ptr<T> object)
 {
-	if (count_ == capacity_)
-		return std::nullopt;
-
 	uint32_t number;
 	if (slots_.size() <= capacity_) {
-		if (slots_.empty())
-			slots_.emplace_back();
 		number = static_cast<uint32_t>(slots_.size());
 		slots_.emplace_back();
+	} else if (free_head_ == free_.size()) {
+		return std::nullopt;
 	} else {
 		number = free_[free_head_++];
 		if (free_head_ > free_.size() / 2) {
@@ -74,12 +77,20 @@ std::optional<uint32_t> ObjectTable<T>::insert(std::unique_ptr<T> object)
 }
 
 template <typename T>
+void ObjectTable<T>::insert_at(uint32_t number, std::unique_ptr<T> object)
+{
+	slots_[number] = std::move(object);
+	count_++;
+}
+
+template <typename T>
 std::unique_ptr<T> ObjectTable<T>::remove(uint32_t number)
 {
 	if (!find(number))
 		return nullptr;
 	count_--;
-	free_.push_back(number);
+	if (number > reserved_)
+		free_.push_back(number);
 	return std::move(slots_[number]);
 }
 
@@ -87,6 +98,7 @@ template <typename T>
 void ObjectTable<T>::clear()
 {
 	slots_.clear();
+	slots_.resize(reserved_ + 1);
 	free_.clear();
 	free_head_ = 0;
 	count_ = 0;

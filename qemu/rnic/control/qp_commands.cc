@@ -5,6 +5,7 @@
 #include "qemu/rnic/control/command_fields.h"
 #include "qemu/rnic/port/eth_qp.h"
 #include "qemu/rnic/transport/rc_qp.h"
+#include "qemu/rnic/transport/ud_qp.h"
 
 namespace tern {
 
@@ -17,6 +18,7 @@ uint8_t flags_of_type(uint8_t type)
 {
 	switch (type) {
 	case TERN_QPT_RC:
+	case TERN_QPT_UD:
 		return TERN_QP_SIGNAL_ALL | TERN_QP_SRQ;
 	default:
 		return TERN_QP_SIGNAL_ALL;
@@ -31,6 +33,18 @@ bool recv_queue_valid(const tern_hw_create_qp &cmd)
 	       !(cmd.flags & TERN_QP_SRQ);
 }
 
+/* Of which there is one, and it is the driver's. */
+bool is_single(uint8_t type)
+{
+	return type == TERN_QPT_GSI || type == TERN_QPT_ETH;
+}
+
+bool single_exists(const Card &card, uint8_t type)
+{
+	return (type == TERN_QPT_GSI && card.qps.find(kGsiQpn)) ||
+	       (type == TERN_QPT_ETH && card.port.ethernet);
+}
+
 bool fields_valid(const Card &card, const tern_hw_create_qp &cmd)
 {
 	return all_zero(cmd.rsvd) && !(cmd.flags & ~flags_of_type(cmd.type)) &&
@@ -38,7 +52,8 @@ bool fields_valid(const Card &card, const tern_hw_create_qp &cmd)
 	       cmd.sq_log_size <= kMaxLogSq && recv_queue_valid(cmd) &&
 	       cmd.record.get() % kRecordAlign == 0 && cmd.rq_offset.get() % TERN_SQ_BLOCK == 0 &&
 	       cmd.rq_offset.get() >= uint64_t{TERN_SQ_BLOCK} << cmd.sq_log_size &&
-	       page_valid(card, cmd.db_page.get());
+	       page_valid(card, cmd.db_page.get()) &&
+	       (!is_single(cmd.type) || cmd.db_page.get() == TERN_DB_PAGE_KERNEL);
 }
 
 tern_hw_aq_status objects_valid(const Card &card, const tern_hw_create_qp &cmd)
@@ -64,6 +79,32 @@ void count_users(Card &card, const QpConfig &config, int n)
 	count(card.srqs.find(config.srqn));
 }
 
+/* Null for a type that this card does not have. */
+std::unique_ptr<Qp> make_qp(Card &card, const QpConfig &config, SendQueue sq, RecvQueue rq)
+{
+	switch (config.type) {
+	case TERN_QPT_RC:
+		return std::make_unique<RcQp>(card, config, std::move(sq), std::move(rq));
+	case TERN_QPT_UD:
+	case TERN_QPT_GSI:
+		return std::make_unique<UdQp>(card, config, std::move(sq), std::move(rq));
+	case TERN_QPT_ETH:
+	case TERN_QPT_RAW:
+		return std::make_unique<EthQp>(card, config, std::move(sq), std::move(rq));
+	default:
+		return nullptr;
+	}
+}
+
+tern_hw_aq_status insert(Card &card, std::unique_ptr<Qp> qp, tern_hw_created &result)
+{
+	if (qp->config().type != TERN_QPT_GSI)
+		return created(card.qps, std::move(qp), result);
+	card.qps.insert_at(kGsiQpn, std::move(qp));
+	result.id = kGsiQpn;
+	return TERN_AQ_OK;
+}
+
 } // namespace
 
 tern_hw_aq_status create_qp(Card &card, const tern_hw_create_qp &cmd, tern_hw_created &result)
@@ -86,41 +127,23 @@ tern_hw_aq_status create_qp(Card &card, const tern_hw_create_qp &cmd, tern_hw_cr
 	                      .db_page = cmd.db_page.get(),
 	                      .srqn = cmd.srqn.get(),
 	                      .signal_all = (cmd.flags & TERN_QP_SIGNAL_ALL) != 0};
-	SendQueue sq(*pages, cmd.sq_log_size, cmd.record.get());
+	SendQueue sq(*pages, cmd.sq_log_size, cmd.record.get(), config.type);
 	RecvQueue rq;
 	if (rq_size)
 		rq = RecvQueue(*pages, cmd.rq_offset.get(), cmd.rq_log_size, cmd.rq_log_stride,
 		               cmd.record.get());
-	std::unique_ptr<Qp> qp;
-	EthQp *ethernet = nullptr;
-	switch (cmd.type) {
-	case TERN_QPT_RC:
-		qp = std::make_unique<RcQp>(card, config, std::move(sq), std::move(rq));
-		break;
-	case TERN_QPT_RAW:
-		qp = std::make_unique<EthQp>(card, config, std::move(sq), std::move(rq));
-		break;
-	case TERN_QPT_ETH: {
-		if (config.db_page != TERN_DB_PAGE_KERNEL)
-			return TERN_AQ_BAD_FIELD;
-		if (card.port.ethernet)
-			return TERN_AQ_BUSY;
-		auto eth = std::make_unique<EthQp>(card, config, std::move(sq), std::move(rq));
-		ethernet = eth.get();
-		qp = std::move(eth);
-		break;
-	}
-	default:
+	auto qp = make_qp(card, config, std::move(sq), std::move(rq));
+	if (!qp)
 		return TERN_AQ_BAD_FIELD;
-	}
-
+	if (single_exists(card, cmd.type))
+		return TERN_AQ_BUSY;
 	Qp *object = qp.get();
-	const auto status = created(card.qps, std::move(qp), result);
+	const auto status = insert(card, std::move(qp), result);
 	if (status != TERN_AQ_OK)
 		return status;
 	object->number = result.id.get();
-	if (ethernet)
-		card.port.ethernet = ethernet;
+	if (config.type == TERN_QPT_ETH)
+		card.port.ethernet = static_cast<EthQp *>(object);
 	count_users(card, config, 1);
 	return TERN_AQ_OK;
 }

@@ -7,6 +7,9 @@
 
 namespace tern {
 
+/** The QP number of all multicasts (IBA 10.5). */
+inline constexpr uint32_t kMulticastQpn = 0xffffff;
+
 using Mac = std::array<uint8_t, 6>;
 
 struct Gid {
@@ -18,6 +21,11 @@ struct Gid {
 		return std::all_of(bytes.begin(), bytes.begin() + 10,
 		                   [](uint8_t b) { return b == 0; }) &&
 		       bytes[10] == 0xff && bytes[11] == 0xff;
+	}
+	/** ff00::/8, or the IPv4-mapped form of 224.0.0.0/4. */
+	constexpr bool is_multicast() const
+	{
+		return bytes[0] == 0xff || (is_ipv4() && (bytes[12] & 0xf0) == 0xe0);
 	}
 	bool operator==(const Gid &) const = default;
 };

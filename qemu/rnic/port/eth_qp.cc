@@ -121,9 +121,7 @@ bool EthQp::transmit(unsigned &budget)
 		return false;
 
 	for (;;) {
-		if (sq_.empty())
-			sq_.reload(card_.memory.host());
-		if (sq_.empty() && sq_.sleep(card_.memory.host()))
+		if (!send_posted())
 			return false;
 		if (!budget || !card_.port.ready())
 			return true;
@@ -168,16 +166,10 @@ void EthQp::send_one()
 
 tern_hw_cqe_status EthQp::build(const SendWqe &wqe, std::span<std::byte> frame)
 {
-	if (wqe.opcode != TERN_OP_SEND)
-		return TERN_WC_LOC_QP_OP_ERR;
 	if (wqe.length < kEthHeader || wqe.length > kEthHeader + kVlanTag + card_.port.mtu)
 		return TERN_WC_LOC_LEN_ERR;
-	if (wqe.flags & TERN_WQE_INLINE) {
-		std::ranges::copy(wqe.inline_data(), frame.begin());
-		return TERN_WC_SUCCESS;
-	}
-	const Access access = card_.memory.gather(wqe.sges(), domain(), 0, frame.first(wqe.length));
-	return access == Access::Ok ? TERN_WC_SUCCESS : TERN_WC_LOC_PROT_ERR;
+	return gather_send(wqe, 0, frame.first(wqe.length)) == Access::Ok ? TERN_WC_SUCCESS
+	                                                                  : TERN_WC_LOC_PROT_ERR;
 }
 
 bool EthQp::receives() const

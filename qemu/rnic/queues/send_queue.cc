@@ -68,7 +68,7 @@ Fetch SendQueue::fetch(Memory &memory, uint32_t index, SendWqe &wqe) const
 	if (!read_blocks(1, blocks))
 		return Fetch::Fault;
 	wqe.blocks = static_cast<uint8_t>(blocks);
-	return decode(wqe, segs);
+	return decode(wqe, segs, type_);
 }
 
 void SendQueue::reset(HostMemory &memory)

@@ -14,8 +14,8 @@ namespace tern {
  */
 class SendQueue {
 public:
-	SendQueue(const PageList &pages, uint8_t log_size, Iova record)
-	        : pages_(pages), record_(record), blocks_(1u << log_size)
+	SendQueue(const PageList &pages, uint8_t log_size, Iova record, hw::tern_hw_qp_type type)
+	        : pages_(pages), record_(record), blocks_(1u << log_size), type_(type)
 	{
 	}
 
@@ -45,6 +45,7 @@ private:
 	PageList pages_;
 	Iova record_;
 	uint32_t blocks_;
+	hw::tern_hw_qp_type type_;
 	uint32_t head_ = 0;
 	uint32_t pi_ = 0;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "qemu/rnic/queues/wqe.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace tern {
@@ -21,7 +22,7 @@ public:
 	template <typename Seg>
 	bool take(Seg &seg)
 	{
-		static_assert(sizeof(Seg) == TERN_SEG_SIZE);
+		static_assert(sizeof(Seg) % TERN_SEG_SIZE == 0);
 		if (left() < sizeof(Seg))
 			return false;
 		std::memcpy(&seg, raw_.data() + at_, sizeof(Seg));
@@ -36,6 +37,37 @@ private:
 	size_t at_ = 0;
 };
 
+constexpr uint32_t bits(auto... opcodes)
+{
+	return (0 | ... | (1u << opcodes));
+}
+
+/* What each service can do (IBA 9.8, 10.8.4). */
+constexpr uint32_t opcodes_of(tern_hw_qp_type type)
+{
+	constexpr uint32_t kUnreliable =
+	        bits(TERN_OP_SEND, TERN_OP_SEND_IMM, TERN_OP_WRITE, TERN_OP_WRITE_IMM);
+	switch (type) {
+	case TERN_QPT_RC:
+		return kUnreliable | bits(TERN_OP_READ, TERN_OP_CMP_SWAP, TERN_OP_FETCH_ADD);
+	case TERN_QPT_UC:
+		return kUnreliable;
+	case TERN_QPT_UD:
+	case TERN_QPT_GSI:
+		return bits(TERN_OP_SEND, TERN_OP_SEND_IMM);
+	case TERN_QPT_ETH:
+	case TERN_QPT_RAW:
+		return bits(TERN_OP_SEND);
+	default:
+		return 0;
+	}
+}
+
+bool takes_opcode(tern_hw_qp_type type, uint8_t opcode)
+{
+	return opcode < 32 && (opcodes_of(type) & 1u << opcode);
+}
+
 bool takes_remote_address(uint8_t opcode)
 {
 	return opcode >= TERN_OP_WRITE && opcode <= TERN_OP_FETCH_ADD;
@@ -44,6 +76,29 @@ bool takes_remote_address(uint8_t opcode)
 bool is_atomic(uint8_t opcode)
 {
 	return opcode == TERN_OP_CMP_SWAP || opcode == TERN_OP_FETCH_ADD;
+}
+
+bool decode_datagram(SendWqe &wqe, tern_hw_qp_type type, Segments &in)
+{
+	if (type != TERN_QPT_UD && type != TERN_QPT_GSI)
+		return true;
+	tern_hw_ud_seg ud;
+	if (!in.take(ud))
+		return false;
+	DatagramAddress &to = wqe.to;
+	std::ranges::copy(ud.dgid, to.dgid.bytes.begin());
+	std::ranges::copy(ud.dmac, to.dmac.begin());
+	to.sgid_index = ud.sgid_index;
+	to.hop_limit = ud.hop_limit;
+	to.traffic_class = ud.traffic_class;
+	to.sl = ud.sl;
+	to.udp_sport = ud.udp_sport.get();
+	to.flow_label = ud.flow_label.get();
+	to.dest_qpn = ud.dest_qpn.get();
+	to.qkey = ud.qkey.get();
+	return to.sl <= 15 && to.flow_label <= 0xfffff && to.dest_qpn <= kMulticastQpn &&
+	       (to.dest_qpn == kMulticastQpn) == to.dgid.is_multicast() && !ud.rsvd[0].get() &&
+	       !ud.rsvd[1].get();
 }
 
 bool decode_remote(SendWqe &wqe, Segments &in)
@@ -95,7 +150,7 @@ bool decode_sges(SendWqe &wqe, Segments &in)
 
 } // namespace
 
-Fetch decode(SendWqe &wqe, unsigned segs)
+Fetch decode(SendWqe &wqe, unsigned segs, tern_hw_qp_type type)
 {
 	Segments in(std::span(wqe.raw).first(segs * TERN_SEG_SIZE));
 	tern_hw_ctrl_seg ctrl;
@@ -109,11 +164,11 @@ Fetch decode(SendWqe &wqe, unsigned segs)
 	wqe.sge_count = 0;
 	wqe.inline_offset = 0;
 	wqe.inline_size = 0;
-	if (ctrl.opcode < TERN_OP_SEND || ctrl.opcode > TERN_OP_FETCH_ADD)
+	if (!takes_opcode(type, ctrl.opcode))
 		return Fetch::Invalid;
 	if ((ctrl.flags & ~kKnownFlags) || ctrl.rsvd0 || ctrl.srqn.get())
 		return Fetch::Invalid;
-	if (!decode_remote(wqe, in))
+	if (!decode_datagram(wqe, type, in) || !decode_remote(wqe, in))
 		return Fetch::Invalid;
 
 	const bool is_inline = ctrl.flags & TERN_WQE_INLINE;

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <span>
 
+#include "qemu/rnic/formats/gid.h"
 #include "qemu/rnic/memory/region.h"
 #include "tern/tern_hw.h"
 
@@ -21,6 +22,20 @@ enum class Fetch {
 	Fault,   /* the ring cannot be read */
 };
 
+/** Where a datagram goes. */
+struct DatagramAddress {
+	Gid dgid;
+	Mac dmac{};
+	uint8_t sgid_index = 0;
+	uint8_t hop_limit = 0;
+	uint8_t traffic_class = 0;
+	uint8_t sl = 0;
+	uint16_t udp_sport = 0;
+	uint32_t flow_label = 0;
+	uint32_t dest_qpn = 0;
+	uint32_t qkey = 0;
+};
+
 struct SendWqe {
 	uint8_t opcode = 0; /* enum tern_hw_wqe_op */
 	uint8_t flags = 0;  /* TERN_WQE_* */
@@ -30,6 +45,7 @@ struct SendWqe {
 	uint32_t rkey = 0;
 	uint64_t swap_add = 0;
 	uint64_t compare = 0;
+	DatagramAddress to; /* of QPs of type UD and GSI */
 	uint64_t length = 0; /* bytes to send or to read; 8 for atomics */
 
 	std::array<Sge, hw::TERN_MAX_SEND_SGE> sge;
@@ -52,8 +68,9 @@ struct SendWqe {
 	}
 };
 
-/** Decodes raw[0 .. segs * 16); Invalid when anything in it breaks the rules of tern_hw.h. */
-Fetch decode(SendWqe &wqe, unsigned segs);
+/** Decodes raw[0 .. segs * 16) for a QP of @type; Invalid when anything in it breaks the rules of
+ * tern_hw.h. */
+Fetch decode(SendWqe &wqe, unsigned segs, hw::tern_hw_qp_type type);
 
 struct RecvWqe {
 	std::array<Sge, hw::TERN_MAX_RECV_SGE> sge;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "qemu/rnic/transport/qp.h"
 
+#include <algorithm>
+
 #include "qemu/rnic/card.h"
 
 namespace tern {
@@ -33,6 +35,22 @@ void Qp::fatal()
 Memory::Domain Qp::domain() const
 {
 	return {config_.pdn, config_.db_page == TERN_DB_PAGE_KERNEL};
+}
+
+bool Qp::send_posted()
+{
+	HostMemory &host = card_.memory.host();
+	if (sq_.empty())
+		sq_.reload(host);
+	return !sq_.empty() || !sq_.sleep(host);
+}
+
+Access Qp::gather_send(const SendWqe &wqe, uint64_t offset, std::span<std::byte> to)
+{
+	if (!(wqe.flags & TERN_WQE_INLINE))
+		return card_.memory.gather(wqe.sges(), domain(), offset, to);
+	std::ranges::copy(wqe.inline_data().subspan(offset, to.size()), to.begin());
+	return Access::Ok;
 }
 
 Qp::Claim Qp::claim_recv()

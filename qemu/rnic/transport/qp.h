@@ -68,6 +68,10 @@ protected:
 	Memory::Domain domain() const;
 	/** What peers reach memory through. */
 	Memory::Target target() const { return {config_.pdn, number}; }
+	/** Whether a WQE waits in the send queue; when not, the host rings for the next. */
+	bool send_posted();
+	/** Copies bytes [@offset, @offset + to.size()) of what @wqe sends. */
+	Access gather_send(const SendWqe &wqe, uint64_t offset, std::span<std::byte> to);
 	/** Flushes the send WQEs that were not started. */
 	void flush_send();
 	/** Writes a completion; a CQ that cannot take it is fatal to this QP. */

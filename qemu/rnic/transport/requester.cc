@@ -116,10 +116,7 @@ bool Requester::start_request()
 	if (!requests_.empty() && requests_.back().status != TERN_WC_SUCCESS)
 		return false;
 
-	HostMemory &host = qp_.card_.memory.host();
-	if (qp_.sq_.empty())
-		qp_.sq_.reload(host);
-	if (qp_.sq_.empty() && qp_.sq_.sleep(host))
+	if (!qp_.send_posted())
 		return false;
 
 	SendWqe &wqe = qp_.card_.scratch_send;
@@ -292,12 +289,7 @@ bool Requester::send_request_packet(Request &r, uint32_t packet, const SendWqe &
 	}
 
 	return qp_.send_packet(bth, ext, size, [&](std::span<std::byte> payload) {
-		if (wqe.flags & TERN_WQE_INLINE) {
-			std::ranges::copy(wqe.inline_data().subspan(offset, size), payload.begin());
-			return true;
-		}
-		return qp_.card_.memory.gather(wqe.sges(), qp_.domain(), offset, payload) ==
-		       Access::Ok;
+		return qp_.gather_send(wqe, offset, payload) == Access::Ok;
 	});
 }
 

@@ -59,5 +59,20 @@ TEST(ObjectTable, ManyTimesAround)
 	}
 }
 
+/* A reserved number is no other object's, before and after it was used. */
+TEST(ObjectTable, ReservedNumbers)
+{
+	ObjectTable<int> table(3, 1);
+	EXPECT_EQ(table.insert(std::make_unique<int>(2)), 2u);
+	EXPECT_EQ(table.find(1), nullptr);
+	table.insert_at(1, std::make_unique<int>(1));
+	EXPECT_EQ(*table.find(1), 1);
+	EXPECT_TRUE(table.remove(1));
+	EXPECT_EQ(table.insert(std::make_unique<int>(3)), 3u);
+	EXPECT_FALSE(table.insert(std::make_unique<int>(4)));
+	table.insert_at(1, std::make_unique<int>(1));
+	EXPECT_EQ(table.size(), 3u);
+}
+
 } // namespace
 } // namespace tern

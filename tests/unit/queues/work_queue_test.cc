@@ -18,7 +18,7 @@ protected:
 	WorkQueueTest()
 	        : rooms_(memory_, 8), buffer_(memory_, 4096, 1), record_(memory_.alloc(64)),
 	          pages_(*PageList::make(buffer_.pages(), 0, kRq + 128)),
-	          sq_(pages_, kLog, record_), rq_(pages_, kRq, kLog, 5, record_)
+	          sq_(pages_, kLog, record_, hw::TERN_QPT_RC), rq_(pages_, kRq, kLog, 5, record_)
 	{
 	}
 	void set_rq_pi(uint32_t pi) { memory_.put(record_, Le<uint32_t>(pi)); }

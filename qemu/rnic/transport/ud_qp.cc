@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "qemu/rnic/transport/ud_qp.h"
+
+#include <algorithm>
+#include <array>
+
+#include "qemu/rnic/card.h"
+
+namespace tern {
+
+using namespace hw;
+
+namespace {
+
+constexpr uint32_t kGsiQkey = 0x80010000; /* IBA 10.2.5 */
+constexpr size_t kMadSize = 256;          /* IBA 13.4.2 */
+/* Before the payload in a receive buffer (IBA 11.4.1.2); an IPv4 header lies at its end (A17.4.5.1). */
+constexpr size_t kGrhSize = 40;
+constexpr uint32_t kMinIbMtu = 256;
+constexpr uint32_t kMaxIbMtu = 4096;
+/* What Linux leaves for headers when it makes an IB MTU of an Ethernet MTU. */
+constexpr uint32_t kHeaderRoom = 96;
+
+/* The longest datagram: the largest IB MTU that fits, none when not even the smallest does. */
+uint32_t max_datagram(uint32_t ethernet_mtu)
+{
+	uint32_t mtu = kMaxIbMtu;
+	while (mtu >= kMinIbMtu && mtu + kHeaderRoom > ethernet_mtu)
+		mtu /= 2;
+	return mtu >= kMinIbMtu ? mtu : 0;
+}
+
+tern_hw_net_type net_type(const Packet &packet)
+{
+	if (!packet.path.roce_v2)
+		return TERN_NET_ROCE_V1;
+	return packet.network.size() == kGrhSize ? TERN_NET_IPV6 : TERN_NET_IPV4;
+}
+
+uint16_t tag_of(const PathInfo &path)
+{
+	return path.vlan == kNoVlan ? kNoVlan
+	                            : static_cast<uint16_t>(path.priority << 13 | path.vlan);
+}
+
+} // namespace
+
+UdQp::UdQp(Card &card, const QpConfig &config, SendQueue sq, RecvQueue rq)
+        : IbQp(card, config, std::move(sq), std::move(rq))
+{
+	set_well_known();
+}
+
+void UdQp::set_well_known()
+{
+	if (!is_gsi())
+		return;
+	attr_.qkey = kGsiQkey;
+	attr_.port = 1;
+}
+
+void UdQp::query(tern_hw_qp_attr &attr) const
+{
+	IbQp::query(attr);
+	if (sends())
+		attr.sq_psn = psn_.value();
+}
+
+/* ---- send ---- */
+
+bool UdQp::transmit(unsigned &budget)
+{
+	if (flushes_sends())
+		flush_send();
+	while (state_ == TERN_QPS_RTS) {
+		if (!send_posted())
+			return false;
+		if (!budget || !card_.port.ready())
+			return true;
+		budget--;
+		send_one();
+	}
+	return false;
+}
+
+void UdQp::send_one()
+{
+	SendWqe &wqe = card_.scratch_send;
+	const uint32_t index = sq_.head();
+	const Fetch fetch = sq_.fetch(card_.memory, index, wqe);
+	if (fetch == Fetch::Fault) {
+		fatal();
+		return;
+	}
+	if (wqe.blocks)
+		sq_.advance(wqe.blocks);
+	else
+		sq_.skip_all();
+
+	const auto status = fetch == Fetch::Ok ? send(wqe) : TERN_WC_LOC_QP_OP_ERR;
+	const bool ok = status == TERN_WC_SUCCESS;
+	if (!ok || config_.signal_all || (wqe.flags & TERN_WQE_SIGNALED))
+		complete_send(index, wqe.opcode, status,
+		              ok ? static_cast<uint32_t>(wqe.length) : 0);
+	if (!ok) {
+		card_.stats.add(TERN_STAT_REQ_CQE_ERRORS);
+		enter_send_error();
+	}
+}
+
+AddressVector UdQp::address(const GidEntry &source, const DatagramAddress &to) const
+{
+	AddressVector av = card_.source_address(source);
+	av.dgid = to.dgid;
+	av.dmac = to.dmac;
+	av.traffic_class = to.traffic_class;
+	av.hop_limit = to.hop_limit;
+	av.sl = to.sl;
+	av.flow_label = to.flow_label;
+	av.udp_sport = to.udp_sport;
+	return av;
+}
+
+tern_hw_cqe_status UdQp::send(const SendWqe &wqe)
+{
+	const DatagramAddress &to = wqe.to;
+	const GidEntry *source = card_.gids.find(to.sgid_index);
+	if (!source)
+		return TERN_WC_LOC_QP_OP_ERR;
+	if (wqe.length > max_datagram(card_.port.mtu))
+		return TERN_WC_LOC_LEN_ERR;
+
+	const bool imm = wqe.opcode == TERN_OP_SEND_IMM;
+	const Bth bth{.opcode = opcode_of(Service::Ud,
+	                                  imm ? Opcode::RcSendOnlyImm : Opcode::RcSendOnly),
+	              .solicited = (wqe.flags & TERN_WQE_SOLICITED) != 0,
+	              .dest_qpn = to.dest_qpn,
+	              .psn = psn_};
+	ExtHeaders ext;
+	/* A controlled key is the host's to choose, not the program's (IBA 10.2.5). */
+	ext.deth = {to.qkey & 0x80000000 ? attr_.qkey.get() : to.qkey, number};
+	ext.imm = wqe.imm;
+	FrameBuilder frame(card_.port.buffer(), PathHeader(address(*source, to)), bth, ext,
+	                   wqe.length);
+	if (gather_send(wqe, 0, frame.payload()) != Access::Ok)
+		return TERN_WC_LOC_PROT_ERR;
+	++psn_;
+	card_.port.send_roce(frame.finish().size());
+	return TERN_WC_SUCCESS;
+}
+
+/* ---- receive ---- */
+
+bool UdQp::deliver(const Packet &packet)
+{
+	if (service_of(packet.bth.opcode) != Service::Ud)
+		return false;
+	if (accepts(packet))
+		receive(packet);
+	return true;
+}
+
+/* IBA 9.8.3.2; nobody is told of what is dropped. */
+bool UdQp::accepts(const Packet &packet)
+{
+	const auto drop = [this](tern_hw_stat reason) {
+		card_.stats.add(reason);
+		return false;
+	};
+	if (!receives())
+		return drop(TERN_STAT_RX_BAD_STATE);
+	if (!packet.path.dgid.is_multicast() && !card_.gids.has_destination(packet.path))
+		return drop(TERN_STAT_RX_BAD_ADDR);
+	if (packet.ext.deth.qkey != attr_.qkey.get())
+		return drop(TERN_STAT_RX_BAD_QKEY);
+	/* Nobody is to stop the GSI with a packet longer than its buffers. */
+	if (packet.payload.size() > (is_gsi() ? kMadSize : kMaxIbMtu))
+		return drop(TERN_STAT_RX_MALFORMED);
+	return true;
+}
+
+void UdQp::receive(const Packet &packet)
+{
+	switch (claim_recv()) {
+	case Claim::Failed:
+		return;
+	case Claim::Empty:
+		card_.stats.add(TERN_STAT_UD_RX_NO_BUFFER);
+		return;
+	case Claim::Done:
+		break;
+	}
+	RecvWqe &wqe = card_.scratch_recv;
+	const Fetch fetch = load_recv(wqe);
+	if (fetch == Fetch::Fault)
+		return;
+	complete(packet, fetch == Fetch::Ok ? place(packet, wqe) : TERN_WC_LOC_QP_OP_ERR);
+}
+
+tern_hw_cqe_status UdQp::place(const Packet &packet, const RecvWqe &wqe)
+{
+	if (kGrhSize + packet.payload.size() > wqe.length)
+		return TERN_WC_LOC_LEN_ERR;
+	std::array<std::byte, kGrhSize> grh{};
+	std::ranges::copy(packet.network, grh.end() - static_cast<ptrdiff_t>(packet.network.size()));
+	const bool placed = scatter_recv(wqe, 0, grh) == Access::Ok &&
+	                    scatter_recv(wqe, kGrhSize, packet.payload) == Access::Ok;
+	return placed ? TERN_WC_SUCCESS : TERN_WC_LOC_PROT_ERR;
+}
+
+/* A receive WQE that fails takes the QP with it (IBA 10.3.1.7). */
+void UdQp::complete(const Packet &packet, tern_hw_cqe_status status)
+{
+	tern_hw_cqe cqe{};
+	cqe.opcode = TERN_CQE_RECV;
+	cqe.status = static_cast<uint8_t>(status);
+	if (status != TERN_WC_SUCCESS) {
+		card_.stats.add(TERN_STAT_RESP_CQE_ERRORS);
+		complete_recv(cqe, packet.bth.solicited);
+		enter_error();
+		return;
+	}
+	card_.stats.add(TERN_STAT_RESP_SENDS);
+	cqe.byte_len = static_cast<uint32_t>(kGrhSize + packet.payload.size());
+	cqe.flags = TERN_CQE_GRH;
+	if (packet.info->imm) {
+		cqe.imm = packet.ext.imm;
+		cqe.flags |= TERN_CQE_IMM;
+	}
+	cqe.src_qpn = packet.ext.deth.source_qpn;
+	cqe.vlan = tag_of(packet.path);
+	cqe.net_type = static_cast<uint8_t>(net_type(packet));
+	cqe.sl = packet.path.priority;
+	std::ranges::copy(packet.path.smac, cqe.smac);
+	complete_recv(cqe, packet.bth.solicited);
+}
+
+} // namespace tern

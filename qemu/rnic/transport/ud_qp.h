@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+#include <cstdint>
+
+#include "qemu/rnic/formats/packet.h"
+#include "qemu/rnic/port/gid_table.h"
+#include "qemu/rnic/transport/ib_qp.h"
+
+namespace tern {
+
+/**
+ * An unreliable datagram QP (IBA vol. 1, 9.8.3): a message is one packet, and each send WQE says
+ * where it goes. The general service interface is one too, with a number and a key that all know
+ * (3.9.3, 10.2.5).
+ */
+class UdQp final : public IbQp {
+public:
+	UdQp(Card &card, const QpConfig &config, SendQueue sq, RecvQueue rq);
+
+	bool transmit(unsigned &budget) override;
+	bool deliver(const Packet &packet) override;
+	void query(hw::tern_hw_qp_attr &attr) const override;
+
+private:
+	void start_receiver() override {}
+	void start_sender() override { psn_ = Psn(attr_.sq_psn.get()); }
+	void stop() override { set_well_known(); }
+	void flush_requests() override {}
+	/** A datagram that is started has ended. */
+	bool sender_idle() const override { return true; }
+
+	bool is_gsi() const { return config_.type == hw::TERN_QPT_GSI; }
+	void set_well_known();
+
+	void send_one();
+	hw::tern_hw_cqe_status send(const SendWqe &wqe);
+	AddressVector address(const GidEntry &source, const DatagramAddress &to) const;
+
+	bool accepts(const Packet &packet);
+	void receive(const Packet &packet);
+	hw::tern_hw_cqe_status place(const Packet &packet, const RecvWqe &wqe);
+	void complete(const Packet &packet, hw::tern_hw_cqe_status status);
+
+	Psn psn_; /* of the next packet */
+};
+
+} // namespace tern
