@@ -8,7 +8,7 @@ using namespace hw;
 Card::Card(const Rnic::Config &config, const Ports &ports, bool link_up)
         : config(config), ports(ports), dma(ports.memory, stats), memory(dma, kMaxRegions),
           port(*this), admin(*this), eqs(config.vectors), pds(kMaxPds), cqs(kMaxCqs),
-          srqs(kMaxSrqs), qps(kMaxQps, kGsiQpn), gids(kMaxGids), link_up(link_up)
+          xrcds(kMaxXrcds), srqs(kMaxSrqs), qps(kMaxQps, kGsiQpn), gids(kMaxGids), link_up(link_up)
 {
 	port.mac = config.mac;
 }

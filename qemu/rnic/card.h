@@ -31,6 +31,10 @@ struct ProtectionDomain {
 	uint32_t users = 0; /* QPs and SRQs in it */
 };
 
+struct XrcDomain {
+	uint32_t users = 0; /* SRQs and QPs in it */
+};
+
 /* What QUERY_DEVICE tells. */
 inline constexpr uint32_t kMaxQps = 1u << 17;
 inline constexpr uint32_t kGsiQpn = 1; /* IBA 3.9.3 */
@@ -38,6 +42,7 @@ inline constexpr uint32_t kMaxCqs = 1u << 17;
 inline constexpr uint32_t kMaxRegions = 1u << 20;
 inline constexpr uint32_t kMaxPds = 1u << 16;
 inline constexpr uint32_t kMaxSrqs = 1u << 16;
+inline constexpr uint32_t kMaxXrcds = 1u << 16;
 inline constexpr uint32_t kMaxGids = 128;
 inline constexpr uint32_t kMaxMessage = 1u << 30;
 inline constexpr uint8_t kMaxLogSq = 18;
@@ -90,6 +95,7 @@ struct Card {
 	ObjectTable<EventQueue> eqs;
 	ObjectTable<ProtectionDomain> pds;
 	ObjectTable<CompletionQueue> cqs;
+	ObjectTable<XrcDomain> xrcds;
 	ObjectTable<SharedRecvQueue> srqs;
 	ObjectTable<Qp> qps;
 	GidTable gids;

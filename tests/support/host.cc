@@ -64,11 +64,16 @@ std::vector<std::byte> encode(const SendRequest &request)
 	ctrl.opcode = request.opcode;
 	ctrl.flags = request.flags;
 	ctrl.imm = request.imm;
+	ctrl.srqn = request.srqn;
 	const bool is_inline = request.flags & TERN_WQE_INLINE;
 	ctrl.inline_len = is_inline ? static_cast<uint32_t>(request.inline_data.size()) : 0;
 	append(out, ctrl);
 	if (request.to)
 		append(out, *request.to);
+	if (request.bind)
+		append(out, *request.bind);
+	if (request.reg)
+		append(out, *request.reg);
 	append_remote(out, request);
 	if (is_inline)
 		out.insert(out.end(), request.inline_data.begin(), request.inline_data.end());
@@ -220,7 +225,7 @@ namespace {
 
 bool has_recv_queue(const QpOptions &o)
 {
-	return !o.srqn && o.rq_log_stride;
+	return !o.srqn && o.rq_log_stride && o.type != TERN_QPT_XRC_INI;
 }
 
 uint64_t rq_size(const QpOptions &o)
@@ -337,10 +342,11 @@ void HostQp::to_rtr(const Connection &c)
 	std::ranges::copy(c.dmac, attr.dmac);
 	attr.hop_limit = 64;
 	attr.udp_sport = 0xc000;
-	const auto status =
-	        modify(TERN_QP_STATE | TERN_QP_AV | TERN_QP_PATH_MTU | TERN_QP_DEST_QPN |
-	                       TERN_QP_RQ_PSN | TERN_QP_MAX_DEST_RD_ATOMIC | TERN_QP_MIN_RNR_TIMER,
-	               attr);
+	uint32_t mask =
+	        TERN_QP_STATE | TERN_QP_AV | TERN_QP_PATH_MTU | TERN_QP_DEST_QPN | TERN_QP_RQ_PSN;
+	if (options.type != TERN_QPT_XRC_INI)
+		mask |= TERN_QP_MAX_DEST_RD_ATOMIC | TERN_QP_MIN_RNR_TIMER;
+	const auto status = modify(mask, attr);
 	must(status == TERN_AQ_OK, "MODIFY_QP to RTR", status);
 }
 
@@ -353,10 +359,10 @@ void HostQp::to_rts(const Connection &c)
 	attr.rnr_retry = c.rnr_retry;
 	attr.sq_psn = c.sq_psn;
 	attr.max_rd_atomic = c.max_rd_atomic;
-	const auto status =
-	        modify(TERN_QP_STATE | TERN_QP_TIMEOUT | TERN_QP_RETRY_CNT | TERN_QP_RNR_RETRY |
-	                       TERN_QP_SQ_PSN | TERN_QP_MAX_QP_RD_ATOMIC,
-	               attr);
+	uint32_t mask = TERN_QP_STATE | TERN_QP_SQ_PSN | TERN_QP_TIMEOUT;
+	if (options.type != TERN_QPT_XRC_TGT)
+		mask |= TERN_QP_RETRY_CNT | TERN_QP_RNR_RETRY | TERN_QP_MAX_QP_RD_ATOMIC;
+	const auto status = modify(mask, attr);
 	must(status == TERN_AQ_OK, "MODIFY_QP to RTS", status);
 }
 
@@ -366,7 +372,8 @@ void HostQp::start(uint32_t qkey, uint32_t sq_psn)
 	attr.state = TERN_QPS_INIT;
 	attr.port = 1;
 	attr.qkey = qkey;
-	auto status = modify(TERN_QP_STATE | TERN_QP_PKEY_INDEX | TERN_QP_PORT | TERN_QP_QKEY, attr);
+	auto status =
+	        modify(TERN_QP_STATE | TERN_QP_PKEY_INDEX | TERN_QP_PORT | TERN_QP_QKEY, attr);
 	must(status == TERN_AQ_OK, "MODIFY_QP to INIT", status);
 	status = set_state(TERN_QPS_RTR);
 	must(status == TERN_AQ_OK, "MODIFY_QP to RTR", status);
@@ -498,6 +505,27 @@ HostMr Driver::create_mr(uint32_t pd, uint64_t va, uint64_t size, uint8_t access
 	return mr;
 }
 
+uint32_t Driver::alloc_xrcd()
+{
+	return created(make_command(TERN_AQ_ALLOC_XRCD));
+}
+
+uint32_t Driver::alloc_mw(uint32_t pd, tern_hw_mw_type type, uint8_t variant)
+{
+	auto c = make_command(TERN_AQ_ALLOC_MW);
+	c.alloc_mw.pdn = pd;
+	c.alloc_mw.type = static_cast<uint8_t>(type);
+	c.alloc_mw.variant = variant;
+	return created(c);
+}
+
+uint32_t Driver::create_fast_mr(uint32_t pd)
+{
+	auto c = make_command(TERN_AQ_CREATE_FAST_MR);
+	c.object.id = pd;
+	return created(c);
+}
+
 std::unique_ptr<HostSrq> Driver::create_srq(const SrqOptions &options)
 {
 	auto srq = std::make_unique<HostSrq>(*this, options);
@@ -518,6 +546,12 @@ std::unique_ptr<HostQp> Driver::create_qp(const QpOptions &options)
 {
 	auto qp = std::make_unique<HostQp>(*this, options);
 	auto c = make_command(TERN_AQ_CREATE_QP);
+	c.create_qp.type = options.type;
+	c.create_qp.xrcdn = options.xrcdn;
+	if (options.type == TERN_QPT_XRC_TGT) {
+		qp->number = created(c);
+		return qp;
+	}
 	c.create_qp.pages = qp->buffer.pages();
 	c.create_qp.record = qp->record;
 	c.create_qp.rq_offset = qp->rq_offset;
@@ -525,7 +559,6 @@ std::unique_ptr<HostQp> Driver::create_qp(const QpOptions &options)
 	c.create_qp.send_cqn = options.send_cqn;
 	c.create_qp.recv_cqn = options.recv_cqn;
 	c.create_qp.db_page = options.db_page;
-	c.create_qp.type = options.type;
 	c.create_qp.sq_log_size = options.sq_log_size;
 	if (has_recv_queue(options)) {
 		c.create_qp.rq_log_size = options.rq_log_size;

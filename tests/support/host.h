@@ -114,13 +114,16 @@ struct SendRequest {
 	uint8_t opcode = hw::TERN_OP_SEND;
 	uint8_t flags = TERN_WQE_SIGNALED;
 	uint32_t imm = 0;
+	uint32_t srqn = 0;
 	uint64_t remote_addr = 0;
 	uint32_t rkey = 0;
 	uint64_t swap_add = 0;
 	uint64_t compare = 0;
 	std::vector<Sge> sges{};
-	std::vector<std::byte> inline_data{}; /* with TERN_WQE_INLINE */
+	std::vector<std::byte> inline_data{};   /* with TERN_WQE_INLINE */
 	std::optional<hw::tern_hw_ud_seg> to{}; /* of datagrams */
+	std::optional<hw::tern_hw_bind_seg> bind{};
+	std::optional<hw::tern_hw_reg_seg> reg{};
 };
 
 /** The WQE, filled up to whole blocks. */
@@ -180,6 +183,7 @@ struct QpOptions {
 	uint8_t rq_log_stride = 6;
 	bool signal_all = false;
 	bool no_mc_loopback = false;
+	uint32_t xrcdn = 0;
 	uint32_t srqn = 0; /* then there is no receive queue */
 	Layout layout{};
 };
@@ -273,6 +277,9 @@ public:
 	                                  uint32_t db_page = 0, Layout layout = {});
 	HostMr create_mr(uint32_t pd, uint64_t va, uint64_t size, uint8_t access,
 	                 Layout layout = {});
+	uint32_t alloc_xrcd();
+	uint32_t alloc_mw(uint32_t pd, hw::tern_hw_mw_type type, uint8_t variant);
+	uint32_t create_fast_mr(uint32_t pd);
 	std::unique_ptr<HostSrq> create_srq(const SrqOptions &options);
 	std::unique_ptr<HostQp> create_qp(const QpOptions &options);
 	void set_gid(uint32_t index, hw::tern_hw_gid_type type, const Gid &gid,

@@ -44,6 +44,7 @@ tern_hw_aq_status query_device(Card &, tern_hw_device_attr &attr)
 	attr.max_recv_sge = TERN_MAX_RECV_SGE;
 	attr.max_inline = TERN_MAX_INLINE;
 	attr.max_srq = kMaxSrqs;
+	attr.max_xrcd = kMaxXrcds;
 	attr.max_flows = kMaxFlows;
 	attr.max_srq_log_size = kMaxLogSrq;
 	return TERN_AQ_OK;
@@ -177,6 +178,7 @@ bool names_object(uint16_t opcode)
 	case TERN_AQ_DESTROY_QP:
 	case TERN_AQ_QUERY_SRQ:
 	case TERN_AQ_DESTROY_SRQ:
+	case TERN_AQ_DEALLOC_XRCD:
 	case TERN_AQ_DESTROY_FLOW:
 		return true;
 	default:
@@ -237,6 +239,10 @@ tern_hw_aq_status execute(Card &card, const tern_hw_aq_cmd &command, tern_hw_aq_
 		return query_srq(card, id, completion.srq);
 	case TERN_AQ_DESTROY_SRQ:
 		return destroy_srq(card, id);
+	case TERN_AQ_ALLOC_XRCD:
+		return created(card.xrcds, std::make_unique<XrcDomain>(), completion.created);
+	case TERN_AQ_DEALLOC_XRCD:
+		return dealloc_xrcd(card, id);
 	case TERN_AQ_CREATE_FLOW:
 		return create_flow(card, command.create_flow, completion.created);
 	case TERN_AQ_DESTROY_FLOW:

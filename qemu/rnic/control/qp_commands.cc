@@ -30,7 +30,7 @@ bool recv_queue_valid(const tern_hw_create_qp &cmd)
 	if (cmd.rq_log_stride == 0)
 		return cmd.rq_log_size == 0;
 	return cmd.rq_log_size <= kMaxLogRq && cmd.rq_log_stride >= 4 && cmd.rq_log_stride <= 9 &&
-	       !(cmd.flags & TERN_QP_SRQ);
+	       !(cmd.flags & TERN_QP_SRQ) && cmd.type != TERN_QPT_XRC_INI;
 }
 
 /* Of which there is one, and it is the driver's. */
@@ -49,6 +49,7 @@ bool fields_valid(const Card &card, const tern_hw_create_qp &cmd)
 {
 	return all_zero(cmd.rsvd) && !(cmd.flags & ~flags_of_type(cmd.type)) &&
 	       ((cmd.flags & TERN_QP_SRQ) || !cmd.srqn.get()) && !cmd.xrcdn.get() &&
+	       (cmd.type != TERN_QPT_XRC_INI || !cmd.recv_cqn.get()) &&
 	       cmd.sq_log_size <= kMaxLogSq && recv_queue_valid(cmd) &&
 	       cmd.record.get() % kRecordAlign == 0 && cmd.rq_offset.get() % TERN_SQ_BLOCK == 0 &&
 	       cmd.rq_offset.get() >= uint64_t{TERN_SQ_BLOCK} << cmd.sq_log_size &&
@@ -58,12 +59,17 @@ bool fields_valid(const Card &card, const tern_hw_create_qp &cmd)
 
 tern_hw_aq_status objects_valid(const Card &card, const tern_hw_create_qp &cmd)
 {
+	const bool receives = cmd.type != TERN_QPT_XRC_INI;
 	if (!card.pds.find(cmd.pdn.get()) || !card.cqs.find(cmd.send_cqn.get()) ||
-	    !card.cqs.find(cmd.recv_cqn.get()))
+	    (receives && !card.cqs.find(cmd.recv_cqn.get())))
 		return TERN_AQ_BAD_OBJECT;
 	if (!(cmd.flags & TERN_QP_SRQ))
 		return TERN_AQ_OK;
-	return card.srqs.find(cmd.srqn.get()) ? TERN_AQ_OK : TERN_AQ_BAD_OBJECT;
+	const SharedRecvQueue *srq = card.srqs.find(cmd.srqn.get());
+	if (!srq)
+		return TERN_AQ_BAD_OBJECT;
+	/* An XRC SRQ is for who names it in a packet. */
+	return srq->config().xrcdn ? TERN_AQ_BAD_FIELD : TERN_AQ_OK;
 }
 
 /* Who is referred to cannot be destroyed. Number 0 names nothing. */
@@ -77,6 +83,7 @@ void count_users(Card &card, const QpConfig &config, int n)
 	count(card.cqs.find(config.send_cqn));
 	count(card.cqs.find(config.recv_cqn));
 	count(card.srqs.find(config.srqn));
+	count(card.xrcds.find(config.xrcdn));
 }
 
 /* Null for a type that this card does not have. */
@@ -84,6 +91,8 @@ std::unique_ptr<Qp> make_qp(Card &card, const QpConfig &config, SendQueue sq, Re
 {
 	switch (config.type) {
 	case TERN_QPT_RC:
+	case TERN_QPT_XRC_INI:
+	case TERN_QPT_XRC_TGT:
 		return std::make_unique<RcQp>(card, config, std::move(sq), std::move(rq));
 	case TERN_QPT_UD:
 	case TERN_QPT_GSI:
@@ -105,10 +114,45 @@ tern_hw_aq_status insert(Card &card, std::unique_ptr<Qp> qp, tern_hw_created &re
 	return TERN_AQ_OK;
 }
 
+tern_hw_aq_status add_qp(Card &card, std::unique_ptr<Qp> qp, tern_hw_created &result)
+{
+	if (!qp)
+		return TERN_AQ_BAD_FIELD;
+	if (single_exists(card, qp->config().type))
+		return TERN_AQ_BUSY;
+	Qp *object = qp.get();
+	const auto status = insert(card, std::move(qp), result);
+	if (status != TERN_AQ_OK)
+		return status;
+	object->number = result.id.get();
+	if (object->config().type == TERN_QPT_ETH)
+		card.port.ethernet = static_cast<EthQp *>(object);
+	count_users(card, object->config(), 1);
+	return TERN_AQ_OK;
+}
+
+/* It has no queues, and what it needs of memory is the SRQs'. */
+tern_hw_aq_status create_xrc_target(Card &card, const tern_hw_create_qp &cmd,
+                                    tern_hw_created &result)
+{
+	tern_hw_create_qp rest = cmd;
+	rest.type = 0;
+	rest.xrcdn = 0u;
+	if (!all_zero(rest))
+		return TERN_AQ_BAD_FIELD;
+	if (!card.xrcds.find(cmd.xrcdn.get()))
+		return TERN_AQ_BAD_OBJECT;
+	const QpConfig config{
+	        .type = TERN_QPT_XRC_TGT, .db_page = Qp::kNoPage, .xrcdn = cmd.xrcdn.get()};
+	return add_qp(card, make_qp(card, config, {}, {}), result);
+}
+
 } // namespace
 
 tern_hw_aq_status create_qp(Card &card, const tern_hw_create_qp &cmd, tern_hw_created &result)
 {
+	if (cmd.type == TERN_QPT_XRC_TGT)
+		return create_xrc_target(card, cmd, result);
 	if (!fields_valid(card, cmd))
 		return TERN_AQ_BAD_FIELD;
 	const auto valid = objects_valid(card, cmd);
@@ -132,20 +176,7 @@ tern_hw_aq_status create_qp(Card &card, const tern_hw_create_qp &cmd, tern_hw_cr
 	if (rq_size)
 		rq = RecvQueue(*pages, cmd.rq_offset.get(), cmd.rq_log_size, cmd.rq_log_stride,
 		               cmd.record.get());
-	auto qp = make_qp(card, config, std::move(sq), std::move(rq));
-	if (!qp)
-		return TERN_AQ_BAD_FIELD;
-	if (single_exists(card, cmd.type))
-		return TERN_AQ_BUSY;
-	Qp *object = qp.get();
-	const auto status = insert(card, std::move(qp), result);
-	if (status != TERN_AQ_OK)
-		return status;
-	object->number = result.id.get();
-	if (config.type == TERN_QPT_ETH)
-		card.port.ethernet = static_cast<EthQp *>(object);
-	count_users(card, config, 1);
-	return TERN_AQ_OK;
+	return add_qp(card, make_qp(card, config, std::move(sq), std::move(rq)), result);
 }
 
 tern_hw_aq_status modify_qp(Card &card, const tern_hw_modify_qp &cmd)
@@ -176,6 +207,8 @@ tern_hw_aq_status destroy_qp(Card &card, uint32_t qpn)
 	    card.port.steering.names(static_cast<EthQp &>(*qp)))
 		return TERN_AQ_BUSY;
 	count_users(card, qp->config(), -1);
+	if (qp->bound_windows)
+		card.memory.release_windows(qpn);
 	card.port.remove(*qp);
 	card.drop_timer(*qp);
 	card.qps.remove(qpn);

@@ -28,21 +28,35 @@ std::optional<SharedRecvQueue::Place> make_place(const Command &cmd, uint8_t log
 	return SharedRecvQueue::Place{*pages, ring, cmd.record.get(), cmd.log_size, log_stride};
 }
 
+/* Number 0 names nothing. */
+void count_users(Card &card, const SharedRecvQueue::Config &config, int n)
+{
+	const auto count = [n](auto *object) {
+		if (object)
+			object->users += static_cast<uint32_t>(n);
+	};
+	count(card.pds.find(config.pdn));
+	count(card.xrcds.find(config.xrcdn));
+	count(card.cqs.find(config.cqn));
+}
+
 } // namespace
 
 tern_hw_aq_status create_srq(Card &card, const tern_hw_create_srq &cmd, tern_hw_created &result)
 {
 	const auto place = make_place(cmd, cmd.log_stride);
-	if (!place || cmd.xrcdn.get() || cmd.cqn.get())
+	const bool xrc = cmd.xrcdn.get();
+	if (!place || (!xrc && cmd.cqn.get()))
 		return TERN_AQ_BAD_FIELD;
-	ProtectionDomain *pd = card.pds.find(cmd.pdn.get());
-	if (!pd)
+	if (!card.pds.find(cmd.pdn.get()) ||
+	    (xrc && (!card.xrcds.find(cmd.xrcdn.get()) || !card.cqs.find(cmd.cqn.get()))))
 		return TERN_AQ_BAD_OBJECT;
-	const SharedRecvQueue::Config config{.pdn = cmd.pdn.get()};
+	const SharedRecvQueue::Config config{
+	        .pdn = cmd.pdn.get(), .xrcdn = cmd.xrcdn.get(), .cqn = cmd.cqn.get()};
 	const auto status =
 	        created(card.srqs, std::make_unique<SharedRecvQueue>(config, *place), result);
 	if (status == TERN_AQ_OK)
-		pd->users++;
+		count_users(card, config, 1);
 	return status;
 }
 
@@ -87,9 +101,22 @@ tern_hw_aq_status destroy_srq(Card &card, uint32_t srqn)
 		return TERN_AQ_BAD_OBJECT;
 	if (srq->users)
 		return TERN_AQ_BUSY;
-	card.pds.find(srq->config().pdn)->users--;
+	count_users(card, srq->config(), -1);
+	/* A message of XRC may be on its way into it. */
+	card.qps.for_each([srqn](uint32_t, Qp &qp) { qp.forget_srq(srqn); });
 	card.srqs.remove(srqn);
 	card.memory.tables().drop_all();
+	return TERN_AQ_OK;
+}
+
+tern_hw_aq_status dealloc_xrcd(Card &card, uint32_t xrcdn)
+{
+	const XrcDomain *xrcd = card.xrcds.find(xrcdn);
+	if (!xrcd)
+		return TERN_AQ_BAD_OBJECT;
+	if (xrcd->users)
+		return TERN_AQ_BUSY;
+	card.xrcds.remove(xrcdn);
 	return TERN_AQ_OK;
 }
 

@@ -22,6 +22,8 @@ bool SendQueue::posted(uint32_t pi)
 
 void SendQueue::reload(HostMemory &memory)
 {
+	if (!blocks_)
+		return;
 	uint32_t pi;
 	if (memory.load_acquire(record_ + offsetof(tern_hw_qp_record, sq_pi), pi))
 		posted(pi);
@@ -29,6 +31,8 @@ void SendQueue::reload(HostMemory &memory)
 
 bool SendQueue::sleep(HostMemory &memory)
 {
+	if (!blocks_)
+		return true;
 	memory.store_release(record_ + offsetof(tern_hw_qp_record, sq_event), pi_);
 	/*
 	 * The host stores sq_pi, then reads sq_event; we store sq_event, then read sq_pi.
@@ -75,7 +79,8 @@ void SendQueue::reset(HostMemory &memory)
 {
 	head_ = 0;
 	pi_ = 0;
-	memory.store_release(record_ + offsetof(tern_hw_qp_record, sq_event), 0);
+	if (blocks_)
+		memory.store_release(record_ + offsetof(tern_hw_qp_record, sq_event), 0);
 }
 
 } // namespace tern

@@ -14,6 +14,8 @@ namespace tern {
  */
 class SendQueue {
 public:
+	/** None: nothing can be posted. */
+	SendQueue() = default;
 	SendQueue(const PageList &pages, uint8_t log_size, Iova record, hw::tern_hw_qp_type type)
 	        : pages_(pages), record_(record), blocks_(1u << log_size), type_(type)
 	{
@@ -43,9 +45,9 @@ public:
 
 private:
 	PageList pages_;
-	Iova record_;
-	uint32_t blocks_;
-	hw::tern_hw_qp_type type_;
+	Iova record_ = 0;
+	uint32_t blocks_ = 0;
+	hw::tern_hw_qp_type type_ = hw::TERN_QPT_RC;
 	uint32_t head_ = 0;
 	uint32_t pi_ = 0;
 };

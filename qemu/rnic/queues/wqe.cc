@@ -13,6 +13,7 @@ namespace {
 constexpr uint8_t kKnownFlags =
         TERN_WQE_SIGNALED | TERN_WQE_SOLICITED | TERN_WQE_FENCE | TERN_WQE_INLINE;
 constexpr uint32_t kMaxSgeLength = 1u << 31;
+constexpr uint32_t kMaxSrqn = 0xffffff;
 
 /** Hands out the segments of a WQE one after the other, and never reads past its end. */
 class Segments {
@@ -49,9 +50,12 @@ constexpr uint32_t opcodes_of(tern_hw_qp_type type)
 	        bits(TERN_OP_SEND, TERN_OP_SEND_IMM, TERN_OP_WRITE, TERN_OP_WRITE_IMM);
 	switch (type) {
 	case TERN_QPT_RC:
-		return kUnreliable | bits(TERN_OP_READ, TERN_OP_CMP_SWAP, TERN_OP_FETCH_ADD);
+	case TERN_QPT_XRC_INI:
+		return kUnreliable | bits(TERN_OP_READ, TERN_OP_CMP_SWAP, TERN_OP_FETCH_ADD,
+		                          TERN_OP_SEND_INV, TERN_OP_LOCAL_INV, TERN_OP_BIND_MW,
+		                          TERN_OP_REG_MR);
 	case TERN_QPT_UC:
-		return kUnreliable;
+		return kUnreliable | bits(TERN_OP_BIND_MW);
 	case TERN_QPT_UD:
 	case TERN_QPT_GSI:
 		return bits(TERN_OP_SEND, TERN_OP_SEND_IMM);
@@ -122,6 +126,36 @@ bool decode_remote(SendWqe &wqe, Segments &in)
 	return wqe.opcode != TERN_OP_FETCH_ADD || wqe.compare == 0;
 }
 
+bool decode_bind(BindRequest &bind, Segments &in)
+{
+	tern_hw_bind_seg seg;
+	if (!in.take(seg) || !std::ranges::all_of(seg.rsvd, [](uint8_t b) { return b == 0; }))
+		return false;
+	bind = {seg.addr.get(), seg.length.get(), seg.rkey.get(), seg.lkey.get(), seg.access};
+	return true;
+}
+
+bool decode_registration(RegisterRequest &reg, Segments &in)
+{
+	tern_hw_reg_seg seg;
+	if (!in.take(seg) || !std::ranges::all_of(seg.rsvd, [](uint8_t b) { return b == 0; }))
+		return false;
+	reg = {seg.start.get(), seg.length.get(), seg.key.get(), seg.access, seg.pages};
+	return true;
+}
+
+/* What is done on this card takes no data, and says nothing to the peer. */
+bool decode_local(SendWqe &wqe, Segments &in)
+{
+	if (wqe.flags & (TERN_WQE_INLINE | TERN_WQE_SOLICITED))
+		return false;
+	if (wqe.opcode == TERN_OP_BIND_MW && !decode_bind(wqe.bind, in))
+		return false;
+	if (wqe.opcode == TERN_OP_REG_MR && !decode_registration(wqe.reg, in))
+		return false;
+	return in.left() == 0;
+}
+
 bool decode_inline(SendWqe &wqe, const Segments &in, uint32_t length)
 {
 	if (wqe.expects_data() || length > TERN_MAX_INLINE || length > in.left())
@@ -160,16 +194,21 @@ Fetch decode(SendWqe &wqe, unsigned segs, tern_hw_qp_type type)
 	wqe.opcode = ctrl.opcode;
 	wqe.flags = ctrl.flags;
 	wqe.imm = ctrl.imm.get();
+	wqe.srqn = ctrl.srqn.get();
 	wqe.length = 0;
 	wqe.sge_count = 0;
 	wqe.inline_offset = 0;
 	wqe.inline_size = 0;
 	if (!takes_opcode(type, ctrl.opcode))
 		return Fetch::Invalid;
-	if ((ctrl.flags & ~kKnownFlags) || ctrl.rsvd0 || ctrl.srqn.get())
+	if ((ctrl.flags & ~kKnownFlags) || ctrl.rsvd0 ||
+	    ctrl.srqn.get() > (type == TERN_QPT_XRC_INI ? kMaxSrqn : 0))
 		return Fetch::Invalid;
 	if (!decode_datagram(wqe, type, in) || !decode_remote(wqe, in))
 		return Fetch::Invalid;
+
+	if (wqe.is_local())
+		return !ctrl.inline_len.get() && decode_local(wqe, in) ? Fetch::Ok : Fetch::Invalid;
 
 	const bool is_inline = ctrl.flags & TERN_WQE_INLINE;
 	if (!is_inline && ctrl.inline_len.get())

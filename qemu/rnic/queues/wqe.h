@@ -40,12 +40,15 @@ struct SendWqe {
 	uint8_t opcode = 0; /* enum tern_hw_wqe_op */
 	uint8_t flags = 0;  /* TERN_WQE_* */
 	uint8_t blocks = 0; /* of 64 bytes; 0 when even that is not known */
-	uint32_t imm = 0;
+	uint32_t imm = 0;   /* SEND_INV, LOCAL_INV: a key */
+	uint32_t srqn = 0;  /* XRC_INI: of the peer */
 	uint64_t remote_addr = 0;
 	uint32_t rkey = 0;
 	uint64_t swap_add = 0;
 	uint64_t compare = 0;
-	DatagramAddress to; /* of QPs of type UD and GSI */
+	DatagramAddress to;  /* of QPs of type UD and GSI */
+	BindRequest bind;    /* BIND_MW */
+	RegisterRequest reg; /* REG_MR */
 	uint64_t length = 0; /* bytes to send or to read; 8 for atomics */
 
 	std::array<Sge, hw::TERN_MAX_SEND_SGE> sge;
@@ -59,6 +62,12 @@ struct SendWqe {
 	std::span<const std::byte> inline_data() const
 	{
 		return std::span(raw).subspan(inline_offset, inline_size);
+	}
+	/** Works on keys of this card; no packet is sent. */
+	bool is_local() const
+	{
+		return opcode == hw::TERN_OP_LOCAL_INV || opcode == hw::TERN_OP_BIND_MW ||
+		       opcode == hw::TERN_OP_REG_MR;
 	}
 	/** READ and atomics: the peer answers with data, and the local buffers are written. */
 	bool expects_data() const

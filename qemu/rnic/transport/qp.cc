@@ -53,12 +53,33 @@ Access Qp::gather_send(const SendWqe &wqe, uint64_t offset, std::span<std::byte>
 	return Access::Ok;
 }
 
-Qp::Claim Qp::claim_recv()
+tern_hw_cqe_status Qp::execute_local(const SendWqe &wqe)
+{
+	bool done = false;
+	switch (wqe.opcode) {
+	case TERN_OP_LOCAL_INV:
+		done = card_.memory.invalidate(wqe.imm, target(), Memory::Invalidator::Host);
+		break;
+	case TERN_OP_BIND_MW:
+		done = card_.memory.bind(wqe.bind, target());
+		bound_windows |= done;
+		break;
+	default:
+		/* Its page list has IOVAs, which a process has no say in. */
+		if (!domain().kernel)
+			return TERN_WC_LOC_QP_OP_ERR;
+		done = card_.memory.register_fast(wqe.reg, config_.pdn);
+		break;
+	}
+	return done ? TERN_WC_SUCCESS : TERN_WC_MW_BIND_ERR;
+}
+
+Qp::Claim Qp::claim_recv(uint32_t srqn)
 {
 	if (claimed_)
 		return Claim::Done;
-	if (config_.srqn)
-		return claim_shared(config_.srqn);
+	if (srqn)
+		return claim_shared(srqn);
 	if (!rq_.has_wqe(card_.memory.host()))
 		return Claim::Empty;
 	claimed_ = {0, rq_.head()};
@@ -107,15 +128,23 @@ void Qp::complete_recv(tern_hw_cqe cqe, bool solicited)
 {
 	cqe.wqe_index = claimed_->index;
 	cqe.srqn = claimed_->srqn;
+	/* An XRC SRQ has a CQ of its own. */
+	const SharedRecvQueue *srq = card_.srqs.find(claimed_->srqn);
 	claimed_.reset();
-	complete(config_.recv_cqn, cqe, solicited);
+	complete(srq && srq->config().cqn ? srq->config().cqn : config_.recv_cqn, cqe, solicited);
 }
 
 std::optional<uint32_t> Qp::recv_credits()
 {
-	if (config_.srqn)
+	if (config_.srqn || config_.type == TERN_QPT_XRC_TGT)
 		return std::nullopt;
 	return rq_.posted(card_.memory.host()) + (claimed_ ? 1 : 0);
+}
+
+void Qp::forget_srq(uint32_t srqn)
+{
+	if (claimed_ && claimed_->srqn == srqn)
+		claimed_.reset();
 }
 
 void Qp::flush_claimed()

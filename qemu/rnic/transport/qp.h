@@ -23,7 +23,8 @@ struct QpConfig {
 	uint32_t send_cqn = 0;
 	uint32_t recv_cqn = 0;
 	uint32_t db_page = 0;
-	uint32_t srqn = 0; /* 0: it has a receive queue of its own, or none */
+	uint32_t xrcdn = 0; /* XRC_TGT */
+	uint32_t srqn = 0;  /* 0: it has a receive queue of its own, or none */
 	bool signal_all = false;
 };
 
@@ -52,6 +53,12 @@ public:
 	virtual hw::tern_hw_aq_status modify(uint32_t mask, const hw::tern_hw_qp_attr &attr) = 0;
 	virtual void query(hw::tern_hw_qp_attr &attr) const = 0;
 
+	/** SRQ @srqn goes away: a message that has taken a WQE of it has none any more. */
+	void forget_srq(uint32_t srqn);
+
+	/** Some window may be bound through it. */
+	bool bound_windows = false;
+
 	/* Book-keeping of Port (the list of QPs with something to send) and of Card (timers). */
 	Qp *active_prev = nullptr;
 	Qp *active_next = nullptr;
@@ -59,6 +66,8 @@ public:
 	uint64_t timer_queued = kNoTimer; /* deadline of its entry in the TimerQueue */
 
 	static constexpr uint64_t kNoTimer = UINT64_MAX;
+	/** The doorbell page of a QP without queues. */
+	static constexpr uint32_t kNoPage = UINT32_MAX;
 
 protected:
 	/** A queue or a CQ cannot be used: to the error state, with the event. */
@@ -72,6 +81,8 @@ protected:
 	bool send_posted();
 	/** Copies bytes [@offset, @offset + to.size()) of what @wqe sends. */
 	Access gather_send(const SendWqe &wqe, uint64_t offset, std::span<std::byte> to);
+	/** Carries out a work request on keys of this card. */
+	hw::tern_hw_cqe_status execute_local(const SendWqe &wqe);
 	/** Flushes the send WQEs that were not started. */
 	void flush_send();
 	/** Writes a completion; a CQ that cannot take it is fatal to this QP. */
@@ -86,7 +97,10 @@ protected:
 		Failed, /* the queue cannot be used; the QP is in ERR */
 	};
 	/** Takes the next receive WQE, unless one is claimed already. */
-	Claim claim_recv();
+	Claim claim_recv() { return claim_recv(config_.srqn); }
+	/** As above, from SRQ @srqn; 0: the queue of its own. */
+	Claim claim_recv(uint32_t srqn);
+	bool has_claim() const { return claimed_.has_value(); }
 	/** Reads the claimed WQE; a fault is fatal to this QP. */
 	Fetch load_recv(RecvWqe &wqe);
 	/** Puts @data into the buffers of the claimed WQE. */

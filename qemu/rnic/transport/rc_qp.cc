@@ -18,9 +18,21 @@ void RcQp::stop()
 	responder_.reset(Psn());
 }
 
+bool RcQp::expects(const Packet &packet) const
+{
+	switch (config_.type) {
+	case TERN_QPT_XRC_INI:
+		return !packet.info->is_request();
+	case TERN_QPT_XRC_TGT:
+		return packet.info->is_request();
+	default:
+		return true;
+	}
+}
+
 bool RcQp::deliver(const Packet &packet)
 {
-	if (service_of(packet.bth.opcode) != Service::Rc)
+	if (service_of(packet.bth.opcode) != service() || !expects(packet))
 		return false;
 	if (!accepts(packet))
 		return true;

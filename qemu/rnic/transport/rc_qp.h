@@ -10,7 +10,8 @@
 
 namespace tern {
 
-/** A reliable connected QP: the protocol is in its two halves. */
+/** A reliable connected QP, or one of the two ends of an XRC connection, which has only one of the
+ * halves (annex A14). */
 class RcQp final : public ConnectedQp {
 public:
 	RcQp(Card &card, const QpConfig &config, SendQueue sq, RecvQueue rq);
@@ -30,6 +31,21 @@ private:
 	bool sender_idle() const override { return requester_.idle(); }
 	void abandon_responses() override { responder_.abandon(); }
 	void on_deadline(uint64_t now) override { requester_.on_timer(now); }
+
+	Service service() const
+	{
+		return config_.type == hw::TERN_QPT_RC ? Service::Rc : Service::Xrc;
+	}
+	/** Whether a packet of this service is one that the peer may send. */
+	bool expects(const Packet &packet) const;
+
+	/** As ConnectedQp, with the opcode of RC in @bth turned into that of this service. */
+	template <typename Fill>
+	bool send_packet(Bth bth, const ExtHeaders &ext, size_t payload_size, Fill fill)
+	{
+		bth.opcode = opcode_of(service(), static_cast<Opcode>(bth.opcode));
+		return ConnectedQp::send_packet(bth, ext, payload_size, fill);
+	}
 
 	Requester requester_;
 	Responder responder_;

@@ -48,7 +48,8 @@ bool Requester::Request::expects_data() const
 
 bool Requester::Request::takes_recv() const
 {
-	return opcode == TERN_OP_SEND || opcode == TERN_OP_SEND_IMM || opcode == TERN_OP_WRITE_IMM;
+	return opcode == TERN_OP_SEND || opcode == TERN_OP_SEND_IMM || opcode == TERN_OP_SEND_INV ||
+	       opcode == TERN_OP_WRITE_IMM;
 }
 
 void Requester::reset(Psn sq_psn)
@@ -93,8 +94,11 @@ Requester::Step Requester::send_next()
 		return Step::Stalled;
 	if (next_psn_ == end_ && !start_request())
 		return Step::Stalled;
-	if (!qp_.sends() || cursor_ == requests_.size())
+	if (!qp_.sends())
 		return Step::Stalled;
+	/* A local operation was started: that counts as a step. */
+	if (cursor_ == requests_.size())
+		return Step::Sent;
 
 	Request &r = requests_[cursor_];
 	if (r.status != TERN_WC_SUCCESS)
@@ -112,8 +116,9 @@ bool Requester::start_request()
 {
 	if (qp_.state_ != TERN_QPS_RTS)
 		return false;
-	/* Behind a request that will fail nothing starts. */
-	if (!requests_.empty() && requests_.back().status != TERN_WC_SUCCESS)
+	/* Behind a request that will fail, or that has to take effect first, nothing starts. */
+	if (!requests_.empty() &&
+	    (requests_.back().status != TERN_WC_SUCCESS || requests_.back().deferred))
 		return false;
 
 	if (!qp_.send_posted())
@@ -140,7 +145,10 @@ bool Requester::start_request()
 		qp_.sq_.advance(wqe.blocks);
 	else
 		qp_.sq_.skip_all();
-	if (r.status == TERN_WC_SUCCESS) {
+	cursor_ = requests_.size();
+	if (r.status == TERN_WC_SUCCESS && wqe.is_local()) {
+		start_local(r, wqe);
+	} else if (r.status == TERN_WC_SUCCESS) {
 		r.length = static_cast<uint32_t>(wqe.length);
 		r.packets = packets_of(wqe.length, qp_.mtu_);
 		ssn_ = (ssn_ + 1) & Psn::kMask;
@@ -149,10 +157,24 @@ bool Requester::start_request()
 		end_ = r.end();
 		loaded_ = index;
 	}
-	cursor_ = requests_.size();
 	requests_.push_back(r);
 	settle_front();
 	return true;
+}
+
+/*
+ * What is registered or bound serves the requests that follow, so it takes effect at once. A key is
+ * taken back only when nothing before can need it any more, not even for a retransmission; so does
+ * a fenced operation wait (IBA 10.8.3.3).
+ */
+void Requester::start_local(Request &r, const SendWqe &wqe)
+{
+	r.local = true;
+	r.deferred = wqe.opcode == TERN_OP_LOCAL_INV || (wqe.flags & TERN_WQE_FENCE);
+	if (!r.deferred)
+		r.status = qp_.execute_local(wqe);
+	if (r.status == TERN_WC_SUCCESS)
+		cursor_++;
 }
 
 /* IBA 10.8.3.3: a fenced request waits for earlier READs and atomics; 9.7.3.1: their number is
@@ -239,8 +261,10 @@ Requester::Step Requester::send_packet(Request &r, uint32_t packet)
 	next_psn_ = r.opcode == TERN_OP_READ ? r.end() : next_psn_ + 1;
 	if (next_psn_ - sent_ > 0)
 		sent_ = next_psn_;
-	if (next_psn_ == r.end())
+	if (next_psn_ == r.end()) {
 		cursor_++;
+		skip_local();
+	}
 	if (timeout_at_ == UINT64_MAX)
 		arm_timer();
 	return Step::Sent;
@@ -259,6 +283,8 @@ bool Requester::send_request_packet(Request &r, uint32_t packet, const SendWqe &
 	const bool last = packet + 1 == r.packets;
 	ExtHeaders ext;
 	ext.imm = wqe.imm;
+	ext.inv_rkey = wqe.imm;
+	ext.srqn = wqe.srqn;
 	ext.reth = {wqe.remote_addr, wqe.rkey, r.length};
 
 	Bth bth;
@@ -279,10 +305,14 @@ bool Requester::send_request_packet(Request &r, uint32_t packet, const SendWqe &
 		break;
 	default: {
 		const bool imm = r.opcode == TERN_OP_SEND_IMM || r.opcode == TERN_OP_WRITE_IMM;
+		const bool inv = r.opcode == TERN_OP_SEND_INV;
 		const bool write = r.opcode == TERN_OP_WRITE || r.opcode == TERN_OP_WRITE_IMM;
 		size = std::min<uint64_t>(qp_.mtu_, r.length - offset);
 		bth.opcode = static_cast<uint8_t>(opcode_at(
 		        first, last, imm, write ? Opcode::RcWriteFirst : Opcode::RcSendFirst));
+		if (inv && last)
+			bth.opcode = static_cast<uint8_t>(first ? Opcode::RcSendOnlyInv
+			                                        : Opcode::RcSendLastInv);
 		bth.solicited = last && (wqe.flags & TERN_WQE_SOLICITED);
 		bth.ack_request = wants_ack(r, packet);
 	}
@@ -514,6 +544,10 @@ bool Requester::acknowledge(Psn end)
 		Request &r = requests_.front();
 		if (r.status != TERN_WC_SUCCESS)
 			return true;
+		if (r.local) {
+			settle_front();
+			continue;
+		}
 		if (r.expects_data())
 			/* Only its data completes it. Up to there the acknowledgement says nothing
 			 * new. */
@@ -525,6 +559,7 @@ bool Requester::acknowledge(Psn end)
 		progress(r.end());
 		complete_front();
 	}
+	settle_front();
 	return true;
 }
 
@@ -554,8 +589,19 @@ void Requester::complete_front()
 
 void Requester::settle_front()
 {
-	if (!requests_.empty() && requests_.front().status != TERN_WC_SUCCESS)
-		fail(requests_.front().status);
+	while (!requests_.empty()) {
+		Request &r = requests_.front();
+		if (r.deferred) {
+			r.status = load(r) ? qp_.execute_local(qp_.card_.scratch_send)
+			                   : TERN_WC_LOC_QP_OP_ERR;
+			r.deferred = false;
+		}
+		if (r.status != TERN_WC_SUCCESS)
+			return fail(r.status);
+		if (!r.local)
+			return;
+		complete_front();
+	}
 }
 
 void Requester::fail(tern_hw_cqe_status status)
@@ -610,6 +656,14 @@ void Requester::seek(Psn psn)
 	next_psn_ = psn;
 	cursor_ = 0;
 	while (cursor_ < requests_.size() && next_psn_ - requests_[cursor_].end() >= 0 &&
+	       requests_[cursor_].status == TERN_WC_SUCCESS)
+		cursor_++;
+}
+
+/* To the next request that has packets, or that will fail. */
+void Requester::skip_local()
+{
+	while (cursor_ < requests_.size() && requests_[cursor_].local &&
 	       requests_[cursor_].status == TERN_WC_SUCCESS)
 		cursor_++;
 }

@@ -46,6 +46,8 @@ private:
 		Psn first;
 		uint8_t opcode = 0;
 		uint8_t flags = 0;
+		bool local = false;    /* an operation on keys of this card: no packets */
+		bool deferred = false; /* ... that takes effect when it is the oldest */
 		hw::tern_hw_cqe_status status = hw::TERN_WC_SUCCESS; /* a local error found in it */
 
 		Psn end() const { return first + packets; }
@@ -62,6 +64,8 @@ private:
 	Step send_next();
 	bool start_request();
 	hw::tern_hw_cqe_status check_request(const SendWqe &wqe) const;
+	void start_local(Request &r, const SendWqe &wqe);
+	void skip_local();
 	bool must_wait(const SendWqe &wqe) const;
 	bool may_send(const Request &r, uint32_t packet) const;
 	bool has_credit(const Request &r, uint32_t packet) const;
@@ -90,7 +94,8 @@ private:
 	void complete_front();
 	/** Ends the oldest request with @status, and the QP with it. */
 	void fail(hw::tern_hw_cqe_status status);
-	/** When the oldest request carries a local error, now is the time to tell. */
+	/** Now is the time to tell of the oldest request's local error, and to carry out and
+	 * complete local operations. */
 	void settle_front();
 	void implied_nak();
 	bool spend_retry();

@@ -71,8 +71,8 @@ void Responder::receive_ahead()
 void Responder::receive_expected(const Packet &packet)
 {
 	nak_sent_ = false;
-	const Outcome outcome = in_sequence(packet) && size_valid(packet) ? execute(packet)
-	                                                                  : Outcome::InvalidRequest;
+	const bool valid = in_sequence(packet) && size_valid(packet) && find_srq(packet);
+	const Outcome outcome = valid ? execute(packet) : Outcome::InvalidRequest;
 	if (outcome != Outcome::Done) {
 		reject(packet, outcome);
 		return;
@@ -92,6 +92,30 @@ bool Responder::in_sequence(const Packet &packet) const
 		return info.first;
 	const auto kind = message_ == Message::Send ? PacketKind::Send : PacketKind::Write;
 	return !info.first && info.kind == kind;
+}
+
+/* XRC: the SRQ that the packet names is of our domain, and the same in all packets of a message
+ * (A14.4). */
+bool Responder::find_srq(const Packet &packet)
+{
+	if (!packet.info->xrceth)
+		return true;
+	const SharedRecvQueue *srq = qp_.card_.srqs.find(packet.ext.srqn);
+	if (!srq || srq->config().xrcdn != qp_.config().xrcdn)
+		return false;
+	if (message_ != Message::None && packet.ext.srqn != srqn_)
+		return false;
+	srqn_ = packet.ext.srqn;
+	return true;
+}
+
+/* Of XRC the protection domain is that of the SRQ; a duplicate's may be gone. */
+Memory::Target Responder::target(const Packet &packet) const
+{
+	if (!packet.info->xrceth)
+		return qp_.target();
+	const SharedRecvQueue *srq = qp_.card_.srqs.find(packet.ext.srqn);
+	return {srq ? srq->config().pdn : 0, qp_.number};
 }
 
 /* Packets that others follow are full, the last of several has at least a byte (IBA 9.7.4.1.6). */
@@ -122,7 +146,7 @@ Responder::Outcome Responder::execute(const Packet &packet)
 
 Responder::Outcome Responder::claim_recv()
 {
-	switch (qp_.claim_recv()) {
+	switch (qp_.claim_recv(qp_.config().type == TERN_QPT_XRC_TGT ? srqn_ : qp_.config().srqn)) {
 	case RcQp::Claim::Empty:
 		return Outcome::Rnr;
 	case RcQp::Claim::Failed:
@@ -135,13 +159,14 @@ Responder::Outcome Responder::claim_recv()
 Responder::Outcome Responder::execute_send(const Packet &packet)
 {
 	Card &card = qp_.card_;
-	if (packet.info->ieth)
-		return Outcome::InvalidRequest;
 	if (packet.info->first) {
 		const Outcome outcome = claim_recv();
 		if (outcome != Outcome::Done)
 			return outcome;
 		placed_ = 0;
+	} else if (!qp_.has_claim()) {
+		/* Its SRQ was destroyed meanwhile. */
+		return Outcome::InvalidRequest;
 	}
 
 	RecvWqe &wqe = card.scratch_recv;
@@ -165,6 +190,10 @@ Responder::Outcome Responder::execute_send(const Packet &packet)
 
 	placed_ += packet.payload.size();
 	message_ = Message::Send;
+	if (packet.info->ieth && !invalidate(packet)) {
+		complete_recv(packet, TERN_CQE_RECV, 0, TERN_WC_LOC_ACCESS_ERR);
+		return Outcome::BadInvalidate;
+	}
 	if (packet.info->last) {
 		card.stats.add(TERN_STAT_RESP_SENDS);
 		finish_message();
@@ -174,10 +203,20 @@ Responder::Outcome Responder::execute_send(const Packet &packet)
 	return Outcome::Done;
 }
 
-bool Responder::allowed(const Reth &reth, uint8_t right) const
+bool Responder::invalidate(const Packet &packet)
 {
+	Card &card = qp_.card_;
+	if (!card.memory.invalidate(packet.ext.inv_rkey, target(packet), Memory::Invalidator::Peer))
+		return false;
+	card.stats.add(TERN_STAT_RESP_INVALIDATES);
+	return true;
+}
+
+bool Responder::allowed(const Packet &packet, uint8_t right) const
+{
+	const Reth &reth = packet.ext.reth;
 	return (qp_.attr_.access & right) &&
-	       qp_.card_.memory.check_remote(reth.rkey, reth.va, reth.length, qp_.target(),
+	       qp_.card_.memory.check_remote(reth.rkey, reth.va, reth.length, target(packet),
 	                                     right) == Access::Ok;
 }
 
@@ -189,7 +228,7 @@ Responder::Outcome Responder::begin_write(const Packet &packet)
 	if (packet.info->last ? reth.length != packet.payload.size()
 	                      : reth.length <= packet.payload.size())
 		return Outcome::InvalidRequest;
-	if (!allowed(reth, TERN_ACCESS_REMOTE_WRITE))
+	if (!allowed(packet, TERN_ACCESS_REMOTE_WRITE))
 		return Outcome::AccessError;
 	write_ = reth;
 	placed_ = 0;
@@ -213,7 +252,7 @@ Responder::Outcome Responder::execute_write(const Packet &packet)
 			return outcome;
 	}
 	if (!packet.payload.empty() &&
-	    card.memory.write_remote(write_.rkey, write_.va + placed_, qp_.target(),
+	    card.memory.write_remote(write_.rkey, write_.va + placed_, target(packet),
 	                             packet.payload) != Access::Ok)
 		return Outcome::AccessError;
 
@@ -234,12 +273,12 @@ Responder::Outcome Responder::execute_read(const Packet &packet)
 	const Reth &reth = packet.ext.reth;
 	if (reth.length > kMaxMessage || outstanding_data() >= qp_.attr_.max_dest_rd_atomic)
 		return Outcome::InvalidRequest;
-	if (!allowed(reth, TERN_ACCESS_REMOTE_READ))
+	if (!allowed(packet, TERN_ACCESS_REMOTE_READ))
 		return Outcome::AccessError;
 
 	qp_.card_.stats.add(TERN_STAT_RESP_READS);
 	finish_message();
-	push_read(packet.bth.psn, reth, false);
+	push_read(packet, false);
 	expected_ = expected_ + std::max(1u, (reth.length + qp_.mtu_ - 1) / qp_.mtu_);
 	return Outcome::Done;
 }
@@ -255,7 +294,7 @@ Responder::Outcome Responder::execute_atomic(const Packet &packet)
 	const bool swap = rc_opcode(packet.bth.opcode) == Opcode::RcCompareSwap;
 	uint64_t original = 0;
 	const Access access = qp_.card_.memory.atomic_remote(
-	        atomic.rkey, atomic.va, qp_.target(), original, [&](uint64_t value) {
+	        atomic.rkey, atomic.va, target(packet), original, [&](uint64_t value) {
 		        if (!swap)
 			        return value + atomic.swap_add;
 		        return value == atomic.compare ? atomic.swap_add : value;
@@ -291,6 +330,10 @@ void Responder::complete_recv(const Packet &packet, uint8_t opcode, uint32_t byt
 		cqe.imm = packet.ext.imm;
 		cqe.flags = TERN_CQE_IMM;
 	}
+	if (packet.info->ieth && status == TERN_WC_SUCCESS) {
+		cqe.imm = packet.ext.inv_rkey;
+		cqe.flags = TERN_CQE_INV;
+	}
 	if (status != TERN_WC_SUCCESS)
 		qp_.card_.stats.add(TERN_STAT_RESP_CQE_ERRORS);
 	qp_.complete_recv(cqe, packet.bth.solicited);
@@ -317,6 +360,8 @@ void Responder::reject(const Packet &packet, Outcome outcome)
 		break;
 	case Outcome::AccessError:
 		qp_.card_.raise_event(TERN_EVENT_QP_ACCESS_ERR, qp_.number);
+		[[fallthrough]];
+	case Outcome::BadInvalidate: /* the receive completion tells the host */
 		stats.add(TERN_STAT_RESP_TX_ACCESS_NAK);
 		push_nak(psn, nak_syndrome(NakCode::RemoteAccessError));
 		break;
@@ -348,11 +393,11 @@ void Responder::receive_duplicate(const Packet &packet)
 		const uint32_t packets = std::max(1u, (reth.length + qp_.mtu_ - 1) / qp_.mtu_);
 		if (reth.length > kMaxMessage || psn + packets - expected_ > 0 || read_queued(psn))
 			return;
-		if (!allowed(reth, TERN_ACCESS_REMOTE_READ)) {
+		if (!allowed(packet, TERN_ACCESS_REMOTE_READ)) {
 			reject(packet, Outcome::AccessError);
 			return;
 		}
-		push_read(psn, reth, true);
+		push_read(packet, true);
 		break;
 	}
 	default:
@@ -420,12 +465,14 @@ void Responder::push_nak(Psn psn, uint8_t syndrome)
 	        {.kind = Response::Kind::Nak, .syndrome = syndrome, .psn = psn, .msn = msn_});
 }
 
-void Responder::push_read(Psn psn, const Reth &reth, bool duplicate)
+void Responder::push_read(const Packet &packet, bool duplicate)
 {
+	const Reth &reth = packet.ext.reth;
 	responses_.push_back({.kind = Response::Kind::Read,
 	                      .duplicate = duplicate,
-	                      .psn = psn,
+	                      .psn = packet.bth.psn,
 	                      .msn = msn_,
+	                      .target = target(packet),
 	                      .va = reth.va,
 	                      .rkey = reth.rkey,
 	                      .length = reth.length});
@@ -489,7 +536,7 @@ bool Responder::send_read_packet(Response &response)
 	ext.aeth = {ack_syndrome(), response.msn};
 	const bool sent = qp_.send_packet(bth, ext, size, [&](std::span<std::byte> payload) {
 		return payload.empty() ||
-		       qp_.card_.memory.read_remote(response.rkey, response.va, qp_.target(),
+		       qp_.card_.memory.read_remote(response.rkey, response.va, response.target,
 		                                    payload) == Access::Ok;
 	});
 	if (!sent)

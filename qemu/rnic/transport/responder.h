@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "qemu/rnic/formats/packet.h"
+#include "qemu/rnic/memory/region.h"
 #include "qemu/rnic/ring_buffer.h"
 #include "tern/tern_hw.h"
 
@@ -43,6 +44,7 @@ private:
 		Psn psn;                /* Read: of the next packet */
 		uint32_t msn = 0;
 		/* Read: what is left to send */
+		Memory::Target target{};
 		uint64_t va = 0;
 		uint32_t rkey = 0;
 		uint32_t length = 0;
@@ -65,6 +67,7 @@ private:
 		InvalidRequest,
 		TooLong, /* a SEND for its receive WQE: an invalid request too */
 		AccessError,
+		BadInvalidate, /* the key of a SEND with invalidate: an access error too */
 		OperationalError,
 		Fatal, /* the QP is in the error state already */
 	};
@@ -76,9 +79,13 @@ private:
 
 	bool in_sequence(const Packet &packet) const;
 	bool size_valid(const Packet &packet) const;
+	bool find_srq(const Packet &packet);
+	Memory::Target target(const Packet &packet) const;
 	Outcome execute(const Packet &packet);
 	/** Takes a receive WQE for this message. */
 	Outcome claim_recv();
+	/** Takes the key back that a SEND names. */
+	bool invalidate(const Packet &packet);
 	Outcome execute_send(const Packet &packet);
 	Outcome execute_write(const Packet &packet);
 	Outcome begin_write(const Packet &packet);
@@ -90,11 +97,11 @@ private:
 	void reject(const Packet &packet, Outcome outcome);
 	/** Whether a peer may @right (TERN_ACCESS_REMOTE_*) by this QP's and the region's rights.
 	 */
-	bool allowed(const Reth &reth, uint8_t right) const;
+	bool allowed(const Packet &packet, uint8_t right) const;
 
 	void acknowledge();
 	void push_nak(Psn psn, uint8_t syndrome);
-	void push_read(Psn psn, const Reth &reth, bool duplicate);
+	void push_read(const Packet &packet, bool duplicate);
 	uint32_t outstanding_data() const;
 	bool read_queued(Psn psn) const;
 	void send_response(Response &response);
@@ -114,6 +121,7 @@ private:
 	Message message_ = Message::None;
 	uint64_t placed_ = 0; /* bytes of the message so far */
 	Reth write_;          /* of the WRITE under way */
+	uint32_t srqn_ = 0;   /* XRC: of the message under way */
 };
 
 } // namespace tern

@@ -720,7 +720,7 @@ TEST_P(RequesterBadWqe, IsAnOperationError)
 }
 
 INSTANTIATE_TEST_SUITE_P(All, RequesterBadWqe,
-                         ::testing::Values(BadWqe{"Opcode0", 0, 0}, BadWqe{"Opcode8", 0, 8},
+                         ::testing::Values(BadWqe{"Opcode0", 0, 0}, BadWqe{"Opcode12", 0, 12},
                                            BadWqe{"UnknownFlag", 1, 0x10}, BadWqe{"NoSegs", 2, 0},
                                            BadWqe{"TooManySegs", 2, 65},
                                            BadWqe{"BeyondPosted", 2, 5}, BadWqe{"Reserved", 3, 1},
