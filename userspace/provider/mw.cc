@@ -3,9 +3,7 @@
 
 #include "context.h"
 #include "memory.h"
-#include "qp.h"
 #include "verbs.h"
-#include "work_request.h"
 
 namespace tern::provider {
 
@@ -53,7 +51,7 @@ int bind_mw(ibv_qp *qp, ibv_mw *mw, ibv_mw_bind *bind)
 	wr.bind_mw.mw = mw;
 	wr.bind_mw.rkey = ibv_inc_rkey(mw->rkey);
 	wr.bind_mw.bind_info = bind->bind_info;
-	if (const int err = post_send_list(Qp::of(qp)->sq, &wr, &bad))
+	if (const int err = post_send(qp, &wr, &bad))
 		return err;
 	mw->rkey = wr.bind_mw.rkey;
 	return 0;

@@ -320,18 +320,26 @@ int destroy_qp(ibv_qp *ibv)
 	return 0;
 }
 
-int post_send(ibv_qp *qp, ibv_send_wr *wr, ibv_send_wr **bad_wr)
+int post_send(ibv_qp *ibv, ibv_send_wr *wr, ibv_send_wr **bad_wr)
 {
-	return post_send_list(Qp::of(qp)->sq, wr, bad_wr);
-}
+	Qp &qp = *Qp::of(ibv);
 
-int post_recv(ibv_qp *qp, ibv_recv_wr *wr, ibv_recv_wr **bad_wr)
-{
-	if (qp->srq || !can_receive(Qp::of(qp)->service)) {
+	if (!qp.takes_sends()) {
 		*bad_wr = wr;
 		return EINVAL;
 	}
-	return post_recv_list(Qp::of(qp)->rq, wr, bad_wr);
+	return post_send_list(qp.sq, wr, bad_wr);
+}
+
+int post_recv(ibv_qp *ibv, ibv_recv_wr *wr, ibv_recv_wr **bad_wr)
+{
+	Qp &qp = *Qp::of(ibv);
+
+	if (!qp.takes_recvs() || qp.srq() || !can_receive(qp.service)) {
+		*bad_wr = wr;
+		return EINVAL;
+	}
+	return post_recv_list(qp.rq, wr, bad_wr);
 }
 
 } // namespace tern::provider

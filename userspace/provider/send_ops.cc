@@ -213,6 +213,8 @@ void wr_start(ibv_qp_ex *ibv)
 
 	qp.sq.lock().lock();
 	qp.pending = {};
+	if (!qp.takes_sends())
+		note(qp.pending, EINVAL);
 }
 
 int wr_complete(ibv_qp_ex *ibv)

@@ -95,10 +95,25 @@ protected:
 		return attr;
 	}
 
+	static void set_state(ibv_qp *qp, ibv_qp_state state)
+	{
+		ibv_qp_attr attr = {};
+		attr.qp_state = state;
+		EXPECT_EQ(ibv_modify_qp(qp, &attr, IBV_QP_STATE), 0);
+	}
+
+	/* Requests can be posted to it. */
+	static ibv_qp *ready(ibv_qp *qp)
+	{
+		if (qp)
+			set_state(qp, IBV_QPS_RTS);
+		return qp;
+	}
+
 	ibv_qp *create_qp()
 	{
 		ibv_qp_init_attr attr = init_attr();
-		return ibv_create_qp(pd_, &attr);
+		return ready(ibv_create_qp(pd_, &attr));
 	}
 
 	ibv_qp *create_qp_ex(uint64_t ops)
@@ -112,7 +127,7 @@ protected:
 		ex.pd = pd_;
 		ex.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 		ex.send_ops_flags = ops;
-		return ibv_create_qp_ex(context_, &ex);
+		return ready(ibv_create_qp_ex(context_, &ex));
 	}
 
 	int post_send(ibv_qp *qp, uint64_t wr_id)

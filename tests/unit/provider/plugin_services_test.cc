@@ -21,7 +21,7 @@ protected:
 		ibv_qp_init_attr attr = init_attr();
 		attr.qp_type = type;
 		attr.srq = srq;
-		return ibv_create_qp(pd_, &attr);
+		return ready(ibv_create_qp(pd_, &attr));
 	}
 
 	ibv_qp *create_ex(ibv_qp_type type, uint64_t ops, ibv_xrcd *xrcd = nullptr,
@@ -48,7 +48,7 @@ protected:
 			ex.comp_mask |= IBV_QP_INIT_ATTR_CREATE_FLAGS;
 			ex.create_flags = create_flags;
 		}
-		return ibv_create_qp_ex(context_, &ex);
+		return ready(ibv_create_qp_ex(context_, &ex));
 	}
 
 	static ibv_ah_attr ah_attr()
@@ -313,9 +313,7 @@ TEST_F(PluginServices, AQpThatGoesOrRestartsGivesItsSlotsBack)
 		ASSERT_EQ(post_srq(srq, i), 0);
 
 	complete_srq(recv_cq_memory_, 0, qp->qp_num, 0);
-	ibv_qp_attr attr = {};
-	attr.qp_state = IBV_QPS_RESET;
-	ASSERT_EQ(ibv_modify_qp(qp, &attr, IBV_QP_STATE), 0);
+	set_state(qp, IBV_QPS_RESET);
 	EXPECT_EQ(post_srq(srq, 4), 0);
 	EXPECT_EQ(post_srq(srq, 5), ENOMEM);
 
@@ -469,9 +467,7 @@ TEST_F(PluginXrc, ATargetHasNoQueues)
 	EXPECT_EQ(FakeUverbs::mappings(), mappings);
 	EXPECT_EQ(post_send(target, 1), EINVAL);
 	EXPECT_EQ(post_recv(target, 1), EINVAL);
-	ibv_qp_attr attr = {};
-	attr.qp_state = IBV_QPS_RESET;
-	EXPECT_EQ(ibv_modify_qp(target, &attr, IBV_QP_STATE), 0);
+	set_state(target, IBV_QPS_RESET);
 
 	ibv_qp_open_attr open = {};
 	open.comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE;

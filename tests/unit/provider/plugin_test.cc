@@ -97,7 +97,7 @@ TEST_F(PluginQp, ARequestGoesToTheCardAndComesBackWithoutACommand)
 TEST_F(PluginQp, TheLimitsAreThoseThatTheDriverGranted)
 {
 	ibv_qp_init_attr attr = init_attr();
-	ibv_qp *qp = ibv_create_qp(pd_, &attr);
+	ibv_qp *qp = ready(ibv_create_qp(pd_, &attr));
 	ASSERT_NE(qp, nullptr);
 	EXPECT_EQ(attr.cap.max_send_sge, 4u);
 	EXPECT_EQ(attr.cap.max_inline_data, 64u);
@@ -118,7 +118,7 @@ TEST_F(PluginQp, QpsWithoutAReceiveQueue)
 {
 	ibv_qp_init_attr attr = init_attr();
 	attr.cap.max_recv_wr = 0;
-	ibv_qp *qp = ibv_create_qp(pd_, &attr);
+	ibv_qp *qp = ready(ibv_create_qp(pd_, &attr));
 	ASSERT_NE(qp, nullptr);
 	EXPECT_EQ(post_recv(qp, 1), ENOMEM);
 	complete(recv_cq_memory_, 0, qp->qp_num, TERN_CQE_RECV, 0);
@@ -190,18 +190,44 @@ TEST_F(PluginQp, ResetForgetsAllThatWasPosted)
 	ASSERT_EQ(post_recv(qp_, 2), 0);
 	complete(send_cq_memory_, 0, qp_->qp_num, TERN_OP_SEND, 0);
 
-	ibv_qp_attr attr = {};
-	attr.qp_state = IBV_QPS_RESET;
-	ASSERT_EQ(ibv_modify_qp(qp_, &attr, IBV_QP_STATE), 0);
+	set_state(qp_, IBV_QPS_RESET);
 	ibv_wc wc;
 	EXPECT_EQ(ibv_poll_cq(send_cq_, 1, &wc), 0);
 	EXPECT_EQ(record->rq_pi.get() | record->sq_pi.get(), 0u);
 
+	set_state(qp_, IBV_QPS_RTS);
 	ASSERT_EQ(post_send(qp_, 3), 0);
 	EXPECT_EQ(fake_.doorbell(TERN_DB_SQ) >> 32, 1u);
 	complete(send_cq_memory_, 1, qp_->qp_num, TERN_OP_SEND, 0);
 	ASSERT_EQ(ibv_poll_cq(send_cq_, 1, &wc), 1);
 	EXPECT_EQ(wc.wr_id, 3u);
+}
+
+TEST_F(PluginQp, RequestsAreTakenWhereTheStateAllowsThem)
+{
+	const struct {
+		ibv_qp_state state;
+		bool sends, recvs;
+	} cases[] = {
+	        {IBV_QPS_RESET, false, false}, {IBV_QPS_INIT, false, true},
+	        {IBV_QPS_RTR, false, true},    {IBV_QPS_RTS, true, true},
+	        {IBV_QPS_SQD, true, true},     {IBV_QPS_SQE, true, true},
+	        {IBV_QPS_ERR, true, true},
+	};
+	for (const auto &c : cases) {
+		set_state(qp_, c.state);
+		EXPECT_EQ(post_send(qp_, 1), c.sends ? 0 : EINVAL) << c.state;
+		EXPECT_EQ(post_recv(qp_, 1), c.recvs ? 0 : EINVAL) << c.state;
+	}
+	ibv_sge sge = {};
+	ibv_send_wr send = {}, *bad_send = nullptr;
+	ibv_recv_wr recv = {}, *bad_recv = nullptr;
+	send.sg_list = recv.sg_list = &sge;
+	set_state(qp_, IBV_QPS_RESET);
+	EXPECT_EQ(ibv_post_send(qp_, &send, &bad_send), EINVAL);
+	EXPECT_EQ(bad_send, &send);
+	EXPECT_EQ(ibv_post_recv(qp_, &recv, &bad_recv), EINVAL);
+	EXPECT_EQ(bad_recv, &recv);
 }
 
 TEST_F(PluginQp, ANumberUsedAgainInheritsNoCompletions)
@@ -348,6 +374,19 @@ TEST_F(PluginSendOps, AnErrorDropsTheList)
 	ibv_wr_send(qpx_);
 	EXPECT_EQ(ibv_wr_complete(qpx_), 0);
 	EXPECT_EQ(fake_.doorbell(TERN_DB_SQ) >> 32, 1u);
+}
+
+TEST_F(PluginSendOps, NothingIsPostedWhereTheStateForbidsIt)
+{
+	set_state(base_, IBV_QPS_RTR);
+	ibv_wr_start(qpx_);
+	ibv_wr_send(qpx_);
+	EXPECT_EQ(ibv_wr_complete(qpx_), EINVAL);
+	EXPECT_EQ(fake_.doorbell(TERN_DB_SQ), ~uint64_t{0});
+	set_state(base_, IBV_QPS_RTS);
+	ibv_wr_start(qpx_);
+	ibv_wr_send(qpx_);
+	EXPECT_EQ(ibv_wr_complete(qpx_), 0);
 }
 
 TEST_F(PluginSendOps, OtherOperationsAreRefusedAtCreation)
