@@ -7,9 +7,8 @@ PORT = 18600
 CHECK = "/opt/tern/bin/tern_verbs_check"
 
 # What cards do not offer yet: each goes from here with the capability that it needs.
-NOT_YET = ("life-uc", "life-xrc-send", "life-xrc-recv", "sqe-uc", "xrc", "xrc-foreign-srq",
-           "xrc-open", "window-1", "window-2", "window-local-inv", "xrc-rdma", "ud-multicast",
-           "ud-no-loopback", "uc", "uc-no-receive", "uc-bad-rkey", "uc-refused")
+NOT_YET = ("life-uc", "sqe-uc", "ud-multicast", "ud-no-loopback", "uc", "uc-no-receive",
+           "uc-bad-rkey", "uc-refused")
 
 
 class Checks(Scenario):
