@@ -17,96 +17,11 @@ namespace {
 constexpr uint64_t kWord = 8;
 constexpr unsigned kOperands = 4;
 
-/* Whatever reaches @size bytes that begin in the first page. */
-Layout random_layout(Rng &rng, uint64_t size)
-{
-	constexpr unsigned kShifts[] = {12, 12, 13, 16, 21};
-	for (;;) {
-		const auto levels = static_cast<unsigned>(rng.below(4));
-		const unsigned shift = kShifts[rng.below(std::size(kShifts))];
-		if (levels == 0 || size + (1ull << shift) <= 1ull << (levels * 9 + shift))
-			return {levels, shift};
-	}
-}
-
-test::HostMr random_mr(test::Driver &driver, Rng &rng, uint32_t pd, uint64_t size, uint8_t access)
-{
-	/* Anywhere in 47 bits, at multiples of 8 for the sake of atomics. */
-	const uint64_t va = rng.below(1ull << 46) / kWord * kWord;
-	return driver.create_mr(pd, va, size, access, random_layout(rng, size));
-}
-
 } // namespace
 
-Area::Area(test::Driver &driver, Rng &rng, uint32_t pd, uint64_t size, uint8_t access, bool random)
-        : mr(random_mr(driver, rng, pd, size, access)), model(size)
-{
-	if (random) {
-		rng.fill(model);
-		mr.write(0, model);
-	}
-}
-
-std::string Area::differs(const char *name) const
-{
-	const auto actual = mr.read(0, model.size());
-	if (actual == model)
-		return {};
-	const auto at = std::ranges::mismatch(actual, model).in1 - actual.begin();
-	std::ostringstream out;
-	out << name << " differs from byte " << at << " of " << model.size()
-	    << " on: " << std::to_integer<int>(actual[static_cast<size_t>(at)]) << " instead of "
-	    << std::to_integer<int>(model[static_cast<size_t>(at)]);
-	return out.str();
-}
-
-SharedInbox::SharedInbox(test::Driver &driver, Rng &rng, uint32_t pd,
-                         const test::SrqOptions &options, uint32_t max_size)
-        : driver_(driver), max_size_(max_size),
-          area_(driver, rng, pd, uint64_t{max_size} * 64, TERN_ACCESS_LOCAL_WRITE, false),
-          srq_(driver.create_srq(options))
-{
-}
-
-void SharedInbox::act(Rng &rng)
-{
-	if (srq_->options.log_size < 6 && rng.chance(1, 50))
-		srq_->resize(srq_->options.log_size + 1);
-	for (auto n = rng.below(6); n > 0 && !srq_->full(); n--) {
-		std::vector<Sge> sges;
-		const auto pieces = rng.between(1, 1u << (srq_->options.log_stride - 4));
-		const uint64_t begin = uint64_t{srq_->next_slot()} * max_size_;
-		uint32_t used = 0;
-		for (auto i = pieces; i > 0; i--) {
-			const uint32_t left = max_size_ - used;
-			const auto part = static_cast<uint32_t>(i == 1 ? left : rng.below(left));
-			sges.push_back(area_.mr.sge(begin + used, part));
-			used += part;
-		}
-		slots_[srq_->post(sges)] = std::move(sges);
-	}
-}
-
-std::vector<std::byte> SharedInbox::take(uint32_t slot, size_t size)
-{
-	std::vector<std::byte> data;
-	for (const Sge &sge : slots_[slot]) {
-		const auto part = area_.mr.read(sge.addr - area_.mr.va, sge.length);
-		data.insert(data.end(), part.begin(), part.end());
-	}
-	data.resize(size);
-	srq_->release(slot);
-	return data;
-}
-
-bool SharedInbox::destroy()
-{
-	return driver_.destroy(TERN_AQ_DESTROY_SRQ, srq_->number) == TERN_AQ_OK &&
-	       driver_.destroy(TERN_AQ_DESTROY_MR, area_.mr.key) == TERN_AQ_OK;
-}
-
 Endpoint::Endpoint(Node &n, Rng rng, uint32_t pd, const test::QpOptions &queues,
-                   const Limits &limits, Area &number, SharedInbox *shared, Fail fail)
+                   const Limits &limits, Area &number, SharedInbox *shared, uint32_t xrcdn,
+                   Fail fail)
         : node(n), qp(n.driver.create_qp(queues)), counter(number), rng_(rng), limits_(limits),
           fail_(std::move(fail)), source_(n.driver, rng_, pd, limits.max_size + 4096, 0, true),
           window_(n.driver, rng_, pd, limits.max_size + 4096, TERN_ACCESS_REMOTE_READ, true),
@@ -117,10 +32,14 @@ Endpoint::Endpoint(Node &n, Rng rng, uint32_t pd, const test::QpOptions &queues,
           sink_(n.driver, rng_, pd, limits.max_size + 4096, TERN_ACCESS_LOCAL_WRITE, false),
           fenced_(n.driver, rng_, pd, 65536, TERN_ACCESS_LOCAL_WRITE, false),
           counts_(n.driver, rng_, pd, limits.ops * kWord, TERN_ACCESS_LOCAL_WRITE, false),
-          inbox_(n.driver, rng_, pd, limits.ops * uint64_t{limits.max_size} * 2 + 4096,
+          inbox_(n.driver, rng_, pd, (limits.ops + 8) * uint64_t{limits.max_size} * 2 + 4096,
                  TERN_ACCESS_LOCAL_WRITE, false),
+          lent_(n.driver, rng_, pd, 8192, TERN_ACCESS_LOCAL_WRITE | TERN_ACCESS_MW_BIND, false),
           shared_(shared), max_posted_(1u << queues.rq_log_size)
 {
+	if (xrcdn)
+		target = n.driver.create_qp({.type = TERN_QPT_XRC_TGT, .xrcdn = xrcdn});
+	set_up_loan(pd);
 }
 
 void Endpoint::connect(Endpoint &a, Endpoint &b)
@@ -133,7 +52,7 @@ void Endpoint::connect(Endpoint &a, Endpoint &b)
 	c[0].mtu = c[1].mtu = static_cast<uint8_t>(rng.between(1, 5));
 	for (int i = 0; i < 2; i++) {
 		Endpoint &remote = i ? a : b;
-		c[i].dest_qpn = remote.qp->number;
+		c[i].dest_qpn = remote.receiver().number;
 		c[i].sgid_index = gid;
 		c[i].dgid = remote.node.gids[gid].gid;
 		c[i].dmac = remote.node.mac;
@@ -152,14 +71,24 @@ void Endpoint::connect(Endpoint &a, Endpoint &b)
 		local.max_rd_atomic_ = c[i].max_rd_atomic;
 	}
 	/* As the connection manager does: both can receive before one may send. */
-	a.qp->to_init(c[0]);
-	b.qp->to_init(c[1]);
-	a.qp->to_rtr(c[0]);
-	b.qp->to_rtr(c[1]);
-	a.qp->to_rts(c[0]);
-	b.qp->to_rts(c[1]);
+	const auto each = [&](auto step) {
+		for (int i = 0; i < 2; i++) {
+			Endpoint &local = i ? b : a;
+			(local.qp.get()->*step)(c[i]);
+			if (!local.target)
+				continue;
+			test::Connection back = c[i];
+			back.dest_qpn = local.peer->qp->number;
+			(local.target.get()->*step)(back);
+		}
+	};
+	each(&test::HostQp::to_init);
+	each(&test::HostQp::to_rtr);
+	each(&test::HostQp::to_rts);
 	a.plan();
 	b.plan();
+	a.lend();
+	b.lend();
 }
 
 /* ---- plan ---- */
@@ -253,7 +182,10 @@ void Endpoint::scatter(Area &area, const std::vector<Sge> &sges, std::span<const
 void Endpoint::push(SendRequest request, uint32_t length)
 {
 	request.flags |= rng_.chance(1, 2) ? TERN_WQE_SIGNALED : 0;
-	request.flags |= rng_.chance(1, 4) ? TERN_WQE_SOLICITED : 0;
+	const bool local = request.opcode >= TERN_OP_LOCAL_INV;
+	request.flags |= !local && rng_.chance(1, 4) ? TERN_WQE_SOLICITED : 0;
+	if (target)
+		request.srqn = peer->shared_->number();
 	request.flags |= rng_.chance(1, 10) ? TERN_WQE_FENCE : 0;
 	const auto blocks = static_cast<uint32_t>(encode(request).size() / TERN_SQ_BLOCK);
 	/* With max_segs() that keeps the ring from filling up with what nobody hears of. */
@@ -502,6 +434,10 @@ void Endpoint::on_send(const tern_hw_cqe &cqe)
 			failure("completion of an unsignaled send");
 		if (cqe.byte_len.get() != send.length)
 			failure("send completion with a wrong length");
+		if (send.opcode == TERN_OP_BIND_MW || send.opcode == TERN_OP_REG_MR)
+			lent();
+		else if (send.opcode == TERN_OP_LOCAL_INV)
+			end_loan(true);
 		return;
 	}
 	if (!doomed_)
@@ -562,7 +498,7 @@ bool Endpoint::receive_ok(const tern_hw_cqe &cqe)
 }
 
 void Endpoint::check_message(const Message &message, const tern_hw_cqe &cqe,
-                             std::span<const std::byte> data) const
+                             std::span<const std::byte> data)
 {
 	if (cqe.opcode != message.cqe_opcode)
 		failure("receive completion with another opcode");
@@ -570,11 +506,14 @@ void Endpoint::check_message(const Message &message, const tern_hw_cqe &cqe,
 		failure("received " + std::to_string(cqe.byte_len.get()) + " bytes instead of " +
 		        std::to_string(message.length));
 	if (((cqe.flags & TERN_CQE_IMM) != 0) != message.has_imm ||
-	    (message.has_imm && cqe.imm.get() != message.imm))
-		failure("immediate data differ");
+	    ((cqe.flags & TERN_CQE_INV) != 0) != message.has_key ||
+	    ((message.has_imm || message.has_key) && cqe.imm.get() != message.imm))
+		failure("immediate data or invalidated key differ");
 	if (data.size() < message.data.size() ||
 	    !std::ranges::equal(data.first(message.data.size()), message.data))
 		failure("the message has other bytes");
+	if (message.ends_loan)
+		end_loan(message.has_key);
 }
 
 bool Endpoint::finished() const
@@ -583,13 +522,14 @@ bool Endpoint::finished() const
 		return true;
 	/* In the end unsignaled ones are covered by the last, which is signaled. */
 	return plan_.empty() && sends_.empty() && receives_.empty() && receives_planned_.empty() &&
-	       (messages_.empty() || doomed_);
+	       (doomed_ || (messages_.empty() && !loan_.out && !loan_.left));
 }
 
 void Endpoint::to_error()
 {
-	if (qp->set_state(TERN_QPS_ERR) != TERN_AQ_OK)
-		failure("MODIFY_QP to ERR failed");
+	for (test::HostQp *each : {qp.get(), target.get()})
+		if (each && each->set_state(TERN_QPS_ERR) != TERN_AQ_OK)
+			failure("MODIFY_QP to ERR failed");
 }
 
 void Endpoint::deregister_one()
@@ -605,11 +545,9 @@ void Endpoint::verify() const
 {
 	const std::pair<const char *, const Area *> constant[] = {{"source", &source_},
 	                                                          {"window", &window_}};
-	const std::pair<const char *, const Area *> changing[] = {{"target", &target_},
-	                                                          {"operand", &operand_},
-	                                                          {"sink", &sink_},
-	                                                          {"fenced", &fenced_},
-	                                                          {"inbox", &inbox_}};
+	const std::pair<const char *, const Area *> changing[] = {
+	        {"target", &target_}, {"operand", &operand_}, {"sink", &sink_},
+	        {"fenced", &fenced_}, {"inbox", &inbox_},     {"lent", &lent_}};
 	const auto check = [this](const auto &areas) {
 		for (const auto &[name, area] : areas)
 			if (const auto text = area->differs(name); !text.empty())
@@ -625,10 +563,13 @@ void Endpoint::destroy()
 	if (gone_)
 		return;
 	test::Driver &driver = node.driver;
-	if (driver.destroy(TERN_AQ_DESTROY_QP, qp->number) != TERN_AQ_OK)
-		failure("DESTROY_QP failed");
+	for (const test::HostQp *each : {qp.get(), target.get()})
+		if (each && driver.destroy(TERN_AQ_DESTROY_QP, each->number) != TERN_AQ_OK)
+			failure("DESTROY_QP failed");
+	if (!take_down_loan())
+		failure("DEALLOC_MW failed");
 	for (const Area *area :
-	     {&source_, &window_, &target_, &operand_, &sink_, &fenced_, &counts_, &inbox_})
+	     {&source_, &window_, &target_, &operand_, &sink_, &fenced_, &counts_, &inbox_, &lent_})
 		if (area->registered &&
 		    driver.destroy(TERN_AQ_DESTROY_MR, area->mr.key) != TERN_AQ_OK)
 			failure("DESTROY_MR failed");

@@ -9,56 +9,17 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
+#include "tests/sim/area.h"
 #include "tests/sim/node.h"
 #include "tests/sim/rng.h"
+#include "tests/sim/shared_inbox.h"
 #include "tests/support/host.h"
 
 namespace tern::sim {
-
-/** A registered buffer and what it must hold. */
-struct Area {
-	Area(test::Driver &driver, Rng &rng, uint32_t pd, uint64_t size, uint8_t access,
-	     bool random);
-
-	/** Empty when memory is as the model says. */
-	std::string differs(const char *name) const;
-
-	test::HostMr mr;
-	std::vector<std::byte> model;
-	bool registered = true;
-	uint64_t used = 0; /* for those that hand out each byte once */
-};
-
-/**
- * A shared receive queue of a program and the buffers in its slots. Whose message comes into which
- * of them nobody knows before.
- */
-class SharedInbox {
-public:
-	SharedInbox(test::Driver &driver, Rng &rng, uint32_t pd, const test::SrqOptions &options,
-	            uint32_t max_size);
-
-	/** Posts some of what is free; sometimes the queue grows. */
-	void act(Rng &rng);
-	/** The bytes in the buffers of @slot, of which @size arrived; it is free again. */
-	std::vector<std::byte> take(uint32_t slot, size_t size);
-	uint32_t number() const { return srq_->number; }
-	/** Takes it down. False when that fails. */
-	bool destroy();
-
-private:
-	test::Driver &driver_;
-	uint32_t max_size_;
-	Area area_;
-	std::unique_ptr<test::HostSrq> srq_;
-	std::map<uint32_t, std::vector<Sge>> slots_; /* that are posted */
-};
 
 struct Limits {
 	unsigned ops = 30;
@@ -70,7 +31,8 @@ public:
 	using Fail = std::function<void(const std::string &)>;
 
 	Endpoint(Node &node, Rng rng, uint32_t pd, const test::QpOptions &queues,
-	         const Limits &limits, Area &counter, SharedInbox *shared, Fail fail);
+	         const Limits &limits, Area &counter, SharedInbox *shared, uint32_t xrcdn,
+	         Fail fail);
 
 	/** Connects both ways, and plans the traffic of both. */
 	static void connect(Endpoint &a, Endpoint &b);
@@ -100,6 +62,7 @@ public:
 
 	Node &node;
 	std::unique_ptr<test::HostQp> qp;
+	std::unique_ptr<test::HostQp> target; /* XRC: the receiving end, which qp is not */
 	Endpoint *peer = nullptr;
 	Area &counter; /* of the node: one number that all peers add to */
 	std::vector<uint64_t> counted() const;
@@ -112,6 +75,8 @@ private:
 		uint32_t imm = 0;
 		uint32_t length = 0;
 		std::vector<std::byte> data;
+		bool has_key = false; /* imm is the key that it invalidates */
+		bool ends_loan = false;
 	};
 	struct Op {
 		test::SendRequest request;
@@ -129,6 +94,30 @@ private:
 		std::vector<Sge> sges;
 		Message message; /* what will come into it */
 	};
+
+	/** Memory that the peer may write for a while: a window or a fast region, time and again.
+	 */
+	struct Loan {
+		bool fast = false;
+		uint32_t key = 0;
+		unsigned left = 0; /* times */
+		bool out = false;
+		uint64_t offset = 0; /* of lent_ */
+		uint32_t length = 0;
+		uint64_t va = 0; /* of offset, for the peer */
+	};
+
+	/** Any of our QPs. */
+	test::HostQp &receiver() { return target ? *target : *qp; }
+	void set_up_loan(uint32_t pd);
+	void lend();
+	void lend_window();
+	void lend_region();
+	/** The key is good now: the peer uses it, and says when it is done. */
+	void lent();
+	void borrow(const Loan &loan);
+	void end_loan(bool invalidated);
+	bool take_down_loan();
 
 	void plan();
 	void plan_one();
@@ -149,7 +138,7 @@ private:
 	void on_receive(const hw::tern_hw_cqe &cqe);
 	void on_shared_receive(const hw::tern_hw_cqe &cqe);
 	void check_message(const Message &message, const hw::tern_hw_cqe &cqe,
-	                   std::span<const std::byte> data) const;
+	                   std::span<const std::byte> data);
 	bool receive_ok(const hw::tern_hw_cqe &cqe);
 	void failure(const std::string &what) const;
 	bool may_post(const Op &op) const;
@@ -170,6 +159,8 @@ private:
 	Area fenced_;  /* read into, then sent from behind a fence */
 	Area counts_;  /* results of adding to the peer's counter */
 	Area inbox_;   /* receive buffers */
+	Area lent_;    /* parts of it are lent to the peer */
+	Loan loan_;
 
 	std::deque<Op> plan_;
 	SharedInbox *shared_;          /* null: a receive queue of its own */

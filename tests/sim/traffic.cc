@@ -59,7 +59,7 @@ void App::begin(unsigned connections, const Limits &limits)
 	                               TERN_ACCESS_LOCAL_WRITE | TERN_ACCESS_REMOTE_ATOMIC, false);
 	/* Each CQ has room for all that may complete at once. */
 	unsigned log_size = 9;
-	while ((1u << log_size) < connections * 2 * (128 + 64) + 64)
+	while ((1u << log_size) < connections * 2 * (128 + 64) + 2 * 64)
 		log_size++;
 	for (unsigned i = 0; i < 3; i++) {
 		Queue queue;
@@ -70,13 +70,24 @@ void App::begin(unsigned connections, const Limits &limits)
 			queue.cq->arm();
 		queues_.push_back(std::move(queue));
 	}
-	shared_ = std::make_unique<SharedInbox>(
-	        node.driver, rng_, pd_,
-	        test::SrqOptions{.pd = pd_,
-	                         .log_size = static_cast<uint8_t>(rng_.below(5)),
-	                         .log_stride = static_cast<uint8_t>(rng_.between(4, 9)),
-	                         .layout = {static_cast<unsigned>(rng_.below(3)), 12}},
-	        limits.max_size + 4096);
+	shared_ = make_inbox(limits, false);
+	xrcd_ = node.driver.alloc_xrcd();
+	xrc_shared_ = make_inbox(limits, true);
+}
+
+std::unique_ptr<SharedInbox> App::make_inbox(const Limits &limits, bool xrc)
+{
+	test::SrqOptions options;
+	options.pd = pd_;
+	if (xrc) {
+		options.xrcdn = xrcd_;
+		options.cqn = random_queue().cq->number;
+	}
+	options.log_size = static_cast<uint8_t>(rng_.below(5));
+	options.log_stride = static_cast<uint8_t>(rng_.between(4, 9));
+	options.layout = {static_cast<unsigned>(rng_.below(3)), 12};
+	return std::make_unique<SharedInbox>(node.driver, rng_, pd_, options,
+	                                     limits.max_size + 4096);
 }
 
 App::Queue &App::random_queue()
@@ -84,7 +95,7 @@ App::Queue &App::random_queue()
 	return queues_[rng_.below(queues_.size())];
 }
 
-Endpoint &App::add_endpoint(const Limits &limits)
+Endpoint &App::add_endpoint(const Limits &limits, bool xrc)
 {
 	test::QpOptions options;
 	options.pd = pd_;
@@ -95,13 +106,21 @@ Endpoint &App::add_endpoint(const Limits &limits)
 	options.rq_log_size = static_cast<uint8_t>(rng_.below(7));
 	options.rq_log_stride = static_cast<uint8_t>(rng_.between(4, 9));
 	options.layout = {static_cast<unsigned>(rng_.below(3)), 12};
-	const bool shares = rng_.chance(1, 3);
-	if (shares)
-		options.srqn = shared_->number();
+	SharedInbox *inbox = nullptr;
+	if (xrc) {
+		inbox = xrc_shared_.get();
+		options.type = TERN_QPT_XRC_INI;
+		options.recv_cqn = 0;
+	} else if (rng_.chance(1, 3)) {
+		inbox = shared_.get();
+		options.srqn = inbox->number();
+	}
 	endpoints.push_back(std::make_unique<Endpoint>(node, rng_.fork(), pd_, options, limits,
-	                                               *counter, shares ? shared_.get() : nullptr,
-	                                               fail_));
-	by_qpn_[endpoints.back()->qp->number] = endpoints.back().get();
+	                                               *counter, inbox, xrc ? xrcd_ : 0, fail_));
+	Endpoint &added = *endpoints.back();
+	by_qpn_[added.qp->number] = &added;
+	if (added.target)
+		by_qpn_[added.target->number] = &added;
 	return *endpoints.back();
 }
 
@@ -122,6 +141,7 @@ void App::tick()
 		if (!queue.by_events)
 			drain(queue, static_cast<unsigned>(rng_.below(20)));
 	shared_->act(rng_);
+	xrc_shared_->act(rng_);
 	for (const auto &endpoint : endpoints)
 		if (rng_.chance(2, 3))
 			endpoint->act();
@@ -171,8 +191,9 @@ void App::end()
 	test::Driver &driver = node.driver;
 	for (const auto &endpoint : endpoints)
 		endpoint->destroy();
-	if (!shared_->destroy())
-		fail_("DESTROY_SRQ failed");
+	if (!shared_->destroy() || !xrc_shared_->destroy() ||
+	    driver.destroy(TERN_AQ_DEALLOC_XRCD, xrcd_) != TERN_AQ_OK)
+		fail_("an SRQ or the XRC domain cannot be taken down");
 	for (const Queue &queue : queues_)
 		if (driver.destroy(TERN_AQ_DESTROY_CQ, queue.cq->number) != TERN_AQ_OK)
 			fail_("DESTROY_CQ failed");
@@ -260,8 +281,9 @@ void Traffic::connect()
 		App &a = *apps_[rng_.below(apps_.size())];
 		/* Both ends may be on the same card. */
 		App &b = *apps_[rng_.below(apps_.size())];
-		Endpoint &x = a.add_endpoint(limits);
-		Endpoint &y = b.add_endpoint(limits);
+		const bool xrc = rng_.chance(1, 5);
+		Endpoint &x = a.add_endpoint(limits, xrc);
+		Endpoint &y = b.add_endpoint(limits, xrc);
 		Endpoint::connect(x, y);
 	}
 	for (const auto &app : apps_)

@@ -23,7 +23,8 @@ public:
 
 	/** A new program with its own CQs, for @connections. */
 	void begin(unsigned connections, const Limits &limits);
-	Endpoint &add_endpoint(const Limits &limits);
+	/** @xrc: its connection is one of XRC. */
+	Endpoint &add_endpoint(const Limits &limits, bool xrc);
 	/** From now on it acts by itself. */
 	void start();
 	/** Takes all down that begin() made. */
@@ -41,6 +42,7 @@ private:
 		bool by_events = false;
 	};
 
+	std::unique_ptr<SharedInbox> make_inbox(const Limits &limits, bool xrc);
 	void make_eqs();
 	void on_interrupt(unsigned vector);
 	void tick();
@@ -53,6 +55,8 @@ private:
 	std::vector<Queue> queues_;
 	uint32_t pd_ = 0;
 	std::unique_ptr<SharedInbox> shared_;
+	uint32_t xrcd_ = 0;
+	std::unique_ptr<SharedInbox> xrc_shared_;
 	std::map<uint32_t, Endpoint *> by_qpn_;
 	uint64_t generation_ = 0; /* ticks of an earlier begin() end */
 	bool running_ = false;

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "tests/sim/area.h"
+
+#include <algorithm>
+#include <sstream>
+
+namespace tern::sim {
+
+using test::Layout;
+
+namespace {
+
+constexpr uint64_t kWord = 8;
+
+/* Whatever reaches @size bytes that begin in the first page. */
+Layout random_layout(Rng &rng, uint64_t size)
+{
+	constexpr unsigned kShifts[] = {12, 12, 13, 16, 21};
+	for (;;) {
+		const auto levels = static_cast<unsigned>(rng.below(4));
+		const unsigned shift = kShifts[rng.below(std::size(kShifts))];
+		if (levels == 0 || size + (1ull << shift) <= 1ull << (levels * 9 + shift))
+			return {levels, shift};
+	}
+}
+
+test::HostMr random_mr(test::Driver &driver, Rng &rng, uint32_t pd, uint64_t size, uint8_t access)
+{
+	/* Anywhere in 47 bits, at multiples of 8 for the sake of atomics. */
+	const uint64_t va = rng.below(1ull << 46) / kWord * kWord;
+	return driver.create_mr(pd, va, size, access, random_layout(rng, size));
+}
+
+} // namespace
+
+Area::Area(test::Driver &driver, Rng &rng, uint32_t pd, uint64_t size, uint8_t access, bool random)
+        : mr(random_mr(driver, rng, pd, size, access)), model(size)
+{
+	if (random) {
+		rng.fill(model);
+		mr.write(0, model);
+	}
+}
+
+std::string Area::differs(const char *name) const
+{
+	const auto actual = mr.read(0, model.size());
+	if (actual == model)
+		return {};
+	const auto at = std::ranges::mismatch(actual, model).in1 - actual.begin();
+	std::ostringstream out;
+	out << name << " differs from byte " << at << " of " << model.size()
+	    << " on: " << std::to_integer<int>(actual[static_cast<size_t>(at)]) << " instead of "
+	    << std::to_integer<int>(model[static_cast<size_t>(at)]);
+	return out.str();
+}
+
+} // namespace tern::sim
