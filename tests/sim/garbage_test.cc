@@ -2,6 +2,7 @@
 /* A guest that writes anything anywhere, on one wire with two that behave. */
 #include <gtest/gtest.h>
 
+#include "qemu/rnic/formats/packet.h"
 #include "tests/sim/node.h"
 #include "tests/sim/options.h"
 #include "tests/sim/traffic.h"
@@ -26,7 +27,7 @@ public:
 
 	void act()
 	{
-		switch (rng_.below(10)) {
+		switch (rng_.below(12)) {
 		case 0:
 			if (rng_.chance(1, 10))
 				node_.card.write_register(static_cast<uint32_t>(rng_.below(32) * 4),
@@ -47,6 +48,9 @@ public:
 			break;
 		case 7 ... 8:
 			post();
+			break;
+		case 9 ... 10:
+			forge();
 			break;
 		default:
 			connect();
@@ -83,19 +87,44 @@ private:
 		d.arm(eq);
 		const uint32_t pd = d.alloc_pd();
 		const auto cq = d.create_cq(eq, 6);
-		const test::HostMr mr = d.create_mr(pd, 0, 8192, test::kAllAccess);
+		const test::HostMr mr =
+		        d.create_mr(pd, 0, 8192, test::kAllAccess | TERN_ACCESS_MW_BIND);
 		key_ = mr.key;
+		windows_ = {d.alloc_mw(pd, TERN_MW_TYPE_1, 0), d.alloc_mw(pd, TERN_MW_TYPE_2, 0),
+		            d.create_fast_mr(pd)};
+		const uint32_t xrcd = d.alloc_xrcd();
+		srqs_.clear();
+		srqs_.push_back(d.create_srq({.pd = pd, .log_size = 3}));
+		srqs_.push_back(
+		        d.create_srq({.pd = pd, .xrcdn = xrcd, .cqn = cq->number, .log_size = 3}));
 		qps_.clear();
-		for (int i = 0; i < 4; i++) {
+		for (int i = 0; i < 2; i++) {
 			qps_.push_back(d.create_qp({.pd = pd,
 			                            .send_cqn = cq->number,
 			                            .recv_cqn = cq->number,
-			                            .sq_log_size = 4,
-			                            .rq_log_size = 3}));
+			                            .type = TERN_QPT_RAW}));
+			for (const auto state : {TERN_QPS_INIT, TERN_QPS_RTR, TERN_QPS_RTS})
+				qps_.back()->set_state(state);
+		}
+		for (int i = 0; i < 6; i++) {
+			test::QpOptions o{.pd = pd,
+			                  .send_cqn = cq->number,
+			                  .recv_cqn = cq->number,
+			                  .sq_log_size = 4,
+			                  .rq_log_size = 3};
+			if (i == 3)
+				o.srqn = srqs_[0]->number;
+			if (i == 4) {
+				o.type = TERN_QPT_XRC_INI;
+				o.recv_cqn = 0;
+			}
+			if (i == 5)
+				o = {.type = TERN_QPT_XRC_TGT, .xrcdn = xrcd};
+			qps_.push_back(d.create_qp(o));
 			const bool own = rng_.chance(1, 2);
 			const Node &victim = *victims_[rng_.below(victims_.size())];
 			test::Connection c;
-			c.dest_qpn = static_cast<uint32_t>(rng_.between(1, 4));
+			c.dest_qpn = static_cast<uint32_t>(rng_.between(1, 8));
 			c.mtu = static_cast<uint8_t>(rng_.between(1, 5));
 			c.timeout = static_cast<uint8_t>(rng_.below(12));
 			c.dgid = own ? node_.gids[0].gid : victim.gids[0].gid;
@@ -118,12 +147,16 @@ private:
 	void command()
 	{
 		constexpr tern_hw_aq_op kOps[] = {
-		        TERN_AQ_QUERY_DEVICE, TERN_AQ_QUERY_STATS, TERN_AQ_CREATE_EQ,
-		        TERN_AQ_DESTROY_EQ,   TERN_AQ_ALLOC_PD,    TERN_AQ_DEALLOC_PD,
-		        TERN_AQ_CREATE_MR,    TERN_AQ_DESTROY_MR,  TERN_AQ_CREATE_CQ,
-		        TERN_AQ_DESTROY_CQ,   TERN_AQ_CREATE_QP,   TERN_AQ_MODIFY_QP,
-		        TERN_AQ_QUERY_QP,     TERN_AQ_DESTROY_QP,  TERN_AQ_SET_ETH,
-		        TERN_AQ_SET_GID};
+		        TERN_AQ_QUERY_DEVICE,  TERN_AQ_QUERY_STATS,  TERN_AQ_CREATE_EQ,
+		        TERN_AQ_DESTROY_EQ,    TERN_AQ_ALLOC_PD,     TERN_AQ_DEALLOC_PD,
+		        TERN_AQ_CREATE_MR,     TERN_AQ_DESTROY_MR,   TERN_AQ_CREATE_CQ,
+		        TERN_AQ_DESTROY_CQ,    TERN_AQ_CREATE_QP,    TERN_AQ_MODIFY_QP,
+		        TERN_AQ_QUERY_QP,      TERN_AQ_DESTROY_QP,   TERN_AQ_SET_ETH,
+		        TERN_AQ_SET_GID,       TERN_AQ_CREATE_SRQ,   TERN_AQ_RESIZE_SRQ,
+		        TERN_AQ_SET_SRQ_LIMIT, TERN_AQ_QUERY_SRQ,    TERN_AQ_DESTROY_SRQ,
+		        TERN_AQ_ALLOC_XRCD,    TERN_AQ_DEALLOC_XRCD, TERN_AQ_CREATE_FLOW,
+		        TERN_AQ_DESTROY_FLOW,  TERN_AQ_ALLOC_MW,     TERN_AQ_DEALLOC_MW,
+		        TERN_AQ_CREATE_FAST_MR};
 		auto c = test::make_command(kOps[rng_.below(std::size(kOps))]);
 		if (rng_.chance(1, 5)) {
 			rng_.fill(std::as_writable_bytes(std::span(c.body)));
@@ -140,7 +173,7 @@ private:
 			c.create_mr.length = rng_.below(1 << 20);
 			c.create_mr.pages = pages();
 			c.create_mr.pdn = number();
-			c.create_mr.access = static_cast<uint8_t>(rng_.below(16));
+			c.create_mr.access = static_cast<uint8_t>(rng_.below(32));
 			break;
 		case TERN_AQ_CREATE_CQ:
 			c.create_cq.pages = pages();
@@ -158,7 +191,50 @@ private:
 			c.create_qp.pdn = number();
 			c.create_qp.send_cqn = number();
 			c.create_qp.recv_cqn = number();
-			c.create_qp.type = rng_.chance(1, 4) ? TERN_QPT_ETH : TERN_QPT_RC;
+			c.create_qp.type = static_cast<uint8_t>(rng_.below(13));
+			c.create_qp.flags = static_cast<uint8_t>(rng_.below(4));
+			if (c.create_qp.flags & TERN_QP_SRQ) {
+				c.create_qp.srqn = number();
+				c.create_qp.rq_log_size = c.create_qp.rq_log_stride = 0;
+			}
+			break;
+		case TERN_AQ_CREATE_SRQ:
+			c.create_srq.pages = pages();
+			c.create_srq.record = somewhere();
+			c.create_srq.ring_offset = 1u << 12;
+			c.create_srq.pdn = number();
+			c.create_srq.xrcdn = number();
+			c.create_srq.cqn = number();
+			c.create_srq.log_size = static_cast<uint8_t>(rng_.below(5));
+			c.create_srq.log_stride = static_cast<uint8_t>(rng_.between(4, 9));
+			break;
+		case TERN_AQ_RESIZE_SRQ:
+			c.resize_srq.pages = pages();
+			c.resize_srq.record = somewhere();
+			c.resize_srq.srqn = number();
+			c.resize_srq.ring_offset = 1u << 12;
+			c.resize_srq.log_size = static_cast<uint8_t>(rng_.below(6));
+			break;
+		case TERN_AQ_SET_SRQ_LIMIT:
+			c.set_srq_limit.srqn = number();
+			c.set_srq_limit.limit = number();
+			break;
+		case TERN_AQ_ALLOC_MW:
+			c.alloc_mw.pdn = number();
+			c.alloc_mw.type = static_cast<uint8_t>(rng_.below(3));
+			break;
+		case TERN_AQ_CREATE_FLOW:
+			c.create_flow.qpn = number();
+			c.create_flow.type = static_cast<uint8_t>(rng_.below(5));
+			c.create_flow.priority = static_cast<uint16_t>(rng_.below(3));
+			if (rng_.chance(1, 2)) {
+				c.create_flow.ip_version = rng_.chance(1, 2) ? 4 : 6;
+				c.create_flow.mask.tos = 1;
+			}
+			break;
+		case TERN_AQ_DEALLOC_MW:
+		case TERN_AQ_DESTROY_MR:
+			c.object.id = key();
 			break;
 		case TERN_AQ_QUERY_STATS:
 			c.query_stats.iova = somewhere();
@@ -211,22 +287,36 @@ private:
 	void post()
 	{
 		test::HostQp &qp = *qps_[rng_.below(qps_.size())];
+		test::HostSrq &srq = *srqs_[rng_.below(srqs_.size())];
 		if (rng_.chance(1, 30)) {
-			node_.memory.put(qp.record + rng_.below(16) * 4, Le<uint32_t>(number()));
+			const Iova record = rng_.chance(1, 2) ? qp.record : srq.record;
+			node_.memory.put(record + rng_.below(16) * 4, Le<uint32_t>(number()));
 			return;
 		}
-		if (rng_.chance(1, 3)) {
+		/* The same slots again and again, whoever has them. */
+		if (rng_.chance(1, 6))
+			srq.release(static_cast<uint32_t>(rng_.below(rng_.chance(1, 20) ? 9 : 8)));
+		if (rng_.chance(1, 4) && !srq.full())
+			srq.post(Sge{rng_.below(8192), number() & 0xfff, key()});
+		const bool receives = !qp.options.srqn && qp.options.type != TERN_QPT_XRC_INI &&
+		                      qp.options.type != TERN_QPT_XRC_TGT;
+		if (receives && rng_.chance(1, 3)) {
 			for (auto n = rng_.between(1, 4); n > 0; n--)
 				qp.post_recv(Sge{rng_.below(8192), number() & 0xfff, key()});
 			return;
 		}
 		test::SendRequest request;
 		request.opcode = static_cast<uint8_t>(rng_.chance(1, 20) ? rng_.below(256)
-		                                                         : rng_.between(1, 7));
+		                                                         : rng_.between(1, 11));
 		request.flags = static_cast<uint8_t>(rng_.below(rng_.chance(1, 20) ? 256 : 8));
 		request.remote_addr = rng_.below(1024) * 8;
 		request.rkey = key();
-		const bool atomic = request.opcode >= TERN_OP_CMP_SWAP;
+		request.imm = key();
+		request.srqn = qp.options.type == TERN_QPT_XRC_INI ? number() & 7 : 0;
+		if (request.opcode >= TERN_OP_LOCAL_INV && request.opcode <= TERN_OP_REG_MR)
+			return post_local(qp, request);
+		const bool atomic =
+		        request.opcode == TERN_OP_CMP_SWAP || request.opcode == TERN_OP_FETCH_ADD;
 		for (auto n = atomic ? 1 : rng_.below(5); n > 0; n--)
 			request.sges.push_back(
 			        {rng_.below(4096), atomic ? 8 : number() & 0xfff, key()});
@@ -237,10 +327,67 @@ private:
 			blocks[rng_.below(blocks.size())] ^= static_cast<std::byte>(rng_.next());
 		qp.post_blocks(blocks);
 	}
+	void post_local(test::HostQp &qp, test::SendRequest &request)
+	{
+		request.flags &= TERN_WQE_SIGNALED | TERN_WQE_FENCE;
+		if (request.opcode == TERN_OP_BIND_MW) {
+			request.bind.emplace();
+			request.bind->addr = rng_.below(8192);
+			request.bind->length = rng_.below(4096);
+			request.bind->rkey = windows_[rng_.below(2)];
+			request.bind->lkey = key();
+			request.bind->access = static_cast<uint8_t>(rng_.below(8) * 2);
+		} else if (request.opcode == TERN_OP_REG_MR) {
+			request.reg.emplace();
+			request.reg->length = rng_.below(8192);
+			request.reg->pages = pages();
+			request.reg->key = windows_[2];
+			request.reg->access = static_cast<uint8_t>(rng_.below(32));
+		}
+		qp.post_blocks(encode(request));
+	}
+	/** A packet that its card takes for one of a peer, for some QP and near the PSN it is at.
+	 */
+	void forge()
+	{
+		const bool own = rng_.chance(1, 2);
+		const Node &from = own ? node_ : *victims_[rng_.below(victims_.size())];
+		AddressVector av;
+		av.smac = from.mac;
+		av.dmac = node_.mac;
+		av.sgid = from.gids[0].gid;
+		av.dgid = node_.gids[0].gid;
+		const bool xrc = rng_.chance(1, 3);
+		Bth bth;
+		bth.opcode = static_cast<uint8_t>(
+		        rng_.chance(1, 8) ? rng_.below(256) : rng_.below(0x18) | (xrc ? 0xa0 : 0));
+		if (opcode_info(bth.opcode).kind == PacketKind::Reserved)
+			return;
+		bth.psn = Psn(static_cast<uint32_t>(rng_.below(rng_.chance(1, 4) ? 1 << 24 : 8)));
+		bth.ack_request = rng_.chance(1, 2);
+		bth.solicited = rng_.chance(1, 4);
+		bth.dest_qpn = static_cast<uint32_t>(rng_.between(1, 10));
+		ExtHeaders ext;
+		ext.reth = {rng_.below(8192), key(), number() & 0xfff};
+		ext.atomic = {rng_.below(1024) * 8, key(), rng_.next(), 0};
+		ext.aeth = {static_cast<uint8_t>(rng_.below(128)), number()};
+		ext.imm = number();
+		ext.inv_rkey = key();
+		ext.srqn = number();
+		constexpr size_t kSizes[] = {0, 1, 100, 256, 512, 1024, 2048, 4096};
+		const size_t size =
+		        opcode_info(bth.opcode).payload ? kSizes[rng_.below(std::size(kSizes))] : 0;
+		Link::Frame frame(kMaxRoceFrame);
+		FrameBuilder builder(frame, PathHeader(av), bth, ext, size);
+		rng_.fill(builder.payload());
+		node_.receive({frame.begin(),
+		               frame.begin() + static_cast<ptrdiff_t>(builder.finish().size())});
+	}
 	/** Mostly one that is good. */
 	uint32_t key()
 	{
-		return rng_.chance(7, 8)   ? key_
+		return rng_.chance(3, 4)   ? key_
+		       : rng_.chance(1, 2) ? windows_[rng_.below(windows_.size())]
 		       : rng_.chance(1, 2) ? TERN_LKEY_LOCAL_DMA
 		                           : number() << 8;
 	}
@@ -258,6 +405,8 @@ private:
 	Iova arena_;
 	uint32_t aq_pi_ = 0;
 	uint32_t key_ = 0;
+	std::array<uint32_t, 3> windows_{}; /* of both types, and a fast region */
+	std::vector<std::unique_ptr<test::HostSrq>> srqs_;
 	std::vector<std::unique_ptr<test::HostQp>> qps_;
 };
 
