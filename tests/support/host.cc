@@ -344,7 +344,7 @@ void HostQp::to_rtr(const Connection &c)
 	attr.udp_sport = 0xc000;
 	uint32_t mask =
 	        TERN_QP_STATE | TERN_QP_AV | TERN_QP_PATH_MTU | TERN_QP_DEST_QPN | TERN_QP_RQ_PSN;
-	if (options.type != TERN_QPT_XRC_INI)
+	if (options.type == TERN_QPT_RC || options.type == TERN_QPT_XRC_TGT)
 		mask |= TERN_QP_MAX_DEST_RD_ATOMIC | TERN_QP_MIN_RNR_TIMER;
 	const auto status = modify(mask, attr);
 	must(status == TERN_AQ_OK, "MODIFY_QP to RTR", status);
@@ -359,9 +359,12 @@ void HostQp::to_rts(const Connection &c)
 	attr.rnr_retry = c.rnr_retry;
 	attr.sq_psn = c.sq_psn;
 	attr.max_rd_atomic = c.max_rd_atomic;
-	uint32_t mask = TERN_QP_STATE | TERN_QP_SQ_PSN | TERN_QP_TIMEOUT;
-	if (options.type != TERN_QPT_XRC_TGT)
-		mask |= TERN_QP_RETRY_CNT | TERN_QP_RNR_RETRY | TERN_QP_MAX_QP_RD_ATOMIC;
+	uint32_t mask = TERN_QP_STATE | TERN_QP_SQ_PSN;
+	if (options.type == TERN_QPT_RC || options.type == TERN_QPT_XRC_INI)
+		mask |= TERN_QP_TIMEOUT | TERN_QP_RETRY_CNT | TERN_QP_RNR_RETRY |
+		        TERN_QP_MAX_QP_RD_ATOMIC;
+	if (options.type == TERN_QPT_XRC_TGT)
+		mask |= TERN_QP_TIMEOUT;
 	const auto status = modify(mask, attr);
 	must(status == TERN_AQ_OK, "MODIFY_QP to RTS", status);
 }
@@ -564,8 +567,9 @@ std::unique_ptr<HostQp> Driver::create_qp(const QpOptions &options)
 		c.create_qp.rq_log_size = options.rq_log_size;
 		c.create_qp.rq_log_stride = options.rq_log_stride;
 	}
-	c.create_qp.flags = static_cast<uint8_t>((options.signal_all ? TERN_QP_SIGNAL_ALL : 0) |
-	                                         (options.srqn ? TERN_QP_SRQ : 0));
+	c.create_qp.flags = static_cast<uint8_t>(
+	        (options.signal_all ? TERN_QP_SIGNAL_ALL : 0) | (options.srqn ? TERN_QP_SRQ : 0) |
+	        (options.no_mc_loopback ? TERN_QP_NO_MC_LOOPBACK : 0));
 	c.create_qp.srqn = options.srqn;
 	qp->number = created(c);
 	return qp;

@@ -8,6 +8,7 @@
 #include "qemu/rnic/card.h"
 #include "qemu/rnic/control/command_fields.h"
 #include "qemu/rnic/control/flow_commands.h"
+#include "qemu/rnic/control/mcast_commands.h"
 #include "qemu/rnic/control/memory_commands.h"
 #include "qemu/rnic/control/qp_commands.h"
 #include "qemu/rnic/control/srq_commands.h"
@@ -45,6 +46,8 @@ tern_hw_aq_status query_device(Card &, tern_hw_device_attr &attr)
 	attr.max_inline = TERN_MAX_INLINE;
 	attr.max_srq = kMaxSrqs;
 	attr.max_xrcd = kMaxXrcds;
+	attr.max_mcast_groups = MulticastGroups::kMaxGroups;
+	attr.max_mcast_qps = MulticastGroups::kMaxQps;
 	attr.max_flows = kMaxFlows;
 	attr.max_srq_log_size = kMaxLogSrq;
 	return TERN_AQ_OK;
@@ -247,6 +250,10 @@ tern_hw_aq_status execute(Card &card, const tern_hw_aq_cmd &command, tern_hw_aq_
 		return create_flow(card, command.create_flow, completion.created);
 	case TERN_AQ_DESTROY_FLOW:
 		return destroy_flow(card, id);
+	case TERN_AQ_ATTACH_MCAST:
+		return attach_mcast(card, command.mcast);
+	case TERN_AQ_DETACH_MCAST:
+		return detach_mcast(card, command.mcast);
 	case TERN_AQ_SET_GID:
 		return set_gid(card, command.set_gid);
 	case TERN_AQ_SET_ETH:

@@ -5,6 +5,7 @@
 #include "qemu/rnic/control/command_fields.h"
 #include "qemu/rnic/port/eth_qp.h"
 #include "qemu/rnic/transport/rc_qp.h"
+#include "qemu/rnic/transport/uc_qp.h"
 #include "qemu/rnic/transport/ud_qp.h"
 
 namespace tern {
@@ -18,8 +19,10 @@ uint8_t flags_of_type(uint8_t type)
 {
 	switch (type) {
 	case TERN_QPT_RC:
-	case TERN_QPT_UD:
+	case TERN_QPT_UC:
 		return TERN_QP_SIGNAL_ALL | TERN_QP_SRQ;
+	case TERN_QPT_UD:
+		return TERN_QP_SIGNAL_ALL | TERN_QP_SRQ | TERN_QP_NO_MC_LOOPBACK;
 	default:
 		return TERN_QP_SIGNAL_ALL;
 	}
@@ -94,6 +97,8 @@ std::unique_ptr<Qp> make_qp(Card &card, const QpConfig &config, SendQueue sq, Re
 	case TERN_QPT_XRC_INI:
 	case TERN_QPT_XRC_TGT:
 		return std::make_unique<RcQp>(card, config, std::move(sq), std::move(rq));
+	case TERN_QPT_UC:
+		return std::make_unique<UcQp>(card, config, std::move(sq), std::move(rq));
 	case TERN_QPT_UD:
 	case TERN_QPT_GSI:
 		return std::make_unique<UdQp>(card, config, std::move(sq), std::move(rq));
@@ -170,7 +175,8 @@ tern_hw_aq_status create_qp(Card &card, const tern_hw_create_qp &cmd, tern_hw_cr
 	                      .recv_cqn = cmd.recv_cqn.get(),
 	                      .db_page = cmd.db_page.get(),
 	                      .srqn = cmd.srqn.get(),
-	                      .signal_all = (cmd.flags & TERN_QP_SIGNAL_ALL) != 0};
+	                      .signal_all = (cmd.flags & TERN_QP_SIGNAL_ALL) != 0,
+	                      .no_mc_loopback = (cmd.flags & TERN_QP_NO_MC_LOOPBACK) != 0};
 	SendQueue sq(*pages, cmd.sq_log_size, cmd.record.get(), config.type);
 	RecvQueue rq;
 	if (rq_size)
@@ -209,6 +215,7 @@ tern_hw_aq_status destroy_qp(Card &card, uint32_t qpn)
 	count_users(card, qp->config(), -1);
 	if (qp->bound_windows)
 		card.memory.release_windows(qpn);
+	card.port.groups.forget(qpn);
 	card.port.remove(*qp);
 	card.drop_timer(*qp);
 	card.qps.remove(qpn);

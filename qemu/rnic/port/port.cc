@@ -100,17 +100,29 @@ bool Port::try_send(size_t size)
 	/* To ourselves: delivered from run(), never from within a QP's turn. */
 	if (looped_.size() == kMaxLooped)
 		return false;
-	Looped looped;
-	if (!spare_.empty()) {
-		looped.frame = std::move(spare_.front());
-		spare_.pop_front();
-	} else {
-		looped.frame = std::make_unique<Buffer>();
-	}
+	Looped looped{spare_buffer(), size};
 	std::swap(looped.frame, buffer_);
-	looped.size = size;
 	looped_.push_back(std::move(looped));
 	return true;
+}
+
+std::unique_ptr<Port::Buffer> Port::spare_buffer()
+{
+	if (spare_.empty())
+		return std::make_unique<Buffer>();
+	auto spare = std::move(spare_.front());
+	spare_.pop_front();
+	return spare;
+}
+
+void Port::loop_multicast(size_t size)
+{
+	const auto frame = std::span(*buffer_).first(size);
+	if (!groups.listens(dmac_of(frame)) || looped_.size() == kMaxLooped)
+		return;
+	Looped looped{spare_buffer(), size};
+	std::ranges::copy(frame, looped.frame->begin());
+	looped_.push_back(std::move(looped));
 }
 
 void Port::wire_ready()
@@ -151,7 +163,7 @@ void Port::receive(std::span<const std::byte> frame)
 	steering.sniff(frame);
 	const Mac dmac = dmac_of(frame);
 	const bool roce = is_roce(frame);
-	if (roce && dmac == mac)
+	if (roce && takes_roce(dmac))
 		receive_roce(frame);
 	else if (EthQp *qp = steering.receiver(frame))
 		qp->receive(frame);
@@ -183,9 +195,24 @@ void Port::receive_roce(std::span<const std::byte> frame)
 		card_.stats.add(TERN_STAT_RX_BAD_PKEY);
 		return;
 	}
-	Qp *qp = card_.qps.find(packet.bth.dest_qpn);
-	if (!qp || !qp->deliver(packet))
+	deliver(packet);
+}
+
+void Port::deliver(const Packet &packet)
+{
+	if (packet.bth.dest_qpn != kMulticastQpn) {
+		Qp *qp = card_.qps.find(packet.bth.dest_qpn);
+		if (!qp || packet.path.dgid.is_multicast() || !qp->deliver(packet))
+			card_.stats.add(TERN_STAT_RX_NO_QP);
+		return;
+	}
+	const auto members = groups.members(packet.path.dgid);
+	if (members.empty())
 		card_.stats.add(TERN_STAT_RX_NO_QP);
+	for (const uint32_t qpn : members) {
+		if (card_.qps.find(qpn)->deliver(packet))
+			card_.stats.add(TERN_STAT_MCAST_RX_PACKETS);
+	}
 }
 
 } // namespace tern

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "qemu/rnic/formats/packet.h"
+#include "qemu/rnic/port/multicast.h"
 #include "qemu/rnic/port/steering.h"
 #include "qemu/rnic/ring_buffer.h"
 
@@ -42,11 +43,15 @@ public:
 	void send(size_t size);
 	/** Sends a RoCE packet, and counts it as one. */
 	void send_roce(size_t size);
+	/** Lets the first @size bytes of buffer() arrive at this card's own multicast groups, too;
+	 * before they are sent. A copy for which there is no room is lost. */
+	void loop_multicast(size_t size);
 	/** The wire takes frames again. */
 	void wire_ready();
 
 	void receive(std::span<const std::byte> frame);
 
+	MulticastGroups groups;
 	/** Who gets a frame that is not RoCE, if not... */
 	Steering steering{kMaxFlows};
 	/** ... the Ethernet function; null for none. */
@@ -69,6 +74,9 @@ private:
 	bool try_send(size_t size);
 	void deliver_looped(unsigned &budget);
 	void receive_roce(std::span<const std::byte> frame);
+	void deliver(const Packet &packet);
+	std::unique_ptr<Buffer> spare_buffer();
+	bool takes_roce(const Mac &dmac) const { return dmac == mac || groups.listens(dmac); }
 	bool accepts(const Mac &dmac) const;
 
 	Card &card_;

@@ -26,6 +26,7 @@ struct QpConfig {
 	uint32_t xrcdn = 0; /* XRC_TGT */
 	uint32_t srqn = 0;  /* 0: it has a receive queue of its own, or none */
 	bool signal_all = false;
+	bool no_mc_loopback = false;
 };
 
 /** A queue pair of any service: its queues, its state, its place in the port's schedule. */

@@ -43,8 +43,7 @@ constexpr auto kSqd = TERN_QPS_SQD;
 constexpr auto kSqe = TERN_QPS_SQE;
 
 constexpr uint32_t kPort = TERN_QP_PKEY_INDEX | TERN_QP_PORT;
-constexpr uint32_t kPath =
-        TERN_QP_AV | TERN_QP_PATH_MTU | TERN_QP_DEST_QPN | TERN_QP_RQ_PSN;
+constexpr uint32_t kPath = TERN_QP_AV | TERN_QP_PATH_MTU | TERN_QP_DEST_QPN | TERN_QP_RQ_PSN;
 constexpr uint32_t kRetry = TERN_QP_TIMEOUT | TERN_QP_RETRY_CNT | TERN_QP_RNR_RETRY;
 constexpr uint32_t kResponderLimits = TERN_QP_MAX_DEST_RD_ATOMIC | TERN_QP_MIN_RNR_TIMER;
 

@@ -5,6 +5,7 @@
 
 #include "qemu/rnic/card.h"
 #include "qemu/rnic/transport/rc_qp.h"
+#include "qemu/rnic/transport/segmentation.h"
 
 namespace tern {
 
@@ -23,20 +24,6 @@ constexpr uint32_t kAckInterval = 32;
 int32_t ssn_distance(uint32_t a, uint32_t b)
 {
 	return Psn(a) - Psn(b);
-}
-
-uint32_t packets_of(uint64_t length, uint32_t mtu)
-{
-	return length ? static_cast<uint32_t>((length + mtu - 1) / mtu) : 1;
-}
-
-/* First, Middle, Last and Only of SEND and WRITE, in the order in which their opcodes follow each
- * other. */
-Opcode opcode_at(const bool first, const bool last, const bool imm, const Opcode base_first)
-{
-	const auto base = static_cast<uint8_t>(base_first);
-	const uint8_t step = first && last ? (imm ? 5 : 4) : first ? 0 : last ? (imm ? 3 : 2) : 1;
-	return static_cast<Opcode>(base + step);
 }
 
 } // namespace

@@ -14,7 +14,8 @@ namespace {
 
 constexpr uint32_t kGsiQkey = 0x80010000; /* IBA 10.2.5 */
 constexpr size_t kMadSize = 256;          /* IBA 13.4.2 */
-/* Before the payload in a receive buffer (IBA 11.4.1.2); an IPv4 header lies at its end (A17.4.5.1). */
+/* Before the payload in a receive buffer (IBA 11.4.1.2); an IPv4 header lies at its end
+ * (A17.4.5.1). */
 constexpr size_t kGrhSize = 40;
 constexpr uint32_t kMinIbMtu = 256;
 constexpr uint32_t kMaxIbMtu = 4096;
@@ -131,11 +132,11 @@ tern_hw_cqe_status UdQp::send(const SendWqe &wqe)
 		return TERN_WC_LOC_LEN_ERR;
 
 	const bool imm = wqe.opcode == TERN_OP_SEND_IMM;
-	const Bth bth{.opcode = opcode_of(Service::Ud,
-	                                  imm ? Opcode::RcSendOnlyImm : Opcode::RcSendOnly),
-	              .solicited = (wqe.flags & TERN_WQE_SOLICITED) != 0,
-	              .dest_qpn = to.dest_qpn,
-	              .psn = psn_};
+	const Bth bth{
+	        .opcode = opcode_of(Service::Ud, imm ? Opcode::RcSendOnlyImm : Opcode::RcSendOnly),
+	        .solicited = (wqe.flags & TERN_WQE_SOLICITED) != 0,
+	        .dest_qpn = to.dest_qpn,
+	        .psn = psn_};
 	ExtHeaders ext;
 	/* A controlled key is the host's to choose, not the program's (IBA 10.2.5). */
 	ext.deth = {to.qkey & 0x80000000 ? attr_.qkey.get() : to.qkey, number};
@@ -145,7 +146,10 @@ tern_hw_cqe_status UdQp::send(const SendWqe &wqe)
 	if (gather_send(wqe, 0, frame.payload()) != Access::Ok)
 		return TERN_WC_LOC_PROT_ERR;
 	++psn_;
-	card_.port.send_roce(frame.finish().size());
+	const size_t size = frame.finish().size();
+	if (to.dgid.is_multicast() && !config_.no_mc_loopback)
+		card_.port.loop_multicast(size);
+	card_.port.send_roce(size);
 	return TERN_WC_SUCCESS;
 }
 
@@ -202,7 +206,8 @@ tern_hw_cqe_status UdQp::place(const Packet &packet, const RecvWqe &wqe)
 	if (kGrhSize + packet.payload.size() > wqe.length)
 		return TERN_WC_LOC_LEN_ERR;
 	std::array<std::byte, kGrhSize> grh{};
-	std::ranges::copy(packet.network, grh.end() - static_cast<ptrdiff_t>(packet.network.size()));
+	std::ranges::copy(packet.network,
+	                  grh.end() - static_cast<ptrdiff_t>(packet.network.size()));
 	const bool placed = scatter_recv(wqe, 0, grh) == Access::Ok &&
 	                    scatter_recv(wqe, kGrhSize, packet.payload) == Access::Ok;
 	return placed ? TERN_WC_SUCCESS : TERN_WC_LOC_PROT_ERR;

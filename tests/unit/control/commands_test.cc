@@ -189,7 +189,7 @@ TEST_F(Commands, CreateQp)
 	EXPECT_EQ(bad(&tern_hw_create_qp::rq_offset, 1040u), TERN_AQ_BAD_FIELD);
 	EXPECT_EQ(bad(&tern_hw_create_qp::record, uint64_t{8}), TERN_AQ_BAD_FIELD);
 	EXPECT_EQ(bad(&tern_hw_create_qp::flags, 2), TERN_AQ_BAD_FIELD);
-	EXPECT_EQ(bad(&tern_hw_create_qp::type, 3), TERN_AQ_BAD_FIELD);
+	EXPECT_EQ(bad(&tern_hw_create_qp::type, 5), TERN_AQ_BAD_FIELD);
 	EXPECT_EQ(bad(&tern_hw_create_qp::db_page, 5000u), TERN_AQ_BAD_FIELD);
 	EXPECT_EQ(bad(&tern_hw_create_qp::pdn, 99u), TERN_AQ_BAD_OBJECT);
 	EXPECT_EQ(bad(&tern_hw_create_qp::send_cqn, 99u), TERN_AQ_BAD_OBJECT);

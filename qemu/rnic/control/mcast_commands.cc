@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "qemu/rnic/control/mcast_commands.h"
+
+#include <algorithm>
+
+#include "qemu/rnic/card.h"
+
+namespace tern {
+
+using namespace hw;
+
+namespace {
+
+Gid mgid_of(const tern_hw_mcast &cmd)
+{
+	Gid mgid;
+	std::ranges::copy(cmd.mgid, mgid.bytes.begin());
+	return mgid;
+}
+
+tern_hw_aq_status check_mcast(const Card &card, const tern_hw_mcast &cmd)
+{
+	if (cmd.rsvd.get() || !mgid_of(cmd).is_multicast())
+		return TERN_AQ_BAD_FIELD;
+	const Qp *qp = card.qps.find(cmd.qpn.get());
+	return qp && qp->config().type == TERN_QPT_UD ? TERN_AQ_OK : TERN_AQ_BAD_OBJECT;
+}
+
+} // namespace
+
+tern_hw_aq_status attach_mcast(Card &card, const tern_hw_mcast &cmd)
+{
+	const auto status = check_mcast(card, cmd);
+	if (status != TERN_AQ_OK)
+		return status;
+	return card.port.groups.attach(mgid_of(cmd), cmd.qpn.get()) ? TERN_AQ_OK
+	                                                            : TERN_AQ_NO_RESOURCE;
+}
+
+tern_hw_aq_status detach_mcast(Card &card, const tern_hw_mcast &cmd)
+{
+	const auto status = check_mcast(card, cmd);
+	if (status != TERN_AQ_OK)
+		return status;
+	return card.port.groups.detach(mgid_of(cmd), cmd.qpn.get()) ? TERN_AQ_OK
+	                                                            : TERN_AQ_BAD_OBJECT;
+}
+
+} // namespace tern

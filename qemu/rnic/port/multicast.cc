@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "qemu/rnic/port/multicast.h"
+
+#include <algorithm>
+
+namespace tern {
+
+Mac multicast_mac(const Gid &mgid)
+{
+	const auto &b = mgid.bytes;
+	if (mgid.is_ipv4())
+		return {0x01, 0x00, 0x5e, static_cast<uint8_t>(b[13] & 0x7f), b[14], b[15]};
+	return {0x33, 0x33, b[12], b[13], b[14], b[15]};
+}
+
+bool MulticastGroups::attach(const Gid &mgid, uint32_t qpn)
+{
+	auto group = groups_.find(mgid.bytes);
+	if (group == groups_.end()) {
+		if (groups_.size() == kMaxGroups)
+			return false;
+		group = groups_.try_emplace(mgid.bytes).first;
+		macs_[multicast_mac(mgid)]++;
+	}
+	auto &members = group->second;
+	if (std::ranges::find(members, qpn) != members.end())
+		return true;
+	if (members.size() == kMaxQps)
+		return false;
+	members.push_back(qpn);
+	return true;
+}
+
+bool MulticastGroups::detach(const Gid &mgid, uint32_t qpn)
+{
+	const auto group = groups_.find(mgid.bytes);
+	if (group == groups_.end() || !std::erase(group->second, qpn))
+		return false;
+	close_if_empty(group);
+	return true;
+}
+
+void MulticastGroups::forget(uint32_t qpn)
+{
+	for (auto group = groups_.begin(); group != groups_.end();) {
+		std::erase(group->second, qpn);
+		group = close_if_empty(group);
+	}
+}
+
+/* Returns the group that comes after it. */
+MulticastGroups::Groups::iterator MulticastGroups::close_if_empty(Groups::iterator group)
+{
+	if (!group->second.empty())
+		return std::next(group);
+	const auto mac = macs_.find(multicast_mac({group->first}));
+	if (--mac->second == 0)
+		macs_.erase(mac);
+	return groups_.erase(group);
+}
+
+std::span<const uint32_t> MulticastGroups::members(const Gid &mgid) const
+{
+	const auto group = groups_.find(mgid.bytes);
+	if (group == groups_.end())
+		return {};
+	return group->second;
+}
+
+} // namespace tern

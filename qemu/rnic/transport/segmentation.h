@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "qemu/rnic/formats/opcode.h"
+
+namespace tern {
+
+/** Packets that a message of @length bytes takes; an empty one takes one too. */
+constexpr uint32_t packets_of(uint64_t length, uint32_t mtu)
+{
+	return length ? static_cast<uint32_t>((length + mtu - 1) / mtu) : 1;
+}
+
+/** First, Middle, Last or Only of a SEND or WRITE, in the order in which their opcodes follow
+ * @base_first. */
+constexpr Opcode opcode_at(const bool first, const bool last, const bool imm,
+                           const Opcode base_first)
+{
+	const auto base = static_cast<uint8_t>(base_first);
+	const uint8_t step = first && last ? (imm ? 5 : 4) : first ? 0 : last ? (imm ? 3 : 2) : 1;
+	return static_cast<Opcode>(base + step);
+}
+
+/** Packets that others follow are full, the last of several has at least a byte (IBA 9.7.4.1.6). */
+constexpr bool payload_fits(const OpcodeInfo &info, size_t size, uint32_t mtu)
+{
+	if (!info.last)
+		return size == mtu;
+	return size <= mtu && (info.first || size > 0);
+}
+
+} // namespace tern

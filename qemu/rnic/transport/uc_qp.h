@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+#include <cstdint>
+
+#include "qemu/rnic/transport/connected_qp.h"
+#include "qemu/rnic/transport/uc_requester.h"
+#include "qemu/rnic/transport/uc_responder.h"
+
+namespace tern {
+
+/** An unreliable connected QP (IBA vol. 1, 9.8.2): the protocol is in its two halves. */
+class UcQp final : public ConnectedQp {
+public:
+	UcQp(Card &card, const QpConfig &config, SendQueue sq, RecvQueue rq);
+
+	bool transmit(unsigned &budget) override;
+	bool deliver(const Packet &packet) override;
+	void query(hw::tern_hw_qp_attr &attr) const override;
+
+private:
+	friend class UcRequester;
+	friend class UcResponder;
+
+	void start_receiver() override { responder_.reset(Psn(attr_.rq_psn.get())); }
+	void start_sender() override { requester_.reset(Psn(attr_.sq_psn.get())); }
+	void stop() override;
+	void flush_requests() override { requester_.flush(); }
+	bool sender_idle() const override { return requester_.idle(); }
+
+	UcRequester requester_;
+	UcResponder responder_;
+};
+
+} // namespace tern

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "qemu/rnic/transport/uc_requester.h"
+
+#include <algorithm>
+
+#include "qemu/rnic/card.h"
+#include "qemu/rnic/transport/segmentation.h"
+#include "qemu/rnic/transport/uc_qp.h"
+
+namespace tern {
+
+using namespace hw;
+
+void UcRequester::reset(Psn sq_psn)
+{
+	request_.reset();
+	psn_ = sq_psn;
+}
+
+bool UcRequester::transmit(unsigned &budget)
+{
+	loaded_ = false;
+	while (has_work()) {
+		if (!budget || !qp_.card_.port.ready())
+			return true;
+		budget--;
+		if (!request_)
+			start();
+		if (!request_)
+			continue;
+		const auto status = send_packet();
+		const bool last = request_->packet == packets_of(request_->length, qp_.mtu_);
+		if (last || status != TERN_WC_SUCCESS)
+			end(status);
+	}
+	return false;
+}
+
+/* In SQD what is under way goes on, and nothing starts. */
+bool UcRequester::has_work()
+{
+	if (request_)
+		return qp_.sends();
+	return qp_.state() == TERN_QPS_RTS && qp_.send_posted();
+}
+
+/* Takes the next WQE from the send queue; one that cannot be sent ends here. */
+void UcRequester::start()
+{
+	SendWqe &wqe = qp_.card_.scratch_send;
+	const uint32_t index = qp_.sq_.head();
+	const Fetch fetch = qp_.sq_.fetch(qp_.card_.memory, index, wqe);
+	if (fetch == Fetch::Fault) {
+		qp_.fatal();
+		return;
+	}
+	if (wqe.blocks)
+		qp_.sq_.advance(wqe.blocks);
+	else
+		qp_.sq_.skip_all();
+	request_ = Request{.index = index,
+	                   .length = static_cast<uint32_t>(wqe.length),
+	                   .packet = 0,
+	                   .opcode = wqe.opcode,
+	                   .flags = wqe.flags};
+	loaded_ = true;
+	const auto status = fetch == Fetch::Ok ? check(wqe) : TERN_WC_LOC_QP_OP_ERR;
+	if (status != TERN_WC_SUCCESS)
+		end(status);
+}
+
+tern_hw_cqe_status UcRequester::check(const SendWqe &wqe) const
+{
+	if (wqe.length > kMaxMessage)
+		return TERN_WC_LOC_LEN_ERR;
+	return qp_.card_.memory.check_local(wqe.sges(), qp_.domain(), false) == Access::Ok
+	               ? TERN_WC_SUCCESS
+	               : TERN_WC_LOC_PROT_ERR;
+}
+
+bool UcRequester::load()
+{
+	if (loaded_)
+		return true;
+	const SendWqe &wqe = qp_.card_.scratch_send;
+	loaded_ = qp_.sq_.fetch(qp_.card_.memory, request_->index, qp_.card_.scratch_send) ==
+	                  Fetch::Ok &&
+	          wqe.opcode == request_->opcode && wqe.length == request_->length;
+	return loaded_;
+}
+
+tern_hw_cqe_status UcRequester::send_packet()
+{
+	if (!load())
+		return TERN_WC_LOC_QP_OP_ERR;
+
+	const Request &r = *request_;
+	const SendWqe &wqe = qp_.card_.scratch_send;
+	const uint64_t offset = uint64_t{r.packet} * qp_.mtu_;
+	const size_t size = std::min<uint64_t>(qp_.mtu_, r.length - offset);
+	const bool first = r.packet == 0;
+	const bool last = offset + size == r.length;
+	const bool imm = r.opcode == TERN_OP_SEND_IMM || r.opcode == TERN_OP_WRITE_IMM;
+	const bool write = r.opcode == TERN_OP_WRITE || r.opcode == TERN_OP_WRITE_IMM;
+	const Opcode base = write ? Opcode::RcWriteFirst : Opcode::RcSendFirst;
+	const Bth bth{.opcode = opcode_of(Service::Uc, opcode_at(first, last, imm, base)),
+	              .solicited = last && (wqe.flags & TERN_WQE_SOLICITED),
+	              .psn = psn_};
+	ExtHeaders ext;
+	ext.imm = wqe.imm;
+	ext.reth = {wqe.remote_addr, wqe.rkey, r.length};
+	const bool sent = qp_.send_packet(bth, ext, size, [&](std::span<std::byte> payload) {
+		return qp_.gather_send(wqe, offset, payload) == Access::Ok;
+	});
+	if (!sent)
+		return TERN_WC_LOC_PROT_ERR;
+	++psn_;
+	request_->packet++;
+	return TERN_WC_SUCCESS;
+}
+
+/* A failure stops the send queue only (IBA 10.3.1.6). */
+void UcRequester::end(tern_hw_cqe_status status)
+{
+	const Request r = *request_;
+	request_.reset();
+	loaded_ = false;
+	const bool ok = status == TERN_WC_SUCCESS;
+	if (!ok || (r.flags & TERN_WQE_SIGNALED) || qp_.config().signal_all)
+		qp_.complete_send(r.index, r.opcode, status, ok ? r.length : 0);
+	if (!ok) {
+		qp_.card_.stats.add(TERN_STAT_REQ_CQE_ERRORS);
+		qp_.enter_send_error();
+	}
+	qp_.check_drained();
+}
+
+void UcRequester::flush()
+{
+	if (!request_)
+		return;
+	const Request r = *request_;
+	reset(psn_);
+	qp_.card_.stats.add(TERN_STAT_REQ_CQE_FLUSHED);
+	qp_.complete_send(r.index, r.opcode, TERN_WC_WR_FLUSH_ERR, 0);
+}
+
+} // namespace tern

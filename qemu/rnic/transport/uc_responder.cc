@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "qemu/rnic/transport/uc_responder.h"
+
+#include "qemu/rnic/card.h"
+#include "qemu/rnic/transport/segmentation.h"
+#include "qemu/rnic/transport/uc_qp.h"
+
+namespace tern {
+
+using namespace hw;
+
+void UcResponder::reset(Psn rq_psn)
+{
+	expected_ = rq_psn;
+	message_ = Message::None;
+	placed_ = 0;
+}
+
+void UcResponder::receive(const Packet &packet)
+{
+	/* What was lost took the rest of its message with it. */
+	if (packet.bth.psn != expected_ || packet.info->first)
+		message_ = Message::None;
+	expected_ = packet.bth.psn + 1;
+	if (execute(packet))
+		return;
+	message_ = Message::None;
+	qp_.card_.stats.add(TERN_STAT_UC_RX_DROPPED);
+}
+
+bool UcResponder::execute(const Packet &packet)
+{
+	if (!in_sequence(packet) || !payload_fits(*packet.info, packet.payload.size(), qp_.mtu_))
+		return false;
+	return packet.info->kind == PacketKind::Send ? execute_send(packet) : execute_write(packet);
+}
+
+bool UcResponder::in_sequence(const Packet &packet) const
+{
+	if (packet.info->first)
+		return true;
+	return message_ == (packet.info->kind == PacketKind::Send ? Message::Send : Message::Write);
+}
+
+/* Without a receive WQE the message is dropped (IBA 9.8.2.2.4). */
+bool UcResponder::claim_recv()
+{
+	return qp_.claim_recv() == UcQp::Claim::Done;
+}
+
+bool UcResponder::execute_send(const Packet &packet)
+{
+	if (packet.info->first) {
+		if (!claim_recv())
+			return false;
+		placed_ = 0;
+	}
+	RecvWqe &wqe = qp_.card_.scratch_recv;
+	switch (qp_.load_recv(wqe)) {
+	case Fetch::Fault:
+		return false;
+	case Fetch::Invalid:
+		fail_recv(packet, TERN_WC_LOC_QP_OP_ERR);
+		return false;
+	case Fetch::Ok:
+		break;
+	}
+	if (placed_ + packet.payload.size() > wqe.length) {
+		fail_recv(packet, TERN_WC_LOC_LEN_ERR);
+		return false;
+	}
+	if (qp_.scatter_recv(wqe, placed_, packet.payload) != Access::Ok) {
+		fail_recv(packet, TERN_WC_LOC_PROT_ERR);
+		return false;
+	}
+
+	placed_ += packet.payload.size();
+	message_ = Message::Send;
+	if (packet.info->last) {
+		qp_.card_.stats.add(TERN_STAT_RESP_SENDS);
+		complete_recv(packet, TERN_CQE_RECV, placed_);
+	}
+	return true;
+}
+
+/* A WRITE that is not allowed is dropped like one that was lost. */
+bool UcResponder::begin_write(const Packet &packet)
+{
+	write_ = packet.ext.reth;
+	placed_ = 0;
+	return write_.length <= kMaxMessage && (qp_.attr_.access & TERN_ACCESS_REMOTE_WRITE) &&
+	       qp_.card_.memory.check_remote(write_.rkey, write_.va, write_.length, qp_.target(),
+	                                     TERN_ACCESS_REMOTE_WRITE) == Access::Ok;
+}
+
+bool UcResponder::execute_write(const Packet &packet)
+{
+	if (packet.info->first && !begin_write(packet))
+		return false;
+	const uint64_t left = write_.length - placed_;
+	if (packet.info->last ? packet.payload.size() != left : packet.payload.size() >= left)
+		return false;
+	if (packet.info->imm && !claim_recv())
+		return false;
+	if (!packet.payload.empty() &&
+	    qp_.card_.memory.write_remote(write_.rkey, write_.va + placed_, qp_.target(),
+	                                  packet.payload) != Access::Ok)
+		return false;
+
+	placed_ += packet.payload.size();
+	message_ = Message::Write;
+	if (packet.info->last) {
+		qp_.card_.stats.add(TERN_STAT_RESP_WRITES);
+		if (packet.info->imm)
+			complete_recv(packet, TERN_CQE_RECV_WRITE_IMM, placed_);
+		message_ = Message::None;
+	}
+	return true;
+}
+
+void UcResponder::complete_recv(const Packet &packet, uint8_t opcode, uint64_t byte_len)
+{
+	message_ = Message::None;
+	tern_hw_cqe cqe{};
+	cqe.opcode = opcode;
+	cqe.byte_len = static_cast<uint32_t>(byte_len);
+	if (packet.info->imm) {
+		cqe.imm = packet.ext.imm;
+		cqe.flags = TERN_CQE_IMM;
+	}
+	qp_.complete_recv(cqe, packet.bth.solicited);
+}
+
+void UcResponder::fail_recv(const Packet &packet, tern_hw_cqe_status status)
+{
+	tern_hw_cqe cqe{};
+	cqe.opcode = TERN_CQE_RECV;
+	cqe.status = static_cast<uint8_t>(status);
+	qp_.card_.stats.add(TERN_STAT_RESP_CQE_ERRORS);
+	qp_.complete_recv(cqe, packet.bth.solicited);
+	qp_.enter_error();
+}
+
+} // namespace tern
