@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Programs that come in two halves, one on each of two hosts."""
 
+import json
 import re
 
 from .errors import CommandError, LabError
@@ -17,12 +18,27 @@ def await_listener(host, port, task=None, timeout=30):
         raise CommandError(f"{host.name}: nobody listens on port {port}")
 
 
-def run_pair(server, server_command, client, client_command, port=PERFTEST_PORT, timeout=120):
-    """Both have to succeed; returns what the client printed."""
+def await_cm_listener(host, port, task=None, timeout=30):
+    """The same for a port of RDMA CM, which /proc/net/tcp does not know."""
+    def listening():
+        ids = json.loads(host.run("rdma -j resource show cm_id").out or "[]")
+        return any(cm_id["state"] == "LISTEN" and cm_id.get("src-addr", "").endswith(f":{port}")
+                   for cm_id in ids)
+
+    if not wait_until(lambda: listening() or task and not task.running(), timeout):
+        raise CommandError(f"{host.name}: nobody listens on RDMA CM's port {port}")
+
+
+def run_pair(server, server_command, client, client_command, port=PERFTEST_PORT, timeout=120,
+             ready=await_listener):
+    """Both have to succeed; returns what the client printed.
+
+    ready(host, port, task) returns when the server can be asked.
+    """
     serving = server.spawn(server_command)
     asking = None
     try:
-        await_listener(server, port, serving)
+        ready(server, port, serving)
         if not serving.failed():
             asking = client.spawn(client_command)
             # A half that fails often leaves the other waiting for ever.
@@ -38,7 +54,8 @@ def run_pair(server, server_command, client, client_command, port=PERFTEST_PORT,
     raise LabError("\n".join([trouble, *halves]))
 
 
-def perftest(server, client, server_command, client_command, address=None, timeout=120):
+def perftest(server, client, server_command, client_command, address=None, timeout=120,
+             ready=await_listener):
     """Runs a perftest program and returns the rows of its table, as numbers.
 
     _bw: bytes, iterations, peak MB/s, average MB/s, million messages/s
@@ -47,7 +64,8 @@ def perftest(server, client, server_command, client_command, address=None, timeo
     client_command += f" {address or server.ipv4}"
     for chances in reversed(range(5)):
         try:
-            said = run_pair(server, server_command, client, client_command, timeout=timeout)
+            said = run_pair(server, server_command, client, client_command, timeout=timeout,
+                            ready=ready)
             break
         except LabError as error:
             # At its end perftest measures the CPU's frequency, and reports nothing where

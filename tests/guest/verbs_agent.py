@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Runs in a guest and does with verbs what a scenario on the host tells it, over ssh.
+
+A line of JSON comes in for each step and one goes back. So one process per host runs any number
+of operations, between any two devices, and the scenario sees both ends: Python takes two seconds
+to start under TCG. tests/vm/agent.py is the other half.
+"""
+
+import errno
+import json
+import random
+import struct
+import sys
+import time
+
+import pyverbs.enums as e
+from pyverbs.addr import AH, AHAttr, GlobalRoute
+from pyverbs.cq import CQ
+from pyverbs.device import Context
+from pyverbs.mr import MR, MW, MWBind, MWBindInfo
+from pyverbs.pd import PD
+from pyverbs.pyverbs_error import PyverbsRDMAError
+from pyverbs.qp import QP, QPAttr, QPCap, QPInitAttr
+from pyverbs.wr import RecvWR, SGE, SendWR
+
+ACCESS = (e.IBV_ACCESS_LOCAL_WRITE | e.IBV_ACCESS_REMOTE_WRITE | e.IBV_ACCESS_REMOTE_READ
+          | e.IBV_ACCESS_REMOTE_ATOMIC)
+SERVICES = {"RC": e.IBV_QPT_RC, "UC": e.IBV_QPT_UC, "UD": e.IBV_QPT_UD}
+OPCODES = {
+    "SEND": e.IBV_WR_SEND, "SEND_IMM": e.IBV_WR_SEND_WITH_IMM,
+    "SEND_INV": e.IBV_WR_SEND_WITH_INV,
+    "WRITE": e.IBV_WR_RDMA_WRITE, "WRITE_IMM": e.IBV_WR_RDMA_WRITE_WITH_IMM,
+    "READ": e.IBV_WR_RDMA_READ,
+    "CMP_SWAP": e.IBV_WR_ATOMIC_CMP_AND_SWP, "FETCH_ADD": e.IBV_WR_ATOMIC_FETCH_AND_ADD,
+}
+STATES = ("RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR")
+DEPTH = 64
+
+
+def pattern(seed, length):
+    """Bytes that the other side knows, too."""
+    return random.Random(seed).randbytes(length)
+
+
+class Queue:
+    """A QP with a CQ for each direction."""
+
+    def __init__(self, agent, service, access=True):
+        self.agent, self.service, self.access = agent, service, access
+        self.send_cq, self.recv_cq = CQ(agent.context, 2 * DEPTH), CQ(agent.context, 2 * DEPTH)
+        init = QPInitAttr(qp_type=SERVICES[service], scq=self.send_cq, rcq=self.recv_cq,
+                          cap=QPCap(max_send_wr=DEPTH, max_recv_wr=DEPTH))
+        self.qp = QP(agent.pd, init)
+        self.handle = None
+        self.remote = None
+
+    def connect(self, qpn, psn, rq_psn, gid, gid_index, mtu, qkey, **more):
+        """To RTS. What is not named has values with which tests end soon, but not too soon."""
+        grh = GlobalRoute(dgid=gid, sgid_index=gid_index, hop_limit=more.get("hop_limit", 64),
+                          traffic_class=more.get("traffic_class", 0))
+        address = AHAttr(gr=grh, is_global=1, port_num=1, sl=more.get("sl", 0))
+        self.remote = qpn
+        attr = QPAttr(port_num=1)
+        attr.qkey = qkey
+        if self.service == "UD":
+            attr.sq_psn = psn
+            self.qp.to_rts(attr)
+            self.handle = AH(self.agent.pd, attr=address)
+            return
+        attr.qp_access_flags = ACCESS if self.access else e.IBV_ACCESS_LOCAL_WRITE
+        if self.service == "UC":
+            # UC has neither reads nor atomics to allow (table 95 of the specification).
+            attr.qp_access_flags &= e.IBV_ACCESS_LOCAL_WRITE | e.IBV_ACCESS_REMOTE_WRITE
+        attr.ah_attr, attr.dest_qp_num, attr.path_mtu = address, qpn, mtu
+        attr.rq_psn, attr.sq_psn = rq_psn, psn
+        attr.max_rd_atomic = attr.max_dest_rd_atomic = 4
+        attr.min_rnr_timer = more.get("min_rnr_timer", 12)
+        attr.timeout = more.get("timeout", 16)
+        attr.retry_cnt, attr.rnr_retry = more.get("retry_cnt", 7), more.get("rnr_retry", 7)
+        if more.get("rtr_only"):
+            self.qp.to_rtr(attr)
+        else:
+            self.qp.to_rts(attr)
+
+    def close(self):
+        for thing in filter(None, (self.qp, self.handle, self.send_cq, self.recv_cq)):
+            thing.close()
+
+
+class Agent:
+    def __init__(self):
+        self.context = self.pd = self.mr = None
+        self.queues, self.windows = {}, {}
+
+    # --- objects
+
+    def open(self, device, size):
+        self.context = Context(name=device)
+        self.pd = PD(self.context)
+        self.mr = MR(self.pd, size, ACCESS | e.IBV_ACCESS_MW_BIND)
+        flags = self.context.query_device().device_cap_flags
+        windows = flags & (e.IBV_DEVICE_MEM_WINDOW_TYPE_2A | e.IBV_DEVICE_MEM_WINDOW_TYPE_2B)
+        return {"address": self.mr.buf, "rkey": self.mr.rkey, "windows": bool(windows)}
+
+    def create(self, service, access=True):
+        queue = Queue(self, service, access)
+        self.queues[queue.qp.qp_num] = queue
+        return queue.qp.qp_num
+
+    def connect(self, local, **how):
+        self.queues[local].connect(**how)
+
+    def destroy(self, local):
+        self.queues.pop(local).close()
+
+    def state(self, local):
+        attr, _ = self.queues[local].qp.query(e.IBV_QP_STATE)
+        return STATES[attr.qp_state]
+
+    def error(self, local):
+        """To ERR: what is posted comes back flushed."""
+        attr = QPAttr(qp_state=e.IBV_QPS_ERR)
+        self.queues[local].qp.modify(attr, e.IBV_QP_STATE)
+
+    def bind(self, local, offset, length):
+        """A window of type 2 on the region; returns its key."""
+        queue = self.queues[local]
+        window = MW(self.pd, e.IBV_MW_TYPE_2)
+        info = MWBindInfo(self.mr, self.mr.buf + offset, length, ACCESS & ~1)
+        request = SendWR(opcode=e.IBV_WR_BIND_MW, num_sge=0)
+        request.send_flags = e.IBV_SEND_SIGNALED
+        key = window.rkey & ~0xff | (window.rkey + 1) & 0xff
+        request.rkey = key
+        request.set_bind_wr(window, MWBind(info, mw_bind_flags=0))
+        queue.qp.post_send(request)
+        done = self.poll(local, "send", 1, 5)[0]
+        self.windows[key] = window
+        return key if done["status"] == 0 else done
+
+    # --- memory
+
+    def fill(self, offset, length, seed):
+        self.mr.write(pattern(seed, length), length, offset)
+
+    def zero(self, offset, length):
+        self.mr.write(bytes(length), length, offset)
+
+    def check(self, offset, length, seed):
+        return self.mr.read(length, offset) == pattern(seed, length)
+
+    def read(self, offset, length):
+        return self.mr.read(length, offset).hex()
+
+    def write(self, offset, data):
+        self.mr.write(bytes.fromhex(data), len(data) // 2, offset)
+
+    def store(self, offset, value):
+        self.mr.write(struct.pack("=Q", value), 8, offset)
+
+    def load(self, offset):
+        return struct.unpack("=Q", self.mr.read(8, offset))[0]
+
+    # --- work
+
+    def receive(self, local, offset, length, count=1):
+        sge = SGE(self.mr.buf + offset, length, self.mr.lkey)
+        for number in range(count):
+            self.queues[local].qp.post_recv(RecvWR(wr_id=number, num_sge=1, sg=[sge]))
+
+    def send(self, local, opcode, offset=0, length=0, **more):
+        queue = self.queues[local]
+        sge = SGE(self.mr.buf + offset, length, self.mr.lkey)
+        request = SendWR(opcode=OPCODES[opcode], num_sge=1, sg=[sge])
+        request.send_flags = e.IBV_SEND_SIGNALED
+        if "imm" in more:
+            request.imm_data = more["imm"]
+        if opcode in ("WRITE", "WRITE_IMM", "READ"):
+            request.set_wr_rdma(more["rkey"], more["address"])
+        elif opcode in ("CMP_SWAP", "FETCH_ADD"):
+            request.set_wr_atomic(more["rkey"], more["address"], more["compare_add"],
+                                  more.get("swap", 0))
+        elif queue.service == "UD":
+            request.set_wr_ud(queue.handle, more.get("qpn", queue.remote), more["qkey"])
+        for _ in range(more.get("count", 1)):
+            queue.qp.post_send(request)
+
+    def poll(self, local, kind, count=1, timeout=10):
+        queue = self.queues[local]
+        cq = queue.send_cq if kind == "send" else queue.recv_cq
+        found = []
+        deadline = time.monotonic() + timeout
+        while len(found) < count and time.monotonic() < deadline:
+            number, completions = cq.poll(count - len(found))
+            if not number:
+                time.sleep(0.0005)
+                continue
+            found += [{"status": wc.status, "opcode": wc.opcode, "length": wc.byte_len,
+                       "imm": wc.imm_data, "flags": wc.wc_flags, "source": wc.src_qp}
+                      for wc in completions]
+        return found
+
+    def serve(self):
+        for line in sys.stdin:
+            name, arguments = json.loads(line)
+            try:
+                answer = {"ok": getattr(self, name)(**arguments)}
+            except PyverbsRDMAError as error:
+                code = getattr(error, "error_code", 0)
+                answer = {"error": f"{name}: {error}", "errno": errno.errorcode.get(code, code)}
+            except Exception as error:  # pylint: disable=broad-except
+                answer = {"error": f"{name}: {type(error).__name__}: {error}"}
+            print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    print(json.dumps({"ok": "ready"}), flush=True)
+    Agent().serve()

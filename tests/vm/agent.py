@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The host's end of tests/guest/verbs_agent.py: verbs in a guest, step by step."""
+
+import json
+import pathlib
+import subprocess
+
+from scenario import LabError
+
+PROGRAM = pathlib.Path(__file__).resolve().parents[1] / "guest/verbs_agent.py"
+BUFFER = 1 << 17
+
+
+class AgentError(LabError):
+    """A step failed in the guest; errno names the error if the kernel gave one."""
+
+    def __init__(self, text, errno=None):
+        super().__init__(text)
+        self.errno = errno
+
+
+class Agent:
+    """agent.create(service="RC") and the like are the methods of the program in the guest."""
+
+    def __init__(self, host, device=None, buffer=BUFFER):
+        self.host = host
+        self.device = device or host.rdma_device()
+        target = f"/tmp/{PROGRAM.name}"
+        host.ssh.copy([PROGRAM], f":{target}")
+        self._process = subprocess.Popen(
+            host.ssh.command(f"exec python3 -B {target}"), text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self._answer("start")
+        opened = self.open(device=self.device, size=buffer)
+        self.address, self.rkey = opened["address"], opened["rkey"]
+        self.has_windows = opened["windows"]
+
+    def __getattr__(self, name):
+        if name.startswith("_"):
+            raise AttributeError(name)
+
+        def step(**arguments):
+            self._process.stdin.write(json.dumps([name, arguments]) + "\n")
+            self._process.stdin.flush()
+            return self._answer(f"{name} {arguments}")
+
+        return step
+
+    def _answer(self, step):
+        line = self._process.stdout.readline()
+        try:
+            answer = json.loads(line)
+        except ValueError:
+            rest = line + self._process.communicate(timeout=10)[0]
+            raise AgentError(f"{self.host.name}: the agent ended at {step}:\n{rest}") from None
+        if "error" in answer:
+            raise AgentError(f"{self.host.name}: {answer['error']}", answer.get("errno"))
+        return answer["ok"]
+
+    def close(self):
+        """Closes the device, too: the program ends with its input."""
+        self._process.stdin.close()
+        try:
+            self._process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            raise AgentError(f"{self.host.name}: the agent does not end") from None
+        finally:
+            self._process.stdout.close()

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""RDMA CM as programs use it: connecting by address, datagrams, multicast, rsockets, refusals."""
+
+import time
+
+from programs import CM_PORT, Programs, RPING_PORT
+from scenario import main, pair, wait_until
+
+MODES = {"blocking": "-T b", "polling": "-T n", "poll()": "-T a"}
+
+
+class Cm(Programs):
+    def test_rping(self):
+        for ip in (4, 6):
+            self.everywhere(f"rping, IPv{ip}", lambda hosts: self.rping(hosts, ip=ip))
+        self.everywhere("rping 60000 bytes",
+                        lambda hosts: self.rping(hosts, "-C 10 -S 60000"))
+        self.everywhere("rping with a QP of its own", lambda hosts: self.rping(hosts, "-C 10 -q"))
+
+    def test_rping_other_direction(self):
+        with self.cell("rping from host1 to host2", self.COLUMNS[0]):
+            self.rping(self.hosts[1::-1])
+
+    def test_persistent_server(self):
+        """One server, several clients one after the other and at once."""
+        one, two = self.hosts
+        server = one.spawn("rping -s -P -V -a 0.0.0.0")
+        try:
+            pair.await_cm_listener(one, RPING_PORT, server)
+            client = f"rping -c -V -C 20 -S 500 -a {one.ipv4}"
+            with self.cell("rping -P, 3 clients in turn", self.COLUMNS[0]):
+                for _ in range(3):
+                    two.run(client)
+            with self.cell("rping -P, 4 clients at once", self.COLUMNS[0]):
+                for task in [host.spawn(client) for host in (one, two, two, two)]:
+                    task.wait()
+            self.assertTrue(server.running(), server.give_up())
+        finally:
+            server.kill()
+            server.wait(check=False)
+
+    def test_ucmatose(self):
+        for ip in (4, 6):
+            self.everywhere(f"ucmatose, IPv{ip}", lambda hosts: self.ucmatose(hosts, ip=ip))
+        self.everywhere("ucmatose, 30 connections",
+                        lambda hosts: self.ucmatose(hosts, "-c 30 -C 2 -S 100"))
+        self.everywhere("ucmatose with type of service",
+                        lambda hosts: self.ucmatose(hosts, "-c 2 -C 5 -S 100 -t 96"))
+
+    def test_udaddy(self):
+        for ip in (4, 6):
+            self.everywhere(f"udaddy, IPv{ip}", lambda hosts: self.udaddy(hosts, ip=ip))
+
+    def test_mckey(self):
+        self.everywhere("mckey", lambda hosts: self.mckey(hosts, "239.1.2.3"))
+        with self.cell("mckey, send-only sender", self.COLUMNS[0]):
+            self.mckey(self.hosts[:2], "239.1.2.4", sender="-o")
+
+    def test_mckey_without_loopback(self):
+        self.skip_on_rxe("no QPs that do not hear themselves")
+        with self.cell("mckey, without loopback", self.COLUMNS[0]):
+            self.mckey(self.hosts[:2], "239.1.2.5", receiver="-l", sender="-l")
+
+    def test_mckey_ipv6(self):
+        """Linux has no MLD for this: rdma_cm joins IPv6 groups for RoCEv1 alone."""
+        self.skip_on_rxe("no RoCEv1")
+        modes = {}
+        for host in self.hosts:
+            host.run("mount -t configfs none /sys/kernel/config 2>/dev/null; modprobe rdma_cm; "
+                     f"mkdir -p /sys/kernel/config/rdma_cm/{self.devices[host.name]}")
+            modes[host] = (f"/sys/kernel/config/rdma_cm/{self.devices[host.name]}"
+                           "/ports/1/default_roce_mode")
+        try:
+            for host, mode in modes.items():
+                host.run(f"echo 'IB/RoCE v1' >{mode}")
+            self.everywhere("mckey, IPv6",
+                            lambda hosts: self.mckey(hosts, "ff0e::1234", ip=6))
+        finally:
+            for host, mode in modes.items():
+                host.run(f"echo 'RoCE v2' >{mode}; rmdir "
+                         f"/sys/kernel/config/rdma_cm/{self.devices[host.name]}")
+
+    def test_two_receivers(self):
+        """A datagram to a group goes to each member, also the sender's own host."""
+        one, two = self.hosts
+        common = "mckey -m 239.1.2.6 -C 20 -S 500"
+
+        def receiver(host):
+            return host.spawn(f"stdbuf -oL {common} -b {host.ipv4} >/tmp/mckey 2>&1")
+
+        with self.cell("mckey, a receiver on each host", self.COLUMNS[0]):
+            tasks = [receiver(host) for host in (one, two)]
+            try:
+                for host in (one, two):
+                    joined = wait_until(
+                        lambda: "joined" in host.run("cat /tmp/mckey", check=False).out, 20)
+                    self.assertTrue(joined, host.run("cat /tmp/mckey").out)
+                two.run(f"{common} -b {two.ipv4} -s")
+                for task in tasks:
+                    task.wait(timeout=20)
+            finally:
+                for task in tasks:
+                    if task.running():
+                        task.kill()
+
+    def test_cmtime(self):
+        """Many connections at once; its server has to be stopped."""
+        for count in (1, 50):
+            self.everywhere(f"cmtime, {count} at once", lambda hosts: self.cmtime(hosts, count))
+
+    def cmtime(self, hosts, count):
+        server, client = hosts
+        serving = server.spawn(f"cmtime -b {server.ipv4}")
+        try:
+            pair.await_cm_listener(server, CM_PORT, serving)
+            said = client.run(f"cmtime -s {server.ipv4} -c {count}").out
+            for step in ("resolve addr", "connect", "disconnect", "destroy"):
+                self.assertRegex(said, rf"(?m)^{step}\s*:\s+[\d.]+")
+        finally:
+            serving.kill()
+            serving.wait(check=False)
+
+    def test_rsockets(self):
+        for program in ("rstream", "riostream"):
+            for name, mode in MODES.items():
+                self.everywhere(f"{program}, {name}", lambda hosts: self.stream(
+                    hosts, program, f"{mode} -S 65536 -C 10 -I 2"))
+            self.everywhere(f"{program}, 1 MiB", lambda hosts: self.stream(
+                hosts, program, "-S 1048576 -C 2 -I 1"))
+        self.everywhere("rstream, IPv6", lambda hosts: self.stream(hosts, ip=6))
+
+    def test_rcopy(self):
+        """A file over rsockets, whole."""
+        one, two = self.hosts
+        serving = one.spawn("rcopy")
+        try:
+            pair.await_cm_listener(one, 7427, serving)
+            with self.cell("rcopy 4 MiB", self.COLUMNS[0]):
+                two.run("head -c 4M /dev/urandom >/tmp/sent")
+                two.run(f"rcopy /tmp/sent {one.ipv4}:/tmp/received")
+                sums = [host.run(f"sha256sum <{path}").out
+                        for host, path in ((one, "/tmp/received"), (two, "/tmp/sent"))]
+                self.assertEqual(*sums)
+        finally:
+            serving.kill()
+            serving.wait(check=False)
+
+    def test_perftest(self):
+        for row in ("ib_send_bw -n 100 -s 16384", "ib_write_bw -n 100 -s 16384",
+                    "ib_read_bw -n 100 -s 16384", "ib_write_lat -n 50 -s 64",
+                    "ib_send_bw -n 50 -s 4096 -q 4", "ib_atomic_bw -n 50",
+                    "ib_send_bw -c UD -n 100 -s 2048", "ib_send_lat -c UD -n 50 -s 64"):
+            program, arguments = row.split(" ", 1)
+            self.everywhere(f"{program} -R {arguments}",
+                            lambda hosts: self.cm_perftest(hosts, program, arguments))
+        self.everywhere("ib_send_bw -z", lambda hosts: self.perftest_exchange(hosts))
+
+    def perftest_exchange(self, hosts):
+        """RDMA CM for what the halves say to each other, QPs by hand."""
+        command = "ib_send_bw -z -n 50 -s 4096"
+        server, client = hosts
+        pair.perftest(server, client, f"{command} {self.verbs(server)}",
+                      f"{command} {self.verbs(client)}", timeout=60, ready=pair.await_cm_listener)
+
+    # --- what must not work
+
+    def refused(self, command, *words, within=20):
+        """The program fails soon, and says why."""
+        begun = time.monotonic()
+        result = self.hosts[1].run(command, check=False, timeout=within + 10)
+        took = time.monotonic() - begun
+        said = result.out + result.err
+        self.assertNotEqual(result.code, 0, said)
+        for word in words:
+            self.assertIn(word, said)
+        self.assertLess(took, within, said)
+
+    def test_nobody_listens(self):
+        one = self.hosts[0]
+        # 8 is "invalid service ID" (table 109 of the specification).
+        with self.cell("rping to no listener: rejected", self.COLUMNS[0]):
+            self.refused(f"rping -c -C 1 -a {one.ipv4} -p 7999", "RDMA_CM_EVENT_REJECTED, error 8")
+        with self.cell("rping to no listener, IPv6: rejected", self.COLUMNS[0]):
+            self.refused(f"rping -c -C 1 -a {one.ipv6} -p 7999", "RDMA_CM_EVENT_REJECTED, error 8")
+        with self.cell("ucmatose to no listener: rejected", self.COLUMNS[0]):
+            self.refused(f"ucmatose -s {one.ipv4} -p 7999", "RDMA_CM_EVENT_REJECTED, error: 8")
+        # SIDR's status 1: service ID not supported (table 125).
+        with self.cell("udaddy to no listener: unreachable", self.COLUMNS[0]):
+            self.refused(f"udaddy -s {one.ipv4}", "RDMA_CM_EVENT_UNREACHABLE, error: 1")
+        with self.cell("rstream to no listener: refused", self.COLUMNS[0]):
+            self.refused(f"rstream -s {one.ipv4} -p 7999 -T b",
+                         "rconnect: Connection refused")
+
+    def test_nobody_at_the_address(self):
+        with self.cell("rping to no host: address error", self.COLUMNS[0]):
+            self.refused("rping -c -C 1 -a 10.77.0.99", "RDMA_CM_EVENT_ADDR_ERROR")
+
+    def test_server_rejects(self):
+        """A server that has as many connections as it wants refuses the next."""
+        one, two = self.hosts
+        server = one.spawn("ucmatose -c 1 -C 1 -S 100")
+        try:
+            pair.await_cm_listener(one, CM_PORT, server)
+            with self.cell("ucmatose, one connection too many", self.COLUMNS[0]):
+                said = two.run(f"ucmatose -s {one.ipv4} -c 2 -C 1 -S 100", check=False, timeout=30)
+                self.assertNotEqual(said.code, 0)
+                self.assertIn("RDMA_CM_EVENT_REJECTED", said.out + said.err)
+        finally:
+            server.give_up()
+
+    def test_server_dies(self):
+        """Its connections end with it: the client is told, by a DREQ."""
+        one, two = self.hosts
+        server = one.spawn("rping -s -C 1000000")
+        pair.await_cm_listener(one, RPING_PORT, server)
+        client = two.spawn(f"rping -c -C 1000000 -a {one.ipv4}")
+        device = self.devices[two.name]
+        try:
+            with self.cell("rping, server killed: disconnected", self.COLUMNS[0]):
+                connected = wait_until(
+                    lambda: "rping" in two.run(f"rdma resource show qp link {device}/1").out, 20)
+                self.assertTrue(connected)
+                server.kill()
+                result = client.wait(timeout=20, check=False)
+                self.assertIn("DISCONNECT", result.out)
+        finally:
+            for task in (client, server):
+                task.give_up()
+
+    def test_client_dies(self):
+        """The server's half ends, too, and its next client is served."""
+        one, two = self.hosts
+        server = one.spawn("rping -s -P -a 0.0.0.0")
+        try:
+            pair.await_cm_listener(one, RPING_PORT, server)
+            client = two.spawn(f"rping -c -C 1000000 -a {one.ipv4}")
+            with self.cell("rping, client killed: the next served", self.COLUMNS[0]):
+                before = self.in_use(one)["qp"]
+                connected = wait_until(lambda: self.in_use(two)["qp"] > self.clean[two.name]["qp"],
+                                       20)
+                self.assertTrue(connected)
+                client.kill()
+                client.wait(check=False)
+                two.run(f"rping -c -C 10 -a {one.ipv4}")
+                gone = wait_until(lambda: self.in_use(one)["qp"] <= before, 20)
+                self.assertTrue(gone, self.in_use(one))
+        finally:
+            server.kill()
+            server.wait(check=False)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Stock programs between two hosts, or on one with itself, each judged by both its halves."""
+
+import contextlib
+import json
+import time
+
+from scenario import LabError, RXE, Scenario, pair, wait_until
+from table import Table
+
+RPING_PORT, CM_PORT, UDADDY_PORT = 7174, 7471, 7174
+RESOURCES = ("cm_id", "qp", "cq", "mr", "pd")
+
+
+class Programs(Scenario):
+    """Tests note their programs in a table, which is printed when all have run."""
+
+    TITLE = "program"
+    COLUMNS = ("two hosts", "one host")
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.table = Table(cls.TITLE, *cls.COLUMNS)
+        cls.addClassCleanup(lambda: print(f"\n{cls.table}", flush=True))
+        for host in cls.hosts:
+            # As rdma-core has systemd do it; the guests' udev does it, too, at its own pace.
+            host.run("modprobe rdma_ucm; until [ -e /dev/infiniband/rdma_cm ]; do sleep 0.1; done",
+                     timeout=20)
+        cls.devices = {host.name: host.rdma_device() for host in cls.hosts}
+        cls.clean = {host.name: cls.in_use(host) for host in cls.hosts}
+
+    def setUp(self):
+        super().setUp()
+        self.addCleanup(self.check_resources)
+
+    @classmethod
+    def in_use(cls, host):
+        """How many of each of the device's objects there are."""
+        table = json.loads(host.run(f"rdma -j resource show {cls.devices[host.name]}").out)[0]
+        return {kind: table[kind] for kind in RESOURCES}
+
+    def check_resources(self):
+        """Whatever the programs did, the kernel has nothing of it left."""
+        for host in self.hosts:
+            left = wait_until(lambda: self.in_use(host) == self.clean[host.name], 10, 0.3)
+            self.assertTrue(left, f"{host.name} keeps objects: {self.in_use(host)}, at first "
+                                  f"{self.clean[host.name]}")
+
+    @contextlib.contextmanager
+    def cell(self, row, column):
+        """A cell of the table, and a part of the test that may fail while others go on."""
+        with self.subTest(f"{row}, {column}"):
+            begun = time.monotonic()
+            self.table.set(row, column, "FAILED")
+            yield
+            self.table.set(row, column, f"ok {time.monotonic() - begun:4.1f} s")
+
+    def everywhere(self, row, action):
+        """action(hosts) between two hosts and on one with itself."""
+        one, two = self.hosts[:2]
+        for column, hosts in zip(self.COLUMNS, ((one, two), (one, one))):
+            with self.cell(row, column):
+                action(hosts)
+
+    # --- the pingpongs of ibverbs-utils
+
+    def any_pingpong(self, program, arguments, hosts, ip=4, kind="RoCE v2", timeout=60):
+        """-c makes most of them compare what arrives."""
+        server, client = hosts
+
+        def command(host):
+            device = self.devices[host.name]
+            address = host.ipv6 if ip == 6 else host.ipv4
+            return f"{program} {arguments} -d {device} -g {host.gid_index(device, address, kind)}"
+
+        return pair.run_pair(server, command(server), client,
+                             f"{command(client)} {server.ipv4}", timeout=timeout)
+
+    # --- RDMA CM
+
+    def address(self, host, ip):
+        return host.ipv6 if ip == 6 else host.ipv4
+
+    def cm_pair(self, server_command, client_command, hosts, port=CM_PORT, timeout=60):
+        server, client = hosts
+        return pair.run_pair(server, server_command, client, client_command, port=port,
+                             timeout=timeout, ready=pair.await_cm_listener)
+
+    def rping(self, hosts, arguments="-C 20 -S 1000", ip=4):
+        """-V compares; the server's READs and WRITEs do all the work."""
+        server = self.address(hosts[0], ip)
+        said = self.cm_pair(f"rping -s -V {arguments} -a {'::' if ip == 6 else '0.0.0.0'}",
+                            f"rping -c -V -v {arguments} -a {server} | cut -c -40; "
+                            "exit ${PIPESTATUS[0]}", hosts, RPING_PORT)
+        self.assertIn("ping data: rdma-ping-", said)
+
+    def ucmatose(self, hosts, arguments="-c 3 -C 10 -S 3000", ip=4):
+        server = self.address(hosts[0], ip)
+        said = self.cm_pair(f"ucmatose -b {server} {arguments}",
+                            f"ucmatose -s {server} {arguments}", hosts)
+        self.assertIn("return status 0", said)
+
+    def udaddy(self, hosts, arguments="-c 3 -C 10 -S 1000", ip=4):
+        server = self.address(hosts[0], ip)
+        said = self.cm_pair(f"udaddy -b {server} {arguments}",
+                            f"udaddy -s {server} {arguments}", hosts, UDADDY_PORT)
+        self.assertIn("data transfers complete", said)
+        self.assertIn("return status 0", said)
+
+    def mckey(self, hosts, group, ip=4, receiver="", sender=""):
+        """The receiver ends when all messages have come."""
+        receiving, sending = hosts
+        output = "/tmp/mckey"
+
+        def joined(host, _, task):
+            seen = wait_until(
+                lambda: task.failed() or "joined dgid" in host.run(f"cat {output}", check=False).out,
+                20)
+            if not seen:
+                raise LabError(f"{host.name} did not join {group}")
+
+        common = f"-m {group} -C 20 -S 500"
+        said = pair.run_pair(
+            receiving, f"stdbuf -oL mckey {common} -b {self.address(receiving, ip)} {receiver} "
+            f">{output} 2>&1; code=$?; cat {output}; rm {output}; exit $code",
+            sending, f"mckey {common} -b {self.address(sending, ip)} -s {sender}",
+            timeout=40, ready=joined)
+        self.assertIn("data transfers complete", said)
+
+    def stream(self, hosts, program="rstream", arguments="-S 65536 -C 10 -I 2", ip=4):
+        """rsockets; -T v compares what arrives."""
+        server = self.address(hosts[0], ip)
+        for chances in reversed(range(3)):
+            try:
+                said = self.cm_pair(f"{program} -b {server} -T v {arguments}",
+                                    f"{program} -s {server} -T v {arguments}", hosts)
+                break
+            except LabError as error:
+                # With poll() the client takes a server that has sent all and gone for an error,
+                # POLLHUP, if it looks late.
+                if "-T a" not in arguments or "exit code 16" not in str(error) or not chances:
+                    raise
+        self.assertRegex(said, r"\d\.\d\ds")
+
+    def cm_perftest(self, hosts, program, arguments="", timeout=60):
+        """perftest that connects by RDMA CM."""
+        server, client = hosts
+        return pair.perftest(server, client, f"{program} -R {arguments}",
+                             f"{program} -R {arguments}", timeout=timeout,
+                             ready=pair.await_cm_listener)
+
+    def skip_on_rxe(self, why):
+        """With TERN_TEST_DEVICE=rxe alone; Tern has it all."""
+        if RXE:
+            self.skipTest(f"rxe: {why}")

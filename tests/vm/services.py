@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Every service with stock programs: UC, UD, XRC, shared receive queues, multicast, raw frames."""
+
+from programs import Programs
+from scenario import RXE, main, pair
+
+# Fewer messages than the receiver posts buffers for: UC and UD lose what finds none.
+FEW = "-n 100"
+
+
+class Services(Programs):
+    def pingpongs(self, program, *variants):
+        for arguments in variants:
+            for ip in (4, 6):
+                self.everywhere(f"{program} {arguments}, IPv{ip}",
+                                lambda hosts: self.any_pingpong(program, arguments, hosts, ip))
+
+    def test_rc_pingpong(self):
+        self.pingpongs("ibv_rc_pingpong", "-c -n 50", "-c -e -n 50 -s 10000")
+
+    def test_uc_pingpong(self):
+        self.pingpongs("ibv_uc_pingpong", "-c -n 50", "-c -e -n 50 -s 10000 -m 2048")
+
+    def test_ud_pingpong(self):
+        self.pingpongs("ibv_ud_pingpong", "-c -n 50", "-c -e -n 50 -s 4096")
+
+    def test_srq_pingpong(self):
+        self.pingpongs("ibv_srq_pingpong", "-c -n 20 -q 4", "-c -e -n 20 -q 16")
+
+    def test_xsrq_pingpong(self):
+        self.skip_on_rxe("no XRC")
+        # It has no -c: it compares what arrives anyway.
+        self.pingpongs("ibv_xsrq_pingpong", "-n 10", "-e -n 10 -s 10000")
+
+    def test_xsrq_pingpong_with_two_clients(self):
+        """A server with one SRQ for the QPs of two clients, one on each host."""
+        self.skip_on_rxe("no XRC")
+        one, two = self.hosts
+        row = "ibv_xsrq_pingpong, 2 clients"
+
+        def command(host):
+            return (f"ibv_xsrq_pingpong -n 10 -d {self.devices[host.name]} "
+                    f"-g {host.gid_index(self.devices[host.name])}")
+
+        with self.cell(row, self.COLUMNS[0]):
+            server = one.spawn(f"{command(one)} -c 2")
+            tasks = [server]
+            try:
+                pair.await_listener(one, pair.PERFTEST_PORT, server)
+                tasks += [host.spawn(f"{command(host)} {one.ipv4}") for host in (one, two)]
+                for task in tasks:
+                    task.wait(timeout=60)
+            finally:
+                for task in tasks:
+                    if task.running():
+                        print(task.give_up())
+
+    def measure(self, *rows, ip=4):
+        for row in rows:
+            program, arguments = row.split(" ", 1)
+            self.everywhere(f"{row}, IPv{ip}" if ip == 6 else row,
+                            lambda hosts: self.perftest(program, arguments, hosts=hosts, ip=ip))
+
+    def test_perftest_uc(self):
+        self.measure(f"ib_send_bw -c UC {FEW} -s 4096", f"ib_send_bw -c UC -e {FEW} -s 4096",
+                     f"ib_send_bw -c UC -b {FEW} -s 2048", f"ib_send_lat -c UC {FEW}",
+                     f"ib_write_bw -c UC {FEW} -s 16384", f"ib_write_bw -c UC -q 4 {FEW} -s 4096",
+                     f"ib_write_lat -c UC {FEW} -s 64")
+        self.measure(f"ib_send_bw -c UC {FEW} -s 10000", ip=6)
+
+    def test_perftest_ud(self):
+        self.measure(f"ib_send_bw -c UD {FEW} -s 4096", f"ib_send_bw -c UD -e {FEW} -s 2048",
+                     f"ib_send_bw -c UD -b {FEW} -s 1024", f"ib_send_bw -c UD -q 4 -n 50 -s 1024",
+                     f"ib_send_bw -c UD -m 1024 {FEW} -s 1024",
+                     f"ib_send_lat -c UD {FEW} -s 64", f"ib_send_lat -c UD -e {FEW} -s 64")
+        self.measure(f"ib_send_bw -c UD {FEW} -s 4096", ip=6)
+
+    def test_perftest_xrc(self):
+        self.skip_on_rxe("no XRC")
+        self.measure(f"ib_send_bw -c XRC {FEW} -s 16384", f"ib_send_bw -c XRC -e {FEW} -s 4096",
+                     f"ib_send_bw -c XRC -q 4 {FEW} -s 4096", f"ib_send_lat -c XRC {FEW} -s 64",
+                     f"ib_write_bw -c XRC {FEW} -s 16384", f"ib_write_lat -c XRC {FEW} -s 64",
+                     f"ib_read_bw -c XRC {FEW} -s 16384", f"ib_atomic_bw -c XRC {FEW}")
+        self.measure(f"ib_send_bw -c XRC {FEW} -s 16384", ip=6)
+
+    def test_perftest_srq(self):
+        self.measure(f"ib_send_bw --use-srq {FEW} -s 16384",
+                     f"ib_send_bw --use-srq -q 4 {FEW} -s 4096",
+                     f"ib_send_bw --use-srq -e {FEW} -s 4096",
+                     f"ib_send_bw -c UD --use-srq {FEW} -s 1024",
+                     f"ib_send_lat --use-srq {FEW} -s 64")
+
+    def test_perftest_events(self):
+        self.measure(f"ib_send_bw -e {FEW} -s 4096", f"ib_read_bw -e {FEW} -s 4096",
+                     f"ib_send_lat -e {FEW} -s 64", f"ib_atomic_bw -e {FEW}")
+
+    def raw(self, hosts, program, arguments, addresses=""):
+        """Both halves are told everything: they say nothing to each other over TCP."""
+        server, client = hosts
+        macs = {host: host.run("cat /sys/class/net/wire0/address").out.strip() for host in hosts}
+
+        def command(host, peer, role):
+            told = addresses.format(own=host.ipv4, peer=peer.ipv4, own_port=10000 + host.index,
+                                    peer_port=10000 + peer.index)
+            return (f"{program} -d {self.devices[host.name]} --{role} -B {macs[host]} "
+                    f"-E {macs[peer]} {arguments} {told}")
+
+        def receiving(host, _, task):
+            """In RTR with its flow, which is all that its half prints before frames come."""
+            def ready():
+                said = host.run(f"rdma resource show qp link {self.devices[host.name]}/1").out
+                return task.failed() or f"comm {program[:15]}" in said and "RAW" in said
+            self.assertTrue(pair.wait_until(ready, 20), f"{program} has no QP on {host.name}")
+
+        pair.run_pair(server, command(server, client, "server"),
+                      client, f"sleep 1; {command(client, server, 'client')}",
+                      timeout=60, ready=receiving)
+
+    def test_raw_ethernet(self):
+        """Raw frames, steered to the program by MAC, IP addresses and ports."""
+        self.skip_on_rxe("no raw packet QPs")
+        one, two = self.hosts
+        for program, arguments in (
+                ("raw_ethernet_bw", f"{FEW} -s 1500"), ("raw_ethernet_bw", "-n 50 -s 8192 -m 9000"),
+                ("raw_ethernet_bw", "-n 100 -s 64"), ("raw_ethernet_lat", "-n 100 -s 64")):
+            with self.cell(f"{program} {arguments}", self.COLUMNS[0]):
+                self.raw((one, two), program, arguments)
+        for program in ("raw_ethernet_bw", "raw_ethernet_lat"):
+            with self.cell(f"{program} by IP and UDP port", self.COLUMNS[0]):
+                self.raw((one, two), program, "-n 100 -s 1000",
+                         "-j {own} -J {peer} -k {own_port} -K {peer_port}")
+        with self.cell("ping after flows", self.COLUMNS[0]):
+            self.ping(two, one.ipv4)
+
+    def test_perftest_multicast(self):
+        """Datagrams to a group, which the server's QP has joined."""
+        self.skip_on_rxe("takes no group's packets that IP has not joined, as RDMA CM would do")
+        with self.cell("ib_send_bw -g -c UD", self.COLUMNS[0]):
+            self.perftest("ib_send_bw", f"-g -c UD {FEW} -s 1024", ip=6, timeout=30)
+
+    def test_together(self):
+        """All services at once: none gets in another's way."""
+        one, two = self.hosts
+        programs = {18701: "ibv_rc_pingpong -c", 18702: "ibv_uc_pingpong -c",
+                    18703: "ibv_ud_pingpong -c", 18704: "ibv_srq_pingpong -c -q 4"}
+        if not RXE:
+            programs[18705] = "ibv_xsrq_pingpong"
+
+        def run(port):
+            program = programs[port]
+
+            def command(host):
+                device = self.devices[host.name]
+                return f"{program} -n 100 -p {port} -d {device} -g {host.gid_index(device)}"
+
+            return pair.run_pair(one, command(one), two, f"{command(two)} {one.ipv4}",
+                                 port=port, timeout=90)
+
+        with self.cell("all pingpongs at once", self.COLUMNS[0]):
+            self.lab.each(run, list(programs))
+
+
+if __name__ == "__main__":
+    main()
