@@ -14,10 +14,10 @@ import sys
 import time
 
 import pyverbs.enums as e
-from pyverbs.addr import AH, AHAttr, GlobalRoute
+from pyverbs.addr import AH, AHAttr, GID, GlobalRoute
 from pyverbs.cq import CQ
 from pyverbs.device import Context
-from pyverbs.mr import MR, MW, MWBind, MWBindInfo
+from pyverbs.mr import MR, MW, MWBindInfo
 from pyverbs.pd import PD
 from pyverbs.pyverbs_error import PyverbsRDMAError
 from pyverbs.qp import QP, QPAttr, QPCap, QPInitAttr
@@ -56,7 +56,7 @@ class Queue:
 
     def connect(self, qpn, psn, rq_psn, gid, gid_index, mtu, qkey, **more):
         """To RTS. What is not named has values with which tests end soon, but not too soon."""
-        grh = GlobalRoute(dgid=gid, sgid_index=gid_index, hop_limit=more.get("hop_limit", 64),
+        grh = GlobalRoute(dgid=GID(gid), sgid_index=gid_index, hop_limit=more.get("hop_limit", 64),
                           traffic_class=more.get("traffic_class", 0))
         address = AHAttr(gr=grh, is_global=1, port_num=1, sl=more.get("sl", 0))
         self.remote = qpn
@@ -90,7 +90,7 @@ class Queue:
 class Agent:
     def __init__(self):
         self.context = self.pd = self.mr = None
-        self.queues, self.windows = {}, {}
+        self.queues, self.windows = {}, {}  # by number, by key
 
     # --- objects
 
@@ -126,16 +126,13 @@ class Agent:
         """A window of type 2 on the region; returns its key."""
         queue = self.queues[local]
         window = MW(self.pd, e.IBV_MW_TYPE_2)
-        info = MWBindInfo(self.mr, self.mr.buf + offset, length, ACCESS & ~1)
-        request = SendWR(opcode=e.IBV_WR_BIND_MW, num_sge=0)
-        request.send_flags = e.IBV_SEND_SIGNALED
-        key = window.rkey & ~0xff | (window.rkey + 1) & 0xff
-        request.rkey = key
-        request.set_bind_wr(window, MWBind(info, mw_bind_flags=0))
+        request = SendWR(opcode=e.IBV_WR_BIND_MW, num_sge=0, send_flags=e.IBV_SEND_SIGNALED)
+        request.set_bind_wr(window, MWBindInfo(self.mr, self.mr.buf + offset, length,
+                                               e.IBV_ACCESS_REMOTE_WRITE))
         queue.qp.post_send(request)
-        done = self.poll(local, "send", 1, 5)[0]
-        self.windows[key] = window
-        return key if done["status"] == 0 else done
+        self.windows[request.rkey] = window
+        done = self.poll(local, "send", 1, 5)
+        return request.rkey, done
 
     # --- memory
 

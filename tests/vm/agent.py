@@ -26,7 +26,7 @@ class Agent:
         self.host = host
         self.device = device or host.rdma_device()
         target = f"/tmp/{PROGRAM.name}"
-        host.ssh.copy([PROGRAM], f":{target}")
+        host.ssh.copy([str(PROGRAM)], f":{target}")
         self._process = subprocess.Popen(
             host.ssh.command(f"exec python3 -B {target}"), text=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)

@@ -15,7 +15,9 @@ TROUBLE = re.compile(
 HARMLESS = re.compile(
     r"kmemleak: Kernel memory leak detector initialized"
     r"|(RETBleed|Spectre|MDS|MMIO Stale Data|TAA).*leak"
-    r"|RCU CPU stall warnings timeout set")
+    r"|RCU CPU stall warnings timeout set"
+    # A program's fault, which its exit code tells.
+    r"|traps: \S+\[\d+\] (general protection|trap)")
 
 
 def trouble(text):

@@ -144,9 +144,15 @@ def packets(path):
     return [roce for roce in (decode(*record) for record in records(path)) if roce]
 
 
+# Upper protocols that tshark guesses from any payload, and then finds wrong.
+GUESSES = ("smc", "smb_direct", "rpcordma", "nvme-rdma", "lnet", "iser", "infiniband_sdp",
+           "fcoib", "infiniband.eoib")
+
+
 def tshark(path, only, *more):
     """What tshark prints about the frames that its filter chooses."""
-    done = subprocess.run(["tshark", "-r", path, "-Y", only, *more],
+    guesses = [word for name in GUESSES for word in ("--disable-protocol", name)]
+    done = subprocess.run(["tshark", "-r", path, "-Y", only, *guesses, *more],
                           capture_output=True, text=True, check=False)
     if done.returncode:
         raise ValueError(f"tshark: {done.stderr}")
