@@ -69,6 +69,9 @@ class Host:
         with self.qmp() as monitor:
             forwards = monitor.human("info usernet")
         self.port = int(re.search(r"HOST_FORWARD\]\s+\d+\s+127\.0\.0\.1\s+(\d+)", forwards)[1])
+        # QEMU's user network resets what comes before the guest's interface runs.
+        if not wait_until(lambda: self.run("true", check=False).code == 0, 30, 0.2):
+            raise LabError(f"{self.name} lets nobody log in;\n{self.last_words()}")
 
     def check_alive(self):
         if not self.process.alive():

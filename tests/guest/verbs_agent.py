@@ -97,9 +97,9 @@ class Agent:
     def open(self, device, size):
         self.context = Context(name=device)
         self.pd = PD(self.context)
-        self.mr = MR(self.pd, size, ACCESS | e.IBV_ACCESS_MW_BIND)
         flags = self.context.query_device().device_cap_flags
         windows = flags & (e.IBV_DEVICE_MEM_WINDOW_TYPE_2A | e.IBV_DEVICE_MEM_WINDOW_TYPE_2B)
+        self.mr = MR(self.pd, size, ACCESS | (e.IBV_ACCESS_MW_BIND if windows else 0))
         return {"address": self.mr.buf, "rkey": self.mr.rkey, "windows": bool(windows)}
 
     def create(self, service, access=True):

@@ -59,6 +59,8 @@ class Agent:
 
     def close(self):
         """Closes the device, too: the program ends with its input."""
+        if self._process.stdin.closed:
+            return
         self._process.stdin.close()
         try:
             self._process.wait(timeout=20)

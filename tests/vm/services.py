@@ -70,7 +70,7 @@ class Services(Programs):
 
     def test_perftest_ud(self):
         self.measure(f"ib_send_bw -c UD {FEW} -s 4096", f"ib_send_bw -c UD -e {FEW} -s 2048",
-                     f"ib_send_bw -c UD -b {FEW} -s 1024", f"ib_send_bw -c UD -q 4 -n 50 -s 1024",
+                     f"ib_send_bw -c UD -b {FEW} -s 1024", "ib_send_bw -c UD -q 4 -n 50 -s 1024",
                      f"ib_send_bw -c UD -m 1024 {FEW} -s 1024",
                      f"ib_send_lat -c UD {FEW} -s 64", f"ib_send_lat -c UD -e {FEW} -s 64")
         self.measure(f"ib_send_bw -c UD {FEW} -s 4096", ip=6)
