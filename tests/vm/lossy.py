@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A wire that loses and reorders one frame in a hundred: RC programs end with their data whole,
+and the counters tell what happened, as the capture shows it.
+
+The switch captures a frame when it comes in, before faults have their way with it: the capture has
+all that each card sent, so what a card counts of its own sending must agree exactly.
+"""
+
+import collections
+import json
+import re
+
+import roce_capture
+from agent import Agent
+from programs import Programs
+from scenario import RXE, main, pair
+
+LOSS = {"loss": 1, "reorder": 1}
+CHECK, CHECK_PORT = "/opt/tern/bin/tern_verbs_check", 18600
+# IBA vol. 1, table 38; the service is in the upper three bits, here 0 for RC or 5 for XRC.
+REQUESTS = set(range(0x0d)) | {0x13, 0x14, 0x16, 0x17}
+READ_REQUEST, ACKNOWLEDGE = 0x0c, 0x11
+PSNS = 1 << 24
+
+
+def is_request(roce):
+    return roce.opcode >> 5 in (0, 5) and roce.opcode & 0x1f in REQUESTS
+
+
+def distance(psn, other):
+    """psn - other, in serial arithmetic."""
+    return (psn - other + PSNS // 2) % PSNS - PSNS // 2
+
+
+class Sender:
+    """What one card did as the requester, according to the wire."""
+
+    def __init__(self, mtu):
+        self.mtu = mtu
+        self.next = {}   # the first PSN not yet sent, by destination
+        self.last = {}   # the last PSN that was
+        self.again = self.jumps = 0
+
+    def see(self, roce):
+        key = roce.target_mac, roce.qpn
+        packets = 1
+        if roce.opcode & 0x1f == READ_REQUEST:
+            skip = 4 if roce.opcode >> 5 else 0  # XRC's header comes first
+            length = int.from_bytes(roce.body[skip + 12:skip + 16], "big")
+            packets = max(1, -(-length // self.mtu))
+        fresh = self.next.setdefault(key, roce.psn)
+        if distance(roce.psn, fresh) < 0:
+            self.again += 1
+            self.jumps += distance(roce.psn, self.last[key]) <= 0
+        end = (roce.psn + packets) % PSNS
+        if distance(end, fresh) > 0:
+            self.next[key] = end
+        self.last[key] = roce.psn
+
+
+class Lossy(Programs):
+    """Each program runs on a bad wire; capture and counters are compared after each."""
+
+    COLUMNS = ("result", "sent again", "lost", "seq NAKs", "RNR NAKs")
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.path = cls.lab.logs / "lossy.pcap"
+
+    def setUp(self):
+        super().setUp()
+        self.lab.wire.tell("seed 5")
+        for fault, percent in LOSS.items():
+            self.lab.wire.tell(f"{fault} {percent}")
+            self.addCleanup(self.lab.wire.tell, f"{fault} 0")
+
+    def lost(self):
+        return int(re.search(r"lost=(\d+)", self.lab.wire.stats())[1])
+
+    def counters(self, host):
+        table = json.loads(host.run(
+            f"rdma -j statistic show link {self.devices[host.name]}/1").out)[0]
+        return {name: value for name, value in table.items() if isinstance(value, int)}
+
+    def bad_wire(self, row, action, mtu=4096):
+        """action() between two hosts, and then the balance."""
+        before = [self.counters(host) for host in self.hosts]
+        lost = self.lost()
+        self.lab.wire.capture(self.path)
+        try:
+            with self.cell(row, "result"):
+                action()
+        finally:
+            self.lab.wire.stop_capture()
+        lost = self.lost() - lost
+        grown = [{name: after[name] - was.get(name, 0) for name in after} for after, was in
+                 zip([self.counters(host) for host in self.hosts], before)]
+        if not RXE:  # which counts little
+            self.balance(row, grown, lost, mtu)
+
+    def balance(self, row, grown, lost, mtu):
+        packets = roce_capture.packets(self.path)
+        sums = collections.Counter()
+        for host, counted in zip(self.hosts, grown):
+            mac = f"52:54:00:77:00:{host.index:02x}"
+            mine = [roce for roce in packets if roce.source_mac == mac]
+            sender = Sender(mtu)
+            for roce in filter(is_request, mine):
+                sender.see(roce)
+            acks = [roce for roce in mine if roce.opcode & 0x1f == ACKNOWLEDGE]
+            seen = {
+                "sent_pkts": len(mine),
+                "roce_retrans_pkts": sender.again,
+                "sent_seq_err": sum(roce.syndrome == 0x60 for roce in acks),
+                "send_rnr_err": sum(roce.syndrome >> 5 == 1 for roce in acks),
+                "resp_remote_invalid_request": sum(roce.syndrome == 0x61 for roce in acks),
+            }
+            with self.subTest(f"{row}, {host.name}: counters and capture"):
+                self.assertEqual({name: counted[name] for name in seen}, seen)
+                # Each time that it went back had a cause, which it counted.
+                causes = sum(counted[name] for name in (
+                    "local_ack_timeout_err", "packet_seq_err", "rcvd_rnr_err",
+                    "implied_nak_seq_err"))
+                self.assertLessEqual(sender.jumps, causes)
+            sums.update(counted)
+
+        with self.subTest(f"{row}: what both hosts count"):
+            # On their way some are lost, NAKs among them; nothing is made up.
+            self.assertLessEqual(sums["rcvd_pkts"], sums["sent_pkts"])
+            self.assertGreaterEqual(sums["rcvd_pkts"], sums["sent_pkts"] - lost)
+            for received, sent in (("packet_seq_err", "sent_seq_err"),
+                                   ("rcvd_rnr_err", "send_rnr_err")):
+                self.assertLessEqual(sums[received], sums[sent])
+            # A gap is noticed by a packet behind it, and reordering makes gaps, too.
+            self.assertLessEqual(sums["sent_seq_err"], sums["out_of_sequence"])
+            self.assertEqual(sums["req_cqe_error"] + sums["retry_exceeded_err"], 0)
+        for column, name in (("sent again", "roce_retrans_pkts"), ("seq NAKs", "sent_seq_err"),
+                             ("RNR NAKs", "send_rnr_err")):
+            self.table.set(row, column, str(sums[name]))
+        self.table.set(row, "lost", str(lost))
+        self.totals.update(sums, lost=lost)
+
+    totals = collections.Counter()
+
+    def pingpong_row(self, program, arguments):
+        self.bad_wire(f"{program} {arguments}", lambda: self.any_pingpong(
+            program, arguments, self.hosts, timeout=120), mtu=1024)
+
+    def test_pingpongs(self):
+        self.pingpong_row("ibv_rc_pingpong", "-c -n 100 -s 20000")
+        self.pingpong_row("ibv_rc_pingpong", "-c -e -n 100")
+        self.pingpong_row("ibv_srq_pingpong", "-c -n 30 -q 8")
+
+    def test_xrc(self):
+        self.skip_on_rxe("no XRC")
+        self.bad_wire("ibv_xsrq_pingpong", lambda: self.any_pingpong(
+            "ibv_xsrq_pingpong", "-n 50 -s 10000", self.hosts), mtu=2048)
+        self.bad_wire("ib_write_bw -c XRC", lambda: self.perftest(
+            "ib_write_bw", "-c XRC -s 65536 -n 50"))
+
+    def test_perftest(self):
+        for program, arguments in (
+                ("ib_write_bw", "-s 65536 -n 50"), ("ib_send_bw", "-s 65536 -n 50"),
+                ("ib_read_bw", "-s 65536 -n 50"), ("ib_atomic_bw", "-n 200"),
+                ("ib_send_bw", "-s 4096 -n 100 -q 4 -b")):
+            self.bad_wire(f"{program} {arguments}",
+                          lambda: self.perftest(program, arguments, timeout=180))
+
+    def test_stress(self):
+        """Random requests of every kind, all data compared."""
+        def stress():
+            server, client = self.hosts
+
+            def command(host):
+                device = self.devices[host.name]
+                return f"{CHECK} --dev {device} --gid-index {host.gid_index(device)} --seed 8"
+
+            said = pair.run_pair(
+                server, f"{command(server)} server", client,
+                f"{command(client)} --seconds 8 --qps 4 --peer {server.ipv4} stress stop",
+                port=CHECK_PORT)
+            self.assertIn(" 0 failed", said)
+
+        before = self.totals.copy()
+        self.bad_wire("tern_verbs_check stress", stress)
+        if not RXE:
+            # Enough has happened that each kind of trouble did.
+            grown = self.totals - before
+            for name in ("lost", "roce_retrans_pkts", "packet_seq_err", "sent_seq_err",
+                         "out_of_sequence", "duplicate_request"):
+                self.assertGreater(grown[name], 0, name)
+
+    def test_late_receives(self):
+        """A receiver that is not ready: RNR NAKs, and the message in the end."""
+        def late():
+            agents = [Agent(host, self.devices[host.name]) for host in self.hosts]
+            try:
+                qpns = [agent.create(service="RC") for agent in agents]
+                for end in (0, 1):
+                    host, peer = self.hosts[end], self.hosts[1 - end]
+                    index = host.gid_index(self.devices[host.name])
+                    gid = "0000:" * 5 + "ffff:0a4d:{:04x}".format(peer.index)
+                    agents[end].connect(local=qpns[end], qpn=qpns[1 - end], psn=1, rq_psn=1,
+                                        gid=gid, gid_index=index, mtu=5, qkey=0,
+                                        min_rnr_timer=16, timeout=14)
+                agents[0].fill(offset=0, length=30000, seed=1)
+                for turn in range(5):
+                    agents[0].send(local=qpns[0], opcode="SEND", offset=0, length=30000)
+                    agents[1].zero(offset=0, length=30000)
+                    agents[1].receive(local=qpns[1], offset=0, length=30000)
+                    for end, kind in ((0, "send"), (1, "receive")):
+                        done = agents[end].poll(local=qpns[end], kind=kind, timeout=30)
+                        self.assertEqual([wc["status"] for wc in done], [0], turn)
+                    self.assertTrue(agents[1].check(offset=0, length=30000, seed=1))
+            finally:
+                for agent in agents:
+                    agent.close()
+
+        before = self.totals.copy()
+        self.bad_wire("SEND before its receive", late)
+        if not RXE:
+            self.assertGreater((self.totals - before)["rcvd_rnr_err"], 0)
+
+    def test_rdma_cm(self):
+        """Its datagrams are lost, too, and sent again after seconds."""
+        self.bad_wire("rping", lambda: self.rping(self.hosts, "-C 200 -S 10000"), mtu=4096)
+        self.bad_wire("rstream", lambda: self.stream(
+            self.hosts, "rstream", "-S 65536 -C 50 -I 2"), mtu=4096)
+
+
+if __name__ == "__main__":
+    main()
