@@ -9,7 +9,6 @@ from scenario import LabError, RXE, Scenario, pair, wait_until
 from table import Table
 
 RPING_PORT, CM_PORT, UDADDY_PORT = 7174, 7471, 7174
-RESOURCES = ("cm_id", "qp", "cq", "mr", "pd")
 
 
 class Programs(Scenario):
@@ -17,6 +16,7 @@ class Programs(Scenario):
 
     TITLE = "program"
     COLUMNS = ("two hosts", "one host")
+    OBJECTS = ("cm_id", "qp", "cq", "mr", "pd")  # of which programs leave none
 
     @classmethod
     def setUpClass(cls):
@@ -38,7 +38,7 @@ class Programs(Scenario):
     def in_use(cls, host):
         """How many of each of the device's objects there are."""
         table = json.loads(host.run(f"rdma -j resource show {cls.devices[host.name]}").out)[0]
-        return {kind: table[kind] for kind in RESOURCES}
+        return {kind: table[kind] for kind in cls.OBJECTS}
 
     def check_resources(self):
         """Whatever the programs did, the kernel has nothing of it left."""

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A kernel user of RDMA CM: a disk over NVMe/RDMA.
+
+It and its like need what processes do not: the local DMA key, fast registration, invalidation by the peer,
+drained queues.
+"""
+
+from programs import Programs
+from scenario import LabError, main, wait_until
+
+NQN, PORT = "nqn.2024-01.tern:disk", 4420
+TARGET = "/sys/kernel/config/nvmet"
+SUBSYSTEM, LISTENER = f"{TARGET}/subsystems/{NQN}", f"{TARGET}/ports/1"
+MEBIBYTES = 16
+
+
+class NvmeOf(Programs):
+    COLUMNS = ("result",)
+    OBJECTS = ("cm_id", "qp", "mr", "pd")  # CQs stay in the device's pool for the next user
+
+    def serve(self, host, address, family):
+        """A RAM disk for whoever connects."""
+        host.run(f"""
+            set -e
+            modprobe brd rd_nr=1 rd_size={64 << 10}
+            modprobe nvmet-rdma
+            mountpoint -q /sys/kernel/config || mount -t configfs none /sys/kernel/config
+            mkdir {SUBSYSTEM} {SUBSYSTEM}/namespaces/1 {LISTENER}
+            echo 1 >{SUBSYSTEM}/attr_allow_any_host
+            echo /dev/ram0 >{SUBSYSTEM}/namespaces/1/device_path
+            echo 1 >{SUBSYSTEM}/namespaces/1/enable
+            echo {address} >{LISTENER}/addr_traddr
+            echo {family} >{LISTENER}/addr_adrfam
+            echo rdma >{LISTENER}/addr_trtype
+            echo {PORT} >{LISTENER}/addr_trsvcid
+            ln -s {SUBSYSTEM} {LISTENER}/subsystems/{NQN}
+        """)
+
+    def stop(self, host):
+        host.run(f"rm -f {LISTENER}/subsystems/{NQN}; rmdir {LISTENER} "
+                 f"{SUBSYSTEM}/namespaces/1 {SUBSYSTEM}; rmmod nvmet-rdma; rmmod brd",
+                 check=False)
+
+    def connect(self, host, address):
+        host.run("modprobe nvme-rdma")
+        host.run(f"echo 'transport=rdma,traddr={address},trsvcid={PORT},nqn={NQN},"
+                 "nr_io_queues=2,queue_size=32' >/dev/nvme-fabrics", timeout=60)
+        disk = wait_until(lambda: host.run("ls /dev/nvme?n? 2>/dev/null", check=False).out.strip(),
+                          20)
+        if not disk:
+            raise LabError(f"{host.name}: no disk came up\n{host.run('dmesg | tail -20').out}")
+        return disk
+
+    def disconnect(self, host):
+        host.run("for one in /sys/class/nvme/nvme*; do echo 1 >$one/delete_controller; done; "
+                 "rmmod nvme-rdma", check=False, timeout=60)
+
+    def test_nvme(self):
+        for ip, family in ((4, "ipv4"), (6, "ipv6")):
+            self.disk(ip, family, self.hosts)
+
+    def test_nvme_other_direction(self):
+        self.disk(4, "ipv4", self.hosts[::-1])
+
+    def disk(self, ip, family, hosts):
+        target, initiator = hosts
+        address = self.address(target, ip)
+        try:
+            row = f"NVMe/RDMA to {target.name}, IPv{ip}"
+            with self.cell(f"{row}: connect", "result"):
+                self.serve(target, address, family)
+                disk = self.connect(initiator, address)
+            with self.cell(f"{row}: write, read, compare", "result"):
+                self.copy(initiator, target, disk)
+            with self.cell(f"{row}: small and large requests", "result"):
+                self.sizes(initiator, disk)
+            with self.cell(f"{row}: disconnect", "result"):
+                self.disconnect(initiator)
+                self.assertEqual(initiator.run("ls /dev/nvme?n?", check=False).out, "")
+        finally:
+            self.disconnect(initiator)
+            self.stop(target)
+
+    def copy(self, initiator, target, disk):
+        """Past both page caches; the target's RAM disk must hold the same, too."""
+        size = f"bs=1M count={MEBIBYTES}"
+        initiator.run(f"head -c {MEBIBYTES}M /dev/urandom >/tmp/random; "
+                      f"dd if=/tmp/random of={disk} {size} oflag=direct conv=fsync", timeout=120)
+        wanted = initiator.run("sha256sum </tmp/random").out
+        read = initiator.run(f"dd if={disk} {size} iflag=direct | sha256sum", timeout=120).out
+        held = target.run(f"dd if=/dev/ram0 {size} | sha256sum").out
+        self.assertEqual([read, held], [wanted, wanted])
+
+    def sizes(self, host, disk):
+        for block in (512, 4096, 65536, 1 << 20):
+            host.run(f"dd if=/tmp/random of={disk} bs={block} count=4 skip=1 seek=3 oflag=direct",
+                     timeout=60)
+            sums = host.run(
+                f"dd if=/tmp/random bs={block} count=4 skip=1 | sha256sum; "
+                f"dd if={disk} bs={block} count=4 skip=3 iflag=direct | sha256sum").out.split("\n")
+            self.assertEqual(sums[0], sums[1], f"blocks of {block}")
+
+    def test_target_goes(self):
+        """The target's module is unloaded under its initiator, which is told."""
+        target, initiator = self.hosts
+        try:
+            with self.cell("the target goes", "result"):
+                self.serve(target, target.ipv4, "ipv4")
+                self.connect(initiator, target.ipv4)
+                self.stop(target)
+                lost = wait_until(lambda: "live" not in initiator.run(
+                    "cat /sys/class/nvme/nvme*/state").out, 30)
+                self.assertTrue(lost)
+        finally:
+            self.disconnect(initiator)
+            self.stop(target)
+
+
+if __name__ == "__main__":
+    main()
