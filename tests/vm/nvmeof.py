@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A kernel user of RDMA CM: a disk over NVMe/RDMA.
 
-It and its like need what processes do not: the local DMA key, fast registration, invalidation by the peer,
-drained queues.
+It and its like need what processes do not: the local DMA key, fast registration, invalidation by
+the peer, drained queues.
 """
 
 from programs import Programs
