@@ -94,16 +94,14 @@ class Services(Programs):
         self.measure(f"ib_send_bw -e {FEW} -s 4096", f"ib_read_bw -e {FEW} -s 4096",
                      f"ib_send_lat -e {FEW} -s 64", f"ib_atomic_bw -e {FEW}")
 
-    def raw(self, hosts, program, arguments, addresses=""):
+    def raw(self, hosts, program, arguments):
         """Both halves are told everything: they say nothing to each other over TCP."""
         server, client = hosts
         macs = {host: host.run("cat /sys/class/net/wire0/address").out.strip() for host in hosts}
 
         def command(host, peer, role):
-            told = addresses.format(own=host.ipv4, peer=peer.ipv4, own_port=10000 + host.index,
-                                    peer_port=10000 + peer.index)
             return (f"{program} -d {self.devices[host.name]} --{role} -B {macs[host]} "
-                    f"-E {macs[peer]} {arguments} {told}")
+                    f"-E {macs[peer]} {arguments}")
 
         def receiving(host, _, task):
             """In RTR with its flow, which is all that its half prints before frames come."""
@@ -127,8 +125,9 @@ class Services(Programs):
                 self.raw((one, two), program, arguments)
         for program in ("raw_ethernet_bw", "raw_ethernet_lat"):
             with self.cell(f"{program} by IP and UDP port", self.COLUMNS[0]):
-                self.raw((one, two), program, "-n 100 -s 1000",
-                         "-j {own} -J {peer} -k {own_port} -K {peer_port}")
+                # Each half is told the client's first, then the server's.
+                self.raw((one, two), program, "-n 100 -s 1000 "
+                         f"-j {two.ipv4} -J {one.ipv4} -k 10002 -K 10001")
         with self.cell("ping after flows", self.COLUMNS[0]):
             self.ping(two, one.ipv4)
 
