@@ -6,7 +6,10 @@ import time
 from programs import CM_PORT, Programs, RPING_PORT
 from scenario import main, pair, wait_until
 
-MODES = {"blocking": "-T b", "polling": "-T n", "poll()": "-T a"}
+# No "-T a" for rstream, whose client takes for an error that the server, which has sent all, hangs
+# up before it has looked.
+MODES = {"rstream": {"blocking": "-T b", "polling": "-T n"},
+         "riostream": {"blocking": "-T b", "polling": "-T n", "poll()": "-T a"}}
 
 
 class Cm(Programs):
@@ -121,8 +124,8 @@ class Cm(Programs):
             serving.wait(check=False)
 
     def test_rsockets(self):
-        for program in ("rstream", "riostream"):
-            for name, mode in MODES.items():
+        for program, modes in MODES.items():
+            for name, mode in modes.items():
                 self.everywhere(f"{program}, {name}", lambda hosts: self.stream(
                     hosts, program, f"{mode} -S 65536 -C 10 -I 2"))
             self.everywhere(f"{program}, 1 MiB", lambda hosts: self.stream(

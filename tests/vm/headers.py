@@ -5,7 +5,6 @@ limit, source port, MTU; and GIDs that come and go while programs run."""
 import contextlib
 
 import roce_capture
-from agent import Agent
 from programs import Programs
 from scenario import LabError, NETDEV, RXE, main, pair, wait_until
 
@@ -97,38 +96,21 @@ class Headers(Programs):
             self.assertEqual(set(said.splitlines()), {"26\t2"})
 
     def test_hop_limit(self):
-        """No stock program sets it for RoCE."""
-        agents = [Agent(host, self.devices[host.name]) for host in self.hosts]
+        """Linux takes it from the route, whatever the program asks for."""
+        settings = ("net.ipv4.ip_default_ttl", f"net.ipv6.conf.{NETDEV}.hop_limit")
         try:
-            for ip in (4, 6):
-                for service in ("RC", "UD"):
+            for host in self.hosts:
+                for name in settings:
+                    host.run(f"sysctl -q -w {name}=17")
+            for service, program in PINGPONGS.items():
+                for ip in (4, 6):
                     with self.cell(f"hop limit, {service}, IPv{ip}", "result"):
-                        packets = self.one_message(agents, service, ip, hop_limit=17)
+                        packets = self.run_with(program, self.addresses(ip))
                         self.assertEqual({roce.hop_limit for roce in packets}, {17})
         finally:
-            for agent in agents:
-                agent.close()
-
-    def one_message(self, agents, service, ip, **how):
-        """From the first agent to the second; the wire's packets."""
-        qpns = [agent.create(service=service) for agent in agents]
-        gids = []
-        for host in self.hosts:
-            device = self.devices[host.name]
-            index = host.gid_index(device, self.address(host, ip))
-            gids.append(next((at, gid.exploded) for at, gid, _ in host.gids(device)
-                             if at == index))
-        for end in (0, 1):
-            agents[end].connect(local=qpns[end], qpn=qpns[1 - end], psn=1, rq_psn=1, mtu=3,
-                                gid=gids[1 - end][1], gid_index=gids[end][0], qkey=1, **how)
-        agents[1].receive(local=qpns[1], offset=0, length=200)
-        with self.captured() as packets:
-            agents[0].send(local=qpns[0], opcode="SEND", offset=0, length=100, qkey=1)
-            done = agents[1].poll(local=qpns[1], kind="receive")
-            self.assertEqual([wc["status"] for wc in done], [0])
-        for agent, qpn in zip(agents, qpns):
-            agent.destroy(local=qpn)
-        return packets
+            for host in self.hosts:
+                for name in settings:
+                    host.run(f"sysctl -q -w {name}=64")
 
     def test_type_of_service(self):
         """RDMA CM's type of service becomes the traffic class."""
