@@ -5,7 +5,7 @@ import contextlib
 import json
 import time
 
-from scenario import LabError, RXE, Scenario, pair, wait_until
+from scenario import CommandError, LabError, RXE, Scenario, pair, wait_until
 from table import Table
 
 RPING_PORT, CM_PORT, UDADDY_PORT = 7174, 7471, 7174
@@ -114,11 +114,11 @@ class Programs(Scenario):
         output = "/tmp/mckey"
 
         def joined(host, _, task):
-            seen = wait_until(
-                lambda: task.failed()
-                or "joined dgid" in host.run(f"cat {output}", check=False).out, 20)
-            if not seen:
-                raise LabError(f"{host.name} did not join {group}")
+            def said():
+                return host.run(f"cat {output}", check=False).out
+
+            if not wait_until(lambda: task.failed() or "joined dgid" in said(), 20):
+                raise CommandError(f"{host.name} did not join {group}: {said().replace(chr(10), '; ')}")
 
         common = f"-m {group} -C 20 -S 500"
         said = pair.run_pair(

@@ -18,12 +18,13 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
 
 # pylint: disable=wrong-import-position
 from ternlab import pair  # noqa: E402
-from ternlab.errors import LabError  # noqa: E402
+from ternlab.errors import CommandError, LabError  # noqa: E402
 from ternlab.host import NETDEV, Options  # noqa: E402
 from ternlab.lab import Lab  # noqa: E402
 from ternlab.progress import wait_until  # noqa: E402
 
-__all__ = ["LabError", "NETDEV", "Options", "RXE", "Scenario", "main", "pair", "wait_until"]
+__all__ = ["CommandError", "LabError", "NETDEV", "Options", "RXE", "Scenario", "main", "pair",
+           "wait_until"]
 
 RXE = os.environ.get("TERN_TEST_DEVICE", "tern") == "rxe"
 

@@ -2,7 +2,7 @@
 """Every service with stock programs: UC, UD, XRC, shared receive queues, multicast, raw frames."""
 
 from programs import Programs
-from scenario import RXE, main, pair
+from scenario import CommandError, RXE, main, pair, wait_until
 
 # Fewer messages than the receiver posts buffers for: UC and UD lose what finds none.
 FEW = "-n 100"
@@ -108,7 +108,8 @@ class Services(Programs):
             def ready():
                 said = host.run(f"rdma resource show qp link {self.devices[host.name]}/1").out
                 return task.failed() or f"comm {program[:15]}" in said and "RAW" in said
-            self.assertTrue(pair.wait_until(ready, 20), f"{program} has no QP on {host.name}")
+            if not wait_until(ready, 20):
+                raise CommandError(f"{program} has no QP on {host.name}")
 
         pair.run_pair(server, command(server, client, "server"),
                       client, f"sleep 1; {command(client, server, 'client')}",
