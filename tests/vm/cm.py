@@ -99,12 +99,12 @@ class Cm(Programs):
                         lambda: "joined" in host.run("cat /tmp/mckey", check=False).out, 20)
                     self.assertTrue(joined, host.run("cat /tmp/mckey").out)
                 two.run(f"{common} -b {two.ipv4} -s")
-                for task in tasks:
+                for task, host in zip(tasks, (one, two)):
                     task.wait(timeout=20)
+                    self.assertIn("data transfers complete", host.run("cat /tmp/mckey").out)
             finally:
                 for task in tasks:
-                    if task.running():
-                        task.kill()
+                    task.give_up()
 
     def test_cmtime(self):
         """Many connections at once; its server has to be stopped."""
