@@ -199,14 +199,15 @@ int set_bind(const ibv_mw *mw, uint32_t rkey, const ibv_mw_bind_info &info, Send
 	/* Addresses of a window of type 1 are those of its region (10.6.7.2.1). */
 	const unsigned known =
 	        mw->type == IBV_MW_TYPE_2 ? kRemote | IBV_ACCESS_ZERO_BASED : kRemote;
-	if (info.mw_access_flags & ~known)
+	/* Local write is a right of regions; programs like to pass it here too. */
+	if (info.mw_access_flags & ~(known | IBV_ACCESS_LOCAL_WRITE))
 		return EINVAL;
 
 	request.rkey = rkey;
 	request.remote_addr = info.addr;
 	request.bind_length = info.length;
 	request.bind_lkey = info.mr ? info.mr->lkey : 0;
-	request.bind_access = static_cast<uint8_t>(info.mw_access_flags);
+	request.bind_access = static_cast<uint8_t>(info.mw_access_flags & known);
 	return 0;
 }
 

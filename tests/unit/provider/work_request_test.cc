@@ -106,7 +106,8 @@ TEST_F(WorkRequestTest, Binds)
 	wr.bind_mw.bind_info = {.mr = &mr,
 	                        .addr = 0x1000,
 	                        .length = 0x2000,
-	                        .mw_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_ZERO_BASED};
+	                        .mw_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_ZERO_BASED |
+	                                           IBV_ACCESS_LOCAL_WRITE};
 	ASSERT_EQ(post(wr), 0);
 	tern_hw_bind_seg bind;
 	std::memcpy(&bind, ring_.bytes + 16, sizeof(bind));
@@ -119,7 +120,7 @@ TEST_F(WorkRequestTest, Binds)
 	mw.type = IBV_MW_TYPE_1;
 	EXPECT_EQ(post(wr), EINVAL) << "a window of type 1 is not zero based";
 	mw.type = IBV_MW_TYPE_2;
-	wr.bind_mw.bind_info.mw_access_flags = IBV_ACCESS_LOCAL_WRITE;
+	wr.bind_mw.bind_info.mw_access_flags = IBV_ACCESS_MW_BIND;
 	EXPECT_EQ(post(wr), EINVAL);
 	wr.bind_mw.bind_info.mw_access_flags = 0;
 	wr.bind_mw.bind_info.mr = nullptr;
