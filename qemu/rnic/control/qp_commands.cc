@@ -213,8 +213,7 @@ tern_hw_aq_status destroy_qp(Card &card, uint32_t qpn)
 	    card.port.steering.names(static_cast<EthQp &>(*qp)))
 		return TERN_AQ_BUSY;
 	count_users(card, qp->config(), -1);
-	if (qp->bound_windows)
-		card.memory.release_windows(qpn);
+	qp->release_windows();
 	card.port.groups.forget(qpn);
 	card.port.remove(*qp);
 	card.drop_timer(*qp);

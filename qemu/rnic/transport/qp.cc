@@ -62,7 +62,7 @@ tern_hw_cqe_status Qp::execute_local(const SendWqe &wqe)
 		break;
 	case TERN_OP_BIND_MW:
 		done = card_.memory.bind(wqe.bind, target());
-		bound_windows |= done;
+		bound_windows_ |= done;
 		break;
 	default:
 		/* Its page list has IOVAs, which a process has no say in. */
@@ -182,6 +182,14 @@ void Qp::reset_queues()
 	rq_.reset();
 	claimed_.reset();
 	last_wqe_told_ = false;
+	release_windows();
+}
+
+void Qp::release_windows()
+{
+	if (bound_windows_)
+		card_.memory.release_windows(number);
+	bound_windows_ = false;
 }
 
 void Qp::flush_send()

@@ -57,8 +57,8 @@ public:
 	/** SRQ @srqn goes away: a message that has taken a WQE of it has none any more. */
 	void forget_srq(uint32_t srqn);
 
-	/** Some window may be bound through it. */
-	bool bound_windows = false;
+	/** Frees the windows that are bound through this QP. */
+	void release_windows();
 
 	/* Book-keeping of Port (the list of QPs with something to send) and of Card (timers). */
 	Qp *active_prev = nullptr;
@@ -136,6 +136,7 @@ private:
 	RecvQueue rq_;
 	std::optional<Claimed> claimed_;
 	bool last_wqe_told_ = false;
+	bool bound_windows_ = false; /* some window may be bound through us */
 };
 
 } // namespace tern

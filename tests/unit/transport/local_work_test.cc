@@ -183,6 +183,18 @@ TEST_F(LocalWork, Window2IsOfItsQp)
 	EXPECT_TRUE(peer_writes(mw + 1, kBase, 1));
 }
 
+/* The next connection of the QP inherits nothing. */
+TEST_F(LocalWork, ResetFreesItsWindows)
+{
+	const uint32_t mw = driver_.alloc_mw(pd_, TERN_MW_TYPE_2, 1);
+	EXPECT_EQ(post(bind(mw, 0, 0x100, kRemote)), kOk);
+	EXPECT_EQ(qp_->set_state(TERN_QPS_RESET), TERN_AQ_OK);
+	qp_->forget();
+	qp_->connect(connection());
+	EXPECT_FALSE(peer_writes(mw, kBase, 1));
+	EXPECT_EQ(driver_.destroy(TERN_AQ_DESTROY_MR, region_->key), TERN_AQ_OK);
+}
+
 TEST_F(LocalWork, BusyWhileBound)
 {
 	const uint32_t mw = driver_.alloc_mw(pd_, TERN_MW_TYPE_1, 1);
