@@ -67,6 +67,8 @@ void UcRequester::start()
 	const auto status = fetch == Fetch::Ok ? check(wqe) : TERN_WC_LOC_QP_OP_ERR;
 	if (status != TERN_WC_SUCCESS)
 		end(status);
+	else if (wqe.is_local())
+		end(qp_.execute_local(wqe));
 }
 
 tern_hw_cqe_status UcRequester::check(const SendWqe &wqe) const

@@ -96,6 +96,36 @@ TEST_F(Uc, SegmentsAndCompletesUnanswered)
 	EXPECT_EQ(qp_->query().sq_psn.get(), psn_after(kSqPsn, 3));
 }
 
+/* A window is bound in its turn, and not a packet is sent for it. */
+TEST_F(Uc, BindsWindows)
+{
+	const HostMr region =
+	        driver_.create_mr(pd_, 0x5000, 4096, kAllAccess | TERN_ACCESS_MW_BIND);
+	const uint32_t mw = driver_.alloc_mw(pd_, TERN_MW_TYPE_1, 0);
+	SendRequest bind{.opcode = TERN_OP_BIND_MW};
+	bind.bind.emplace();
+	bind.bind->addr = 0x5000u;
+	bind.bind->length = 64u;
+	bind.bind->rkey = mw + 1;
+	bind.bind->lkey = region.key;
+	bind.bind->access = TERN_ACCESS_REMOTE_WRITE;
+	qp_->post_send(bind);
+	run();
+	EXPECT_EQ(only_cqe().status, TERN_WC_SUCCESS);
+	EXPECT_TRUE(all_sent().empty());
+	auto p = write(Opcode::RcWriteOnly, 0, 0, 64, 64);
+	p.ext.reth.va = 0x5000;
+	p.ext.reth.rkey = mw + 1;
+	give(p);
+	EXPECT_EQ(region.read(0, 64), p.payload);
+	/* A bind that is refused stops the send queue. */
+	bind.bind->lkey = 0u;
+	qp_->post_send(bind);
+	run();
+	EXPECT_EQ(only_cqe().status, TERN_WC_MW_BIND_ERR);
+	EXPECT_EQ(qp_state(), TERN_QPS_SQE);
+}
+
 TEST_F(Uc, SendOnlyAndEmpty)
 {
 	qp_->post_send(request(TERN_OP_SEND, 0));
