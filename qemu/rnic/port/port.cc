@@ -209,10 +209,8 @@ void Port::deliver(const Packet &packet)
 	const auto members = groups.members(packet.path.dgid);
 	if (members.empty())
 		card_.stats.add(TERN_STAT_RX_NO_QP);
-	for (const uint32_t qpn : members) {
-		if (card_.qps.find(qpn)->deliver(packet))
-			card_.stats.add(TERN_STAT_MCAST_RX_PACKETS);
-	}
+	for (const uint32_t qpn : members)
+		card_.qps.find(qpn)->deliver(packet);
 }
 
 } // namespace tern

@@ -9,6 +9,17 @@ namespace tern {
 
 using namespace hw;
 
+namespace {
+
+/*
+ * A packet this far behind, or less, came late or twice, which an Ethernet may do to it: it would
+ * bring back an old message, or old data of a WRITE. From one farther behind we have lost so much
+ * that it is a new one.
+ */
+constexpr int32_t kLate = 1 << 16;
+
+} // namespace
+
 void UcResponder::reset(Psn rq_psn)
 {
 	expected_ = rq_psn;
@@ -18,8 +29,13 @@ void UcResponder::reset(Psn rq_psn)
 
 void UcResponder::receive(const Packet &packet)
 {
+	const int32_t distance = packet.bth.psn - expected_;
+	if (distance < 0 && distance >= -kLate) {
+		qp_.card_.stats.add(TERN_STAT_UC_RX_DROPPED);
+		return;
+	}
 	/* What was lost took the rest of its message with it. */
-	if (packet.bth.psn != expected_ || packet.info->first)
+	if (distance != 0 || packet.info->first)
 		message_ = Message::None;
 	expected_ = packet.bth.psn + 1;
 	if (execute(packet))

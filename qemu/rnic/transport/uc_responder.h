@@ -12,7 +12,8 @@ class UcQp;
 
 /**
  * The receiving half of an unreliable connection (IBA vol. 1, 9.8.2.2): nobody is told of what is
- * lost. A gap in the PSNs ends the message under way; the next First or Only begins anew.
+ * lost. A gap in the PSNs ends the message under way; the next First or Only begins anew. So each
+ * message arrives once and in order, or not at all.
  */
 class UcResponder {
 public:

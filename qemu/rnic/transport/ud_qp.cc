@@ -226,6 +226,8 @@ void UdQp::complete(const Packet &packet, tern_hw_cqe_status status)
 		return;
 	}
 	card_.stats.add(TERN_STAT_RESP_SENDS);
+	if (packet.path.dgid.is_multicast())
+		card_.stats.add(TERN_STAT_MCAST_RX_PACKETS);
 	cqe.byte_len = static_cast<uint32_t>(kGrhSize + packet.payload.size());
 	cqe.flags = TERN_CQE_GRH;
 	if (packet.info->imm) {

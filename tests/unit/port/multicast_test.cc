@@ -161,6 +161,7 @@ TEST_F(Multicast, WrongKeyAndWrongAddress)
 	EXPECT_EQ(attach(qp_->number), TERN_AQ_OK);
 	give_datagram(kQkey + 1);
 	EXPECT_EQ(stat(TERN_STAT_RX_BAD_QKEY), 1u);
+	EXPECT_EQ(stat(TERN_STAT_MCAST_RX_PACKETS), 0u);
 	/* The QPN of multicasts with an address that is none, and the other way round. */
 	TestPacket p{.opcode = Opcode::RcSendOnly, .service = Service::Ud, .qpn = kMulticastQpn};
 	p.ext.deth = {kQkey, kPeerQpn};

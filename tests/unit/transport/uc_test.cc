@@ -229,6 +229,31 @@ TEST_F(Uc, GapEndsTheMessage)
 	EXPECT_EQ(qp_->query().rq_psn.get(), psn_after(kRqPsn, 10));
 }
 
+/* Past: what came late or twice is dropped, and the message under way goes on. */
+TEST_F(Uc, LatePackets)
+{
+	post_recv();
+	post_recv(0x2000);
+	give(send(Opcode::RcSendOnly, 0, 10));
+	give(send(Opcode::RcSendFirst, 1));
+	give(send(Opcode::RcSendOnly, 0, 10));
+	give(send(Opcode::RcSendFirst, 1));
+	give(send(Opcode::RcSendLast, 2, 20));
+	give(send(Opcode::RcSendOnly, 3 - 0x10000, 10));
+	EXPECT_EQ(cq_->drain().size(), 2u);
+	EXPECT_EQ(stat(TERN_STAT_UC_RX_DROPPED), 3u);
+	EXPECT_EQ(qp_->query().rq_psn.get(), psn_after(kRqPsn, 3));
+}
+
+/* Too far behind to be late: so much was lost that the PSNs have gone round. */
+TEST_F(Uc, FarBehindIsNew)
+{
+	post_recv();
+	give(send(Opcode::RcSendOnly, -0x10001u, 10));
+	EXPECT_EQ(only_cqe().byte_len.get(), 10u);
+	EXPECT_EQ(qp_->query().rq_psn.get(), psn_after(kRqPsn, -0x10000u));
+}
+
 /* First where Middle was due: the old message is given up for the new one. */
 TEST_F(Uc, FirstBeginsAnew)
 {
