@@ -101,14 +101,17 @@ Fabric::Fabric(uint64_t seed, unsigned count, const LinkConfig &link) : rng(seed
 	for (unsigned i = 0; i < count; i++)
 		nodes.push_back(std::make_unique<Node>(
 		        loop, rng.fork(), i, link,
-		        [this](const Link::Frame &frame) { forward(frame); }));
+		        [this, i](const Link::Frame &frame) { forward(frame, nodes[i].get()); }));
 }
 
-void Fabric::forward(const Link::Frame &frame)
+void Fabric::forward(const Link::Frame &frame, const Node *from)
 {
-	const auto offer = [&frame](Node &node) {
-		if (frame.size() >= node.mac.size() &&
-		    std::memcmp(frame.data(), node.mac.data(), node.mac.size()) == 0)
+	if (frame.size() < sizeof(Mac))
+		return;
+	const bool multicast = std::to_integer<int>(frame[0]) & 1;
+	const auto offer = [&](Node &node) {
+		if (multicast ? &node != from
+		              : std::memcmp(frame.data(), node.mac.data(), sizeof(Mac)) == 0)
 			node.receive(frame);
 	};
 	for (const auto &node : nodes)

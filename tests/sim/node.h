@@ -63,8 +63,8 @@ class Fabric {
 public:
 	Fabric(uint64_t seed, unsigned nodes, const LinkConfig &link);
 
-	/** A frame from nobody in particular. */
-	void forward(const Link::Frame &frame);
+	/** A frame of @from, or of nobody in particular; a multicast goes to all the others. */
+	void forward(const Link::Frame &frame, const Node *from = nullptr);
 
 	EventLoop loop;
 	Rng rng;
