@@ -195,9 +195,11 @@ tern_hw_aq_status HostSrq::resize(uint8_t log_size)
 	HostSrq larger(driver_, {options.pd, options.xrcdn, options.cqn, log_size,
 	                         options.log_stride, options.layout});
 	const uint32_t old_slots = 1u << options.log_size;
-	larger.buffer.write(0, buffer.read(0, uint64_t{old_slots} << options.log_stride));
+	/* Of a smaller one, which the card is to refuse, what fits. */
+	const uint32_t copied = std::min(old_slots, 1u << log_size);
+	larger.buffer.write(0, buffer.read(0, uint64_t{copied} << options.log_stride));
 	/* More entries than may be posted do no harm. */
-	for (uint32_t back = 1; back <= std::min<size_t>(old_slots, posted_.size()); back++)
+	for (uint32_t back = 1; back <= std::min<size_t>(copied, posted_.size()); back++)
 		larger.write_entry(pi - back, posted_[posted_.size() - back]);
 	driver_.memory.put(larger.record + offsetof(tern_hw_srq_record, pi), Le<uint32_t>(pi));
 
