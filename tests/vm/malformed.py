@@ -398,7 +398,8 @@ class Malformed(Programs):
         """Unacknowledged services drop, and the next good message arrives."""
         qpn = self.victim(service)
         base = UC if service == "UC" else UD
-        self.inject(kind, [self.packet(qpn, base | opcode, body, psn=PSN + n, **more)
+        self.inject(kind, [self.packet(**{"qpn": qpn, "opcode": base | opcode, "body": body,
+                                          "psn": PSN + n, **more})
                            for n, (opcode, body, more) in enumerate(packets)],
                     {counter: 1})
         self.assertEqual(self.agents[0].state(local=qpn), "RTS")
