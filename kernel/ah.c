@@ -43,7 +43,7 @@ static void tern_ah_to_hw(const struct rdma_ah_attr *attr, struct tern_hw_ud_seg
 	ether_addr_copy(av->dmac, attr->roce.dmac);
 }
 
-/* For processes and the kernel alike. ib_core has resolved the destination's MAC. */
+/* For processes and the kernel alike. ib_core has resolved the MAC and hop limit. */
 static int tern_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init,
 			  struct ib_udata *udata)
 {
@@ -61,6 +61,7 @@ static int tern_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init,
 
 	ether_addr_copy(resp.dmac, ah->av.dmac);
 	resp.udp_sport = le16_to_cpu(ah->av.udp_sport);
+	resp.hop_limit = ah->av.hop_limit;
 	return tern_udata_respond(udata, &resp, sizeof(resp));
 }
 

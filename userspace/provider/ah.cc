@@ -27,7 +27,7 @@ hw::tern_hw_ud_seg segment_of(const ibv_ah_attr &attr, const tern_create_ah_resp
 	std::memcpy(segment.dgid, attr.grh.dgid.raw, sizeof(segment.dgid));
 	std::memcpy(segment.dmac, resp.dmac, sizeof(segment.dmac));
 	segment.sgid_index = attr.grh.sgid_index;
-	segment.hop_limit = attr.grh.hop_limit;
+	segment.hop_limit = resp.hop_limit;
 	segment.flow_label = attr.grh.flow_label & kFlowLabelMask;
 	segment.udp_sport = resp.udp_sport;
 	segment.traffic_class = attr.grh.traffic_class;
@@ -45,7 +45,7 @@ ibv_ah *create_ah(ibv_pd *pd, ibv_ah_attr *attr)
 		return nullptr;
 	}
 
-	/* The kernel refuses what has no GID and resolves the rest to a MAC address. */
+	/* The kernel refuses what has no GID and resolves the rest to a route. */
 	CreateAhResponse resp = {};
 	if (const int err = ibv_cmd_create_ah(pd, &ah->verbs, attr, &resp, sizeof(resp))) {
 		errno = err;

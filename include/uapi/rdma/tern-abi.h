@@ -57,6 +57,8 @@ struct tern_create_qp_resp {
 struct tern_create_ah_resp {
 	__u8 dmac[6];		/* of the destination or the next hop, as the kernel resolved it */
 	__u16 udp_sport;
+	__u8 hop_limit;		/* of the route, as a connected QP gets it, too */
+	__u8 reserved[7];
 };
 
 /* One mapping holds the slots at offset 0, the index ring and the SRQ record. */

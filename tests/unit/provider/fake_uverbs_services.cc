@@ -25,6 +25,7 @@ int FakeUverbs::create_ah(const std::byte *body, size_t room)
 	for (uint8_t i = 0; i < 6; i++)
 		resp.tern.dmac[i] = 0x50 + i;
 	resp.tern.udp_sport = 0xc123;
+	resp.tern.hop_limit = 17;
 	respond(cmd.response, resp, room);
 	ahs++;
 	return 0;

@@ -135,7 +135,7 @@ TEST_F(PluginServices, ADatagramGoesWhereItsHandleSays)
 	EXPECT_EQ(seg.dmac[0], 0x50);
 	EXPECT_EQ(seg.dmac[5], 0x55);
 	EXPECT_EQ(seg.sgid_index, 3);
-	EXPECT_EQ(seg.hop_limit, 9);
+	EXPECT_EQ(seg.hop_limit, 17);
 	EXPECT_EQ(seg.flow_label.get(), 0x12345u);
 	EXPECT_EQ(seg.udp_sport.get(), 0xc123u);
 	EXPECT_EQ(seg.traffic_class, 0x20);
