@@ -224,7 +224,7 @@ class Lossy(Programs):
 
     def test_rdma_cm(self):
         """Its datagrams are lost, too, and sent again after seconds."""
-        self.bad_wire("rping", lambda: self.rping(self.hosts, "-C 200 -S 10000"), mtu=4096)
+        self.bad_wire("rping", lambda: self.rping(self.hosts, "-C 60 -S 10000"), mtu=4096)
         self.bad_wire("rstream", lambda: self.stream(
             self.hosts, "rstream", "-S 65536 -C 50 -I 2"), mtu=4096)
 

@@ -19,6 +19,8 @@ constexpr int32_t kWindow = 256;
 constexpr uint32_t kMaxPsns = (1u << 23) - 1;
 /* Within a long message the responder is asked for an ACK this often. */
 constexpr uint32_t kAckInterval = 32;
+/* By which the ACK timer exceeds its value at most, in ns. */
+constexpr uint64_t kMaxStall = 250'000'000;
 
 /* Signed distance of two 24-bit send sequence numbers. */
 int32_t ssn_distance(uint32_t a, uint32_t b)
@@ -660,9 +662,10 @@ void Requester::arm_timer()
 	timeout_at_ = UINT64_MAX;
 	if (una_ == sent_ || !qp_.attr_.timeout)
 		return;
-	/* The specification allows up to four times the value (IBA 9.7.6.1.3); a software peer
-	 * needs that. */
-	timeout_at_ = qp_.card_.ports.clock.now() + ((4 * 4096ull) << qp_.attr_.timeout);
+	/* The specification allows one to four times the value (IBA 9.7.6.1.3). A short one is
+	 * stretched, because a peer in software can be kept from its processor. */
+	const uint64_t value = 4096ull << qp_.attr_.timeout;
+	timeout_at_ = qp_.card_.ports.clock.now() + value + std::min(3 * value, kMaxStall);
 	qp_.card_.set_timer(qp_, timeout_at_);
 }
 
