@@ -166,7 +166,7 @@ class Headers(Programs):
         try:
             for host, address in addresses.items():
                 host.run(f"ip link add link {NETDEV} name {VLAN_NETDEV} type vlan id {VLAN} "
-                         "egress-qos-map 0:0 4:4 6:6 && "
+                         "egress-qos-map 0:0 6:6 && "
                          f"ip link set {VLAN_NETDEV} up && "
                          f"ip address add {address}/24 dev {VLAN_NETDEV}")
             yield addresses
@@ -206,13 +206,13 @@ class Headers(Programs):
             with self.cell("VLAN priority by RDMA CM's type of service", "result"):
                 server, client = self.hosts
                 with self.captured() as packets:
-                    # Linux maps 0x60 to its priority 4 and that, here, to the tag's 4.
+                    # Linux maps 0x10, low delay, to its priority 6 and that, here, to the tag's 6.
                     self.cm_pair(f"ucmatose -b {addresses[server]} -c 1 -C 5 -S 100",
-                                 f"ucmatose -s {addresses[server]} -c 1 -C 5 -S 100 -t 96",
+                                 f"ucmatose -s {addresses[server]} -c 1 -C 5 -S 100 -t 16",
                                  self.hosts)
                 requests = {roce.tag >> 13 for roce in packets
                             if roce.qpn != 1 and roce.source == addresses[client]}
-                self.assertEqual(requests, {4})
+                self.assertEqual(requests, {6})
 
     def test_vlans_are_apart(self):
         """A QP on the VLAN and one without do not hear each other, though all else fits."""
