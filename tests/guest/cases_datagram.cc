@@ -20,7 +20,9 @@ constexpr size_t kGrh = 40;
 constexpr uint32_t kMulticastQpn = 0xffffff;
 
 /* What all our handles say, and the headers of the datagrams must show. */
-constexpr uint8_t kTrafficClass = 0x68, kHopLimit = 17;
+constexpr uint8_t kTrafficClass = 0x68;
+/* What is asked for, and what ib_core takes from the route instead. */
+constexpr uint8_t kAskedHopLimit = 17, kHopLimit = 64;
 constexpr uint32_t kFlowLabel = 0xabcde;
 
 AhPtr make_ah(const Device &device, const ibv_gid &to)
@@ -30,7 +32,7 @@ AhPtr make_ah(const Device &device, const ibv_gid &to)
 	attr.grh = {.dgid = to,
 	            .flow_label = kFlowLabel,
 	            .sgid_index = device.gid_index(),
-	            .hop_limit = kHopLimit,
+	            .hop_limit = kAskedHopLimit,
 	            .traffic_class = kTrafficClass};
 	attr.port_num = kPort;
 	AhPtr ah(ibv_create_ah(device.pd(), &attr));
