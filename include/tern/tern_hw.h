@@ -42,9 +42,10 @@ enum {
 	TERN_BAR_REGS = 0,	/* registers, 4 KiB */
 	TERN_BAR_DOORBELLS = 2,	/* doorbell pages, 64-bit, prefetchable */
 	TERN_BAR_MSIX = 4,
+	TERN_BAR_DM = 5,	/* device memory, 32-bit, prefetchable (TERN_CAP_DM) */
 
 	TERN_HW_MAJOR = 1,	/* a driver refuses a major it does not know */
-	TERN_HW_MINOR = 1,
+	TERN_HW_MINOR = 2,
 };
 
 /* ---- registers (BAR 0), all 32 bits wide, aligned accesses of 4 bytes ---- */
@@ -67,6 +68,7 @@ enum {
 	TERN_REG_ACQ_BASE_LO = 0x40,	/* RW: IOVA of the admin completion queue, 4 KiB aligned */
 	TERN_REG_ACQ_BASE_HI = 0x44,
 	TERN_REG_AQ_PI = 0x48,		/* WO: admin producer index, free-running */
+	TERN_REG_DM_SIZE = 0x4c,	/* RO: bytes of device memory */
 };
 
 /* TERN_REG_STATUS */
@@ -99,6 +101,13 @@ enum tern_hw_fatal {
 #define TERN_CAP_RAW		0x00000800u	/* QPs of type RAW, and flows */
 #define TERN_CAP_MW		0x00001000u	/* memory windows, SEND with invalidate */
 #define TERN_CAP_FAST_REG	0x00002000u	/* regions registered by work requests */
+#define TERN_CAP_CLOCK		0x00004000u	/* TERN_DB_CLOCK can be read */
+#define TERN_CAP_MODIFY_CQ	0x00008000u	/* CQs can be resized and moderated */
+#define TERN_CAP_MODIFY_MR	0x00010000u	/* regions can be changed */
+#define TERN_CAP_DM		0x00020000u	/* device memory */
+#define TERN_CAP_ODP		0x00040000u	/* regions whose pages come on demand */
+#define TERN_CAP_RSS		0x00080000u	/* receive WQs, and QPs that spread frames over them */
+#define TERN_CAP_ATOMIC_WRITE	0x00100000u	/* ATOMIC_WRITE, 8 bytes */
 
 /* TERN_REG_CTRL */
 #define TERN_CTRL_ENABLE	0x00000001u	/* latches the admin ring registers */
@@ -118,6 +127,7 @@ enum {
 	TERN_DB_SQ = 0x00,	/* QPN in 23:0, producer index in 63:32 */
 	TERN_DB_CQ_ARM = 0x08,	/* CQN in 23:0, TERN_DB_CQ_SOLICITED, consumer index in 63:32 */
 	TERN_DB_EQ_ARM = 0x10,	/* page 0 only: EQN in 23:0, consumer index in 63:32 */
+	TERN_DB_CLOCK = 0x18,	/* RO, 8 bytes: the card's clock, ns, that of the CQEs' timestamps */
 };
 
 #define TERN_DB_NUM_MASK	0x00ffffffu
@@ -134,6 +144,10 @@ enum {
  * aligned to their size. The buffer starts in leaf page 0 (a memory region: at
  * start modulo the leaf page size; a ring: at byte 0). The tables stay as they are
  * while the object lives; the card may cache them.
+ *
+ * Of a region with TERN_MR_ON_DEMAND, entries (of any level) can be absent, and come and go:
+ * zero is no entry; one that is there has TERN_PAGE_PRESENT, and TERN_PAGE_WRITE where the
+ * card may write. It has at least one level.
  */
 struct tern_hw_pages {
 	__le64 iova;
@@ -149,6 +163,9 @@ enum {
 	TERN_MIN_PAGE_SHIFT = 12,
 	TERN_MAX_PAGE_SHIFT = 30,
 };
+
+#define TERN_PAGE_PRESENT	0x1ull
+#define TERN_PAGE_WRITE		0x2ull	/* leaf pages only */
 
 /* ---- records: indices in host memory, 64-byte aligned --------------------- */
 
@@ -197,6 +214,7 @@ enum tern_hw_wqe_op {
 	TERN_OP_LOCAL_INV = 0x09,	/* invalidates the key in imm */
 	TERN_OP_BIND_MW = 0x0a,
 	TERN_OP_REG_MR = 0x0b,		/* QPs of the kernel's page only */
+	TERN_OP_ATOMIC_WRITE = 0x0c,	/* 8 bytes, from one data segment or inline */
 };
 
 /* flags of the control segment */
@@ -231,7 +249,7 @@ struct tern_hw_ud_seg {
 	__le32 rsvd[2];
 };
 
-/* Second segment of WRITE, READ and atomics. */
+/* Second segment of WRITE, READ, atomics and ATOMIC_WRITE. */
 struct tern_hw_raddr_seg {
 	__le64 addr;
 	__le32 rkey;
@@ -290,6 +308,7 @@ enum tern_hw_cqe_op {
 #define TERN_CQE_IMM		0x01u	/* imm is immediate data */
 #define TERN_CQE_INV		0x02u	/* imm is the key that the message invalidated */
 #define TERN_CQE_GRH		0x04u	/* datagram: the first 40 bytes of the buffer hold its GRH */
+#define TERN_CQE_WQ		0x08u	/* receive: qpn is the number of a WQ */
 
 /* net_type: the header in those 40 bytes; an IPv4 header is in the last 20 of them */
 enum tern_hw_net_type {
@@ -360,6 +379,8 @@ enum tern_hw_event {
 	TERN_EVENT_LAST_WQE = 9,	/* id: QPN in ERR; takes nothing more from its SRQ */
 	TERN_EVENT_SRQ_LIMIT = 10,	/* id: SRQN; fewer WQEs than the limit, which is now 0 */
 	TERN_EVENT_SRQ_ERR = 11,	/* id: SRQN; its rings could not be used */
+	TERN_EVENT_PAGE_FAULT = 12,	/* id: QPN; it waits for pages: QUERY_FAULT, RESUME_QP */
+	TERN_EVENT_WQ_FATAL = 13,	/* id: WQN; a queue or the CQ of it could not be used */
 };
 
 /* Asynchronous events go to the EQ of vector 0, TERN_EVENT_COMP to that of the CQ. */
@@ -406,6 +427,18 @@ enum tern_hw_aq_op {
 	TERN_AQ_ALLOC_MW = 0x29,
 	TERN_AQ_DEALLOC_MW = 0x2a,
 	TERN_AQ_CREATE_FAST_MR = 0x2b,
+	TERN_AQ_MODIFY_MR = 0x2c,
+	TERN_AQ_SYNC_MR = 0x2d,
+	TERN_AQ_QUERY_FAULT = 0x2e,
+	TERN_AQ_RESUME_QP = 0x2f,
+	TERN_AQ_RESIZE_CQ = 0x30,
+	TERN_AQ_MODERATE_CQ = 0x31,
+	TERN_AQ_CREATE_WQ = 0x32,
+	TERN_AQ_MODIFY_WQ = 0x33,
+	TERN_AQ_DESTROY_WQ = 0x34,
+	TERN_AQ_CREATE_WQ_TABLE = 0x35,
+	TERN_AQ_DESTROY_WQ_TABLE = 0x36,
+	TERN_AQ_CREATE_RSS_QP = 0x37,
 };
 
 enum tern_hw_aq_status {
@@ -440,7 +473,8 @@ struct tern_hw_create_eq {
 /*
  * DESTROY_EQ, DEALLOC_PD, DESTROY_MR and DEALLOC_MW (the key; of a window and of a region of
  * CREATE_FAST_MR the variant does not count), DESTROY_CQ, QUERY_QP,
- * DESTROY_QP, QUERY_SRQ, DESTROY_SRQ, DEALLOC_XRCD, DESTROY_FLOW, CREATE_FAST_MR (the PDN)
+ * DESTROY_QP, QUERY_SRQ, DESTROY_SRQ, DEALLOC_XRCD, DESTROY_FLOW, CREATE_FAST_MR (the PDN),
+ * SYNC_MR (the key), QUERY_FAULT (the QPN), DESTROY_WQ, DESTROY_WQ_TABLE
  */
 struct tern_hw_object {
 	__le32 id;
@@ -455,6 +489,10 @@ struct tern_hw_object {
 #define TERN_ACCESS_MW_BIND		0x10u	/* of a region: windows may be bound to it */
 #define TERN_ACCESS_ZERO_BASED		0x20u	/* of a window of type 2: addresses count from 0 */
 
+/* flags of a region */
+#define TERN_MR_DEVICE		0x01u	/* device memory: pages has levels 0, and iova is an offset in it */
+#define TERN_MR_ON_DEMAND	0x02u	/* entries of its tables may be absent */
+
 struct tern_hw_create_mr {
 	__le64 start;		/* virtual address of the first byte, as WQEs and peers name it */
 	__le64 length;		/* bytes; start + length must not wrap */
@@ -462,7 +500,49 @@ struct tern_hw_create_mr {
 	__le32 pdn;
 	__u8 access;		/* TERN_ACCESS_* */
 	__u8 variant;		/* bits 7:0 of the key */
+	__u8 flags;		/* TERN_MR_* */
+	__u8 rsvd;
+};
+
+/* what of a region MODIFY_MR changes; the key stays */
+#define TERN_MODIFY_MR_PD		0x1u
+#define TERN_MODIFY_MR_ACCESS		0x2u
+#define TERN_MODIFY_MR_TRANSLATION	0x4u	/* start, length and pages */
+
+struct tern_hw_modify_mr {
+	__le32 key;		/* of CREATE_MR, without flags */
+	__u8 mask;		/* TERN_MODIFY_MR_* */
+	__u8 rsvd[3];
+	struct tern_hw_create_mr to;	/* what the mask does not name is zero, and variant and flags */
+};
+
+/* What a QP waits for. length 0: nothing. */
+struct tern_hw_fault {
+	__le64 addr;		/* of the region's address space */
+	__le32 length;		/* bytes that the QP will touch from there; within the region */
+	__le32 key;
+	__u8 write;		/* 1: it will write them */
+	__u8 rsvd[7];
+};
+
+/* result of QUERY_FAULT */
+struct tern_hw_faults {
+	struct tern_hw_fault requester;
+	struct tern_hw_fault responder;
+};
+
+/* The faults that QUERY_FAULT told are dealt with; the QP goes on, or fails. */
+struct tern_hw_resume_qp {
+	__le32 qpn;
+	__u8 requester;		/* enum tern_hw_resume */
+	__u8 responder;
 	__u8 rsvd[2];
+};
+
+enum tern_hw_resume {
+	TERN_RESUME_NONE = 0,	/* leave this side as it is */
+	TERN_RESUME_RETRY = 1,	/* the pages are there */
+	TERN_RESUME_FAIL = 2,	/* they cannot be had: LOC_PROT_ERR, NAK Remote Access Error */
 };
 
 struct tern_hw_create_cq {
@@ -472,6 +552,25 @@ struct tern_hw_create_cq {
 	__le32 db_page;
 	__u8 log_size;		/* entries */
 	__u8 rsvd[7];
+};
+
+/*
+ * The CQEs that the host has not consumed, ci to the card's producer index, move along to the
+ * places of the same indices, with the phase that they have there. Refused with BAD_STATE
+ * when the new ring cannot hold them.
+ */
+struct tern_hw_resize_cq {
+	struct tern_hw_pages pages;
+	__le32 cqn;
+	__u8 log_size;
+	__u8 rsvd[3];
+};
+
+/* An armed CQ raises its event after so many CQEs or so long after the first. 0, 0: at once. */
+struct tern_hw_moderate_cq {
+	__le32 cqn;
+	__le16 count;
+	__le16 period;		/* us */
 };
 
 enum tern_hw_mw_type {
@@ -555,6 +654,59 @@ struct tern_hw_create_qp {
 #define TERN_QP_SIGNAL_ALL	0x01u	/* every send WQE completes with a CQE */
 #define TERN_QP_SRQ		0x02u	/* receives into an SRQ: RC, UC, UD */
 #define TERN_QP_NO_MC_LOOPBACK	0x04u	/* its multicasts do not come back to this card: UD */
+
+/* A receive queue of its own, for frames that a QP of CREATE_RSS_QP spreads. */
+struct tern_hw_create_wq {
+	struct tern_hw_pages pages;
+	__le64 record;		/* IOVA of a struct tern_hw_qp_record, of which rq_pi counts */
+	__le32 pdn;
+	__le32 cqn;
+	__u8 log_size;		/* receive WQEs */
+	__u8 log_stride;	/* bytes of one, 4..9 */
+	__u8 rsvd[6];
+};
+
+/* the numbers of enum ib_wq_state; a new WQ is in RESET */
+enum tern_hw_wq_state {
+	TERN_WQS_RESET = 0,
+	TERN_WQS_RDY = 1,
+	TERN_WQS_ERR = 2,
+};
+
+struct tern_hw_modify_wq {
+	__le32 wqn;
+	__u8 state;		/* enum tern_hw_wq_state */
+	__u8 rsvd[3];
+};
+
+enum { TERN_MAX_LOG_WQ_TABLE = 7 };
+
+/* Which WQ takes a frame: entry hash modulo 2^log_size. Read once. */
+struct tern_hw_create_wq_table {
+	__le64 iova;		/* of 1 << log_size WQNs, __le32 each */
+	__u8 log_size;
+	__u8 rsvd[7];
+};
+
+/* What the hash is taken of: the bits of enum ib_uverbs_rx_hash fields. 0: entry 0 takes all. */
+#define TERN_HASH_SRC_IPV4	(1u << 0)
+#define TERN_HASH_DST_IPV4	(1u << 1)
+#define TERN_HASH_SRC_IPV6	(1u << 2)
+#define TERN_HASH_DST_IPV6	(1u << 3)
+#define TERN_HASH_SRC_PORT_TCP	(1u << 4)
+#define TERN_HASH_DST_PORT_TCP	(1u << 5)
+#define TERN_HASH_SRC_PORT_UDP	(1u << 6)
+#define TERN_HASH_DST_PORT_UDP	(1u << 7)
+
+enum { TERN_HASH_KEY_SIZE = 40 };
+
+/* A QP of type RAW without queues: a flow that names it gives frames to the WQs of a table. */
+struct tern_hw_create_rss_qp {
+	__le32 pdn;
+	__le32 table;
+	__le32 hash_fields;	/* TERN_HASH_* */
+	__u8 key[TERN_HASH_KEY_SIZE];	/* Toeplitz */
+};
 
 /* state of a QP: the numbers of enum ib_qp_state */
 enum tern_hw_qp_state {
@@ -706,6 +858,14 @@ struct tern_hw_aq_cmd {
 		struct tern_hw_set_srq_limit set_srq_limit;
 		struct tern_hw_mcast mcast;
 		struct tern_hw_create_flow create_flow;
+		struct tern_hw_modify_mr modify_mr;
+		struct tern_hw_resume_qp resume_qp;
+		struct tern_hw_resize_cq resize_cq;
+		struct tern_hw_moderate_cq moderate_cq;
+		struct tern_hw_create_wq create_wq;
+		struct tern_hw_modify_wq modify_wq;
+		struct tern_hw_create_wq_table create_wq_table;
+		struct tern_hw_create_rss_qp create_rss_qp;
 		__u8 body[120];
 	};
 };
@@ -740,6 +900,8 @@ struct tern_hw_device_attr {
 	__le32 max_flows;
 	__u8 max_srq_log_size;
 	__u8 rsvd2[3];
+	__le32 max_wq;
+	__le32 max_wq_tables;
 };
 
 /* CREATE_*, ALLOC_*: the number of the new object (regions and windows: the key) */
@@ -759,6 +921,7 @@ struct tern_hw_aq_cqe {
 		struct tern_hw_created created;
 		struct tern_hw_qp_attr qp;
 		struct tern_hw_srq_attr srq;
+		struct tern_hw_faults faults;
 		__u8 body[120];
 	};
 	/* the last 8 bytes are one store */
@@ -848,6 +1011,8 @@ enum tern_hw_stat {
 	TERN_STAT_RAW_RX_ERRORS,
 	/* responder */
 	TERN_STAT_RESP_INVALIDATES,
+	/* pages on demand */
+	TERN_STAT_PAGE_FAULTS,		/* PAGE_FAULT events, both sides */
 
 	TERN_STAT_COUNT,
 };
@@ -881,7 +1046,16 @@ static_assert(sizeof(struct tern_hw_create_srq) == 48, "CREATE_SRQ");
 static_assert(sizeof(struct tern_hw_resize_srq) == 40, "RESIZE_SRQ");
 static_assert(sizeof(struct tern_hw_mcast) == 24, "ATTACH_MCAST");
 static_assert(sizeof(struct tern_hw_create_flow) == 116, "CREATE_FLOW");
-static_assert(sizeof(struct tern_hw_device_attr) == 80, "QUERY_DEVICE");
+static_assert(sizeof(struct tern_hw_device_attr) == 88, "QUERY_DEVICE");
+static_assert(sizeof(struct tern_hw_modify_mr) == 48, "MODIFY_MR");
+static_assert(sizeof(struct tern_hw_faults) == 48, "QUERY_FAULT");
+static_assert(sizeof(struct tern_hw_resume_qp) == 8, "RESUME_QP");
+static_assert(sizeof(struct tern_hw_resize_cq) == 24, "RESIZE_CQ");
+static_assert(sizeof(struct tern_hw_moderate_cq) == 8, "MODERATE_CQ");
+static_assert(sizeof(struct tern_hw_create_wq) == 40, "CREATE_WQ");
+static_assert(sizeof(struct tern_hw_modify_wq) == 8, "MODIFY_WQ");
+static_assert(sizeof(struct tern_hw_create_wq_table) == 16, "CREATE_WQ_TABLE");
+static_assert(sizeof(struct tern_hw_create_rss_qp) == 52, "CREATE_RSS_QP");
 static_assert(sizeof(struct tern_hw_aq_cmd) == TERN_AQ_ENTRY, "admin command");
 static_assert(sizeof(struct tern_hw_aq_cqe) == TERN_AQ_ENTRY, "admin completion");
 

@@ -15,7 +15,7 @@
 /* Keys are offsets for mmap() on the uverbs file. */
 
 struct tern_alloc_ucontext_resp {
-	__aligned_u64 db_key;	/* the doorbell page of this process, write-only use */
+	__aligned_u64 db_key;	/* the doorbell page of this process; only TERN_DB_CLOCK is read */
 	__u32 db_len;
 	__u32 caps;		/* TERN_REG_CAPS */
 	__u16 max_inline;	/* bytes */
@@ -85,6 +85,41 @@ struct tern_create_srq_resp {
  */
 struct tern_modify_srq_cmd {
 	__aligned_u64 buf_addr;	/* of a struct tern_srq_buf */
+};
+
+/* As tern_create_cq_resp, of the larger or smaller ring; the CQN stays. The CQ is not polled
+ * meanwhile. The old mapping holds nothing any more. */
+struct tern_resize_cq_resp {
+	__aligned_u64 buf_key;
+	__u32 buf_len;
+	__u32 record_offset;
+	__u32 log_size;
+	__u32 reserved;
+};
+
+/* One mapping holds the receive queue at offset 0 and the record. */
+struct tern_create_wq_resp {
+	__aligned_u64 buf_key;
+	__u32 buf_len;
+	__u32 record_offset;	/* of struct tern_hw_qp_record */
+	__u32 wqn;
+	__u8 log_size;
+	__u8 log_stride;
+	__u8 reserved[2];
+};
+
+/* create_qp with an indirection table: the driver's own input, as uverbs has none for it. */
+struct tern_create_rss_qp_cmd {
+	__aligned_u64 hash_fields;	/* enum ibv_rx_hash_fields */
+	__u8 hash_function;	/* enum ibv_rx_hash_function_flags: Toeplitz */
+	__u8 key_len;		/* 40 */
+	__u8 reserved[6];
+	__u8 key[40];
+};
+
+/* The attribute of UVERBS_METHOD_DM_ALLOC that is ours: where the memory is mapped. */
+enum tern_alloc_dm_attrs {
+	TERN_ATTR_ALLOC_DM_RESP_KEY = 1 << 12,	/* __u64, for mmap() */
 };
 
 #endif /* TERN_ABI_USER_H */

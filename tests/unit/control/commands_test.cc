@@ -95,7 +95,7 @@ TEST_F(Commands, ReservedFieldsOfAllCommands)
 	EXPECT_EQ(with(create_eq(), [](auto &c) { c.create_eq.pages.rsvd[0] = 1; }),
 	          TERN_AQ_BAD_FIELD);
 	EXPECT_EQ(with(create_cq(), [](auto &c) { c.create_cq.rsvd[6] = 1; }), TERN_AQ_BAD_FIELD);
-	EXPECT_EQ(with(create_mr(), [](auto &c) { c.create_mr.rsvd[1] = 1; }), TERN_AQ_BAD_FIELD);
+	EXPECT_EQ(with(create_mr(), [](auto &c) { c.create_mr.rsvd = 1; }), TERN_AQ_BAD_FIELD);
 	EXPECT_EQ(with(create_qp(), [](auto &c) { c.create_qp.rsvd[0] = 1; }), TERN_AQ_BAD_FIELD);
 	for (const auto opcode : {TERN_AQ_DESTROY_EQ, TERN_AQ_DEALLOC_PD, TERN_AQ_DESTROY_MR,
 	                          TERN_AQ_DESTROY_CQ, TERN_AQ_QUERY_QP, TERN_AQ_DESTROY_QP})
