@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""rdma-core's own test suite on one card, and on Soft-RoCE in the same guest for reference.
+
+What is expected is docs/conformance.md, which this test writes anew (to the lab's folder) and
+compares: a regression fails, and so does a new skip, or one that is gone.
+"""
+
+import collections
+import difflib
+import json
+import pathlib
+
+from scenario import Options, Scenario, main
+
+RUNNER = pathlib.Path(__file__).resolve().parents[1] / "guest/pyverbs_suite.py"
+EXPECTED = pathlib.Path(__file__).resolve().parents[2] / "docs/conformance.md"
+INSTALLED, SUITE = "/usr/share/doc/rdma-core/tests", "/tmp/suite"
+# Of other cards' own interfaces.
+FOREIGN = ("mlx5", "efa")
+REFERENCE, REFERENCE_MAC = "rxe0", "52:54:00:72:00:01"
+
+HEADING = """<!-- SPDX-License-Identifier: GPL-2.0-or-later -->
+# rdma-core's test suite on Tern
+
+The python tests that come with rdma-core {version} (Debian's python3-pyverbs), without those for
+{foreign}, on one card with Debian's kernel {kernel}, and on Linux's Soft-RoCE (rxe) in the same
+guest for reference. `tests/vm/conformance.py` runs them, and fails when the result is another
+than this page.
+"""
+
+
+class Result(collections.namedtuple("Result", "name outcome why")):
+    @property
+    def module(self):
+        return self.name.split(".")[1]
+
+    @property
+    def test(self):
+        return self.name.rpartition(".")[2]
+
+
+class Conformance(Scenario):
+    HOSTS = (Options(mem="2G", qemu_options=(
+        "-netdev", "user,id=reference",
+        "-device", f"virtio-net-pci,netdev=reference,romfile=,mac={REFERENCE_MAC}")),)
+
+    def setUp(self):
+        super().setUp()
+        host = self.host = self.hosts[0]
+        host.run(f"mkdir -p {SUITE} && cp -r {INSTALLED} {SUITE}/tests && "
+                 f"gunzip -f {SUITE}/tests/*.gz && sysctl -qw vm.nr_hugepages=64")
+        host.ssh.copy([str(RUNNER)], f":{SUITE}/{RUNNER.name}")
+        host.run(f"""
+            netdev=$(grep -l {REFERENCE_MAC} /sys/class/net/*/address | cut -d / -f 5)
+            ip link set $netdev up && modprobe rdma_rxe &&
+            rdma link add {REFERENCE} type rxe netdev $netdev""")
+        names = host.run(f"cd {SUITE}/tests && ls test_*.py").out.split()
+        self.modules = [name.removesuffix(".py") for name in names
+                        if not any(word in name for word in FOREIGN)]
+
+    def run_module(self, module, device):
+        """Its results; a test that brings the process down has none, which is an error."""
+        ran = self.host.run(f"cd /tmp && python3 -B {SUITE}/{RUNNER.name} {SUITE} "
+                            f"--dev {device} tests.{module} 2>&1", check=False, timeout=300)
+        results = []
+        for line in ran.out.splitlines():
+            try:
+                results.append(Result(*json.loads(line)))
+            except (ValueError, TypeError):
+                continue  # what a test prints
+        if ran.code:
+            results.append(Result(f"tests.{module}.died", "error", ran.out[-2000:]))
+        return results
+
+    def run_suite(self, device):
+        return [result for module in self.modules for result in self.run_module(module, device)]
+
+    def page(self, tern, reference):
+        def count(results, module, outcome):
+            return sum(result.module == module and result.outcome == outcome
+                       for result in results)
+
+        def row(name, *cells):
+            return f"| {name} | " + " | ".join(map(str, cells)) + " |"
+
+        version = self.host.run("dpkg-query -W -f '${source:Upstream-Version}' rdma-core").out
+        kernel = self.host.run("uname -r").out.strip()
+        lines = HEADING.format(version=version, foreign=" and ".join(FOREIGN),
+                               kernel=kernel.partition("-")[0]).splitlines()
+        lines += ["", row("module", "tests", "passed", "skipped", "passed on rxe"),
+                  row("---", *["---:"] * 4)]
+        for module in self.modules:
+            lines.append(row(module, sum(result.module == module for result in tern),
+                             count(tern, module, "passed"), count(tern, module, "skipped"),
+                             count(reference, module, "passed")))
+        lines.append(row("all", len(tern), *(
+            sum(result.outcome == outcome for result in tern) for outcome in
+            ("passed", "skipped")), sum(result.outcome == "passed" for result in reference)))
+        lines += ["", "What is skipped, and why:", "",
+                  row("module", "test", "reason, as the suite gives it"), row("---", "---", "---")]
+        lines += [row(result.module, result.test, result.why)
+                  for result in tern if result.outcome == "skipped"]
+        return "\n".join(lines) + "\n"
+
+    def test_suite(self):
+        tern = self.run_suite(self.host.rdma_device())
+        reference = self.run_suite(REFERENCE)
+        page = self.page(tern, reference)
+        print(f"\n{page}")
+        for result in tern:
+            if result.outcome not in ("passed", "skipped"):
+                with self.subTest(result.name):
+                    self.fail(f"{result.outcome}: {result.why}")
+        written = self.lab.logs / EXPECTED.name
+        written.write_text(page, encoding="utf-8")
+        expected = EXPECTED.read_text(encoding="utf-8") if EXPECTED.exists() else ""
+        self.assertEqual(page, expected, f"{written} and {EXPECTED} differ:\n" + "\n".join(
+            difflib.unified_diff(expected.splitlines(), page.splitlines(), lineterm="")))
+        left = self.host.run("rdma resource show").out
+        print(left)
+
+
+if __name__ == "__main__":
+    main()
