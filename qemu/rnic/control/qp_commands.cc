@@ -14,6 +14,9 @@ using namespace hw;
 
 namespace {
 
+/* Packets that a QP may still send before it goes. */
+constexpr unsigned kLastTurn = 256;
+
 /* The flags of CREATE_QP that make sense for a type. */
 uint8_t flags_of_type(uint8_t type)
 {
@@ -212,6 +215,9 @@ tern_hw_aq_status destroy_qp(Card &card, uint32_t qpn)
 	if (qp->config().type == TERN_QPT_RAW &&
 	    card.port.steering.names(static_cast<EthQp &>(*qp)))
 		return TERN_AQ_BUSY;
+	/* Programs post datagrams and end at once; a command should not overtake them. */
+	unsigned budget = kLastTurn;
+	qp->transmit(budget);
 	count_users(card, qp->config(), -1);
 	qp->release_windows();
 	card.port.groups.forget(qpn);

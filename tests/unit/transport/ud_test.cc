@@ -309,6 +309,15 @@ TEST_F(Ud, SqdStopsSending)
 	EXPECT_EQ(all_sent().size(), 1u);
 }
 
+/* More than a turn of the schedule. */
+TEST_F(Ud, WhatIsPostedGoesBeforeTheQp)
+{
+	for (int i = 0; i < 30; i++)
+		qp_->post_send(send(1));
+	EXPECT_EQ(driver_.destroy(TERN_AQ_DESTROY_QP, qp_->number), TERN_AQ_OK);
+	EXPECT_EQ(all_sent().size(), 30u);
+}
+
 /* ---- receive ---- */
 
 TEST_F(Ud, ReceiveOverIpv4)
