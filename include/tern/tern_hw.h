@@ -487,7 +487,7 @@ struct tern_hw_object {
 #define TERN_ACCESS_REMOTE_READ		0x4u
 #define TERN_ACCESS_REMOTE_ATOMIC	0x8u
 #define TERN_ACCESS_MW_BIND		0x10u	/* of a region: windows may be bound to it */
-#define TERN_ACCESS_ZERO_BASED		0x20u	/* of a window of type 2: addresses count from 0 */
+#define TERN_ACCESS_ZERO_BASED		0x20u	/* of CREATE_MR and windows of type 2: addresses count from 0 */
 
 /* flags of a region */
 #define TERN_MR_DEVICE		0x01u	/* device memory: pages has levels 0, and iova is an offset in it */
@@ -498,7 +498,7 @@ struct tern_hw_create_mr {
 	__le64 length;		/* bytes; start + length must not wrap */
 	struct tern_hw_pages pages;
 	__le32 pdn;
-	__u8 access;		/* TERN_ACCESS_* */
+	__u8 access;		/* TERN_ACCESS_*; with ZERO_BASED start is only where in leaf page 0 it begins */
 	__u8 variant;		/* bits 7:0 of the key */
 	__u8 flags;		/* TERN_MR_* */
 	__u8 rsvd;

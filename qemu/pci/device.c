@@ -29,6 +29,9 @@ OBJECT_DECLARE_SIMPLE_TYPE(TernDevice, TERN)
 enum {
 	REGS_SIZE = 4096,
 	PM_CAP_OFFSET = 0xc8,
+	/* Of device memory; a 32-bit BAR has to find its place below 4 GiB. */
+	MIN_DM_SIZE = 4096,
+	MAX_DM_SIZE = 256 << 20,
 	/* Frames that one bottom half sends before others get their turn. */
 	SEND_BUDGET = 128,
 	/* A guest that does wrong fills no log. */
@@ -43,9 +46,11 @@ struct TernDevice {
 	uint32_t vectors;
 	uint32_t doorbell_pages;
 	uint32_t speed;
+	uint32_t dm_size;
 
 	MemoryRegion regs;
 	MemoryRegion doorbells;
+	MemoryRegion device_memory;
 
 	struct tern_dma dma;
 	struct tern_engine *engine;
@@ -150,6 +155,23 @@ static void init_bars(TernDevice *tern)
 	                 PCI_BASE_ADDRESS_SPACE_MEMORY | PCI_BASE_ADDRESS_MEM_TYPE_64 |
 	                         PCI_BASE_ADDRESS_MEM_PREFETCH,
 	                 &tern->doorbells);
+	if (tern->dm_size)
+		pci_register_bar(pci, TERN_BAR_DM,
+		                 PCI_BASE_ADDRESS_SPACE_MEMORY | PCI_BASE_ADDRESS_MEM_PREFETCH,
+		                 &tern->device_memory);
+}
+
+/* The guest reaches it as it reaches its own RAM, and the engine by its address here. */
+static bool init_device_memory(TernDevice *tern, Error **errp)
+{
+	Error *err = NULL;
+
+	if (!tern->dm_size)
+		return true;
+	memory_region_init_ram_nomigrate(&tern->device_memory, OBJECT(tern), "tern-dm",
+	                                 tern->dm_size, &err);
+	error_propagate(errp, err);
+	return !err;
 }
 
 /* ---- what the engine asks for, in its own thread ------------------------------ */
@@ -347,6 +369,10 @@ static void start_engine(TernDevice *tern)
 	        .link_speed_mbps = tern->speed,
 	};
 
+	if (tern->dm_size) {
+		config.device_memory = memory_region_get_ram_ptr(&tern->device_memory);
+		config.device_memory_size = tern->dm_size;
+	}
 	memcpy(config.mac, tern->conf.macaddr.a, sizeof(config.mac));
 	tern->dma.pci = PCI_DEVICE(tern);
 	tern_dma_reset(&tern->dma);
@@ -374,6 +400,12 @@ static bool check_properties(TernDevice *tern, Error **errp)
 	}
 	if (!is_power_of_2(tern->doorbell_pages) || tern->doorbell_pages > 65536) {
 		error_setg(errp, "tern: doorbell-pages must be a power of two, at most 65536");
+		return false;
+	}
+	if (tern->dm_size && (!is_power_of_2(tern->dm_size) || tern->dm_size < MIN_DM_SIZE ||
+	                      tern->dm_size > MAX_DM_SIZE)) {
+		error_setg(errp, "tern: dm-size must be 0 or a power of two, %d to %d", MIN_DM_SIZE,
+		           MAX_DM_SIZE);
 		return false;
 	}
 	return true;
@@ -417,7 +449,7 @@ static void tern_realize(PCIDevice *pci, Error **errp)
 	if (!check_properties(tern, errp))
 		return;
 	qemu_macaddr_default_if_unset(&tern->conf.macaddr);
-	if (!init_capabilities(tern, errp))
+	if (!init_device_memory(tern, errp) || !init_capabilities(tern, errp))
 		return;
 	init_bars(tern);
 	start_engine(tern);
@@ -468,6 +500,7 @@ static Property tern_properties[] = {
         DEFINE_NIC_PROPERTIES(TernDevice, conf),
         DEFINE_PROP_UINT32("vectors", TernDevice, vectors, 8),
         DEFINE_PROP_UINT32("doorbell-pages", TernDevice, doorbell_pages, 2048),
+        DEFINE_PROP_UINT32("dm-size", TernDevice, dm_size, 1 << 20), /* device memory, bytes */
         DEFINE_PROP_UINT32("speed", TernDevice, speed, 100000), /* Mb/s, as told to the driver */
         DEFINE_PROP_END_OF_LIST(),
 };

@@ -139,6 +139,8 @@ private:
 		to.vectors = config.vectors;
 		to.doorbell_pages = config.doorbell_pages;
 		to.link_speed_mbps = config.link_speed_mbps;
+		to.device_memory = {static_cast<std::byte *>(config.device_memory),
+		                    config.device_memory_size};
 		return to;
 	}
 

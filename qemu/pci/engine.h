@@ -27,6 +27,9 @@ struct tern_engine_config {
 	uint32_t vectors;
 	uint32_t doorbell_pages;
 	uint32_t link_speed_mbps;
+	/* BAR 5: outlives the engine; NULL and 0 if there is none */
+	void *device_memory;
+	size_t device_memory_size;
 };
 
 struct tern_engine_ops {

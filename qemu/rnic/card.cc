@@ -6,9 +6,10 @@ namespace tern {
 using namespace hw;
 
 Card::Card(const Rnic::Config &config, const Ports &ports, bool link_up)
-        : config(config), ports(ports), dma(ports.memory, stats), memory(dma, kMaxRegions),
-          port(*this), admin(*this), eqs(config.vectors), pds(kMaxPds), cqs(kMaxCqs),
-          xrcds(kMaxXrcds), srqs(kMaxSrqs), qps(kMaxQps, kGsiQpn), gids(kMaxGids), link_up(link_up)
+        : config(config), ports(ports), dma(ports.memory, stats),
+          memory(dma, kMaxRegions, config.device_memory), port(*this), admin(*this),
+          eqs(config.vectors), pds(kMaxPds), cqs(kMaxCqs), xrcds(kMaxXrcds), srqs(kMaxSrqs),
+          qps(kMaxQps, kGsiQpn), gids(kMaxGids), link_up(link_up)
 {
 	port.mac = config.mac;
 }

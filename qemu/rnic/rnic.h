@@ -27,6 +27,8 @@ public:
 		uint32_t vectors = 8;
 		uint32_t doorbell_pages = 2048;
 		uint32_t link_speed_mbps = 100000;
+		/* BAR 5, which the embedder holds and shows to the host; page-aligned, or empty */
+		std::span<std::byte> device_memory{};
 	};
 
 	Rnic(const Config &config, const Ports &ports);
@@ -34,7 +36,8 @@ public:
 	Rnic(const Rnic &) = delete;
 	Rnic &operator=(const Rnic &) = delete;
 
-	/** Back to the state after power-on (FLR, bus reset). The link stays as it is. */
+	/** Back to the state after power-on (FLR, bus reset). The link stays as it is, and what is
+	 * in the device memory. */
 	void reset();
 
 	/** BAR 0. @offset must be 4-byte aligned; an unknown register reads as zero. */

@@ -205,6 +205,7 @@ class Card(PciDevice):
 
     REGS = 0xfe000000
     MSIX = 0xfe010000
+    DM = 0xfe100000
     DOORBELLS = 0xe0000000
 
     # where the tests keep things in RAM
@@ -221,6 +222,7 @@ class Card(PciDevice):
         self.write(4, 0x18, self.DOORBELLS)
         self.write(4, 0x1c, 0)
         self.write(4, 0x20, self.MSIX)
+        self.write(4, 0x24, self.DM)
         self.write(2, 0x04, COMMAND_MEMORY | COMMAND_MASTER)
 
     def enable_msix(self):

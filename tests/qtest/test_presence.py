@@ -24,7 +24,7 @@ class Presence(CardTest):
         self.assertEqual(sizes[3], 0xffffffff, "the upper half of BAR 2")
         self.assertEqual(sizes[HW.BAR_MSIX] & 0xf, 0)
         self.assertEqual(sizes[1], 0)
-        self.assertEqual(sizes[5], 0)
+        self.assertEqual(sizes[HW.BAR_DM], 0xfff00008, "1 MiB, 32 bits, prefetchable")
 
     def test_capabilities(self):
         express = self.card.capability(0x10)
@@ -56,6 +56,11 @@ class Refusals(unittest.TestCase):
     def test_doorbell_pages(self):
         self.refused("doorbell-pages=0", "power of two")
         self.refused("doorbell-pages=3", "power of two")
+
+    def test_device_memory(self):
+        for size in (3 << 20, 2048, 512 << 20):
+            self.refused(f"dm-size={size}", "dm-size must be")
+        self.assertEqual(Machine("-device", "tern,dm-size=0").quit(), 0)
 
     def test_most_vectors(self):
         self.assertEqual(Machine("-device", "tern,vectors=256").quit(), 0)

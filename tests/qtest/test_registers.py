@@ -14,6 +14,7 @@ class Registers(CardTest):
         self.assertEqual(self.card.reg("DB_PAGES"), 2048)
         self.assertEqual(self.card.reg("VECTORS"), 8)
         self.assertEqual(self.card.reg("LINK_SPEED"), 100000)
+        self.assertEqual(self.card.reg("DM_SIZE"), 1 << 20)
 
     def test_a_read_sees_the_writes_before_it(self):
         for i in range(1000):
@@ -73,7 +74,8 @@ class Registers(CardTest):
 
 
 class NoNetwork(CardTest):
-    arguments = ("-device", "tern,addr=4,vectors=3,doorbell-pages=16,speed=25000")
+    arguments = ("-device",
+                 "tern,addr=4,vectors=3,doorbell-pages=16,speed=25000,dm-size=8192")
 
     def test_link_is_down(self):
         self.assertEqual(self.card.reg("LINK"), 0)
@@ -82,6 +84,13 @@ class NoNetwork(CardTest):
         self.assertEqual(self.card.reg("VECTORS"), 3)
         self.assertEqual(self.card.reg("DB_PAGES"), 16)
         self.assertEqual(self.card.reg("LINK_SPEED"), 25000)
+        self.assertEqual(self.card.reg("DM_SIZE"), 8192)
+
+    def test_device_memory(self):
+        self.machine.write(4, self.card.DM + 8188, 0x12345678)
+        self.card.set_reg("CTRL", HW.CTRL_RESET)
+        self.assertEqual(self.machine.read(4, self.card.DM + 8188), 0x12345678)
+        self.assertEqual(self.machine.read(4, self.card.DM), 0)
 
 
 if __name__ == "__main__":

@@ -40,9 +40,8 @@ struct TestPacket {
 
 class OneCard : public ::testing::Test {
 protected:
-	OneCard()
-	        : card_({.mac = kCardMac}, host_.ports()),
-	          driver_(card_, host_.memory, [this] { run(); })
+	explicit OneCard(const Rnic::Config &config = {.mac = kCardMac})
+	        : card_(config, host_.ports()), driver_(card_, host_.memory, [this] { run(); })
 	{
 		card_.set_link(true);
 	}

@@ -117,9 +117,37 @@ struct tern_create_rss_qp_cmd {
 	__u8 key[40];
 };
 
-/* The attribute of UVERBS_METHOD_DM_ALLOC that is ours: where the memory is mapped. */
+/* What is ours of the ioctl() interface; numbers of drivers begin at 1 << 12. */
+
+/* of UVERBS_METHOD_QUERY_CONTEXT */
+enum tern_query_context_attrs {
+	TERN_ATTR_QUERY_CONTEXT_RESP = 1 << 12,	/* struct tern_alloc_ucontext_resp */
+};
+
+/* of UVERBS_METHOD_DM_ALLOC */
 enum tern_alloc_dm_attrs {
 	TERN_ATTR_ALLOC_DM_RESP_KEY = 1 << 12,	/* __u64, for mmap() */
+};
+
+/* of UVERBS_OBJECT_DM */
+enum tern_dm_methods {
+	TERN_METHOD_DM_QUERY = 1 << 12,
+};
+
+enum tern_dm_query_attrs {
+	TERN_ATTR_DM_QUERY_HANDLE = 1 << 12,
+	TERN_ATTR_DM_QUERY_RESP_KEY,		/* __u64, for mmap() */
+	TERN_ATTR_DM_QUERY_RESP_LENGTH,		/* __u64, bytes */
+};
+
+/* of UVERBS_OBJECT_PD */
+enum tern_pd_methods {
+	TERN_METHOD_PD_QUERY = 1 << 12,
+};
+
+enum tern_pd_query_attrs {
+	TERN_ATTR_PD_QUERY_HANDLE = 1 << 12,
+	TERN_ATTR_PD_QUERY_RESP,		/* struct tern_alloc_pd_resp */
 };
 
 #endif /* TERN_ABI_USER_H */

@@ -212,6 +212,8 @@ tern_hw_aq_status execute(Card &card, const tern_hw_aq_cmd &command, tern_hw_aq_
 		return dealloc_pd(card, id);
 	case TERN_AQ_CREATE_MR:
 		return create_mr(card, command.create_mr, completion.created);
+	case TERN_AQ_MODIFY_MR:
+		return modify_mr(card, command.modify_mr);
 	case TERN_AQ_DESTROY_MR:
 		return destroy_mr(card, id);
 	case TERN_AQ_CREATE_FAST_MR:

@@ -31,6 +31,46 @@ tern_hw_aq_status status_of(Memory::Destroyed destroyed)
 	}
 }
 
+bool access_valid(uint8_t access)
+{
+	return region_access_valid(access & ~TERN_ACCESS_ZERO_BASED);
+}
+
+/* Gives @region the range and pages of @cmd; false when they are not valid. Its rights are set. */
+bool place(const Card &card, const tern_hw_create_mr &cmd, Region &region)
+{
+	const uint64_t start = cmd.start.get();
+	const uint64_t length = cmd.length.get();
+	if (length > kMaxRegionSize || start + length < start)
+		return false;
+	if (region.device &&
+	    (cmd.pages.levels || !card.memory.device().holds(cmd.pages.iova.get(), length)))
+		return false;
+	const auto pages = PageList::make_region(cmd.pages, start, length);
+	if (!pages)
+		return false;
+	region.start = region.access & TERN_ACCESS_ZERO_BASED ? 0 : start;
+	region.length = length;
+	region.pages = *pages;
+	return true;
+}
+
+/* Whether @cmd is zero where its mask names nothing. */
+bool others_zero(const tern_hw_modify_mr &cmd)
+{
+	tern_hw_create_mr rest = cmd.to;
+	if (cmd.mask & TERN_MODIFY_MR_PD)
+		rest.pdn = 0u;
+	if (cmd.mask & TERN_MODIFY_MR_ACCESS)
+		rest.access = 0;
+	if (cmd.mask & TERN_MODIFY_MR_TRANSLATION) {
+		rest.start = uint64_t{0};
+		rest.length = uint64_t{0};
+		rest.pages = {};
+	}
+	return all_zero(rest);
+}
+
 } // namespace
 
 tern_hw_aq_status dealloc_pd(Card &card, uint32_t pdn)
@@ -46,25 +86,50 @@ tern_hw_aq_status dealloc_pd(Card &card, uint32_t pdn)
 
 tern_hw_aq_status create_mr(Card &card, const tern_hw_create_mr &cmd, tern_hw_created &result)
 {
-	const uint64_t start = cmd.start.get();
-	const uint64_t length = cmd.length.get();
-	if (!all_zero(cmd.rsvd) || !region_access_valid(cmd.access) || length > kMaxRegionSize ||
-	    start + length < start)
+	if (!all_zero(cmd.rsvd) || cmd.flags & ~TERN_MR_DEVICE || !access_valid(cmd.access))
 		return TERN_AQ_BAD_FIELD;
 	if (!card.pds.find(cmd.pdn.get()))
 		return TERN_AQ_BAD_OBJECT;
 
-	const auto pages = PageList::make_region(cmd.pages, start, length);
-	if (!pages)
+	Region region{.pdn = cmd.pdn.get(),
+	              .access = cmd.access,
+	              .variant = cmd.variant,
+	              .device = (cmd.flags & TERN_MR_DEVICE) != 0};
+	if (!place(card, cmd, region))
 		return TERN_AQ_BAD_FIELD;
-	return created_key(card,
-	                   {.start = start,
-	                    .length = length,
-	                    .pdn = cmd.pdn.get(),
-	                    .access = cmd.access,
-	                    .variant = cmd.variant,
-	                    .pages = *pages},
-	                   result);
+	return created_key(card, std::move(region), result);
+}
+
+tern_hw_aq_status modify_mr(Card &card, const tern_hw_modify_mr &cmd)
+{
+	constexpr uint8_t kAll =
+	        TERN_MODIFY_MR_PD | TERN_MODIFY_MR_ACCESS | TERN_MODIFY_MR_TRANSLATION;
+	if (!all_zero(cmd.rsvd) || !cmd.mask || cmd.mask & ~kAll || !others_zero(cmd))
+		return TERN_AQ_BAD_FIELD;
+	const Region *region = card.memory.find(cmd.key.get());
+	if (!region || region->kind != Region::Kind::Registered || region->device)
+		return TERN_AQ_BAD_OBJECT;
+	if (region->windows)
+		return TERN_AQ_BUSY;
+
+	Region changed = *region;
+	if (cmd.mask & TERN_MODIFY_MR_ACCESS) {
+		/* Where addresses count from is a matter of the translation. */
+		const bool based_anew = (cmd.to.access ^ region->access) & TERN_ACCESS_ZERO_BASED;
+		if (!access_valid(cmd.to.access) ||
+		    (based_anew && !(cmd.mask & TERN_MODIFY_MR_TRANSLATION)))
+			return TERN_AQ_BAD_FIELD;
+		changed.access = cmd.to.access;
+	}
+	if (cmd.mask & TERN_MODIFY_MR_PD) {
+		if (!card.pds.find(cmd.to.pdn.get()))
+			return TERN_AQ_BAD_OBJECT;
+		changed.pdn = cmd.to.pdn.get();
+	}
+	if (cmd.mask & TERN_MODIFY_MR_TRANSLATION && !place(card, cmd.to, changed))
+		return TERN_AQ_BAD_FIELD;
+	card.memory.replace(cmd.key.get(), changed);
+	return TERN_AQ_OK;
 }
 
 tern_hw_aq_status create_fast_mr(Card &card, uint32_t pdn, tern_hw_created &result)

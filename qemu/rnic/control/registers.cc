@@ -12,7 +12,12 @@ namespace {
 constexpr uint32_t kCaps = TERN_CAP_RC | TERN_CAP_ATOMIC | TERN_CAP_ROCE_V1 | TERN_CAP_ROCE_V2 |
                            TERN_CAP_ETH | TERN_CAP_SHADOW_DB | TERN_CAP_UC | TERN_CAP_UD |
                            TERN_CAP_MULTICAST | TERN_CAP_SRQ | TERN_CAP_XRC | TERN_CAP_RAW |
-                           TERN_CAP_MW | TERN_CAP_FAST_REG;
+                           TERN_CAP_MW | TERN_CAP_FAST_REG | TERN_CAP_MODIFY_MR;
+
+uint32_t caps(const Card &card)
+{
+	return kCaps | (card.config.device_memory.empty() ? 0 : TERN_CAP_DM);
+}
 
 uint32_t status(const Card &card)
 {
@@ -95,7 +100,7 @@ uint32_t read_register(const Card &card, uint32_t offset)
 	case TERN_REG_STATUS:
 		return status(card);
 	case TERN_REG_CAPS:
-		return kCaps;
+		return caps(card);
 	case TERN_REG_CTRL:
 		return card.regs.ctrl;
 	case TERN_REG_LINK:
@@ -120,6 +125,8 @@ uint32_t read_register(const Card &card, uint32_t offset)
 		return low(card.regs.acq_base);
 	case TERN_REG_ACQ_BASE_HI:
 		return high(card.regs.acq_base);
+	case TERN_REG_DM_SIZE:
+		return static_cast<uint32_t>(card.config.device_memory.size());
 	default:
 		return 0;
 	}

@@ -21,7 +21,7 @@ bool contains(const Region &region, uint64_t addr, uint64_t length)
 
 /** Where the bytes of a region or window are. */
 struct Place {
-	const PageList &pages;
+	const Region &holder; /* which has pages */
 	uint64_t offset;
 };
 
@@ -29,8 +29,8 @@ Place place_of(const Region &region, uint64_t addr)
 {
 	const uint64_t offset = addr - region.start;
 	if (region.parent)
-		return {region.parent->pages, region.parent_offset + offset};
-	return {region.pages, offset};
+		return {*region.parent, region.parent_offset + offset};
+	return {region, offset};
 }
 
 /** A list of SGEs cut to a part of the string of bytes that it stands for. */
@@ -58,8 +58,8 @@ private:
 
 } // namespace
 
-Memory::Memory(HostMemory &host, uint32_t max_regions)
-        : host_(host), tables_(host), regions_(max_regions)
+Memory::Memory(HostMemory &host, uint32_t max_regions, std::span<std::byte> device)
+        : host_(host), device_(device), tables_(host), regions_(max_regions)
 {
 }
 
@@ -76,6 +76,12 @@ const Region *Memory::find(uint32_t key) const
 {
 	const Region *region = at_index(key);
 	return region && region->variant == (key & kKeyVariantMask) ? region : nullptr;
+}
+
+void Memory::replace(uint32_t key, const Region &region)
+{
+	*at_index(key) = region;
+	tables_.drop_all();
 }
 
 Memory::Destroyed Memory::destroy_region(uint32_t key)
@@ -136,13 +142,13 @@ bool Memory::copy(const Region *region, uint64_t addr, std::span<Byte> data)
 	if constexpr (std::is_const_v<Byte>) {
 		if (!region)
 			return host_.write(addr, data);
-		const Place place = place_of(*region, addr);
-		return place.pages.write(tables_, host_, place.offset, data);
+		const auto [holder, offset] = place_of(*region, addr);
+		return holder.pages.write(tables_, memory_of(holder), offset, data);
 	} else {
 		if (!region)
 			return host_.read(addr, data);
-		const Place place = place_of(*region, addr);
-		return place.pages.read(tables_, host_, place.offset, data);
+		const auto [holder, offset] = place_of(*region, addr);
+		return holder.pages.read(tables_, memory_of(holder), offset, data);
 	}
 }
 
@@ -222,23 +228,25 @@ Access Memory::write_remote(uint32_t rkey, uint64_t va, Target target,
 	return copy(region, va, from) ? Access::Ok : Access::Fault;
 }
 
-/* An aligned va gives an aligned IOVA, unless the region is contiguous and was laid out askew. */
-Access Memory::load_atomic(uint32_t rkey, uint64_t va, Target target, Iova &iova,
+/* An aligned va gives an aligned IOVA, unless the region was laid out askew: a contiguous or a
+ * zero-based one may be. */
+Access Memory::load_atomic(uint32_t rkey, uint64_t va, Target target, Word &word,
                            uint64_t &original)
 {
 	const Region *region =
 	        authorize_remote(rkey, va, kAtomicSize, target, TERN_ACCESS_REMOTE_ATOMIC);
 	if (!region)
 		return Access::Denied;
-	const Place place = place_of(*region, va);
-	const auto run = place.pages.at(tables_, host_, place.offset);
+	const auto [holder, offset] = place_of(*region, va);
+	HostMemory &memory = memory_of(holder);
+	const auto run = holder.pages.at(tables_, memory, offset);
 	if (!run || run->size < kAtomicSize || run->iova % kAtomicSize)
 		return Access::Fault;
 
 	std::array<Le<uint64_t>, 1> value;
-	if (!host_.read(run->iova, std::as_writable_bytes(std::span(value))))
+	if (!memory.read(run->iova, std::as_writable_bytes(std::span(value))))
 		return Access::Fault;
-	iova = run->iova;
+	word = {&memory, run->iova};
 	original = value[0].get();
 	return Access::Ok;
 }

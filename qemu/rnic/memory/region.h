@@ -7,6 +7,7 @@
 #include <span>
 
 #include "qemu/rnic/control/object_table.h"
+#include "qemu/rnic/memory/device_memory.h"
 #include "qemu/rnic/memory/page_list.h"
 #include "qemu/rnic/ports.h"
 #include "tern/tern_hw.h"
@@ -32,7 +33,8 @@ struct Region {
 	uint8_t variant = 0;
 	PageList pages{};
 	Kind kind = Kind::Registered;
-	bool valid = true; /* false: Fast is free, a window is not bound */
+	bool device = false; /* of the card's own memory; IOVAs are offsets in it */
+	bool valid = true;   /* false: Fast is free, a window is not bound */
 
 	/* Of a region. */
 	uint32_t windows = 0; /* bound to it */
@@ -96,12 +98,16 @@ constexpr bool region_access_valid(uint8_t access)
  * key to bytes. */
 class Memory {
 public:
-	Memory(HostMemory &host, uint32_t max_regions);
+	/** @device: the card's own memory, if it has any. */
+	Memory(HostMemory &host, uint32_t max_regions, std::span<std::byte> device = {});
 
 	/** The key of the new region or window, or nothing when the table is full. */
 	std::optional<uint32_t> create(Region region);
 	/** The region or window of @key, variant included; null when there is none. */
 	const Region *find(uint32_t key) const;
+
+	/** Makes @region of the registered one of @key, to which no window is bound. */
+	void replace(uint32_t key, const Region &region);
 
 	enum class Destroyed {
 		Done,
@@ -168,6 +174,7 @@ public:
 	Access atomic_remote(uint32_t rkey, uint64_t va, Target target, uint64_t &original,
 	                     Update update);
 
+	const DeviceMemory &device() const { return device_; }
 	/** Rings and records, which have no key. */
 	HostMemory &host() { return host_; }
 	TableCache &tables() { return tables_; }
@@ -186,10 +193,20 @@ private:
 	                std::span<Byte> data);
 	template <typename Byte>
 	bool copy(const Region *region, uint64_t addr, std::span<Byte> data);
-	Access load_atomic(uint32_t rkey, uint64_t va, Target target, Iova &iova,
+	/* Where an atomic takes place. */
+	struct Word {
+		HostMemory *memory;
+		Iova iova;
+	};
+	Access load_atomic(uint32_t rkey, uint64_t va, Target target, Word &word,
 	                   uint64_t &original);
+	HostMemory &memory_of(const Region &region)
+	{
+		return region.device ? static_cast<HostMemory &>(device_) : host_;
+	}
 
 	HostMemory &host_;
+	DeviceMemory device_;
 	TableCache tables_;
 	ObjectTable<Region> regions_;
 };
@@ -198,11 +215,11 @@ template <typename Update>
 Access Memory::atomic_remote(uint32_t rkey, uint64_t va, Target target, uint64_t &original,
                              Update update)
 {
-	Iova iova;
-	const Access access = load_atomic(rkey, va, target, iova, original);
+	Word word;
+	const Access access = load_atomic(rkey, va, target, word, original);
 	if (access != Access::Ok)
 		return access;
-	return host_.store_release(iova, update(original)) ? Access::Ok : Access::Fault;
+	return word.memory->store_release(word.iova, update(original)) ? Access::Ok : Access::Fault;
 }
 
 } // namespace tern

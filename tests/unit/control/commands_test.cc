@@ -147,7 +147,7 @@ TEST_F(Commands, CreateCq)
 
 TEST_F(Commands, CreateMr)
 {
-	EXPECT_EQ(with(create_mr(), [](auto &c) { c.create_mr.access = 0x20; }), TERN_AQ_BAD_FIELD);
+	EXPECT_EQ(with(create_mr(), [](auto &c) { c.create_mr.access = 0x40; }), TERN_AQ_BAD_FIELD);
 	/* Peers may write where the owner may not: no (IBA 10.6.3.1). */
 	EXPECT_EQ(with(create_mr(), [](auto &c) { c.create_mr.access = TERN_ACCESS_REMOTE_WRITE; }),
 	          TERN_AQ_BAD_FIELD);
