@@ -129,10 +129,30 @@ int tern_cmd_create_mr(struct tern_dev *tdev, const struct tern_create_mr_params
 			.pdn = cpu_to_le32(params->pdn),
 			.access = params->access,
 			.variant = params->variant,
+			.flags = params->flags,
 		},
 	};
 
 	return tern_cmd_create(tdev, TERN_AQ_CREATE_MR, &cmd, key);
+}
+
+int tern_cmd_modify_mr(struct tern_dev *tdev, const struct tern_modify_mr_params *params)
+{
+	struct tern_hw_aq_cmd cmd = {
+		.modify_mr = {
+			.key = cpu_to_le32(params->key),
+			.mask = params->mask,
+			.to = {
+				.start = cpu_to_le64(params->start),
+				.length = cpu_to_le64(params->length),
+				.pages = params->pages,
+				.pdn = cpu_to_le32(params->pdn),
+				.access = params->access,
+			},
+		},
+	};
+
+	return tern_cmd(tdev, TERN_AQ_MODIFY_MR, &cmd, NULL);
 }
 
 int tern_cmd_create_fast_mr(struct tern_dev *tdev, u32 pdn, u32 *key)

@@ -53,6 +53,18 @@ struct tern_create_mr_params {
 	u32 pdn;
 	u8 access;
 	u8 variant;
+	u8 flags;
+};
+
+/* What the mask does not name is zero. */
+struct tern_modify_mr_params {
+	u32 key;
+	u8 mask;
+	u8 access;
+	u32 pdn;
+	u64 start;
+	u64 length;
+	struct tern_hw_pages pages;
 };
 
 struct tern_create_cq_params {
@@ -121,6 +133,7 @@ void tern_cmd_destroy_eq(struct tern_dev *tdev, u32 eqn);
 int tern_cmd_alloc_pd(struct tern_dev *tdev, u32 *pdn);
 void tern_cmd_dealloc_pd(struct tern_dev *tdev, u32 pdn);
 int tern_cmd_create_mr(struct tern_dev *tdev, const struct tern_create_mr_params *params, u32 *key);
+int tern_cmd_modify_mr(struct tern_dev *tdev, const struct tern_modify_mr_params *params);
 int tern_cmd_create_fast_mr(struct tern_dev *tdev, u32 pdn, u32 *key);
 int tern_cmd_destroy_mr(struct tern_dev *tdev, u32 key);
 int tern_cmd_alloc_mw(struct tern_dev *tdev, const struct tern_alloc_mw_params *params, u32 *key);

@@ -17,7 +17,7 @@
 
 /*
  * TERN_HAVE_CREATE_CQ_ATTRS: since 6.11 create_cq() is handed all attributes, not the driver's
- * part alone.
+ * part alone. TERN_HAVE_REG_DMABUF_ATTRS: since 6.12 reg_user_mr_dmabuf(), too.
  */
 
 #endif

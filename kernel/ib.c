@@ -65,6 +65,7 @@ static void tern_query_optional(const struct tern_dev *tdev, struct ib_device_at
 		props->device_cap_flags |= IB_DEVICE_MEM_WINDOW | IB_DEVICE_MEM_WINDOW_TYPE_2B;
 		props->max_mw = attr->max_mr; /* they share the table of keys */
 	}
+	props->max_dm_size = (u64)tdev->dm.pages << PAGE_SHIFT;
 	if (tern_has_mem_mgt(tdev)) {
 		props->device_cap_flags |= IB_DEVICE_MEM_MGT_EXTENSIONS;
 		props->max_fast_reg_page_list_len = TERN_MAX_FAST_REG_PAGES;
@@ -231,6 +232,7 @@ static const struct ib_device_ops tern_ib_ops = {
 
 	.alloc_ucontext = tern_alloc_ucontext,
 	.dealloc_ucontext = tern_dealloc_ucontext,
+	.query_ucontext = tern_query_ucontext,
 	.disassociate_ucontext = tern_disassociate_ucontext,
 	.mmap = tern_mmap,
 	.mmap_free = tern_mmap_free,
@@ -239,6 +241,7 @@ static const struct ib_device_ops tern_ib_ops = {
 	.dealloc_pd = tern_dealloc_pd,
 	.get_dma_mr = tern_get_dma_mr,
 	.reg_user_mr = tern_reg_user_mr,
+	.reg_user_mr_dmabuf = tern_reg_user_mr_dmabuf,
 	.dereg_mr = tern_dereg_mr,
 	.create_qp = tern_create_qp,
 	.modify_qp = tern_modify_qp,
@@ -318,6 +321,8 @@ static void tern_ib_set_optional_ops(const struct tern_dev *tdev, struct ib_devi
 		{ TERN_CAP_MULTICAST, &tern_mcast_ops },
 		{ TERN_CAP_RAW, &tern_flow_ops },
 		{ TERN_CAP_MW, &tern_mw_ops },
+		{ TERN_CAP_MODIFY_MR, &tern_rereg_ops },
+		{ TERN_CAP_DM, &tern_dm_ops },
 		{ TERN_CAP_FAST_REG, &tern_fast_reg_ops },
 	};
 	int i;
@@ -341,6 +346,8 @@ static void tern_ib_setup(struct tern_ib *ib)
 	ib_set_device_ops(ibdev, &tern_ib_ops);
 	ib_set_device_ops(ibdev, &tern_cq_ops);
 	tern_ib_set_optional_ops(tdev, ibdev);
+	if (IS_ENABLED(CONFIG_INFINIBAND_USER_ACCESS))
+		ibdev->driver_def = tern_uapi_defs;
 }
 
 static bool tern_ib_possible(const struct tern_dev *tdev)

@@ -6,11 +6,14 @@
 #include <linux/minmax.h>
 #include <linux/mutex.h>
 #include <rdma/ib_verbs.h>
+#include <rdma/uverbs_ioctl.h>
 
 #include "kverbs.h"
 #include "pages.h"
 #include "queue.h"
 
+struct tern_alloc_ucontext_resp;
+struct tern_create_mr_params;
 struct tern_dev;
 
 #define TERN_PORT	1
@@ -40,6 +43,7 @@ struct tern_ah {
 struct tern_mr {
 	struct ib_mr ibmr;
 	struct ib_umem *umem;	/* of a process */
+	int access;		/* of such a one, enum ib_access_flags */
 	struct tern_table table;
 	u64 mapped;		/* leaves of it that map_mr_sg() has set */
 };
@@ -99,6 +103,12 @@ struct tern_mw {
 	struct ib_mw ibmw;
 };
 
+struct tern_dm {
+	struct ib_dm ibdm;
+	struct rdma_user_mmap_entry *entry;
+	u64 offset;		/* of its first byte in the device memory */
+};
+
 struct tern_flow {
 	struct ib_flow ibflow;
 	u32 id;
@@ -149,6 +159,11 @@ static inline struct tern_xrcd *to_txrcd(struct ib_xrcd *ibxrcd)
 	return container_of(ibxrcd, struct tern_xrcd, ibxrcd);
 }
 
+static inline struct tern_dm *to_tdm(struct ib_dm *ibdm)
+{
+	return container_of(ibdm, struct tern_dm, ibdm);
+}
+
 static inline struct tern_flow *to_tflow(struct ib_flow *ibflow)
 {
 	return container_of(ibflow, struct tern_flow, ibflow);
@@ -177,10 +192,17 @@ void tern_ib_device_fatal(struct tern_dev *tdev);
 /* ucontext.c */
 int tern_alloc_ucontext(struct ib_ucontext *ibucontext, struct ib_udata *udata);
 void tern_dealloc_ucontext(struct ib_ucontext *ibucontext);
+void tern_ucontext_describe(struct tern_ucontext *uctx, struct tern_alloc_ucontext_resp *resp);
 int tern_mmap(struct ib_ucontext *ibucontext, struct vm_area_struct *vma);
 void tern_mmap_free(struct rdma_user_mmap_entry *rdma_entry);
 int tern_ubuf_create(struct tern_ucontext *uctx, struct tern_ubuf *ubuf, size_t size);
 void tern_ubuf_destroy(struct tern_ubuf *ubuf);
+int tern_dm_entry_create(struct tern_ucontext *uctx, u32 page, u32 count,
+			 struct rdma_user_mmap_entry **entry);
+
+/* uapi.c */
+extern const struct uapi_definition tern_uapi_defs[];
+int tern_query_ucontext(struct ib_ucontext *ibucontext, struct uverbs_attr_bundle *attrs);
 
 /* pd.c */
 int tern_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
@@ -189,9 +211,25 @@ int tern_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
 /* mr.c */
 struct ib_mr *tern_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 virt_addr,
 			       int access, struct ib_udata *udata);
+#ifdef TERN_HAVE_REG_DMABUF_ATTRS
+struct ib_mr *tern_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length, u64 virt_addr,
+				      int fd, int access, struct uverbs_attr_bundle *attrs);
+#else
+struct ib_mr *tern_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length, u64 virt_addr,
+				      int fd, int access, struct ib_udata *udata);
+#endif
+struct ib_mr *tern_create_plain_mr(struct ib_pd *ibpd, struct tern_create_mr_params *params);
+int tern_mr_pin(struct ib_device *ibdev, struct tern_mr *mr, u64 start, u64 length, u64 virt_addr);
+void tern_mr_unpin(struct tern_dev *tdev, struct tern_mr *mr);
 int tern_check_access(const struct tern_dev *tdev, int access);
 u8 tern_hw_access(int access);
 int tern_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
+
+/* dm.c */
+int tern_dm_init(struct tern_dev *tdev);
+void tern_dm_exit(struct tern_dev *tdev);
+unsigned long tern_dm_pfn(const struct tern_dev *tdev, u32 page);
+void tern_dm_release(struct tern_dev *tdev, u32 page, u32 count);
 
 /* cq.c */
 extern const struct ib_device_ops tern_cq_ops;
@@ -203,6 +241,8 @@ extern const struct ib_device_ops tern_xrcd_ops;	/* xrcd.c */
 extern const struct ib_device_ops tern_mcast_ops;	/* mcast.c */
 extern const struct ib_device_ops tern_flow_ops;	/* flow.c */
 extern const struct ib_device_ops tern_mw_ops;		/* mw.c */
+extern const struct ib_device_ops tern_rereg_ops;	/* rereg.c */
+extern const struct ib_device_ops tern_dm_ops;		/* dm.c */
 
 /* qp.c */
 void tern_ib_qp_event(struct tern_qp_core *core, u8 type);

@@ -16,27 +16,11 @@ struct ib_mr *tern_get_dma_mr(struct ib_pd *ibpd, int access)
 	struct tern_dev *tdev = to_tdev(ibpd->device);
 	struct tern_create_mr_params params = {
 		.length = tdev->attr.max_mr_size,
-		.pdn = to_tpd(ibpd)->pdn,
 		.access = tern_hw_access(access),
-		.variant = atomic_inc_return(&tdev->mr_variant),
 	};
-	struct tern_mr *mr;
-	int err;
+	int err = tern_check_access(tdev, access);
 
-	err = tern_check_access(tdev, access);
-	if (err)
-		return ERR_PTR(err);
-	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
-	if (!mr)
-		return ERR_PTR(-ENOMEM);
-
-	err = tern_cmd_create_mr(tdev, &params, &mr->ibmr.lkey);
-	if (err) {
-		kfree(mr);
-		return ERR_PTR(err);
-	}
-	mr->ibmr.rkey = mr->ibmr.lkey;
-	return &mr->ibmr;
+	return err ? ERR_PTR(err) : tern_create_plain_mr(ibpd, &params);
 }
 
 /* ---- fast registration ---------------------------------------------------------------- */

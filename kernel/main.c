@@ -12,7 +12,7 @@
 /* Entries of any ring, as a power of two. */
 #define TERN_MAX_LOG_SIZE	20
 
-#define TERN_BARS	(BIT(TERN_BAR_REGS) | BIT(TERN_BAR_DOORBELLS))
+#define TERN_BARS	(BIT(TERN_BAR_REGS) | BIT(TERN_BAR_DOORBELLS) | BIT(TERN_BAR_DM))
 
 /* ---- from a card in reset to a working one, and back ---------------------------- */
 
@@ -106,14 +106,19 @@ static int tern_up(struct tern_dev *tdev)
 	err = tern_stats_init(tdev);
 	if (err)
 		goto err_eqs;
-	err = tern_register(tdev);
+	err = tern_dm_init(tdev);
 	if (err)
 		goto err_stats;
+	err = tern_register(tdev);
+	if (err)
+		goto err_dm;
 
 	tern_health_start(tdev);
 	tdev->up = true;
 	return 0;
 
+err_dm:
+	tern_dm_exit(tdev);
 err_stats:
 	tern_stats_exit(tdev);
 err_eqs:
@@ -130,6 +135,7 @@ static void tern_down(struct tern_dev *tdev)
 	tdev->up = false;
 	tern_health_stop(tdev);
 	tern_unregister(tdev);
+	tern_dm_exit(tdev);
 	tern_stats_exit(tdev);
 	tern_eqs_exit(tdev);
 	tern_stop_card(tdev);
@@ -207,6 +213,7 @@ static struct tern_dev *tern_dev_alloc(struct pci_dev *pdev)
 	xa_init(&tdev->qps);
 	xa_init(&tdev->srqs);
 	mutex_init(&tdev->stats_lock);
+	mutex_init(&tdev->dm.lock);
 	spin_lock_init(&tdev->ib_lock);
 	ida_init(&tdev->db_ida);
 	tern_health_init(tdev);

@@ -12,7 +12,7 @@
 int tern_check_access(const struct tern_dev *tdev, int access)
 {
 	int supported = IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ |
-			IB_ACCESS_OPTIONAL;
+			IB_ZERO_BASED | IB_ACCESS_HUGETLB | IB_ACCESS_OPTIONAL;
 
 	if (tdev->caps & TERN_CAP_ATOMIC)
 		supported |= IB_ACCESS_REMOTE_ATOMIC;
@@ -21,7 +21,10 @@ int tern_check_access(const struct tern_dev *tdev, int access)
 	return access & ~supported ? -EOPNOTSUPP : 0;
 }
 
-/* The bits of tern_hw.h are those of the verbs. The optional ones are hints that we do not need. */
+/*
+ * The bits of tern_hw.h are those of the verbs. The optional ones are hints that we do not need,
+ * and so is HUGETLB: page lists have leaves as large as what is pinned allows.
+ */
 u8 tern_hw_access(int access)
 {
 	static_assert((int)IB_ACCESS_LOCAL_WRITE == TERN_ACCESS_LOCAL_WRITE);
@@ -29,8 +32,9 @@ u8 tern_hw_access(int access)
 	static_assert((int)IB_ACCESS_REMOTE_READ == TERN_ACCESS_REMOTE_READ);
 	static_assert((int)IB_ACCESS_REMOTE_ATOMIC == TERN_ACCESS_REMOTE_ATOMIC);
 	static_assert((int)IB_ACCESS_MW_BIND == TERN_ACCESS_MW_BIND);
+	static_assert((int)IB_ZERO_BASED == TERN_ACCESS_ZERO_BASED);
 
-	return access & ~IB_ACCESS_OPTIONAL;
+	return access & ~(IB_ACCESS_OPTIONAL | IB_ACCESS_HUGETLB);
 }
 
 /* Lists the pages of the region, in the largest size that suits the card and the memory. */
@@ -55,27 +59,98 @@ static int tern_mr_list_pages(struct tern_dev *tdev, struct tern_mr *mr, u64 vir
 	return 0;
 }
 
-static int tern_mr_create(struct tern_dev *tdev, struct tern_mr *mr, struct tern_pd *pd,
-			  u64 length, u64 virt_addr, int access)
+/* Lists the pages of @umem, which belongs to @mr then, and if this fails is released. */
+static int tern_mr_take(struct tern_dev *tdev, struct tern_mr *mr, struct ib_umem *umem,
+			u64 virt_addr)
+{
+	int err;
+
+	mr->umem = umem;
+	err = tern_mr_list_pages(tdev, mr, virt_addr);
+	if (err)
+		ib_umem_release(umem);
+	return err;
+}
+
+/* Pins [@start, @start + @length) of this process for @mr, with the rights that it is to have. */
+int tern_mr_pin(struct ib_device *ibdev, struct tern_mr *mr, u64 start, u64 length, u64 virt_addr)
+{
+	struct tern_dev *tdev = to_tdev(ibdev);
+	struct ib_umem *umem;
+
+	if (length > tdev->attr.max_mr_size)
+		return -EINVAL;
+	umem = ib_umem_get(ibdev, start, length, mr->access);
+	if (IS_ERR(umem))
+		return PTR_ERR(umem);
+	return tern_mr_take(tdev, mr, umem, virt_addr);
+}
+
+/* Does nothing to a region that has no pages. */
+void tern_mr_unpin(struct tern_dev *tdev, struct tern_mr *mr)
+{
+	tern_table_exit(tdev, &mr->table);
+	ib_umem_release(mr->umem);
+}
+
+static struct tern_mr *tern_mr_alloc(int access)
+{
+	struct tern_mr *mr = kzalloc(sizeof(*mr), GFP_KERNEL);
+
+	if (mr)
+		mr->access = access;
+	return mr;
+}
+
+/* Creates @mr of what @params says, as far as that is not the same for all regions. */
+static int tern_mr_create(struct tern_mr *mr, struct ib_pd *ibpd,
+			  struct tern_create_mr_params *params)
+{
+	struct tern_dev *tdev = to_tdev(ibpd->device);
+	int err;
+
+	params->pdn = to_tpd(ibpd)->pdn;
+	params->variant = atomic_inc_return(&tdev->mr_variant);
+	err = tern_cmd_create_mr(tdev, params, &mr->ibmr.lkey);
+	mr->ibmr.rkey = mr->ibmr.lkey;
+	return err;
+}
+
+/* A region of contiguous memory that nobody has to pin. */
+struct ib_mr *tern_create_plain_mr(struct ib_pd *ibpd, struct tern_create_mr_params *params)
+{
+	struct tern_mr *mr = tern_mr_alloc(0);
+	int err;
+
+	if (!mr)
+		return ERR_PTR(-ENOMEM);
+	err = tern_mr_create(mr, ibpd, params);
+	if (err) {
+		kfree(mr);
+		return ERR_PTR(err);
+	}
+	return &mr->ibmr;
+}
+
+/* Creates the region whose pages @mr has; if this fails, @mr is gone. */
+static struct ib_mr *tern_mr_create_pinned(struct tern_mr *mr, struct ib_pd *ibpd, u64 length,
+					   u64 virt_addr)
 {
 	struct tern_create_mr_params params = {
 		.start = virt_addr,
 		.length = length,
-		.pdn = pd->pdn,
-		.access = tern_hw_access(access),
-		.variant = atomic_inc_return(&tdev->mr_variant),
+		.access = tern_hw_access(mr->access),
 	};
 	int err;
 
-	err = tern_mr_list_pages(tdev, mr, virt_addr);
-	if (err)
-		return err;
-
 	tern_table_describe(&mr->table, virt_addr, &params.pages);
-	err = tern_cmd_create_mr(tdev, &params, &mr->ibmr.lkey);
-	if (err)
-		tern_table_exit(tdev, &mr->table);
-	return err;
+	err = tern_mr_create(mr, ibpd, &params);
+	if (err) {
+		tern_mr_unpin(to_tdev(ibpd->device), mr);
+		kfree(mr);
+		return ERR_PTR(err);
+	}
+	return &mr->ibmr;
 }
 
 struct ib_mr *tern_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 virt_addr,
@@ -88,30 +163,59 @@ struct ib_mr *tern_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 vi
 	err = tern_udata_no_input(udata) ?: tern_check_access(tdev, access);
 	if (err)
 		return ERR_PTR(err);
+
+	mr = tern_mr_alloc(access);
+	if (!mr)
+		return ERR_PTR(-ENOMEM);
+	err = tern_mr_pin(ibpd->device, mr, start, length, virt_addr);
+	if (err) {
+		kfree(mr);
+		return ERR_PTR(err);
+	}
+	return tern_mr_create_pinned(mr, ibpd, length, virt_addr);
+}
+
+/* The exporter keeps the buffer where it is for as long as the region lives. */
+static struct ib_mr *tern_reg_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length, u64 virt_addr,
+				     int fd, int access, struct ib_udata *udata)
+{
+	struct tern_dev *tdev = to_tdev(ibpd->device);
+	struct ib_umem_dmabuf *dmabuf;
+	struct tern_mr *mr;
+	int err;
+
+	err = tern_udata_no_input(udata) ?: tern_check_access(tdev, access);
+	if (err)
+		return ERR_PTR(err);
 	if (length > tdev->attr.max_mr_size)
 		return ERR_PTR(-EINVAL);
 
-	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
+	mr = tern_mr_alloc(access);
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
-	mr->umem = ib_umem_get(ibpd->device, start, length, access);
-	if (IS_ERR(mr->umem)) {
-		err = PTR_ERR(mr->umem);
-		goto err_mr;
+	dmabuf = ib_umem_dmabuf_get_pinned(ibpd->device, offset, length, fd, access);
+	err = PTR_ERR_OR_ZERO(dmabuf) ?: tern_mr_take(tdev, mr, &dmabuf->umem, virt_addr);
+	if (err) {
+		kfree(mr);
+		return ERR_PTR(err);
 	}
-	err = tern_mr_create(tdev, mr, to_tpd(ibpd), length, virt_addr, access);
-	if (err)
-		goto err_umem;
-
-	mr->ibmr.rkey = mr->ibmr.lkey;
-	return &mr->ibmr;
-
-err_umem:
-	ib_umem_release(mr->umem);
-err_mr:
-	kfree(mr);
-	return ERR_PTR(err);
+	return tern_mr_create_pinned(mr, ibpd, length, virt_addr);
 }
+
+#ifdef TERN_HAVE_REG_DMABUF_ATTRS
+struct ib_mr *tern_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length, u64 virt_addr,
+				      int fd, int access, struct uverbs_attr_bundle *attrs)
+{
+	return tern_reg_dmabuf(ibpd, offset, length, virt_addr, fd, access,
+			       attrs ? &attrs->driver_udata : NULL);
+}
+#else
+struct ib_mr *tern_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length, u64 virt_addr,
+				      int fd, int access, struct ib_udata *udata)
+{
+	return tern_reg_dmabuf(ibpd, offset, length, virt_addr, fd, access, udata);
+}
+#endif
 
 int tern_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 {
@@ -122,8 +226,7 @@ int tern_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	err = tern_cmd_destroy_mr(tdev, ibmr->lkey);
 	if (err)
 		return err;
-	tern_table_exit(tdev, &mr->table);
-	ib_umem_release(mr->umem);
+	tern_mr_unpin(tdev, mr);
 	kfree(mr);
 	return 0;
 }

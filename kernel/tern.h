@@ -19,6 +19,13 @@
 struct net_device;
 struct tern_ib;
 
+/* Pages of device memory. */
+struct tern_dm_pool {
+	struct mutex lock;	/* of used */
+	unsigned long *used;	/* a bit for each */
+	u32 pages;
+};
+
 /* bits of tern_dev.state */
 enum {
 	TERN_STATE_DEAD,	/* the card does no DMA and takes no commands any more */
@@ -62,6 +69,7 @@ struct tern_dev {
 	struct tern_ib *ib;	/* NULL while not registered */
 
 	struct ida db_ida;	/* doorbell pages of processes */
+	struct tern_dm_pool dm;
 	atomic_t mr_variant;	/* varies the keys of regions, so that stale ones are caught */
 };
 

@@ -8,13 +8,17 @@
 #include "ib.h"
 #include "tern.h"
 
-/* Something that may be mapped: a doorbell page or, if @doorbell is not set, @buf. */
+/* Something that may be mapped. */
 struct tern_mmap_entry {
 	struct rdma_user_mmap_entry rdma;
-	bool doorbell;
+	enum {
+		TERN_MMAP_BUF,
+		TERN_MMAP_DOORBELL,
+		TERN_MMAP_DM,
+	} kind;
 	union {
-		unsigned long pfn;
 		struct tern_buf buf;
+		u32 page;	/* of the doorbells, or the first of device memory */
 	};
 };
 
@@ -32,7 +36,7 @@ static unsigned long tern_db_pfn(const struct tern_dev *tdev, u32 page)
 	return (bar + (u64)page * TERN_DB_PAGE_SIZE) >> PAGE_SHIFT;
 }
 
-static int tern_db_entry_create(struct tern_dev *tdev, struct tern_ucontext *uctx)
+static int tern_db_entry_create(struct tern_ucontext *uctx)
 {
 	struct tern_mmap_entry *entry;
 	int err;
@@ -40,8 +44,8 @@ static int tern_db_entry_create(struct tern_dev *tdev, struct tern_ucontext *uct
 	entry = kzalloc(sizeof(*entry), GFP_KERNEL_ACCOUNT);
 	if (!entry)
 		return -ENOMEM;
-	entry->doorbell = true;
-	entry->pfn = tern_db_pfn(tdev, uctx->db_page);
+	entry->kind = TERN_MMAP_DOORBELL;
+	entry->page = uctx->db_page;
 
 	err = rdma_user_mmap_entry_insert(&uctx->ibucontext, &entry->rdma, TERN_DB_PAGE_SIZE);
 	if (err) {
@@ -62,7 +66,7 @@ static int tern_db_page_create(struct tern_dev *tdev, struct tern_ucontext *uctx
 		return page;
 	uctx->db_page = page;
 
-	err = tern_db_entry_create(tdev, uctx);
+	err = tern_db_entry_create(uctx);
 	if (err)
 		ida_free(&tdev->db_ida, page);
 	return err;
@@ -77,17 +81,25 @@ static void tern_db_page_destroy(struct tern_dev *tdev, struct tern_ucontext *uc
 
 /* ---- the context ---------------------------------------------------------------- */
 
-int tern_alloc_ucontext(struct ib_ucontext *ibucontext, struct ib_udata *udata)
+void tern_ucontext_describe(struct tern_ucontext *uctx, struct tern_alloc_ucontext_resp *resp)
 {
-	struct tern_dev *tdev = to_tdev(ibucontext->device);
-	struct tern_ucontext *uctx = to_tucontext(ibucontext);
-	struct tern_alloc_ucontext_resp resp = {
+	struct tern_dev *tdev = to_tdev(uctx->ibucontext.device);
+
+	*resp = (struct tern_alloc_ucontext_resp) {
+		.db_key = rdma_user_mmap_get_offset(uctx->db_entry),
 		.db_len = TERN_DB_PAGE_SIZE,
 		.caps = tdev->caps,
 		.max_inline = tdev->attr.max_inline,
 		.max_send_sge = tdev->attr.max_send_sge,
 		.max_recv_sge = tdev->attr.max_recv_sge,
 	};
+}
+
+int tern_alloc_ucontext(struct ib_ucontext *ibucontext, struct ib_udata *udata)
+{
+	struct tern_dev *tdev = to_tdev(ibucontext->device);
+	struct tern_ucontext *uctx = to_tucontext(ibucontext);
+	struct tern_alloc_ucontext_resp resp;
 	int err;
 
 	err = tern_udata_no_input(udata);
@@ -97,7 +109,7 @@ int tern_alloc_ucontext(struct ib_ucontext *ibucontext, struct ib_udata *udata)
 	if (err)
 		return err;
 
-	resp.db_key = rdma_user_mmap_get_offset(uctx->db_entry);
+	tern_ucontext_describe(uctx, &resp);
 	err = tern_udata_respond(udata, &resp, sizeof(resp));
 	if (err)
 		tern_db_page_destroy(tdev, uctx);
@@ -148,23 +160,66 @@ void tern_ubuf_destroy(struct tern_ubuf *ubuf)
 	rdma_user_mmap_entry_remove(ubuf->entry);
 }
 
-void tern_mmap_free(struct rdma_user_mmap_entry *rdma)
-{
-	struct tern_mmap_entry *entry = to_tentry(rdma);
+/* ---- device memory ---------------------------------------------------------------- */
 
-	if (!entry->doorbell)
-		tern_buf_exit(to_tdev(rdma->ucontext->device), &entry->buf);
-	kfree(entry);
+/* From now on the @count pages from @page belong to the entry. */
+int tern_dm_entry_create(struct tern_ucontext *uctx, u32 page, u32 count,
+			 struct rdma_user_mmap_entry **rdma)
+{
+	struct tern_mmap_entry *entry = kzalloc(sizeof(*entry), GFP_KERNEL_ACCOUNT);
+	int err;
+
+	if (!entry)
+		return -ENOMEM;
+	entry->kind = TERN_MMAP_DM;
+	entry->page = page;
+	err = rdma_user_mmap_entry_insert(&uctx->ibucontext, &entry->rdma,
+					  (size_t)count << PAGE_SHIFT);
+	if (err) {
+		kfree(entry);
+		return err;
+	}
+	*rdma = &entry->rdma;
+	return 0;
 }
 
 /* ---- mmap --------------------------------------------------------------------------- */
+
+void tern_mmap_free(struct rdma_user_mmap_entry *rdma)
+{
+	struct tern_dev *tdev = to_tdev(rdma->ucontext->device);
+	struct tern_mmap_entry *entry = to_tentry(rdma);
+
+	switch (entry->kind) {
+	case TERN_MMAP_BUF:
+		tern_buf_exit(tdev, &entry->buf);
+		break;
+	case TERN_MMAP_DM:
+		tern_dm_release(tdev, entry->page, rdma->npages);
+		break;
+	case TERN_MMAP_DOORBELL:
+		break;
+	}
+	kfree(entry);
+}
 
 /* Uncached: a doorbell is a single store, and shall leave at once. */
 static int tern_mmap_doorbell(struct ib_ucontext *ibucontext, struct vm_area_struct *vma,
 			      struct tern_mmap_entry *entry)
 {
-	return rdma_user_mmap_io(ibucontext, vma, entry->pfn, TERN_DB_PAGE_SIZE,
+	unsigned long pfn = tern_db_pfn(to_tdev(ibucontext->device), entry->page);
+
+	return rdma_user_mmap_io(ibucontext, vma, pfn, TERN_DB_PAGE_SIZE,
 				 pgprot_noncached(vma->vm_page_prot), &entry->rdma);
+}
+
+static int tern_mmap_dm(struct ib_ucontext *ibucontext, struct vm_area_struct *vma,
+			struct tern_mmap_entry *entry)
+{
+	unsigned long pfn = tern_dm_pfn(to_tdev(ibucontext->device), entry->page);
+
+	return rdma_user_mmap_io(ibucontext, vma, pfn, entry->rdma.npages << PAGE_SHIFT,
+				 pgprot_writecombine(vma->vm_page_prot), &entry->rdma);
 }
 
 /* The process gets a reference to each page: what it has mapped outlives the queue. */
@@ -183,17 +238,24 @@ int tern_mmap(struct ib_ucontext *ibucontext, struct vm_area_struct *vma)
 {
 	struct rdma_user_mmap_entry *rdma;
 	struct tern_mmap_entry *entry;
-	int err;
+	int err = -EINVAL;
 
 	rdma = rdma_user_mmap_entry_get(ibucontext, vma);
 	if (!rdma)
 		return -EINVAL;
 
 	entry = to_tentry(rdma);
-	if (entry->doorbell)
-		err = tern_mmap_doorbell(ibucontext, vma, entry);
-	else
+	switch (entry->kind) {
+	case TERN_MMAP_BUF:
 		err = tern_mmap_buf(vma, &entry->buf);
+		break;
+	case TERN_MMAP_DOORBELL:
+		err = tern_mmap_doorbell(ibucontext, vma, entry);
+		break;
+	case TERN_MMAP_DM:
+		err = tern_mmap_dm(ibucontext, vma, entry);
+		break;
+	}
 	rdma_user_mmap_entry_put(rdma);
 	return err;
 }

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Device memory: pages of the card's own, which processes map and regions may lie in. */
+#include <linux/bitmap.h>
+#include <linux/io.h>
+#include <linux/slab.h>
+#include <rdma/ib_verbs.h>
+#include <rdma/tern-abi.h>
+#include <rdma/uverbs_ioctl.h>
+
+#include "hw.h"
+#include "ib.h"
+#include "tern.h"
+
+/* What a region in it may be asked for, of enum ib_access_flags. */
+#define TERN_DM_ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ | \
+			 IB_ACCESS_REMOTE_ATOMIC | IB_ACCESS_MW_BIND | IB_ZERO_BASED | \
+			 IB_ACCESS_OPTIONAL)
+
+/* Offset and length of such a region are multiples of it. */
+#define TERN_DM_ALIGN	4
+
+/* ---- its pages ------------------------------------------------------------------- */
+
+int tern_dm_init(struct tern_dev *tdev)
+{
+	struct tern_dm_pool *pool = &tdev->dm;
+	u64 size = 0;
+
+	if (tdev->caps & TERN_CAP_DM)
+		size = min_t(u64, tern_reg_read(tdev, TERN_REG_DM_SIZE),
+			     pci_resource_len(tdev->pdev, TERN_BAR_DM));
+	pool->pages = size >> PAGE_SHIFT;
+	pool->used = bitmap_zalloc(max(pool->pages, 1U), GFP_KERNEL);
+	return pool->used ? 0 : -ENOMEM;
+}
+
+void tern_dm_exit(struct tern_dev *tdev)
+{
+	bitmap_free(tdev->dm.used);
+}
+
+static phys_addr_t tern_dm_address(const struct tern_dev *tdev, u32 page)
+{
+	return pci_resource_start(tdev->pdev, TERN_BAR_DM) + ((u64)page << PAGE_SHIFT);
+}
+
+unsigned long tern_dm_pfn(const struct tern_dev *tdev, u32 page)
+{
+	return PHYS_PFN(tern_dm_address(tdev, page));
+}
+
+/* What another process has left there is not for the next. */
+static int tern_dm_clear(struct tern_dev *tdev, u32 page, u32 count)
+{
+	size_t size = (size_t)count << PAGE_SHIFT;
+	void __iomem *at = ioremap_wc(tern_dm_address(tdev, page), size);
+
+	if (!at)
+		return -ENOMEM;
+	memset_io(at, 0, size);
+	iounmap(at);
+	return 0;
+}
+
+/* Finds @count pages, aligned to @align of them, a power of two. */
+static int tern_dm_reserve(struct tern_dm_pool *pool, u32 count, u32 align, u32 *page)
+{
+	unsigned long found;
+
+	mutex_lock(&pool->lock);
+	found = bitmap_find_next_zero_area(pool->used, pool->pages, 0, count, align - 1);
+	if (found < pool->pages)
+		bitmap_set(pool->used, found, count);
+	mutex_unlock(&pool->lock);
+
+	*page = found;
+	return found < pool->pages ? 0 : -ENOMEM;
+}
+
+void tern_dm_release(struct tern_dev *tdev, u32 page, u32 count)
+{
+	struct tern_dm_pool *pool = &tdev->dm;
+
+	mutex_lock(&pool->lock);
+	bitmap_clear(pool->used, page, count);
+	mutex_unlock(&pool->lock);
+}
+
+/* ---- the objects ------------------------------------------------------------------- */
+
+/* Takes and clears pages of their own for @dm: no two processes share one. */
+static int tern_dm_create(struct tern_ucontext *uctx, struct tern_dm *dm, u64 length, u32 log_align)
+{
+	struct tern_dev *tdev = to_tdev(uctx->ibucontext.device);
+	u64 size = (u64)tdev->dm.pages << PAGE_SHIFT;
+	u32 count, page;
+	int err;
+
+	if (!length || length > size || log_align > 31 || 1ULL << log_align > size)
+		return -EINVAL;
+	count = PFN_UP(length);
+	err = tern_dm_reserve(&tdev->dm, count, max(PFN_DOWN(1UL << log_align), 1UL), &page);
+	if (err)
+		return err;
+
+	err = tern_dm_clear(tdev, page, count) ?:
+	      tern_dm_entry_create(uctx, page, count, &dm->entry);
+	if (err)
+		tern_dm_release(tdev, page, count);
+	dm->offset = (u64)page << PAGE_SHIFT;
+	return err;
+}
+
+/* The pages go back once nobody has them mapped any more. */
+static void tern_dm_destroy(struct tern_dm *dm)
+{
+	rdma_user_mmap_entry_remove(dm->entry);
+	kfree(dm);
+}
+
+static struct ib_dm *tern_alloc_dm(struct ib_device *ibdev, struct ib_ucontext *ibucontext,
+				   struct ib_dm_alloc_attr *attr,
+				   struct uverbs_attr_bundle *attrs)
+{
+	struct tern_dm *dm;
+	u64 key;
+	int err;
+
+	if (attr->flags)
+		return ERR_PTR(-EOPNOTSUPP);
+	dm = kzalloc(sizeof(*dm), GFP_KERNEL_ACCOUNT);
+	if (!dm)
+		return ERR_PTR(-ENOMEM);
+	err = tern_dm_create(to_tucontext(ibucontext), dm, attr->length, attr->alignment);
+	if (err) {
+		kfree(dm);
+		return ERR_PTR(err);
+	}
+
+	key = rdma_user_mmap_get_offset(dm->entry);
+	err = uverbs_copy_to(attrs, TERN_ATTR_ALLOC_DM_RESP_KEY, &key, sizeof(key));
+	if (err) {
+		tern_dm_destroy(dm);
+		return ERR_PTR(err);
+	}
+	return &dm->ibdm;
+}
+
+static int tern_dealloc_dm(struct ib_dm *ibdm, struct uverbs_attr_bundle *attrs)
+{
+	tern_dm_destroy(to_tdm(ibdm));
+	return 0;
+}
+
+/* ib_core has checked that the range is in @ibdm, and that addresses count from zero. */
+static struct ib_mr *tern_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm,
+				    struct ib_dm_mr_attr *attr, struct uverbs_attr_bundle *attrs)
+{
+	struct tern_create_mr_params params = {
+		.length = attr->length,
+		.pages.iova = cpu_to_le64(to_tdm(ibdm)->offset + attr->offset),
+		.access = tern_hw_access(attr->access_flags),
+		.flags = TERN_MR_DEVICE,
+	};
+
+	if (attr->access_flags & ~TERN_DM_ACCESS || attr->offset % TERN_DM_ALIGN ||
+	    attr->length % TERN_DM_ALIGN)
+		return ERR_PTR(-EINVAL);
+	return tern_create_plain_mr(ibpd, &params);
+}
+
+const struct ib_device_ops tern_dm_ops = {
+	.alloc_dm = tern_alloc_dm,
+	.dealloc_dm = tern_dealloc_dm,
+	.reg_dm_mr = tern_reg_dm_mr,
+};
