@@ -133,7 +133,7 @@ struct ContextOps {
 	UnusedOp create_counters;
 	ibv_cq *(*create_cq)(ibv_context *context, int cqe, ibv_comp_channel *channel,
 	                     int comp_vector);
-	UnusedOp create_cq_ex;
+	ibv_cq_ex *(*create_cq_ex)(ibv_context *context, ibv_cq_init_attr_ex *attr);
 	ibv_flow *(*create_flow)(ibv_qp *qp, ibv_flow_attr *attr);
 	UnusedOp create_flow_action_esp;
 	ibv_qp *(*create_qp)(ibv_pd *pd, ibv_qp_init_attr *attr);
@@ -181,7 +181,7 @@ struct ContextOps {
 	int (*query_port)(ibv_context *context, uint8_t port_num, ibv_port_attr *attr);
 	int (*query_qp)(ibv_qp *qp, ibv_qp_attr *attr, int attr_mask, ibv_qp_init_attr *init_attr);
 	UnusedOp query_qp_data_in_order;
-	UnusedOp query_rt_values;
+	int (*query_rt_values)(ibv_context *context, ibv_values_ex *values);
 	int (*query_srq)(ibv_srq *srq, ibv_srq_attr *attr);
 	UnusedOp read_counters;
 	UnusedOp reg_dm_mr;

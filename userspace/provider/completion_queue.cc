@@ -88,6 +88,7 @@ bool CompletionQueue::resolve(const tern_hw_cqe &cqe, const Tail &tail,
 	completion.byte_len = cqe.byte_len.get();
 	completion.src_qpn = cqe.src_qpn.get();
 	completion.imm = cqe.imm;
+	completion.vlan = cqe.vlan.get();
 	completion.opcode = tail.opcode;
 	completion.status = tail.status;
 	completion.flags = tail.flags;

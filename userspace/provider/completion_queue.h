@@ -18,8 +18,9 @@ struct Completion {
 	uint64_t timestamp;
 	uint32_t qpn;
 	uint32_t byte_len;
-	uint32_t src_qpn; /* of datagrams, as sl */
+	uint32_t src_qpn; /* of datagrams, as vlan and sl */
 	hw::__be32 imm;
+	uint16_t vlan;  /* as in the CQE */
 	uint8_t opcode; /* enum tern_hw_wqe_op or tern_hw_cqe_op */
 	uint8_t status; /* enum tern_hw_cqe_status */
 	uint8_t flags;  /* TERN_CQE_* */

@@ -26,6 +26,7 @@ constexpr ContextOps kContextOps = [] {
 	ops.close_xrcd = close_xrcd;
 	ops.create_ah = create_ah;
 	ops.create_cq = create_cq;
+	ops.create_cq_ex = create_cq_ex;
 	ops.create_flow = create_flow;
 	ops.create_qp = create_qp;
 	ops.create_qp_ex = create_qp_ex;
@@ -53,6 +54,7 @@ constexpr ContextOps kContextOps = [] {
 	ops.query_device_ex = query_device_ex;
 	ops.query_port = query_port;
 	ops.query_qp = query_qp;
+	ops.query_rt_values = query_rt_values;
 	ops.query_srq = query_srq;
 	ops.reg_mr = reg_mr;
 	ops.req_notify_cq = req_notify_cq;
@@ -71,7 +73,8 @@ int set_up(Context &context, int cmd_fd)
 	if (resp.tern.db_len < hw::TERN_DB_PAGE_SIZE)
 		return EPROTO;
 	context.state.caps = resp.tern.caps;
-	return context.state.doorbells.map(cmd_fd, resp.tern.db_key, resp.tern.db_len, PROT_WRITE);
+	return context.state.doorbells.map(cmd_fd, resp.tern.db_key, resp.tern.db_len,
+	                                   PROT_READ | PROT_WRITE);
 }
 
 } // namespace

@@ -30,6 +30,7 @@ struct Context {
 	}
 
 	DoorbellPage doorbell_page() const { return DoorbellPage(state.doorbells.data()); }
+	bool has(uint32_t cap) const { return state.caps & cap; }
 };
 
 verbs_context *alloc_context(ibv_device *device, int cmd_fd, void *private_data);

@@ -8,7 +8,7 @@
 #include "memory.h"
 #include "rdma/tern-abi.h"
 #include "verbs.h"
-#include "work_request.h"
+#include "work_completion.h"
 
 namespace tern::provider {
 
@@ -41,9 +41,57 @@ int attach(Cq &cq, Context &context, const tern_create_cq_resp &resp)
 	});
 }
 
+/* Creates the CQ that @cq is to be. Returns 0 or an errno. */
+int create(Cq &cq, Context &context, int cqe, ibv_comp_channel *channel, int comp_vector)
+{
+	CreateCqCmd cmd = {};
+	CreateCqResponse resp = {};
+
+	if (const int err = ibv_cmd_create_cq(&context.verbs.context, cqe, channel, comp_vector,
+	                                      &cq.verbs.cq, &cmd, sizeof(cmd), &resp, sizeof(resp)))
+		return err;
+	const int err = attach(cq, context, resp.tern);
+	if (err)
+		ibv_cmd_destroy_cq(&cq.verbs.cq);
+	return err;
+}
+
+/* Makes @cq what @attr says, apart from what the driver makes of it. Returns 0 or an errno. */
+int configure(Cq &cq, const ibv_cq_init_attr_ex &attr, uint32_t caps)
+{
+	constexpr uint32_t kKnownFlags =
+	        IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
+	const uint32_t flags = attr.comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS ? attr.flags : 0;
+
+	if (attr.comp_mask & ~uint32_t{IBV_CQ_INIT_ATTR_MASK_FLAGS} || flags & ~kKnownFlags)
+		return EINVAL;
+	/* The card stops at a CQ that is full. */
+	if (flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN)
+		return EOPNOTSUPP;
+	if (flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED)
+		cq.queue.lock().set_single_threaded();
+	return set_poll_ops(cq, attr.wc_flags, caps);
+}
+
 } // namespace
 
 ibv_cq *create_cq(ibv_context *ibv, int cqe, ibv_comp_channel *channel, int comp_vector)
+{
+	Owned<Cq> cq = make_owned<Cq>();
+	if (!cq) {
+		errno = ENOMEM;
+		return nullptr;
+	}
+
+	if (const int err = create(*cq, *Context::of(ibv), cqe, channel, comp_vector)) {
+		errno = err;
+		return nullptr;
+	}
+	return &cq.release()->verbs.cq;
+}
+
+/* Every CQE has all that can be asked for, so the driver makes the same CQ. */
+ibv_cq_ex *create_cq_ex(ibv_context *ibv, ibv_cq_init_attr_ex *attr)
 {
 	Context &context = *Context::of(ibv);
 	Owned<Cq> cq = make_owned<Cq>();
@@ -52,21 +100,15 @@ ibv_cq *create_cq(ibv_context *ibv, int cqe, ibv_comp_channel *channel, int comp
 		return nullptr;
 	}
 
-	CreateCqCmd cmd = {};
-	CreateCqResponse resp = {};
-	int err = ibv_cmd_create_cq(ibv, cqe, channel, comp_vector, &cq->verbs.cq, &cmd,
-	                            sizeof(cmd), &resp, sizeof(resp));
+	int err = configure(*cq, *attr, context.state.caps);
+	if (!err)
+		err = create(*cq, context, static_cast<int>(attr->cqe), attr->channel,
+		             static_cast<int>(attr->comp_vector));
 	if (err) {
 		errno = err;
 		return nullptr;
 	}
-	err = attach(*cq, context, resp.tern);
-	if (err) {
-		ibv_cmd_destroy_cq(&cq->verbs.cq);
-		errno = err;
-		return nullptr;
-	}
-	return &cq.release()->verbs.cq;
+	return &cq.release()->verbs.cq_ex;
 }
 
 int destroy_cq(ibv_cq *cq)

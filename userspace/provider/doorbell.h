@@ -28,6 +28,12 @@ public:
 		store(hw::TERN_DB_CQ_ARM, (cqn & TERN_DB_NUM_MASK) | flags, ci);
 	}
 
+	/** The clock of the card, ns (TERN_CAP_CLOCK). */
+	uint64_t clock() const
+	{
+		return *reinterpret_cast<const volatile uint64_t *>(page_ + hw::TERN_DB_CLOCK);
+	}
+
 private:
 	/*
 	 * The card reads rings and records by DMA when a doorbell reaches it, so all that was

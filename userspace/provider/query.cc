@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include <cerrno>
 #include <cstdio>
 
+#include "context.h"
 #include "verbs.h"
 
 namespace tern::provider {
@@ -28,6 +30,23 @@ int query_port(ibv_context *context, uint8_t port_num, ibv_port_attr *attr)
 	QueryPortCmd cmd = {};
 
 	return ibv_cmd_query_port(context, port_num, attr, &cmd, sizeof(cmd));
+}
+
+/* The clock is all nanoseconds of raw_clock, as applications know it from other cards' cycles. */
+int query_rt_values(ibv_context *ibv, ibv_values_ex *values)
+{
+	const Context &context = *Context::of(ibv);
+
+	if (values->comp_mask & ~uint32_t{IBV_VALUES_MASK_RAW_CLOCK})
+		return EINVAL;
+	if (!context.has(TERN_CAP_CLOCK))
+		return EOPNOTSUPP;
+	if (values->comp_mask & IBV_VALUES_MASK_RAW_CLOCK)
+		values->raw_clock = {
+		        .tv_sec = 0,
+		        .tv_nsec = static_cast<long>(context.doorbell_page().clock()),
+		};
+	return 0;
 }
 
 } // namespace tern::provider

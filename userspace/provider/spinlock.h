@@ -5,7 +5,7 @@
 
 namespace tern::provider {
 
-/** A pthread spinlock, usable with std::lock_guard. */
+/** A pthread spinlock, usable with std::lock_guard. One whose user is alone costs nothing. */
 class Spinlock {
 public:
 	Spinlock() { pthread_spin_init(&lock_, PTHREAD_PROCESS_PRIVATE); }
@@ -13,10 +13,22 @@ public:
 	Spinlock(const Spinlock &) = delete;
 	Spinlock &operator=(const Spinlock &) = delete;
 
-	void lock() { pthread_spin_lock(&lock_); }
-	void unlock() { pthread_spin_unlock(&lock_); }
+	void lock()
+	{
+		if (shared_)
+			pthread_spin_lock(&lock_);
+	}
+	void unlock()
+	{
+		if (shared_)
+			pthread_spin_unlock(&lock_);
+	}
+
+	/** The application has promised that one thread at a time gets here. Before any lock(). */
+	void set_single_threaded() { shared_ = false; }
 
 private:
+	bool shared_ = true;
 	pthread_spinlock_t lock_;
 };
 

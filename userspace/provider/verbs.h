@@ -11,6 +11,7 @@ namespace tern::provider {
 int query_device_ex(ibv_context *context, const ibv_query_device_ex_input *input,
                     ibv_device_attr_ex *attr, size_t attr_size);
 int query_port(ibv_context *context, uint8_t port_num, ibv_port_attr *attr);
+int query_rt_values(ibv_context *context, ibv_values_ex *values);
 
 /* pd.cc */
 ibv_pd *alloc_pd(ibv_context *context);
@@ -22,6 +23,7 @@ int dereg_mr(abi34::VerbsMr *mr);
 
 /* cq.cc */
 ibv_cq *create_cq(ibv_context *context, int cqe, ibv_comp_channel *channel, int comp_vector);
+ibv_cq_ex *create_cq_ex(ibv_context *context, ibv_cq_init_attr_ex *attr);
 int destroy_cq(ibv_cq *cq);
 int poll_cq(ibv_cq *cq, int num_entries, ibv_wc *wc);
 int req_notify_cq(ibv_cq *cq, int solicited_only);

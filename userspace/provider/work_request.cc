@@ -125,64 +125,6 @@ int build_send(SendQueue &sq, const ibv_send_wr &wr)
 	return sq.build(request, sges);
 }
 
-ibv_wc_opcode wc_opcode(uint8_t opcode)
-{
-	switch (opcode) {
-	case TERN_OP_WRITE:
-	case TERN_OP_WRITE_IMM:
-		return IBV_WC_RDMA_WRITE;
-	case TERN_OP_READ:
-		return IBV_WC_RDMA_READ;
-	case TERN_OP_CMP_SWAP:
-		return IBV_WC_COMP_SWAP;
-	case TERN_OP_FETCH_ADD:
-		return IBV_WC_FETCH_ADD;
-	case TERN_OP_LOCAL_INV:
-		return IBV_WC_LOCAL_INV;
-	case TERN_OP_BIND_MW:
-		return IBV_WC_BIND_MW;
-	case TERN_CQE_RECV:
-		return IBV_WC_RECV;
-	case TERN_CQE_RECV_WRITE_IMM:
-		return IBV_WC_RECV_RDMA_WITH_IMM;
-	default:
-		return IBV_WC_SEND;
-	}
-}
-
-unsigned wc_flags(uint8_t flags)
-{
-	unsigned wc = 0;
-
-	if (flags & TERN_CQE_IMM)
-		wc |= IBV_WC_WITH_IMM;
-	if (flags & TERN_CQE_INV)
-		wc |= IBV_WC_WITH_INV;
-	if (flags & TERN_CQE_GRH)
-		wc |= IBV_WC_GRH;
-	return wc;
-}
-
-void fill_wc(const Completion &c, ibv_wc &wc)
-{
-	wc.wr_id = c.wr_id;
-	wc.status = static_cast<ibv_wc_status>(c.status);
-	wc.opcode = wc_opcode(c.opcode);
-	wc.vendor_err = 0;
-	wc.byte_len = c.byte_len;
-	if (c.flags & TERN_CQE_INV)
-		wc.invalidated_rkey = c.imm.get();
-	else
-		wc.imm_data = std::bit_cast<uint32_t>(c.imm);
-	wc.qp_num = c.qpn;
-	wc.src_qp = c.src_qpn;
-	wc.wc_flags = wc_flags(c.flags);
-	wc.pkey_index = 0;
-	wc.slid = 0;
-	wc.sl = c.sl;
-	wc.dlid_path_bits = 0;
-}
-
 } // namespace
 
 int set_bind(const ibv_mw *mw, uint32_t rkey, const ibv_mw_bind_info &info, SendRequest &request)
@@ -275,18 +217,6 @@ int post_recv_list(RecvQueue &rq, ibv_recv_wr *wr, ibv_recv_wr **bad_wr)
 int post_recv_list(SharedRecvQueue &srq, ibv_recv_wr *wr, ibv_recv_wr **bad_wr)
 {
 	return post_recv_list_to(srq, wr, bad_wr);
-}
-
-int poll_list(CompletionQueue &cq, int count, ibv_wc *wc)
-{
-	const std::lock_guard guard(cq.lock());
-	Completion completion;
-	int n = 0;
-
-	while (n < count && cq.next(completion))
-		fill_wc(completion, wc[n++]);
-	cq.release();
-	return n;
 }
 
 } // namespace tern::provider

@@ -4,7 +4,6 @@
 
 #include <infiniband/verbs.h>
 
-#include "completion_queue.h"
 #include "recv_queue.h"
 #include "send_queue.h"
 #include "shared_recv_queue.h"
@@ -18,9 +17,6 @@ namespace tern::provider {
 int post_send_list(SendQueue &sq, ibv_send_wr *wr, ibv_send_wr **bad_wr);
 int post_recv_list(RecvQueue &rq, ibv_recv_wr *wr, ibv_recv_wr **bad_wr);
 int post_recv_list(SharedRecvQueue &srq, ibv_recv_wr *wr, ibv_recv_wr **bad_wr);
-
-/** Takes up to @count completions and returns how many there were. */
-int poll_list(CompletionQueue &cq, int count, ibv_wc *wc);
 
 /** Makes @request bind @mw under @rkey as @info says. Returns 0 or EINVAL. */
 int set_bind(const ibv_mw *mw, uint32_t rkey, const ibv_mw_bind_info &info, SendRequest &request);

@@ -76,6 +76,9 @@ const ContextOps kStubs = [] {
 		stub("create_cq");
 		return nullptr;
 	};
+	ops.query_rt_values = [](ibv_context *, ibv_values_ex *) {
+		return stub("query_rt_values");
+	};
 	ops.create_qp = [](ibv_pd *, ibv_qp_init_attr *) -> ibv_qp * {
 		stub("create_qp");
 		return nullptr;
@@ -107,6 +110,8 @@ const ContextOps kStubs = [] {
 	ops.req_notify_cq = [](ibv_cq *, int) { return stub("req_notify_cq"); };
 	return ops;
 }();
+
+/* create_cq_ex is offered in contexts that libibverbs has opened: see plugin_cq_test.cc. */
 
 /* A context as verbs_init_context() would leave it, with more than enough private room. */
 class Abi34 : public ::testing::Test {
@@ -180,6 +185,8 @@ TEST_F(Abi34, EveryVerbArrivesWhereWePutIt)
 	EXPECT_CALLS("destroy_qp", ibv_destroy_qp(&qp_));
 	EXPECT_CALLS("query_device_ex", ibv_query_device_ex(context, nullptr, &device));
 	EXPECT_CALLS("query_port", ibv_query_port(context, 1, &port));
+	ibv_values_ex values = {};
+	EXPECT_CALLS("query_rt_values", ibv_query_rt_values_ex(context, &values));
 
 	ibv_gid gid = {.raw = {0xff}};
 	ibv_ah_attr ah = {};

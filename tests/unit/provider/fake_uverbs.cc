@@ -146,6 +146,11 @@ uint64_t FakeUverbs::doorbell(unsigned offset) const
 	return v;
 }
 
+void FakeUverbs::set_clock(uint64_t ns)
+{
+	std::memcpy(memory_ + doorbell_key_ + hw::TERN_DB_CLOCK, &ns, sizeof(ns));
+}
+
 int FakeUverbs::mappings()
 {
 	std::ifstream maps("/proc/self/maps");

@@ -64,6 +64,8 @@ public:
 		return reinterpret_cast<T *>(memory(key));
 	}
 	uint64_t doorbell(unsigned offset) const;
+	/** What the card's clock is to show. */
+	void set_clock(uint64_t ns);
 	/** How many mappings of the file this process has, our own not counted. */
 	static int mappings();
 

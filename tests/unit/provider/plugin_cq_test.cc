@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The plugin's extended CQs and its clock, through libibverbs. */
+#include <atomic>
+#include <cerrno>
+#include <thread>
+
+#include <arpa/inet.h>
+#include <sched.h>
+#include <time.h>
+
+#include "plugin_fixture.h"
+
+namespace tern::provider::test {
+namespace {
+
+constexpr uint64_t kServed = uint64_t{IBV_WC_STANDARD_FLAGS} | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
+                             IBV_WC_EX_WITH_CVLAN | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
+
+uint64_t realtime()
+{
+	timespec t;
+	clock_gettime(CLOCK_REALTIME, &t);
+	return static_cast<uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(t.tv_nsec);
+}
+
+/* A QP whose receives complete to an extended CQ. */
+class PluginCqEx : public PluginQp {
+protected:
+	PluginCqEx()
+	{
+		cq_ = ibv_create_cq_ex(context_, &attr_);
+		memory_ = fake_.last_cq;
+		ibv_qp_init_attr attr = init_attr();
+		attr.recv_cq = cq_ ? ibv_cq_ex_to_cq(cq_) : nullptr;
+		ex_qp_ = cq_ ? ready(ibv_create_qp(pd_, &attr)) : nullptr;
+	}
+
+	~PluginCqEx() override
+	{
+		if (ex_qp_) {
+			EXPECT_EQ(ibv_destroy_qp(ex_qp_), 0);
+		}
+		if (cq_) {
+			EXPECT_EQ(ibv_destroy_cq(ibv_cq_ex_to_cq(cq_)), 0);
+		}
+	}
+
+	static ibv_cq_init_attr_ex cq_attr(uint64_t wc_flags)
+	{
+		ibv_cq_init_attr_ex attr = {};
+		attr.cqe = 16;
+		attr.wc_flags = wc_flags;
+		return attr;
+	}
+
+	int refused(const ibv_cq_init_attr_ex &attr)
+	{
+		ibv_cq_init_attr_ex copy = attr;
+		errno = 0;
+		ibv_cq_ex *cq = ibv_create_cq_ex(context_, &copy);
+		EXPECT_EQ(cq, nullptr);
+		return errno;
+	}
+
+	tern_hw_cqe &cqe(uint32_t n) { return fake_.at<tern_hw_cqe>(memory_.buf_key)[n]; }
+
+	void arrive(uint32_t n, uint64_t wr_id)
+	{
+		ASSERT_EQ(post_recv(ex_qp_, wr_id), 0);
+		complete(memory_, n, ex_qp_->qp_num, TERN_CQE_RECV, n);
+	}
+
+	uint32_t consumed()
+	{
+		return fake_.at<tern_hw_cq_record>(memory_.buf_key + memory_.record_offset)
+		        ->ci.get();
+	}
+
+	ibv_cq_init_attr_ex attr_ = cq_attr(kServed);
+	ibv_poll_cq_attr poll_{};
+	ibv_cq_ex *cq_ = nullptr;
+	ibv_qp *ex_qp_ = nullptr;
+	tern_create_cq_resp memory_{};
+};
+
+TEST_F(PluginCqEx, AnEmptyOneSaysSoAndCanBePolledAgain)
+{
+	ASSERT_NE(cq_, nullptr);
+	EXPECT_EQ(ibv_start_poll(cq_, &poll_), ENOENT);
+	EXPECT_EQ(ibv_start_poll(cq_, &poll_), ENOENT);
+	poll_.comp_mask = 1;
+	EXPECT_EQ(ibv_start_poll(cq_, &poll_), EINVAL);
+	ibv_wc wc;
+	EXPECT_EQ(ibv_poll_cq(ibv_cq_ex_to_cq(cq_), 1, &wc), 0);
+}
+
+TEST_F(PluginCqEx, CompletionsAreReadOneByOneAndReleasedInTheEnd)
+{
+	arrive(0, 70);
+	arrive(1, 71);
+	cqe(1).status = TERN_WC_LOC_LEN_ERR;
+	ASSERT_EQ(ibv_start_poll(cq_, &poll_), 0);
+	EXPECT_EQ(cq_->wr_id, 70u);
+	EXPECT_EQ(cq_->status, IBV_WC_SUCCESS);
+	ASSERT_EQ(ibv_next_poll(cq_), 0);
+	EXPECT_EQ(cq_->wr_id, 71u);
+	EXPECT_EQ(cq_->status, IBV_WC_LOC_LEN_ERR);
+	EXPECT_EQ(ibv_next_poll(cq_), ENOENT);
+	EXPECT_EQ(consumed(), 0u);
+	ibv_end_poll(cq_);
+	EXPECT_EQ(consumed(), 2u);
+
+	arrive(2, 72);
+	ibv_wc wc;
+	ASSERT_EQ(ibv_poll_cq(ibv_cq_ex_to_cq(cq_), 1, &wc), 1);
+	EXPECT_EQ(wc.wr_id, 72u);
+}
+
+TEST_F(PluginCqEx, EveryFieldOfACqeCanBeRead)
+{
+	ASSERT_EQ(post_recv(ex_qp_, 1), 0);
+	ASSERT_EQ(post_recv(ex_qp_, 2), 0);
+	tern_hw_cqe &datagram = cqe(0), &invalidating = cqe(1);
+	datagram.byte_len = 41;
+	datagram.imm = 0x01020304;
+	datagram.flags = TERN_CQE_IMM | TERN_CQE_GRH;
+	datagram.src_qpn = 0x123456;
+	datagram.sl = 5;
+	datagram.vlan = 0x6123;
+	datagram.timestamp = 0x1122334455667788;
+	invalidating.imm = 0x11223344;
+	invalidating.flags = TERN_CQE_INV;
+	invalidating.vlan = 0xffff;
+	complete(memory_, 0, ex_qp_->qp_num, TERN_CQE_RECV, 0);
+	complete(memory_, 1, ex_qp_->qp_num, TERN_CQE_RECV, 1);
+
+	ASSERT_EQ(ibv_start_poll(cq_, &poll_), 0);
+	EXPECT_EQ(ibv_wc_read_opcode(cq_), IBV_WC_RECV);
+	EXPECT_EQ(ibv_wc_read_vendor_err(cq_), 0u);
+	EXPECT_EQ(ibv_wc_read_byte_len(cq_), 41u);
+	EXPECT_EQ(ibv_wc_read_imm_data(cq_), htonl(0x01020304));
+	EXPECT_EQ(ibv_wc_read_qp_num(cq_), ex_qp_->qp_num);
+	EXPECT_EQ(ibv_wc_read_src_qp(cq_), 0x123456u);
+	EXPECT_EQ(ibv_wc_read_wc_flags(cq_), unsigned{IBV_WC_WITH_IMM | IBV_WC_GRH});
+	EXPECT_EQ(ibv_wc_read_slid(cq_), 0u);
+	EXPECT_EQ(ibv_wc_read_sl(cq_), 5);
+	EXPECT_EQ(ibv_wc_read_dlid_path_bits(cq_), 0);
+	EXPECT_EQ(ibv_wc_read_completion_ts(cq_), 0x1122334455667788u);
+	EXPECT_EQ(ibv_wc_read_cvlan(cq_), 0x6123);
+	ASSERT_EQ(ibv_next_poll(cq_), 0);
+	EXPECT_EQ(ibv_wc_read_wc_flags(cq_), unsigned{IBV_WC_WITH_INV});
+	EXPECT_EQ(ibv_wc_read_invalidated_rkey(cq_), 0x11223344u);
+	EXPECT_EQ(ibv_wc_read_cvlan(cq_), 0);
+	ibv_end_poll(cq_);
+}
+
+TEST_F(PluginCqEx, WallClockFollowsTheTimeOfDay)
+{
+	constexpr uint64_t kMs = 1'000'000;
+	const auto wall = [&](uint32_t n, uint64_t timestamp) {
+		arrive(n, n);
+		cqe(n).timestamp = timestamp;
+		EXPECT_EQ(ibv_start_poll(cq_, &poll_), 0);
+		const uint64_t ns = ibv_wc_read_completion_wallclock_ns(cq_);
+		ibv_end_poll(cq_);
+		return ns;
+	};
+
+	fake_.set_clock(1000 * kMs);
+	const uint64_t before = realtime();
+	const uint64_t first = wall(0, 990 * kMs);
+	const uint64_t after = realtime();
+	EXPECT_GE(first + 10 * kMs, before);
+	EXPECT_LE(first + 10 * kMs, after);
+
+	/* No new look at the clocks for what is near, also from before; a new one later. */
+	fake_.set_clock(5'000'000 * kMs);
+	EXPECT_EQ(wall(1, 1099 * kMs), first + 109 * kMs);
+	EXPECT_EQ(wall(2, 980 * kMs), first - 10 * kMs);
+	const uint64_t later = wall(3, 1100 * kMs);
+	EXPECT_LE(later + (5'000'000 - 1100) * kMs, realtime());
+	EXPECT_GE(later + (5'000'000 - 1100) * kMs, after);
+}
+
+TEST_F(PluginCqEx, PollersExcludeEachOther)
+{
+	arrive(0, 0);
+	ASSERT_EQ(ibv_start_poll(cq_, &poll_), 0);
+	std::atomic<bool> polled = false;
+	std::thread other([&] {
+		ibv_wc wc;
+		EXPECT_EQ(ibv_poll_cq(ibv_cq_ex_to_cq(cq_), 1, &wc), 0);
+		polled = true;
+	});
+	for (int i = 0; i < 100; i++)
+		sched_yield();
+	EXPECT_FALSE(polled);
+	ibv_end_poll(cq_);
+	other.join();
+}
+
+TEST_F(PluginCqEx, ASingleThreadedOneHasNoLock)
+{
+	ibv_cq_init_attr_ex attr = cq_attr(0);
+	attr.comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS;
+	attr.flags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED;
+	ibv_cq_ex *cq = ibv_create_cq_ex(context_, &attr);
+	ASSERT_NE(cq, nullptr);
+	const tern_create_cq_resp memory = fake_.last_cq;
+	ibv_qp_init_attr init = init_attr();
+	init.recv_cq = ibv_cq_ex_to_cq(cq);
+	ibv_qp *qp = ready(ibv_create_qp(pd_, &init));
+	ASSERT_EQ(post_recv(qp, 5), 0);
+	complete(memory, 0, qp->qp_num, TERN_CQE_RECV, 0);
+	ASSERT_EQ(ibv_start_poll(cq, &poll_), 0);
+	ibv_wc wc;
+	EXPECT_EQ(ibv_poll_cq(ibv_cq_ex_to_cq(cq), 1, &wc), 0) << "would wait for ever";
+	ibv_end_poll(cq);
+	EXPECT_EQ(ibv_destroy_qp(qp), 0);
+	EXPECT_EQ(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
+}
+
+TEST_F(PluginCqEx, WhatCannotBeServedIsRefused)
+{
+	for (const uint64_t flag : {uint64_t{IBV_WC_EX_WITH_FLOW_TAG},
+	                            uint64_t{IBV_WC_EX_WITH_TM_INFO}, uint64_t{1} << 40})
+		EXPECT_EQ(refused(cq_attr(flag)), EOPNOTSUPP);
+
+	ibv_cq_init_attr_ex attr = cq_attr(0);
+	attr.comp_mask = 1u << 31;
+	EXPECT_EQ(refused(attr), EINVAL);
+	attr.comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS;
+	attr.flags = 1u << 31;
+	EXPECT_EQ(refused(attr), EINVAL);
+	attr.flags = IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
+	EXPECT_EQ(refused(attr), EOPNOTSUPP);
+	fake_.fail(IB_USER_VERBS_CMD_CREATE_CQ, EINVAL);
+	EXPECT_EQ(refused(cq_attr(0)), EINVAL);
+	fake_.on_cq = [](auto &r) { r.log_size = 20; };
+	EXPECT_EQ(refused(cq_attr(0)), EPROTO);
+	fake_.on_cq = nullptr;
+	EXPECT_EQ(fake_.cqs, 3);
+}
+
+TEST_F(PluginCqEx, TheClockCanBeRead)
+{
+	fake_.set_clock(0x123456789abcdef0);
+	ibv_values_ex values = {};
+	values.comp_mask = IBV_VALUES_MASK_RAW_CLOCK;
+	ASSERT_EQ(ibv_query_rt_values_ex(context_, &values), 0);
+	EXPECT_EQ(values.comp_mask, uint32_t{IBV_VALUES_MASK_RAW_CLOCK});
+	EXPECT_EQ(values.raw_clock.tv_sec, 0);
+	EXPECT_EQ(values.raw_clock.tv_nsec, 0x123456789abcdef0);
+	values.comp_mask = 1u << 5;
+	EXPECT_EQ(ibv_query_rt_values_ex(context_, &values), EINVAL);
+}
+
+TEST_F(Plugin, ACardWithoutAClock)
+{
+	fake_.caps = FakeUverbs::kAllCaps & ~TERN_CAP_CLOCK;
+	ibv_context *context = open();
+	ASSERT_NE(context, nullptr);
+	ibv_values_ex values = {};
+	values.comp_mask = IBV_VALUES_MASK_RAW_CLOCK;
+	EXPECT_EQ(ibv_query_rt_values_ex(context, &values), EOPNOTSUPP);
+	ibv_cq_init_attr_ex attr = {};
+	attr.cqe = 1;
+	attr.wc_flags = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
+	EXPECT_EQ(ibv_create_cq_ex(context, &attr), nullptr);
+	EXPECT_EQ(errno, EOPNOTSUPP);
+	EXPECT_EQ(ibv_close_device(context), 0);
+}
+
+} // namespace
+} // namespace tern::provider::test
