@@ -15,6 +15,7 @@
 
 #include <infiniband/verbs.h>
 #include <rdma/ib_user_verbs.h>
+#include <rdma/rdma_user_ioctl_cmds.h>
 
 namespace tern::abi34 {
 
@@ -76,6 +77,11 @@ struct VerbsMr {
 	int access;
 };
 
+struct VerbsDm {
+	ibv_dm dm;
+	uint32_t handle; /* set by ibv_cmd_alloc_dm() */
+};
+
 struct VerbsXrcd {
 	ibv_xrcd xrcd;
 	uint32_t comp_mask;
@@ -117,7 +123,7 @@ using UnusedOp = void (*)();
 /** Every verb that a provider can offer, in the alphabetical order of their names. */
 struct ContextOps {
 	UnusedOp advise_mr;
-	UnusedOp alloc_dm;
+	ibv_dm *(*alloc_dm)(ibv_context *context, ibv_alloc_dm_attr *attr);
 	ibv_mw *(*alloc_mw)(ibv_pd *pd, ibv_mw_type type);
 	UnusedOp alloc_null_mr;
 	UnusedOp alloc_parent_domain;
@@ -157,11 +163,11 @@ struct ContextOps {
 	UnusedOp destroy_wq;
 	int (*detach_mcast)(ibv_qp *qp, const ibv_gid *gid, uint16_t lid);
 	void (*free_context)(ibv_context *context);
-	UnusedOp free_dm;
+	int (*free_dm)(ibv_dm *dm);
 	int (*get_srq_num)(ibv_srq *srq, uint32_t *srq_num);
-	UnusedOp import_dm;
-	UnusedOp import_mr;
-	UnusedOp import_pd;
+	ibv_dm *(*import_dm)(ibv_context *context, uint32_t dm_handle);
+	ibv_mr *(*import_mr)(ibv_pd *pd, uint32_t mr_handle);
+	ibv_pd *(*import_pd)(ibv_context *context, uint32_t pd_handle);
 	UnusedOp modify_cq;
 	UnusedOp modify_flow_action_esp;
 	int (*modify_qp)(ibv_qp *qp, ibv_qp_attr *attr, int attr_mask);
@@ -184,16 +190,18 @@ struct ContextOps {
 	int (*query_rt_values)(ibv_context *context, ibv_values_ex *values);
 	int (*query_srq)(ibv_srq *srq, ibv_srq_attr *attr);
 	UnusedOp read_counters;
-	UnusedOp reg_dm_mr;
-	UnusedOp reg_dmabuf_mr;
+	ibv_mr *(*reg_dm_mr)(ibv_pd *pd, ibv_dm *dm, uint64_t dm_offset, size_t length,
+	                     unsigned access);
+	ibv_mr *(*reg_dmabuf_mr)(ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd,
+	                         int access);
 	ibv_mr *(*reg_mr)(ibv_pd *pd, void *addr, size_t length, uint64_t hca_va, int access);
 	int (*req_notify_cq)(ibv_cq *cq, int solicited_only);
-	UnusedOp rereg_mr;
+	int (*rereg_mr)(VerbsMr *mr, int flags, ibv_pd *pd, void *addr, size_t length, int access);
 	UnusedOp resize_cq;
 	UnusedOp set_ece;
-	UnusedOp unimport_dm;
-	UnusedOp unimport_mr;
-	UnusedOp unimport_pd;
+	void (*unimport_dm)(ibv_dm *dm);
+	void (*unimport_mr)(ibv_mr *mr);
+	void (*unimport_pd)(ibv_pd *pd);
 };
 
 static_assert(sizeof(MatchEntry) == 24 && offsetof(MatchEntry, kind) == 20);
@@ -201,6 +209,7 @@ static_assert(sizeof(DeviceOps) == 72 && offsetof(DeviceOps, alloc_device) == 56
 static_assert(offsetof(VerbsDevice, ops) == 664 && offsetof(VerbsDevice, sysfs) == 696);
 static_assert(sizeof(VerbsDevice) == 712);
 static_assert(sizeof(VerbsMr) == sizeof(ibv_mr) + 8);
+static_assert(sizeof(VerbsDm) == sizeof(ibv_dm) + 8);
 static_assert(sizeof(VerbsXrcd) == sizeof(ibv_xrcd) + 8);
 static_assert(sizeof(VerbsSrq) == sizeof(ibv_srq) + 32);
 static_assert(offsetof(VerbsSrq, srq_type) == sizeof(ibv_srq));
@@ -231,6 +240,7 @@ using GetContextCmd = Command<ib_uverbs_get_context>;
 using QueryPortCmd = Command<ib_uverbs_query_port>;
 using AllocPdCmd = Command<ib_uverbs_alloc_pd>;
 using RegMrCmd = Command<ib_uverbs_reg_mr>;
+using ReregMrCmd = Command<ib_uverbs_rereg_mr>;
 using CreateCqCmd = Command<ib_uverbs_create_cq>;
 using CreateQpCmd = ExtendedCommand<ib_uverbs_ex_create_qp>;
 using OpenQpCmd = Command<ib_uverbs_open_qp>;
@@ -311,6 +321,33 @@ struct Response {
 	static constexpr bool kPacked = sizeof(Core) % alignof(Driver) == 0;
 };
 
+/**
+ * A request of the ioctl() interface; its attributes follow at once (ioctl.h). The function that
+ * is handed one adds its own attributes and sends all.
+ */
+struct CommandBuffer {
+	CommandBuffer *next;
+	ib_uverbs_attr *next_attr; /* the first that is free */
+	ib_uverbs_attr *last_attr; /* the end of those there is room for */
+	uint8_t uhw_in_index;      /* of attributes that stand for a driver part */
+	uint8_t uhw_out_index;
+	uint8_t uhw_in_headroom;
+	uint8_t uhw_out_headroom;
+	uint8_t flags;
+	/* struct ib_uverbs_ioctl_hdr, which ends in a flexible array; the rest is set when sent */
+	alignas(8) uint16_t length;
+	uint16_t object_id;
+	uint16_t method_id;
+	uint16_t num_attrs;
+	uint64_t reserved1;
+	uint32_t driver_id;
+	uint32_t reserved2;
+
+	static constexpr uint8_t kNoUhw = 0xff;
+};
+static_assert(offsetof(CommandBuffer, length) == 32);
+static_assert(sizeof(CommandBuffer) == 32 + sizeof(ib_uverbs_ioctl_hdr));
+
 /* ---- functions of libibverbs ---------------------------------------------------------- */
 
 extern "C" {
@@ -322,9 +359,11 @@ void *_verbs_init_and_alloc_context(ibv_device *device, int cmd_fd, size_t alloc
                                     verbs_context *offset, uint32_t driver_id);
 void verbs_uninit_context(verbs_context *context);
 void verbs_set_ops(verbs_context *context, const ContextOps *ops);
+int execute_ioctl(ibv_context *context, CommandBuffer *command);
 
 int ibv_cmd_get_context(verbs_context *context, GetContextCmd *cmd, size_t cmd_size, void *resp,
                         size_t resp_size);
+int ibv_cmd_query_context(ibv_context *context, CommandBuffer *driver);
 int ibv_cmd_query_device_any(ibv_context *context, const ibv_query_device_ex_input *input,
                              ibv_device_attr_ex *attr, size_t attr_size,
                              ib_uverbs_ex_query_device_resp *resp, size_t *resp_size);
@@ -335,7 +374,18 @@ int ibv_cmd_alloc_pd(ibv_context *context, ibv_pd *pd, AllocPdCmd *cmd, size_t c
 int ibv_cmd_dealloc_pd(ibv_pd *pd);
 int ibv_cmd_reg_mr(ibv_pd *pd, void *addr, size_t length, uint64_t hca_va, int access, VerbsMr *mr,
                    RegMrCmd *cmd, size_t cmd_size, ib_uverbs_reg_mr_resp *resp, size_t resp_size);
+int ibv_cmd_rereg_mr(VerbsMr *mr, uint32_t flags, void *addr, size_t length, uint64_t hca_va,
+                     int access, ibv_pd *pd, ReregMrCmd *cmd, size_t cmd_size,
+                     ib_uverbs_rereg_mr_resp *resp, size_t resp_size);
+int ibv_cmd_reg_dmabuf_mr(ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd,
+                          int access, VerbsMr *mr);
+int ibv_cmd_query_mr(ibv_pd *pd, VerbsMr *mr, uint32_t mr_handle);
 int ibv_cmd_dereg_mr(VerbsMr *mr);
+int ibv_cmd_alloc_dm(ibv_context *context, const ibv_alloc_dm_attr *attr, VerbsDm *dm,
+                     CommandBuffer *driver);
+int ibv_cmd_free_dm(VerbsDm *dm);
+int ibv_cmd_reg_dm_mr(ibv_pd *pd, VerbsDm *dm, uint64_t offset, size_t length, unsigned access,
+                      VerbsMr *mr, CommandBuffer *driver);
 int ibv_cmd_create_cq(ibv_context *context, int cqe, ibv_comp_channel *channel, int comp_vector,
                       ibv_cq *cq, CreateCqCmd *cmd, size_t cmd_size, void *resp, size_t resp_size);
 int ibv_cmd_destroy_cq(ibv_cq *cq);

@@ -3,6 +3,9 @@
 
 #include <cerrno>
 
+#include <rdma/ib_user_ioctl_cmds.h>
+
+#include "ioctl.h"
 #include "rdma/tern-abi.h"
 #include "verbs.h"
 
@@ -19,6 +22,7 @@ constexpr uint32_t kNoDriverId = 0; /* RDMA_DRIVER_UNKNOWN: the kernel has no nu
 
 constexpr ContextOps kContextOps = [] {
 	ContextOps ops = {};
+	ops.alloc_dm = alloc_dm;
 	ops.alloc_mw = alloc_mw;
 	ops.alloc_pd = alloc_pd;
 	ops.attach_mcast = ibv_cmd_attach_mcast;
@@ -42,7 +46,11 @@ constexpr ContextOps kContextOps = [] {
 	ops.destroy_srq = destroy_srq;
 	ops.detach_mcast = ibv_cmd_detach_mcast;
 	ops.free_context = free_context;
+	ops.free_dm = free_dm;
 	ops.get_srq_num = get_srq_num;
+	ops.import_dm = import_dm;
+	ops.import_mr = import_mr;
+	ops.import_pd = import_pd;
 	ops.modify_qp = modify_qp;
 	ops.modify_srq = modify_srq;
 	ops.open_qp = open_qp;
@@ -56,30 +64,48 @@ constexpr ContextOps kContextOps = [] {
 	ops.query_qp = query_qp;
 	ops.query_rt_values = query_rt_values;
 	ops.query_srq = query_srq;
+	ops.reg_dm_mr = reg_dm_mr;
+	ops.reg_dmabuf_mr = reg_dmabuf_mr;
 	ops.reg_mr = reg_mr;
 	ops.req_notify_cq = req_notify_cq;
+	ops.rereg_mr = rereg_mr;
+	ops.unimport_dm = unimport_dm;
+	ops.unimport_mr = unimport_mr;
+	ops.unimport_pd = unimport_pd;
 	return ops;
 }();
 
-/* Gets our context from the kernel and maps the doorbell page. Returns 0 or an errno. */
-int set_up(Context &context, int cmd_fd)
+/* Makes a context in the kernel. Returns 0 or an errno, as the next. */
+int get_context(verbs_context &verbs, tern_alloc_ucontext_resp &tern)
 {
 	GetContextCmd cmd = {};
 	GetContextResponse resp = {};
+	const int err = ibv_cmd_get_context(&verbs, &cmd, sizeof(cmd), &resp, sizeof(resp));
 
-	if (const int err =
-	            ibv_cmd_get_context(&context.verbs, &cmd, sizeof(cmd), &resp, sizeof(resp)))
-		return err;
-	if (resp.tern.db_len < hw::TERN_DB_PAGE_SIZE)
-		return EPROTO;
-	context.state.caps = resp.tern.caps;
-	return context.state.doorbells.map(cmd_fd, resp.tern.db_key, resp.tern.db_len,
-	                                   PROT_READ | PROT_WRITE);
+	tern = resp.tern;
+	return err;
 }
 
-} // namespace
+/* Asks of the one that the file has. */
+int query_context(verbs_context &verbs, tern_alloc_ucontext_resp &tern)
+{
+	Ioctl<1> ours(UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_CONTEXT);
 
-verbs_context *alloc_context(ibv_device *device, int cmd_fd, void *)
+	ours.out(TERN_ATTR_QUERY_CONTEXT_RESP, tern);
+	return ibv_cmd_query_context(&verbs.context, ours.link());
+}
+
+/* Takes what the kernel told and maps the doorbell page. Returns 0 or an errno. */
+int set_up(ContextState &state, int cmd_fd, const tern_alloc_ucontext_resp &tern)
+{
+	if (tern.db_len < hw::TERN_DB_PAGE_SIZE)
+		return EPROTO;
+	state.caps = tern.caps;
+	return state.doorbells.map(cmd_fd, tern.db_key, tern.db_len, PROT_READ | PROT_WRITE);
+}
+
+verbs_context *make_context(ibv_device *device, int cmd_fd,
+                            int (*ask)(verbs_context &, tern_alloc_ucontext_resp &))
 {
 	auto *context = static_cast<Context *>(_verbs_init_and_alloc_context(
 	        device, cmd_fd, sizeof(Context), nullptr, kNoDriverId));
@@ -87,7 +113,11 @@ verbs_context *alloc_context(ibv_device *device, int cmd_fd, void *)
 		return nullptr;
 	new (&context->state) ContextState();
 
-	if (const int err = set_up(*context, cmd_fd)) {
+	tern_alloc_ucontext_resp resp = {};
+	int err = ask(context->verbs, resp);
+	if (!err)
+		err = set_up(context->state, cmd_fd, resp);
+	if (err) {
 		context->state.~ContextState();
 		verbs_uninit_context(&context->verbs);
 		std::free(context);
@@ -96,6 +126,18 @@ verbs_context *alloc_context(ibv_device *device, int cmd_fd, void *)
 	}
 	verbs_set_ops(&context->verbs, &kContextOps);
 	return &context->verbs;
+}
+
+} // namespace
+
+verbs_context *alloc_context(ibv_device *device, int cmd_fd, void *)
+{
+	return make_context(device, cmd_fd, get_context);
+}
+
+verbs_context *import_context(ibv_device *device, int cmd_fd)
+{
+	return make_context(device, cmd_fd, query_context);
 }
 
 void free_context(ibv_context *ibv)

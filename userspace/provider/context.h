@@ -34,6 +34,7 @@ struct Context {
 };
 
 verbs_context *alloc_context(ibv_device *device, int cmd_fd, void *private_data);
+verbs_context *import_context(ibv_device *device, int cmd_fd);
 void free_context(ibv_context *context);
 
 } // namespace tern::provider

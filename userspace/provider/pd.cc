@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include <cerrno>
 
+#include <rdma/ib_user_ioctl_cmds.h>
+
+#include "ioctl.h"
 #include "memory.h"
 #include "rdma/tern-abi.h"
 #include "verbs.h"
@@ -32,6 +35,32 @@ ibv_pd *alloc_pd(ibv_context *context)
 		return nullptr;
 	}
 	return pd.release();
+}
+
+ibv_pd *import_pd(ibv_context *context, uint32_t handle)
+{
+	tern_alloc_pd_resp resp = {}; /* that there is an answer is all that we want */
+
+	if (const int err = Ioctl<2>(UVERBS_OBJECT_PD, TERN_METHOD_PD_QUERY)
+	                            .object(TERN_ATTR_PD_QUERY_HANDLE, handle)
+	                            .out(TERN_ATTR_PD_QUERY_RESP, resp)
+	                            .execute(context)) {
+		errno = err;
+		return nullptr;
+	}
+	Owned<ibv_pd> pd = make_owned<ibv_pd>();
+	if (!pd) {
+		errno = ENOMEM;
+		return nullptr;
+	}
+	pd->context = context;
+	pd->handle = handle;
+	return pd.release();
+}
+
+void unimport_pd(ibv_pd *pd)
+{
+	Owned<ibv_pd>{pd};
 }
 
 int dealloc_pd(ibv_pd *pd)

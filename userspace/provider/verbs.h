@@ -15,11 +15,25 @@ int query_rt_values(ibv_context *context, ibv_values_ex *values);
 
 /* pd.cc */
 ibv_pd *alloc_pd(ibv_context *context);
+ibv_pd *import_pd(ibv_context *context, uint32_t handle);
+void unimport_pd(ibv_pd *pd);
 int dealloc_pd(ibv_pd *pd);
 
 /* mr.cc */
 ibv_mr *reg_mr(ibv_pd *pd, void *addr, size_t length, uint64_t hca_va, int access);
+ibv_mr *reg_dmabuf_mr(ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd,
+                      int access);
+int rereg_mr(abi34::VerbsMr *mr, int flags, ibv_pd *pd, void *addr, size_t length, int access);
 int dereg_mr(abi34::VerbsMr *mr);
+ibv_mr *import_mr(ibv_pd *pd, uint32_t handle);
+void unimport_mr(ibv_mr *mr);
+
+/* dm.cc */
+ibv_dm *alloc_dm(ibv_context *context, ibv_alloc_dm_attr *attr);
+int free_dm(ibv_dm *dm);
+ibv_dm *import_dm(ibv_context *context, uint32_t handle);
+void unimport_dm(ibv_dm *dm);
+ibv_mr *reg_dm_mr(ibv_pd *pd, ibv_dm *dm, uint64_t offset, size_t length, unsigned access);
 
 /* cq.cc */
 ibv_cq *create_cq(ibv_context *context, int cqe, ibv_comp_channel *channel, int comp_vector);

@@ -30,6 +30,37 @@ const ContextOps kStubs = [] {
 		stub("alloc_mw");
 		return nullptr;
 	};
+	ops.alloc_dm = [](ibv_context *, ibv_alloc_dm_attr *) -> ibv_dm * {
+		stub("alloc_dm");
+		return nullptr;
+	};
+	ops.free_dm = [](ibv_dm *) { return stub("free_dm"); };
+	ops.reg_dm_mr = [](ibv_pd *, ibv_dm *, uint64_t, size_t, unsigned) -> ibv_mr * {
+		stub("reg_dm_mr");
+		return nullptr;
+	};
+	ops.reg_dmabuf_mr = [](ibv_pd *, uint64_t, size_t, uint64_t, int, int) -> ibv_mr * {
+		stub("reg_dmabuf_mr");
+		return nullptr;
+	};
+	ops.rereg_mr = [](VerbsMr *, int, ibv_pd *, void *, size_t, int) {
+		return stub("rereg_mr");
+	};
+	ops.import_dm = [](ibv_context *, uint32_t) -> ibv_dm * {
+		stub("import_dm");
+		return nullptr;
+	};
+	ops.import_mr = [](ibv_pd *, uint32_t) -> ibv_mr * {
+		stub("import_mr");
+		return nullptr;
+	};
+	ops.import_pd = [](ibv_context *, uint32_t) -> ibv_pd * {
+		stub("import_pd");
+		return nullptr;
+	};
+	ops.unimport_dm = [](ibv_dm *) { stub("unimport_dm"); };
+	ops.unimport_mr = [](ibv_mr *) { stub("unimport_mr"); };
+	ops.unimport_pd = [](ibv_pd *) { stub("unimport_pd"); };
 	ops.attach_mcast = [](ibv_qp *, const ibv_gid *, uint16_t) { return stub("attach_mcast"); };
 	ops.bind_mw = [](ibv_qp *, ibv_mw *, ibv_mw_bind *) { return stub("bind_mw"); };
 	ops.close_xrcd = [](ibv_xrcd *) { return stub("close_xrcd"); };
@@ -124,8 +155,8 @@ protected:
 		verbs_.context.abi_compat = reinterpret_cast<void *>(UINTPTR_MAX);
 		verbs_set_ops(&verbs_, &kStubs);
 		pd_.context = cq_.context = qp_.context = mr_.mr.context = &verbs_.context;
-		ah_.context = srq_.context = mw_.context = xrcd_.context = flow_.context =
-		        &verbs_.context;
+		dm_.context = ah_.context = srq_.context = mw_.context = xrcd_.context =
+		        flow_.context = &verbs_.context;
 		mw_.type = IBV_MW_TYPE_1;
 		mw_.pd = &pd_;
 		qp_.pd = &pd_;
@@ -141,6 +172,7 @@ protected:
 	ibv_cq cq_{};
 	ibv_qp qp_{};
 	VerbsMr mr_{};
+	ibv_dm dm_{};
 	ibv_ah ah_{};
 	ibv_srq srq_{};
 	ibv_mw mw_{};
@@ -187,6 +219,20 @@ TEST_F(Abi34, EveryVerbArrivesWhereWePutIt)
 	EXPECT_CALLS("query_port", ibv_query_port(context, 1, &port));
 	ibv_values_ex values = {};
 	EXPECT_CALLS("query_rt_values", ibv_query_rt_values_ex(context, &values));
+
+	ibv_alloc_dm_attr dm = {};
+	EXPECT_CALLS("alloc_dm", ibv_alloc_dm(context, &dm));
+	EXPECT_CALLS("free_dm", ibv_free_dm(&dm_));
+	EXPECT_CALLS("reg_dm_mr", ibv_reg_dm_mr(&pd_, &dm_, 0, 0, 0));
+	EXPECT_CALLS("reg_dmabuf_mr", ibv_reg_dmabuf_mr(&pd_, 0, 0, 0, -1, 0));
+	mr_.type = 0; /* as ibv_cmd_reg_mr() sets it */
+	EXPECT_CALLS("rereg_mr", ibv_rereg_mr(&mr_.mr, 0, &pd_, nullptr, 0, 0));
+	EXPECT_CALLS("import_dm", ibv_import_dm(context, 1));
+	EXPECT_CALLS("import_mr", ibv_import_mr(&pd_, 1));
+	EXPECT_CALLS("import_pd", ibv_import_pd(context, 1));
+	EXPECT_CALLS("unimport_dm", ibv_unimport_dm(&dm_));
+	EXPECT_CALLS("unimport_mr", ibv_unimport_mr(&mr_.mr));
+	EXPECT_CALLS("unimport_pd", ibv_unimport_pd(&pd_));
 
 	ibv_gid gid = {.raw = {0xff}};
 	ibv_ah_attr ah = {};
