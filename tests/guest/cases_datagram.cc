@@ -21,7 +21,7 @@ constexpr uint32_t kMulticastQpn = 0xffffff;
 
 /* What all our handles say, and the headers of the datagrams must show. */
 constexpr uint8_t kTrafficClass = 0x68;
-/* What is asked for, and what ib_core takes from the route instead. */
+/* What is asked for, and what ib_core takes from the route instead, if there is one. */
 constexpr uint8_t kAskedHopLimit = 17, kHopLimit = 64;
 constexpr uint32_t kFlowLabel = 0xabcde;
 
@@ -176,13 +176,19 @@ ibv_gid_type gid_type(const Device &device)
 	return static_cast<ibv_gid_type>(entry.gid_type);
 }
 
+uint8_t hop_limit_to(const ibv_gid &to)
+{
+	const bool multicast = is_ipv4(to) ? to.raw[12] >> 4 == 0xe : to.raw[0] == 0xff;
+	return multicast ? kAskedHopLimit : kHopLimit;
+}
+
 /* Annex A17.4.5.1: an IPv4 header lies in the last 20 of the 40 bytes. */
 void check_ipv4_header(std::span<const uint8_t, kGrh> grh, const ibv_gid &from, const ibv_gid &to)
 {
 	const auto ip = grh.subspan(20);
 	check(ip[0] == 0x45, "the IPv4 header begins with %02x", ip[0]);
 	check(ip[1] == kTrafficClass, "type of service %02x", ip[1]);
-	check(ip[8] == kHopLimit, "time to live %u", ip[8]);
+	check(ip[8] == hop_limit_to(to), "time to live %u", ip[8]);
 	check(ip[9] == IPPROTO_UDP, "protocol %u", ip[9]);
 	check(!std::memcmp(&ip[12], from.raw + 12, 4), "the source address is not the sender's");
 	check(!std::memcmp(&ip[16], to.raw + 12, 4), "the destination address is not ours");
@@ -198,7 +204,7 @@ void check_grh(std::span<const uint8_t, kGrh> grh, const ibv_gid &from, const ib
 	check(ntohl(word) == (6u << 28 | uint32_t{kTrafficClass} << 20 | kFlowLabel),
 	      "version, traffic class and flow label are %08x", ntohl(word));
 	check(grh[6] == next_header, "next header %u", grh[6]);
-	check(grh[7] == kHopLimit, "hop limit %u", grh[7]);
+	check(grh[7] == hop_limit_to(to), "hop limit %u", grh[7]);
 	check(!std::memcmp(&grh[8], from.raw, 16), "the source GID is not the sender's");
 	check(!std::memcmp(&grh[24], to.raw, 16), "the destination GID is not ours");
 }
