@@ -126,9 +126,9 @@ struct ContextOps {
 	ibv_dm *(*alloc_dm)(ibv_context *context, ibv_alloc_dm_attr *attr);
 	ibv_mw *(*alloc_mw)(ibv_pd *pd, ibv_mw_type type);
 	UnusedOp alloc_null_mr;
-	UnusedOp alloc_parent_domain;
+	ibv_pd *(*alloc_parent_domain)(ibv_context *context, ibv_parent_domain_init_attr *attr);
 	ibv_pd *(*alloc_pd)(ibv_context *context);
-	UnusedOp alloc_td;
+	ibv_td *(*alloc_td)(ibv_context *context, ibv_td_init_attr *attr);
 	UnusedOp async_event;
 	UnusedOp attach_counters_point_flow;
 	int (*attach_mcast)(ibv_qp *qp, const ibv_gid *gid, uint16_t lid);
@@ -150,7 +150,7 @@ struct ContextOps {
 	UnusedOp create_wq;
 	int (*dealloc_mw)(ibv_mw *mw);
 	int (*dealloc_pd)(ibv_pd *pd);
-	UnusedOp dealloc_td;
+	int (*dealloc_td)(ibv_td *td);
 	int (*dereg_mr)(VerbsMr *mr);
 	int (*destroy_ah)(ibv_ah *ah);
 	UnusedOp destroy_counters;

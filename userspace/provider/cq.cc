@@ -61,15 +61,21 @@ int configure(Cq &cq, const ibv_cq_init_attr_ex &attr, uint32_t caps)
 {
 	constexpr uint32_t kKnownFlags =
 	        IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
+	constexpr uint32_t kKnownMask = IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD;
 	const uint32_t flags = attr.comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS ? attr.flags : 0;
 
-	if (attr.comp_mask & ~uint32_t{IBV_CQ_INIT_ATTR_MASK_FLAGS} || flags & ~kKnownFlags)
+	if (attr.comp_mask & ~kKnownMask || flags & ~kKnownFlags)
 		return EINVAL;
 	/* The card stops at a CQ that is full. */
 	if (flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN)
 		return EOPNOTSUPP;
 	if (flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED)
 		cq.queue.lock().set_single_threaded();
+	if (attr.comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) {
+		if (!attr.parent_domain || !Pd::of(attr.parent_domain)->is_parent_domain())
+			return EINVAL;
+		cq.domain = DomainUse(attr.parent_domain);
+	}
 	return set_poll_ops(cq, attr.wc_flags, caps);
 }
 

@@ -4,6 +4,7 @@
 #include "abi34.h"
 #include "completion_queue.h"
 #include "mapping.h"
+#include "pd.h"
 #include "wall_clock.h"
 
 namespace tern::provider {
@@ -11,6 +12,7 @@ namespace tern::provider {
 /** A CQ of libibverbs, first, with its queue. */
 struct Cq {
 	abi34::VerbsCq verbs;
+	DomainUse domain;
 	Mapping mapping; /* ring and record */
 	CompletionQueue queue;
 	/* of an extended CQ, under the lock of the queue */

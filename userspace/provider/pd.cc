@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "pd.h"
+
 #include <cerrno>
 
 #include <rdma/ib_user_ioctl_cmds.h>
@@ -21,7 +23,7 @@ static_assert(AllocPdResponse::kPacked);
 
 ibv_pd *alloc_pd(ibv_context *context)
 {
-	Owned<ibv_pd> pd = make_owned<ibv_pd>();
+	Owned<Pd> pd = make_owned<Pd>();
 	if (!pd) {
 		errno = ENOMEM;
 		return nullptr;
@@ -30,11 +32,11 @@ ibv_pd *alloc_pd(ibv_context *context)
 	AllocPdCmd cmd = {};
 	AllocPdResponse resp = {};
 	if (const int err =
-	            ibv_cmd_alloc_pd(context, pd.get(), &cmd, sizeof(cmd), &resp, sizeof(resp))) {
+	            ibv_cmd_alloc_pd(context, &pd->verbs, &cmd, sizeof(cmd), &resp, sizeof(resp))) {
 		errno = err;
 		return nullptr;
 	}
-	return pd.release();
+	return &pd.release()->verbs;
 }
 
 ibv_pd *import_pd(ibv_context *context, uint32_t handle)
@@ -48,26 +50,87 @@ ibv_pd *import_pd(ibv_context *context, uint32_t handle)
 		errno = err;
 		return nullptr;
 	}
-	Owned<ibv_pd> pd = make_owned<ibv_pd>();
+	Owned<Pd> pd = make_owned<Pd>();
 	if (!pd) {
 		errno = ENOMEM;
 		return nullptr;
 	}
-	pd->context = context;
-	pd->handle = handle;
-	return pd.release();
+	pd->verbs.context = context;
+	pd->verbs.handle = handle;
+	return &pd.release()->verbs;
 }
 
 void unimport_pd(ibv_pd *pd)
 {
-	Owned<ibv_pd>{pd};
+	Owned<Pd>{Pd::of(pd)};
 }
 
-int dealloc_pd(ibv_pd *pd)
+ibv_td *alloc_td(ibv_context *context, ibv_td_init_attr *attr)
 {
-	if (const int err = ibv_cmd_dealloc_pd(pd))
-		return err;
-	Owned<ibv_pd>{pd};
+	if (attr->comp_mask) {
+		errno = EINVAL;
+		return nullptr;
+	}
+	Owned<ThreadDomain> td = make_owned<ThreadDomain>();
+	if (!td) {
+		errno = ENOMEM;
+		return nullptr;
+	}
+	td->verbs.context = context;
+	return &td.release()->verbs;
+}
+
+int dealloc_td(ibv_td *ibv)
+{
+	ThreadDomain *td = ThreadDomain::of(ibv);
+
+	if (td->users.load(std::memory_order_relaxed))
+		return EBUSY;
+	Owned<ThreadDomain>{td};
+	return 0;
+}
+
+ibv_pd *alloc_parent_domain(ibv_context *, ibv_parent_domain_init_attr *attr)
+{
+	constexpr uint32_t kKnown =
+	        IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
+	const bool allocators = attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS;
+
+	if (!attr->pd || attr->comp_mask & ~kKnown ||
+	    (allocators && (!attr->alloc || !attr->free))) {
+		errno = EINVAL;
+		return nullptr;
+	}
+	Owned<Pd> domain = make_owned<Pd>();
+	if (!domain) {
+		errno = ENOMEM;
+		return nullptr;
+	}
+
+	Pd *pd = Pd::of(attr->pd);
+	domain->stands_for = Use(pd->is_parent_domain() ? pd->stands_for.get() : pd);
+	domain->verbs = *attr->pd;
+	if (attr->td)
+		domain->thread_domain = Use(ThreadDomain::of(attr->td));
+	if (allocators) {
+		ibv_parent_domain_init_attr given = *attr;
+		if (!(attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT))
+			given.pd_context = nullptr;
+		domain->allocator.emplace(&domain->verbs, given);
+	}
+	return &domain.release()->verbs;
+}
+
+int dealloc_pd(ibv_pd *ibv)
+{
+	Pd *pd = Pd::of(ibv);
+
+	if (pd->users.load(std::memory_order_relaxed))
+		return EBUSY;
+	if (!pd->is_parent_domain())
+		if (const int err = ibv_cmd_dealloc_pd(ibv))
+			return err;
+	Owned<Pd>{pd};
 	return 0;
 }
 

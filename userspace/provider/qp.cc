@@ -89,6 +89,7 @@ int attach_rq(Qp &qp, const tern_create_qp_resp &resp, const ibv_qp_cap &cap)
 	        .entries = qp.has_rq ? 1u << (resp.rq_log_size & 31) : 0,
 	        .log_stride = resp.rq_log_stride,
 	        .max_sge = cap.max_recv_sge,
+	        .allocator = qp.domain.allocator(),
 	});
 }
 
@@ -120,6 +121,7 @@ int attach(Qp &qp, Context &context, const tern_create_qp_resp &resp,
 	        .ops = send_ops_of(qp.service, context.state.caps),
 	        .shadow_doorbell = (context.state.caps & TERN_CAP_SHADOW_DB) != 0,
 	        .signal_all = attr.sq_sig_all != 0,
+	        .allocator = qp.domain.allocator(),
 	});
 }
 
@@ -221,6 +223,12 @@ ibv_qp *create_qp_ex(ibv_context *ibv, ibv_qp_init_attr_ex *attr)
 		return nullptr;
 	}
 	qp->service = *service;
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_PD)
+		qp->domain = DomainUse(attr->pd);
+	if (qp->domain.is_single_threaded()) {
+		qp->sq.lock().set_single_threaded();
+		qp->rq.lock().set_single_threaded();
+	}
 	err = set_send_ops(*qp, send_ops, send_ops_of(*service, caps));
 	if (err) {
 		errno = err;

@@ -3,6 +3,7 @@
 
 #include "abi34.h"
 #include "mapping.h"
+#include "pd.h"
 #include "recv_queue.h"
 #include "send_queue.h"
 #include "srq.h"
@@ -22,6 +23,7 @@ struct PendingRequest {
 struct Qp {
 	abi34::VerbsQp verbs;
 	Service service = Service::kRc;
+	DomainUse domain;
 	Mapping mapping; /* SQ, RQ and record; none of XRC targets */
 	QpRecord record;
 	SendQueue sq;

@@ -13,7 +13,8 @@ int RecvQueue::init(const Config &config)
 		if (!recv_geometry_ok(config.ring.size(), config.entries, config.log_stride,
 		                      config.max_sge))
 			return EINVAL;
-		wr_ids_ = make_owned_array<uint64_t>(config.entries);
+		wr_ids_ = make_owned_array<uint64_t>(config.entries, ArrayType::kRecvRequests,
+		                                     config.allocator);
 		if (!wr_ids_)
 			return ENOMEM;
 	}

@@ -7,7 +7,7 @@
 
 #include <infiniband/verbs.h>
 
-#include "memory.h"
+#include "array.h"
 #include "record.h"
 #include "spinlock.h"
 
@@ -22,6 +22,7 @@ public:
 		uint32_t entries = 0; /* a power of two, or zero: nothing can be posted */
 		uint8_t log_stride = 4;
 		uint32_t max_sge = 0;
+		const Allocator *allocator = nullptr;
 	};
 
 	/** Returns 0, EINVAL or ENOMEM. */

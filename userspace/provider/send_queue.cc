@@ -70,7 +70,7 @@ int SendQueue::init(const Config &config)
 	if (!std::has_single_bit(blocks) || config.ring.size() % TERN_SQ_BLOCK ||
 	    config.max_sge > TERN_MAX_SEND_SGE || config.max_inline > TERN_MAX_INLINE)
 		return EINVAL;
-	slots_ = make_owned_array<Slot>(blocks);
+	slots_ = make_owned_array<Slot>(blocks, ArrayType::kSendRequests, config.allocator);
 	if (!slots_)
 		return ENOMEM;
 	config_ = config;

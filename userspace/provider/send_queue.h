@@ -8,8 +8,8 @@
 
 #include <infiniband/verbs.h>
 
+#include "array.h"
 #include "doorbell.h"
-#include "memory.h"
 #include "record.h"
 #include "service.h"
 #include "spinlock.h"
@@ -69,6 +69,7 @@ public:
 		OpSet ops; /* that can be posted */
 		bool shadow_doorbell = false;
 		bool signal_all = false;
+		const Allocator *allocator = nullptr;
 	};
 
 	/** Returns 0, EINVAL or ENOMEM. */

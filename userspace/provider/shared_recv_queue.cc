@@ -17,12 +17,18 @@ bool SharedRecvQueue::fits(const Buffer &buffer) const
 	       buffer.ring.size() == buffer.entries * sizeof(__le32);
 }
 
-int SharedRecvQueue::init(const Buffer &buffer, uint32_t max_sge)
+OwnedArray<SharedRecvQueue::Slot> SharedRecvQueue::make_slots(uint32_t n) const
+{
+	return make_owned_array<Slot>(n, ArrayType::kSharedRecvRequests, allocator_);
+}
+
+int SharedRecvQueue::init(const Buffer &buffer, uint32_t max_sge, const Allocator *allocator)
 {
 	max_sge_ = max_sge;
+	allocator_ = allocator;
 	if (!fits(buffer))
 		return EINVAL;
-	slots_ = make_owned_array<Slot>(buffer.entries);
+	slots_ = make_slots(buffer.entries);
 	if (!slots_)
 		return ENOMEM;
 	buffer_ = buffer;
@@ -74,7 +80,7 @@ int SharedRecvQueue::move(const Buffer &buffer)
 	if (buffer.entries <= buffer_.entries || buffer.log_stride != buffer_.log_stride ||
 	    !fits(buffer))
 		return EINVAL;
-	OwnedArray<Slot> slots = make_owned_array<Slot>(buffer.entries);
+	OwnedArray<Slot> slots = make_slots(buffer.entries);
 	if (!slots)
 		return ENOMEM;
 

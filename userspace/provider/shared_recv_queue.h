@@ -8,7 +8,7 @@
 
 #include <infiniband/verbs.h>
 
-#include "memory.h"
+#include "array.h"
 #include "record.h"
 #include "spinlock.h"
 
@@ -31,7 +31,7 @@ public:
 	};
 
 	/** Returns 0, EINVAL or ENOMEM. */
-	int init(const Buffer &buffer, uint32_t max_sge);
+	int init(const Buffer &buffer, uint32_t max_sge, const Allocator *allocator = nullptr);
 
 	/** To be held from the first build() to the publish() that ends the list. */
 	Spinlock &lock() { return lock_; }
@@ -66,11 +66,13 @@ private:
 	};
 
 	bool fits(const Buffer &buffer) const;
+	OwnedArray<Slot> make_slots(uint32_t n) const;
 	uint64_t give_back(uint32_t slot);
 	void append_free(uint32_t slot);
 
 	Buffer buffer_;
 	uint32_t max_sge_ = 0;
+	const Allocator *allocator_ = nullptr;
 	uint32_t pi_ = 0;
 	uint32_t free_head_ = 0;
 	uint32_t free_tail_ = 0;

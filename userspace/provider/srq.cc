@@ -48,7 +48,7 @@ int attach(Srq &srq, const tern_srq_buf &buf, uint32_t max_sge)
 	if (const int err = map(srq.verbs.srq.context->cmd_fd, buf, srq.mapping, parts))
 		return err;
 	srq.srqn = buf.srqn;
-	return srq.queue.init(parts, max_sge);
+	return srq.queue.init(parts, max_sge, srq.domain.allocator());
 }
 
 /* The number may be that of an SRQ that is gone and left completions: they are not ours. */
@@ -138,6 +138,7 @@ ibv_srq *create_srq_ex(ibv_context *ibv, ibv_srq_init_attr_ex *attr)
 	srq->verbs.srq_type = type;
 	srq->verbs.srq.srq_context = attr->srq_context;
 	srq->verbs.srq.pd = attr->pd;
+	srq->domain = DomainUse(attr->pd);
 
 	err = attach(*srq, resp.tern.buf, attr->attr.max_sge);
 	if (!err && srq->is_xrc())

@@ -3,6 +3,7 @@
 
 #include "abi34.h"
 #include "mapping.h"
+#include "pd.h"
 #include "shared_recv_queue.h"
 
 namespace tern::provider {
@@ -10,6 +11,7 @@ namespace tern::provider {
 /** An SRQ of libibverbs, first, with its queue. */
 struct Srq {
 	abi34::VerbsSrq verbs;
+	DomainUse domain;
 	Mapping mapping; /* slots, index ring and record */
 	uint32_t srqn = 0;
 	SharedRecvQueue queue;

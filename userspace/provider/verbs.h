@@ -18,6 +18,9 @@ ibv_pd *alloc_pd(ibv_context *context);
 ibv_pd *import_pd(ibv_context *context, uint32_t handle);
 void unimport_pd(ibv_pd *pd);
 int dealloc_pd(ibv_pd *pd);
+ibv_td *alloc_td(ibv_context *context, ibv_td_init_attr *attr);
+int dealloc_td(ibv_td *td);
+ibv_pd *alloc_parent_domain(ibv_context *context, ibv_parent_domain_init_attr *attr);
 
 /* mr.cc */
 ibv_mr *reg_mr(ibv_pd *pd, void *addr, size_t length, uint64_t hca_va, int access);

@@ -107,6 +107,15 @@ const ContextOps kStubs = [] {
 		stub("create_cq");
 		return nullptr;
 	};
+	ops.alloc_parent_domain = [](ibv_context *, ibv_parent_domain_init_attr *) -> ibv_pd * {
+		stub("alloc_parent_domain");
+		return nullptr;
+	};
+	ops.alloc_td = [](ibv_context *, ibv_td_init_attr *) -> ibv_td * {
+		stub("alloc_td");
+		return nullptr;
+	};
+	ops.dealloc_td = [](ibv_td *) { return stub("dealloc_td"); };
 	ops.query_rt_values = [](ibv_context *, ibv_values_ex *) {
 		return stub("query_rt_values");
 	};
@@ -157,6 +166,7 @@ protected:
 		pd_.context = cq_.context = qp_.context = mr_.mr.context = &verbs_.context;
 		dm_.context = ah_.context = srq_.context = mw_.context = xrcd_.context =
 		        flow_.context = &verbs_.context;
+		td_.context = &verbs_.context;
 		mw_.type = IBV_MW_TYPE_1;
 		mw_.pd = &pd_;
 		qp_.pd = &pd_;
@@ -169,6 +179,7 @@ protected:
 	VerbsDevice device_{};
 	verbs_context verbs_{};
 	ibv_pd pd_{};
+	ibv_td td_{};
 	ibv_cq cq_{};
 	ibv_qp qp_{};
 	VerbsMr mr_{};
@@ -201,6 +212,11 @@ TEST_F(Abi34, EveryVerbArrivesWhereWePutIt)
 
 	EXPECT_CALLS("alloc_pd", ibv_alloc_pd(context));
 	EXPECT_CALLS("dealloc_pd", ibv_dealloc_pd(&pd_));
+	ibv_td_init_attr td = {};
+	ibv_parent_domain_init_attr domain = {};
+	EXPECT_CALLS("alloc_td", ibv_alloc_td(context, &td));
+	EXPECT_CALLS("dealloc_td", ibv_dealloc_td(&td_));
+	EXPECT_CALLS("alloc_parent_domain", ibv_alloc_parent_domain(context, &domain));
 	EXPECT_CALLS("reg_mr", ibv_reg_mr(&pd_, buffer, sizeof(buffer), 0));
 	EXPECT_CALLS("dereg_mr", ibv_dereg_mr(&mr_.mr));
 	EXPECT_CALLS("create_cq", ibv_create_cq(context, 1, nullptr, nullptr, 0));

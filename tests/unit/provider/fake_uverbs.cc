@@ -124,6 +124,7 @@ void FakeUverbs::reset(const std::string &modalias)
 	on_srq = nullptr;
 	contexts = pds = mrs = cqs = qps = 0;
 	ahs = srqs = xrcds = mws = groups = flows = 0;
+	last_qp_pd = 0;
 	last_create_flags = 0;
 	writes = 0;
 	used_ = 0;
@@ -342,6 +343,7 @@ tern_create_qp_resp FakeUverbs::make_qp(const Request &request)
 	tern_create_qp_resp resp = {};
 
 	resp.qpn = next_qpn++;
+	last_qp_pd = request.pd_handle;
 	if (request.qp_type != IBV_QPT_XRC_RECV) {
 		const uint32_t blocks = std::bit_ceil(request.max_send_wr * 2);
 		const bool has_rq = !request.is_srq && request.qp_type != IBV_QPT_XRC_SEND;

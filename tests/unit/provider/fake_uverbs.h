@@ -53,6 +53,7 @@ public:
 	tern_create_cq_resp last_cq{};
 	tern_create_qp_resp last_qp{};
 	tern_srq_buf last_srq{};
+	uint32_t last_qp_pd = 0;        /* handle */
 	uint32_t last_create_flags = 0; /* of a QP */
 	unsigned writes = 0;            /* commands so far */
 
