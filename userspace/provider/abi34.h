@@ -168,7 +168,7 @@ struct ContextOps {
 	ibv_dm *(*import_dm)(ibv_context *context, uint32_t dm_handle);
 	ibv_mr *(*import_mr)(ibv_pd *pd, uint32_t mr_handle);
 	ibv_pd *(*import_pd)(ibv_context *context, uint32_t pd_handle);
-	UnusedOp modify_cq;
+	int (*modify_cq)(ibv_cq *cq, ibv_modify_cq_attr *attr);
 	UnusedOp modify_flow_action_esp;
 	int (*modify_qp)(ibv_qp *qp, ibv_qp_attr *attr, int attr_mask);
 	UnusedOp modify_qp_rate_limit;
@@ -197,7 +197,7 @@ struct ContextOps {
 	ibv_mr *(*reg_mr)(ibv_pd *pd, void *addr, size_t length, uint64_t hca_va, int access);
 	int (*req_notify_cq)(ibv_cq *cq, int solicited_only);
 	int (*rereg_mr)(VerbsMr *mr, int flags, ibv_pd *pd, void *addr, size_t length, int access);
-	UnusedOp resize_cq;
+	int (*resize_cq)(ibv_cq *cq, int cqe);
 	UnusedOp set_ece;
 	void (*unimport_dm)(ibv_dm *dm);
 	void (*unimport_mr)(ibv_mr *mr);
@@ -242,6 +242,8 @@ using AllocPdCmd = Command<ib_uverbs_alloc_pd>;
 using RegMrCmd = Command<ib_uverbs_reg_mr>;
 using ReregMrCmd = Command<ib_uverbs_rereg_mr>;
 using CreateCqCmd = Command<ib_uverbs_create_cq>;
+using ResizeCqCmd = Command<ib_uverbs_resize_cq>;
+using ModifyCqCmd = ExtendedCommand<ib_uverbs_ex_modify_cq>;
 using CreateQpCmd = ExtendedCommand<ib_uverbs_ex_create_qp>;
 using OpenQpCmd = Command<ib_uverbs_open_qp>;
 using ModifyQpCmd = Command<ib_uverbs_modify_qp>;
@@ -283,6 +285,10 @@ struct CreateCqResp {
 	uint32_t cq_handle;
 	uint32_t cqe;
 };
+struct ResizeCqResp {
+	uint32_t cqe;
+	uint32_t reserved;
+};
 struct CreateQpResp {
 	uint32_t qp_handle;
 	uint32_t qpn;
@@ -309,6 +315,7 @@ struct CreateAhResp {
 static_assert(sizeof(GetContextResp) == sizeof(ib_uverbs_get_context_resp));
 static_assert(sizeof(AllocPdResp) == sizeof(ib_uverbs_alloc_pd_resp));
 static_assert(sizeof(CreateCqResp) == sizeof(ib_uverbs_create_cq_resp));
+static_assert(sizeof(ResizeCqResp) == sizeof(ib_uverbs_resize_cq_resp));
 static_assert(sizeof(CreateQpResp) == sizeof(ib_uverbs_ex_create_qp_resp));
 static_assert(sizeof(CreateSrqResp) == sizeof(ib_uverbs_create_srq_resp));
 static_assert(sizeof(CreateAhResp) == sizeof(ib_uverbs_create_ah_resp));
@@ -389,6 +396,9 @@ int ibv_cmd_reg_dm_mr(ibv_pd *pd, VerbsDm *dm, uint64_t offset, size_t length, u
 int ibv_cmd_create_cq(ibv_context *context, int cqe, ibv_comp_channel *channel, int comp_vector,
                       ibv_cq *cq, CreateCqCmd *cmd, size_t cmd_size, void *resp, size_t resp_size);
 int ibv_cmd_destroy_cq(ibv_cq *cq);
+int ibv_cmd_resize_cq(ibv_cq *cq, int cqe, ResizeCqCmd *cmd, size_t cmd_size, void *resp,
+                      size_t resp_size);
+int ibv_cmd_modify_cq(ibv_cq *cq, ibv_modify_cq_attr *attr, ModifyCqCmd *cmd, size_t cmd_size);
 int ibv_cmd_create_qp_ex2(ibv_context *context, VerbsQp *qp, ibv_qp_init_attr_ex *attr,
                           CreateQpCmd *cmd, size_t cmd_size, void *resp, size_t resp_size);
 int ibv_cmd_open_qp(ibv_context *context, VerbsQp *qp, int qp_size, ibv_qp_open_attr *attr,

@@ -40,18 +40,25 @@ struct CompletionQueue::Tail {
 
 int CompletionQueue::init(const Config &config)
 {
-	const size_t entries = config.ring.size() / sizeof(tern_hw_cqe);
-
-	if (!std::has_single_bit(entries) || config.ring.size() % sizeof(tern_hw_cqe))
-		return EINVAL;
 	config_ = config;
+	return move(config.buffer);
+}
+
+int CompletionQueue::move(const Buffer &buffer)
+{
+	const size_t entries = buffer.ring.size() / sizeof(tern_hw_cqe);
+
+	if (!std::has_single_bit(entries) || buffer.ring.size() % sizeof(tern_hw_cqe))
+		return EINVAL;
+	config_.buffer = buffer;
 	entries_ = static_cast<uint32_t>(entries);
 	return 0;
 }
 
 tern_hw_cqe *CompletionQueue::slot(uint32_t index) const
 {
-	return reinterpret_cast<tern_hw_cqe *>(config_.ring.data()) + (index & (entries_ - 1));
+	return reinterpret_cast<tern_hw_cqe *>(config_.buffer.ring.data()) +
+	       (index & (entries_ - 1));
 }
 
 /*
@@ -130,7 +137,7 @@ void CompletionQueue::release()
 	if (released_ == ci_)
 		return;
 	released_ = ci_;
-	config_.record.publish(ci_);
+	config_.buffer.record.publish(ci_);
 }
 
 /*

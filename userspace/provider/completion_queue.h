@@ -30,9 +30,14 @@ struct Completion {
 /** The ring into which the card writes completions. All but init() under its lock. */
 class CompletionQueue {
 public:
-	struct Config {
+	/** Where the queue is in memory. */
+	struct Buffer {
 		std::span<std::byte> ring; /* a power of two of CQEs */
 		CqRecord record;
+	};
+
+	struct Config {
+		Buffer buffer;
 		DoorbellPage doorbells;
 		uint32_t cqn = 0;
 		const QpTable *qps = nullptr;
@@ -49,6 +54,12 @@ public:
 
 	/** Gives the CQEs that next() took back to the card. */
 	void release();
+
+	/**
+	 * Goes on in another buffer, to which the card has moved all that next() did not take
+	 * and the driver the index of release(). Returns 0 or EINVAL.
+	 */
+	int move(const Buffer &buffer);
 
 	/** Asks for an event for the next completion; those that are there already raise none. */
 	void arm(bool solicited_only);

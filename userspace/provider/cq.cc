@@ -3,6 +3,7 @@
 
 #include <cerrno>
 #include <mutex>
+#include <utility>
 
 #include "context.h"
 #include "memory.h"
@@ -18,22 +19,36 @@ namespace {
 
 using CreateCqResponse = Response<CreateCqResp, tern_create_cq_resp>;
 static_assert(CreateCqResponse::kPacked);
+using ResizeCqResponse = Response<ResizeCqResp, tern_resize_cq_resp>;
+static_assert(ResizeCqResponse::kPacked);
 
-/* Maps what the driver made and lays the queue over it. Returns 0 or an errno. */
-int attach(Cq &cq, Context &context, const tern_create_cq_resp &resp)
+/* Maps what the driver made, of 1 << log_size CQEs, and finds its parts. Returns 0 or an errno. */
+template <class Resp>
+int map(int fd, const Resp &resp, Mapping &mapping, CompletionQueue::Buffer &parts)
 {
-	if (const int err = cq.mapping.map(context.verbs.context.cmd_fd, resp.buf_key, resp.buf_len,
-	                                   PROT_READ | PROT_WRITE))
+	if (const int err = mapping.map(fd, resp.buf_key, resp.buf_len, PROT_READ | PROT_WRITE))
 		return err;
 
 	const uint64_t ring_size = uint64_t{sizeof(hw::tern_hw_cqe)} << (resp.log_size & 31);
-	const auto record = cq.mapping.slice(resp.record_offset, sizeof(hw::tern_hw_cq_record));
+	const auto record = mapping.slice(resp.record_offset, sizeof(hw::tern_hw_cq_record));
 	if (resp.record_offset < ring_size || record.empty())
 		return EPROTO;
-
-	return cq.queue.init({
-	        .ring = cq.mapping.slice(0, ring_size),
+	parts = {
+	        .ring = mapping.slice(0, ring_size),
 	        .record = CqRecord(reinterpret_cast<hw::tern_hw_cq_record *>(record.data())),
+	};
+	return 0;
+}
+
+/* Lays the queue over what the driver made. Returns 0 or an errno. */
+int attach(Cq &cq, Context &context, const tern_create_cq_resp &resp)
+{
+	CompletionQueue::Buffer parts;
+
+	if (const int err = map(context.verbs.context.cmd_fd, resp, cq.mapping, parts))
+		return err;
+	return cq.queue.init({
+	        .buffer = parts,
 	        .doorbells = context.doorbell_page(),
 	        .cqn = resp.cqn,
 	        .qps = &context.state.qps,
@@ -123,6 +138,41 @@ int destroy_cq(ibv_cq *cq)
 		return err;
 	Owned<Cq>{Cq::of(cq)};
 	return 0;
+}
+
+/*
+ * Nobody polls while the card moves the CQEs. When the new ring cannot be mapped there is no way
+ * back: what is in the old one can still be polled, and nothing is added to it.
+ */
+int resize_cq(ibv_cq *ibv, int cqe)
+{
+	Cq &cq = *Cq::of(ibv);
+	ResizeCqCmd cmd = {};
+	ResizeCqResponse resp = {};
+	Mapping mapping;
+	CompletionQueue::Buffer parts;
+
+	if (!Context::of(ibv->context)->has(TERN_CAP_MODIFY_CQ))
+		return EOPNOTSUPP;
+	const std::lock_guard guard(cq.queue.lock());
+	cq.queue.release();
+	int err = ibv_cmd_resize_cq(ibv, cqe, &cmd, sizeof(cmd), &resp, sizeof(resp));
+	if (!err)
+		err = map(ibv->context->cmd_fd, resp.tern, mapping, parts);
+	if (!err)
+		err = cq.queue.move(parts);
+	if (!err)
+		cq.mapping = std::move(mapping);
+	return err;
+}
+
+int modify_cq(ibv_cq *cq, ibv_modify_cq_attr *attr)
+{
+	ModifyCqCmd cmd = {};
+
+	if (!Context::of(cq->context)->has(TERN_CAP_MODIFY_CQ))
+		return EOPNOTSUPP;
+	return ibv_cmd_modify_cq(cq, attr, &cmd, sizeof(cmd));
 }
 
 int poll_cq(ibv_cq *cq, int num_entries, ibv_wc *wc)

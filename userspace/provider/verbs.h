@@ -42,6 +42,8 @@ ibv_mr *reg_dm_mr(ibv_pd *pd, ibv_dm *dm, uint64_t offset, size_t length, unsign
 ibv_cq *create_cq(ibv_context *context, int cqe, ibv_comp_channel *channel, int comp_vector);
 ibv_cq_ex *create_cq_ex(ibv_context *context, ibv_cq_init_attr_ex *attr);
 int destroy_cq(ibv_cq *cq);
+int resize_cq(ibv_cq *cq, int cqe);
+int modify_cq(ibv_cq *cq, ibv_modify_cq_attr *attr);
 int poll_cq(ibv_cq *cq, int num_entries, ibv_wc *wc);
 int req_notify_cq(ibv_cq *cq, int solicited_only);
 

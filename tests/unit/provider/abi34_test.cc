@@ -116,6 +116,8 @@ const ContextOps kStubs = [] {
 		return nullptr;
 	};
 	ops.dealloc_td = [](ibv_td *) { return stub("dealloc_td"); };
+	ops.modify_cq = [](ibv_cq *, ibv_modify_cq_attr *) { return stub("modify_cq"); };
+	ops.resize_cq = [](ibv_cq *, int) { return stub("resize_cq"); };
 	ops.query_rt_values = [](ibv_context *, ibv_values_ex *) {
 		return stub("query_rt_values");
 	};
@@ -222,6 +224,9 @@ TEST_F(Abi34, EveryVerbArrivesWhereWePutIt)
 	EXPECT_CALLS("create_cq", ibv_create_cq(context, 1, nullptr, nullptr, 0));
 	EXPECT_CALLS("poll_cq", ibv_poll_cq(&cq_, 0, nullptr));
 	EXPECT_CALLS("req_notify_cq", ibv_req_notify_cq(&cq_, 0));
+	ibv_modify_cq_attr modify_cq = {};
+	EXPECT_CALLS("modify_cq", ibv_modify_cq(&cq_, &modify_cq));
+	EXPECT_CALLS("resize_cq", ibv_resize_cq(&cq_, 1));
 	EXPECT_CALLS("destroy_cq", ibv_destroy_cq(&cq_));
 	EXPECT_CALLS("create_qp", ibv_create_qp(&pd_, &init));
 	init_ex.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;

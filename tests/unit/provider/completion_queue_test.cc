@@ -30,8 +30,9 @@ protected:
 	CompletionQueue::Config cq_config(tern_hw_cqe *cqes, tern_hw_cq_record *record)
 	{
 		return {
-		        .ring = {reinterpret_cast<std::byte *>(cqes), kEntries * sizeof(*cqes)},
-		        .record = CqRecord(record),
+		        .buffer = {.ring = {reinterpret_cast<std::byte *>(cqes),
+		                            kEntries * sizeof(*cqes)},
+		                   .record = CqRecord(record)},
 		        .doorbells = DoorbellPage(doorbells_.bytes),
 		        .cqn = 0x77,
 		        .qps = &qps_,
@@ -392,9 +393,9 @@ TEST_F(CompletionQueueTest, BadGeometryIsRefused)
 {
 	CompletionQueue cq;
 	auto config = cq_config(cqes_, &cq_record_);
-	config.ring = config.ring.first(3 * sizeof(tern_hw_cqe));
+	config.buffer.ring = config.buffer.ring.first(3 * sizeof(tern_hw_cqe));
 	EXPECT_NE(cq.init(config), 0);
-	config.ring = {};
+	config.buffer.ring = {};
 	EXPECT_NE(cq.init(config), 0);
 }
 

@@ -120,6 +120,7 @@ void FakeUverbs::reset(const std::string &modalias)
 	failures_.clear();
 	on_context = nullptr;
 	on_cq = nullptr;
+	on_resize_cq = nullptr;
 	on_qp = nullptr;
 	on_srq = nullptr;
 	contexts = pds = mrs = cqs = qps = 0;

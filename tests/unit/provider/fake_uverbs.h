@@ -42,6 +42,7 @@ public:
 	/** May spoil what the driver answers. */
 	std::function<void(tern_alloc_ucontext_resp &)> on_context;
 	std::function<void(tern_create_cq_resp &)> on_cq;
+	std::function<void(tern_resize_cq_resp &)> on_resize_cq;
 	std::function<void(tern_create_qp_resp &)> on_qp;
 	std::function<void(tern_srq_buf &)> on_srq; /* also of a resize */
 
@@ -50,7 +51,8 @@ public:
 	/* alive */
 	int contexts = 0, pds = 0, mrs = 0, cqs = 0, qps = 0;
 	int ahs = 0, srqs = 0, xrcds = 0, mws = 0, groups = 0, flows = 0;
-	tern_create_cq_resp last_cq{};
+	tern_create_cq_resp last_cq{}; /* after a resize, the new place */
+	ib_uverbs_cq_moderation last_moderation{};
 	tern_create_qp_resp last_qp{};
 	tern_srq_buf last_srq{};
 	uint32_t last_qp_pd = 0;        /* handle */
@@ -94,6 +96,8 @@ private:
 	tern_create_qp_resp make_qp(const Request &request);
 	/* Commands of the other objects than those of an RC connection. */
 	int command_of_service(uint32_t number, const std::byte *body, size_t room);
+	/* Moves the last CQ as driver and card do. */
+	int resize_cq(const ib_uverbs_resize_cq &cmd, size_t room);
 	int create_ah(const std::byte *body, size_t room);
 	int create_srq(const ib_uverbs_create_xsrq &cmd, size_t room);
 	int modify_srq(const std::byte *body);

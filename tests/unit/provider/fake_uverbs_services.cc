@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The driver of the pretended card: address handles, SRQs, XRC, multicast, flows and windows. */
+/* The driver of the pretended card: CQs that change, address handles, SRQs, XRC, multicast, flows
+ * and windows. */
 #include <bit>
 #include <cerrno>
 
@@ -11,6 +12,54 @@
 namespace tern::provider::test {
 
 using namespace tern::abi34;
+
+int FakeUverbs::resize_cq(const ib_uverbs_resize_cq &cmd, size_t room)
+{
+	Response<ResizeCqResp, tern_resize_cq_resp> resp = {};
+	const tern_create_cq_resp old = last_cq;
+	const uint32_t entries = std::bit_ceil(cmd.cqe), old_entries = 1u << old.log_size;
+	const size_t ring = entries * sizeof(hw::tern_hw_cqe);
+
+	if (room != sizeof(resp))
+		return ENOSPC;
+	resp.core.cqe = entries;
+	resp.tern.buf_len = static_cast<uint32_t>((ring + 64 + 4095) & ~size_t{4095});
+	resp.tern.buf_key = allocate(resp.tern.buf_len);
+	resp.tern.record_offset = static_cast<uint32_t>(ring);
+	resp.tern.log_size = static_cast<uint32_t>(std::countr_zero(entries));
+
+	const auto phase_of = [](uint32_t index, uint32_t size) {
+		return static_cast<uint8_t>(index & size ? 0 : TERN_PHASE);
+	};
+	const auto *from = at<hw::tern_hw_cqe>(old.buf_key);
+	auto *to = at<hw::tern_hw_cqe>(resp.tern.buf_key);
+	const uint32_t ci = at<hw::tern_hw_cq_record>(old.buf_key + old.record_offset)->ci.get();
+	for (uint32_t i = 0; i < entries; i++)
+		to[i].phase = phase_of(ci + ((i - ci) & (entries - 1)), entries) ^ TERN_PHASE;
+	uint32_t pi = ci;
+	for (; pi - ci < old_entries; pi++) {
+		const hw::tern_hw_cqe &cqe = from[pi & (old_entries - 1)];
+		if (cqe.phase != phase_of(pi, old_entries))
+			break;
+		if (pi - ci >= entries)
+			return EINVAL;
+		hw::tern_hw_cqe &moved = to[pi & (entries - 1)];
+		moved = cqe;
+		moved.phase = phase_of(pi, entries);
+	}
+	at<hw::tern_hw_cq_record>(resp.tern.buf_key + ring)->ci = ci;
+
+	last_cq.buf_key = resp.tern.buf_key;
+	last_cq.buf_len = resp.tern.buf_len;
+	last_cq.record_offset = resp.tern.record_offset;
+	last_cq.log_size = resp.tern.log_size;
+	if (on_resize_cq)
+		on_resize_cq(resp.tern);
+	else /* what still looks at the old buffer shall notice */
+		std::memset(memory(old.buf_key), 0xdd, old.buf_len);
+	respond(cmd.response, resp, room);
+	return 0;
+}
 
 int FakeUverbs::create_ah(const std::byte *body, size_t room)
 {
@@ -102,6 +151,13 @@ int FakeUverbs::modify_srq(const std::byte *body)
 int FakeUverbs::command_of_service(uint32_t number, const std::byte *body, size_t room)
 {
 	switch (number) {
+	case IB_USER_VERBS_CMD_RESIZE_CQ:
+		return resize_cq(*reinterpret_cast<const ib_uverbs_resize_cq *>(body), room);
+	case IB_USER_VERBS_CMD_FLAG_EXTENDED | IB_USER_VERBS_EX_CMD_MODIFY_CQ:
+		last_moderation = reinterpret_cast<const ib_uverbs_ex_modify_cq *>(
+		                          body + sizeof(ib_uverbs_ex_cmd_hdr))
+		                          ->attr;
+		return 0;
 	case IB_USER_VERBS_CMD_CREATE_AH:
 		return create_ah(body, room);
 	case IB_USER_VERBS_CMD_DESTROY_AH:

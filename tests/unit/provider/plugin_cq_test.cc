@@ -242,6 +242,69 @@ TEST_F(PluginCqEx, WhatCannotBeServedIsRefused)
 	EXPECT_EQ(fake_.cqs, 3);
 }
 
+TEST_F(PluginCqEx, ItsRingCanBeReplaced)
+{
+	ibv_cq *cq = ibv_cq_ex_to_cq(cq_);
+	fake_.last_cq = memory_;
+	for (uint32_t n = 0; n < 3; n++)
+		arrive(n, n);
+	ibv_wc wc[4];
+	ASSERT_EQ(ibv_poll_cq(cq, 1, wc), 1);
+
+	ASSERT_EQ(ibv_resize_cq(cq, 30), 0);
+	EXPECT_EQ(cq->cqe, 32);
+	memory_ = fake_.last_cq;
+	EXPECT_EQ(consumed(), 1u);
+	ASSERT_EQ(ibv_start_poll(cq_, &poll_), 0);
+	EXPECT_EQ(cq_->wr_id, 1u);
+	ibv_end_poll(cq_);
+	EXPECT_EQ(consumed(), 2u);
+	arrive(3, 3);
+	ASSERT_EQ(ibv_poll_cq(cq, 4, wc), 2);
+	EXPECT_EQ(wc[0].wr_id, 2u);
+	EXPECT_EQ(wc[1].wr_id, 3u);
+
+	/* To fewer, up to what is not polled yet. */
+	arrive(4, 4);
+	arrive(5, 5);
+	EXPECT_EQ(ibv_resize_cq(cq, 1), EINVAL);
+	EXPECT_EQ(cq->cqe, 32);
+	ASSERT_EQ(ibv_resize_cq(cq, 2), 0);
+	memory_ = fake_.last_cq;
+	ASSERT_EQ(ibv_poll_cq(cq, 4, wc), 2);
+	EXPECT_EQ(wc[0].wr_id, 4u);
+	EXPECT_EQ(wc[1].wr_id, 5u);
+	EXPECT_EQ(consumed(), 6u);
+	EXPECT_EQ(ibv_poll_cq(cq, 4, wc), 0);
+}
+
+TEST_F(PluginCqEx, AReplacementThatCannotBeMappedLosesNothing)
+{
+	ibv_cq *cq = ibv_cq_ex_to_cq(cq_);
+	fake_.last_cq = memory_;
+	arrive(0, 7);
+	fake_.fail(IB_USER_VERBS_CMD_RESIZE_CQ, ENOMEM);
+	EXPECT_EQ(ibv_resize_cq(cq, 64), ENOMEM);
+	EXPECT_EQ(cq->cqe, 16);
+	fake_.on_resize_cq = [](auto &r) { r.record_offset = 64; };
+	EXPECT_EQ(ibv_resize_cq(cq, 64), EPROTO);
+	ibv_wc wc;
+	ASSERT_EQ(ibv_poll_cq(cq, 1, &wc), 1);
+	EXPECT_EQ(wc.wr_id, 7u);
+}
+
+TEST_F(PluginCqEx, EventsCanBeModerated)
+{
+	ibv_modify_cq_attr attr = {};
+	attr.attr_mask = IBV_CQ_ATTR_MODERATE;
+	attr.moderate = {.cq_count = 8, .cq_period = 100};
+	ASSERT_EQ(ibv_modify_cq(ibv_cq_ex_to_cq(cq_), &attr), 0);
+	EXPECT_EQ(fake_.last_moderation.cq_count, 8);
+	EXPECT_EQ(fake_.last_moderation.cq_period, 100);
+	attr.attr_mask = 1u << 5;
+	EXPECT_EQ(ibv_modify_cq(ibv_cq_ex_to_cq(cq_), &attr), EINVAL);
+}
+
 TEST_F(PluginCqEx, TheClockCanBeRead)
 {
 	fake_.set_clock(0x123456789abcdef0);
@@ -255,9 +318,9 @@ TEST_F(PluginCqEx, TheClockCanBeRead)
 	EXPECT_EQ(ibv_query_rt_values_ex(context_, &values), EINVAL);
 }
 
-TEST_F(Plugin, ACardWithoutAClock)
+TEST_F(Plugin, ACardWithoutClockWhoseCqsDoNotChange)
 {
-	fake_.caps = FakeUverbs::kAllCaps & ~TERN_CAP_CLOCK;
+	fake_.caps = FakeUverbs::kAllCaps & ~(TERN_CAP_CLOCK | TERN_CAP_MODIFY_CQ);
 	ibv_context *context = open();
 	ASSERT_NE(context, nullptr);
 	ibv_values_ex values = {};
@@ -268,6 +331,12 @@ TEST_F(Plugin, ACardWithoutAClock)
 	attr.wc_flags = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
 	EXPECT_EQ(ibv_create_cq_ex(context, &attr), nullptr);
 	EXPECT_EQ(errno, EOPNOTSUPP);
+	ibv_cq *cq = ibv_create_cq(context, 4, nullptr, nullptr, 0);
+	ASSERT_NE(cq, nullptr);
+	EXPECT_EQ(ibv_resize_cq(cq, 8), EOPNOTSUPP);
+	ibv_modify_cq_attr modify = {};
+	EXPECT_EQ(ibv_modify_cq(cq, &modify), EOPNOTSUPP);
+	EXPECT_EQ(ibv_destroy_cq(cq), 0);
 	EXPECT_EQ(ibv_close_device(context), 0);
 }
 

@@ -25,8 +25,8 @@ TEST_F(WorkCompletionTest, PolledCompletionsAreThoseOfTheApi)
 	                   .log_stride = 4,
 	                   .max_sge = 1}),
 	          0);
-	ASSERT_EQ(cq.init({.ring = std::as_writable_bytes(std::span(cqes)),
-	                   .record = CqRecord(&record),
+	ASSERT_EQ(cq.init({.buffer = {.ring = std::as_writable_bytes(std::span(cqes)),
+	                              .record = CqRecord(&record)},
 	                   .doorbells = {},
 	                   .cqn = 1,
 	                   .qps = &qps,
