@@ -14,6 +14,12 @@ using namespace tern::hw;
 
 namespace {
 
+template <class WorkRequest>
+bool sges_ok(const WorkRequest &wr)
+{
+	return wr.num_sge >= 0 && (wr.sg_list || !wr.num_sge);
+}
+
 /* False for an operation that the card does not have. Applications may give us any number. */
 bool wqe_op(const ibv_send_wr &wr, tern_hw_wqe_op &op)
 {
@@ -43,6 +49,9 @@ bool wqe_op(const ibv_send_wr &wr, tern_hw_wqe_op &op)
 	case IBV_WR_ATOMIC_FETCH_AND_ADD:
 		op = TERN_OP_FETCH_ADD;
 		return true;
+	case IBV_WR_ATOMIC_WRITE:
+		op = TERN_OP_ATOMIC_WRITE;
+		return true;
 	case IBV_WR_SEND_WITH_INV:
 		op = TERN_OP_SEND_INV;
 		return true;
@@ -64,6 +73,7 @@ int set_operands(const ibv_send_wr &wr, SendRequest &request)
 	case TERN_OP_WRITE:
 	case TERN_OP_WRITE_IMM:
 	case TERN_OP_READ:
+	case TERN_OP_ATOMIC_WRITE:
 		request.remote_addr = wr.wr.rdma.remote_addr;
 		request.rkey = wr.wr.rdma.rkey;
 		break;
@@ -109,7 +119,7 @@ int build_send(SendQueue &sq, const ibv_send_wr &wr)
 {
 	SendRequest request;
 
-	if (wr.num_sge < 0 || !wqe_op(wr, request.op) || !wqe_flags(wr.send_flags, request.flags))
+	if (!sges_ok(wr) || !wqe_op(wr, request.op) || !wqe_flags(wr.send_flags, request.flags))
 		return EINVAL;
 	request.wr_id = wr.wr_id;
 	if (const int err = set_operands(wr, request))
@@ -195,9 +205,9 @@ int post_recv_list_to(Queue &queue, ibv_recv_wr *wr, ibv_recv_wr **bad_wr)
 	int err = 0;
 
 	for (; wr; wr = wr->next) {
-		err = wr->num_sge < 0 ? EINVAL
-		                      : queue.build(wr->wr_id, {wr->sg_list,
-		                                                static_cast<size_t>(wr->num_sge)});
+		err = !sges_ok(*wr) ? EINVAL
+		                    : queue.build(wr->wr_id,
+		                                  {wr->sg_list, static_cast<size_t>(wr->num_sge)});
 		if (err) {
 			*bad_wr = wr;
 			break;

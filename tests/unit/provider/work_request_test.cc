@@ -42,7 +42,7 @@ TEST_F(WorkRequestTest, OpcodesAndOperands)
 	const std::pair<ibv_wr_opcode, uint8_t> rdma[] = {
 	        {IBV_WR_SEND, TERN_OP_SEND},        {IBV_WR_SEND_WITH_IMM, TERN_OP_SEND_IMM},
 	        {IBV_WR_RDMA_WRITE, TERN_OP_WRITE}, {IBV_WR_RDMA_WRITE_WITH_IMM, TERN_OP_WRITE_IMM},
-	        {IBV_WR_RDMA_READ, TERN_OP_READ},
+	        {IBV_WR_RDMA_READ, TERN_OP_READ},   {IBV_WR_ATOMIC_WRITE, TERN_OP_ATOMIC_WRITE},
 	};
 	size_t block = 0;
 	for (const auto &[opcode, expected] : rdma) {
@@ -207,6 +207,9 @@ TEST_F(WorkRequestTest, WhatWeDoNotKnowIsRefused)
 	wr = send_wr(IBV_WR_SEND);
 	wr.num_sge = -1;
 	EXPECT_EQ(post(wr), EINVAL);
+	wr.num_sge = 1;
+	wr.sg_list = nullptr;
+	EXPECT_EQ(post(wr), EINVAL);
 	EXPECT_EQ(doorbell(TERN_DB_SQ), kNoDoorbell);
 }
 
@@ -258,6 +261,9 @@ TEST_F(WorkRequestTest, ReceiveLists)
 	list[0].num_sge = -1;
 	EXPECT_EQ(post_recv_list(rq, list, &bad), EINVAL);
 	EXPECT_EQ(bad, &list[0]);
+	list[0].num_sge = 1;
+	list[0].sg_list = nullptr;
+	EXPECT_EQ(post_recv_list(rq, list, &bad), EINVAL);
 }
 
 TEST(Status, TheCardsNumbersAreThoseOfTheApi)
