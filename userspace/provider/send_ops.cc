@@ -207,6 +207,13 @@ void wr_set_inline_data(ibv_qp_ex *qp, void *addr, size_t length)
 	wr_set_inline_data_list(qp, 1, &buf);
 }
 
+/* The data comes with the call, and no setter after it. */
+void wr_atomic_write(ibv_qp_ex *ibv, uint32_t rkey, uint64_t addr, const void *data)
+{
+	begin_remote(ibv, TERN_OP_ATOMIC_WRITE, rkey, addr);
+	wr_set_inline_data(ibv, const_cast<void *>(data), sizeof(uint64_t));
+}
+
 void wr_start(ibv_qp_ex *ibv)
 {
 	Qp &qp = *Qp::of(ibv);
@@ -260,6 +267,8 @@ constexpr ExOp kExOps[] = {
          [](ibv_qp_ex &qp) { qp.wr_atomic_cmp_swp = wr_atomic_cmp_swp; }},
         {IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD, TERN_OP_FETCH_ADD,
          [](ibv_qp_ex &qp) { qp.wr_atomic_fetch_add = wr_atomic_fetch_add; }},
+        {IBV_QP_EX_WITH_ATOMIC_WRITE, TERN_OP_ATOMIC_WRITE,
+         [](ibv_qp_ex &qp) { qp.wr_atomic_write = wr_atomic_write; }},
         {IBV_QP_EX_WITH_LOCAL_INV, TERN_OP_LOCAL_INV,
          [](ibv_qp_ex &qp) { qp.wr_local_inv = wr_local_inv; }},
         {IBV_QP_EX_WITH_BIND_MW, TERN_OP_BIND_MW,

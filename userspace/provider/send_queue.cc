@@ -13,10 +13,17 @@ namespace {
 using namespace tern::hw;
 
 constexpr uint32_t kSegsPerBlock = TERN_SQ_BLOCK / TERN_SEG_SIZE;
+constexpr uint32_t kAtomicWriteSize = 8;
 
 constexpr bool is_atomic(tern_hw_wqe_op op)
 {
 	return op == TERN_OP_CMP_SWAP || op == TERN_OP_FETCH_ADD;
+}
+
+/* Whether the card expects exactly one data segment. */
+constexpr bool takes_one_segment(tern_hw_wqe_op op)
+{
+	return is_atomic(op) || op == TERN_OP_ATOMIC_WRITE;
 }
 
 constexpr bool is_send(tern_hw_wqe_op op)
@@ -96,13 +103,13 @@ int SendQueue::build(const SendRequest &request, std::span<const ibv_sge> sges)
 {
 	if (!config_.ops.has(request.op) || sges.size() > config_.max_sge)
 		return EINVAL;
-	if (is_atomic(request.op) && sges.size() != 1)
+	if (takes_one_segment(request.op) && sges.size() != 1)
 		return EINVAL;
 	if (!is_transfer(request.op) && !sges.empty())
 		return EINVAL;
 
 	/* A piece of no bytes needs no segment, except where the card expects exactly one. */
-	const bool keep_empty = is_atomic(request.op);
+	const bool keep_empty = takes_one_segment(request.op);
 	uint32_t segs = header_segs(request.op);
 	for (const ibv_sge &sge : sges)
 		segs += sge.length || keep_empty;
@@ -133,10 +140,13 @@ int SendQueue::build_inline_from(const SendRequest &request, std::span<const Pie
 	if (!config_.ops.has(request.op) || !can_inline(request.op))
 		return EINVAL;
 
+	/* Every WQE has room for the data of an ATOMIC_WRITE. */
+	const uint32_t room =
+	        request.op == TERN_OP_ATOMIC_WRITE ? kAtomicWriteSize : config_.max_inline;
 	uint32_t length = 0;
 	for (const Piece &p : pieces) {
 		const size_t piece = piece_of(p).length;
-		if (piece > config_.max_inline - length)
+		if (piece > room - length)
 			return EINVAL;
 		length += static_cast<uint32_t>(piece);
 	}

@@ -20,6 +20,8 @@ ibv_wc_opcode wc_opcode(const Completion &c)
 		return IBV_WC_COMP_SWAP;
 	case TERN_OP_FETCH_ADD:
 		return IBV_WC_FETCH_ADD;
+	case TERN_OP_ATOMIC_WRITE:
+		return IBV_WC_ATOMIC_WRITE;
 	case TERN_OP_LOCAL_INV:
 		return IBV_WC_LOCAL_INV;
 	case TERN_OP_BIND_MW:

@@ -346,6 +346,29 @@ TEST_F(PluginSendOps, BuildTheSameWqes)
 	EXPECT_EQ(wc[1].wr_id, 2u);
 }
 
+TEST_F(PluginSendOps, AnAtomicWriteBringsItsData)
+{
+	ibv_qp *qp = create_qp_ex(IBV_QP_EX_WITH_ATOMIC_WRITE);
+	ASSERT_NE(qp, nullptr);
+	memory_ = fake_.last_qp;
+	ibv_qp_ex *qpx = ibv_qp_to_qp_ex(qp);
+	const uint64_t value = 0x1122334455667788;
+	ibv_wr_start(qpx);
+	ibv_wr_atomic_write(qpx, 0x15, 0x20, &value);
+	ASSERT_EQ(ibv_wr_complete(qpx), 0);
+	EXPECT_EQ(segment<tern_hw_ctrl_seg>(0).opcode, TERN_OP_ATOMIC_WRITE);
+	EXPECT_EQ(segment<tern_hw_ctrl_seg>(0).inline_len.get(), 8u);
+	EXPECT_EQ(segment<tern_hw_raddr_seg>(1).addr.get(), 0x20u);
+	EXPECT_EQ(segment<tern_hw_raddr_seg>(1).rkey.get(), 0x15u);
+	EXPECT_EQ(std::memcmp(&segment<tern_hw_data_seg>(2), &value, 8), 0);
+
+	ibv_wr_start(qpx);
+	ibv_wr_atomic_write(qpx, 0x15, 0x20, &value);
+	ibv_wr_set_sge(qpx, 1, 2, 8);
+	EXPECT_EQ(ibv_wr_complete(qpx), EINVAL) << "data twice";
+	EXPECT_EQ(ibv_destroy_qp(qp), 0);
+}
+
 TEST_F(PluginSendOps, AnErrorDropsTheList)
 {
 	ibv_sge sges[5] = {};

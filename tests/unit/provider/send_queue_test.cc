@@ -524,6 +524,28 @@ TEST_F(SendQueueTest, AtomicsTakeExactlyOneBuffer)
 	EXPECT_EQ(sq.build(request(TERN_OP_CMP_SWAP), sges(1)), 0);
 }
 
+TEST_F(SendQueueTest, AtomicWritesTakeOneBufferOrEightBytesInline)
+{
+	SendQueue sq;
+	SendQueue::Config config = sq_config(8);
+	config.max_inline = 0;
+	ASSERT_EQ(sq.init(config), 0);
+	const ibv_sge one = sge();
+	auto data = counting(9);
+	const ibv_data_buf eight = {data.data(), 8}, nine = {data.data(), 9};
+
+	EXPECT_EQ(sq.build(request(TERN_OP_ATOMIC_WRITE), {}), EINVAL);
+	EXPECT_EQ(sq.build(request(TERN_OP_ATOMIC_WRITE), sges(2)), EINVAL);
+	EXPECT_EQ(sq.build_inline(request(TERN_OP_ATOMIC_WRITE), std::span(&nine, 1)), EINVAL);
+	EXPECT_EQ(sq.build_inline(request(TERN_OP_WRITE), std::span(&eight, 1)), EINVAL);
+	ASSERT_EQ(sq.build(request(TERN_OP_ATOMIC_WRITE), {&one, 1}), 0);
+	EXPECT_EQ(bytes(0, 48), control(0x0c, 0, 3) + kRemoteSegment + kDataSegment);
+	ASSERT_EQ(sq.build_inline(request(TERN_OP_ATOMIC_WRITE), std::span(&eight, 1)), 0);
+	EXPECT_EQ(segment<tern_hw_ctrl_seg>(4).flags, TERN_WQE_INLINE);
+	EXPECT_EQ(segment<tern_hw_ctrl_seg>(4).inline_len.get(), 8u);
+	EXPECT_EQ(bytes(64 + 32, 8), counting(8));
+}
+
 TEST_F(SendQueueTest, SignalAllSignalsAll)
 {
 	SendQueue sq;

@@ -43,6 +43,7 @@ TEST_F(WorkCompletionTest, PolledCompletionsAreThoseOfTheApi)
 	        {TERN_OP_READ, IBV_WC_RDMA_READ},
 	        {TERN_OP_CMP_SWAP, IBV_WC_COMP_SWAP},
 	        {TERN_OP_FETCH_ADD, IBV_WC_FETCH_ADD},
+	        {TERN_OP_ATOMIC_WRITE, IBV_WC_ATOMIC_WRITE},
 	        {TERN_OP_SEND_INV, IBV_WC_SEND},
 	        {TERN_OP_LOCAL_INV, IBV_WC_LOCAL_INV},
 	        {TERN_OP_BIND_MW, IBV_WC_BIND_MW},
