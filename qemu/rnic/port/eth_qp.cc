@@ -159,7 +159,11 @@ void EthQp::send_one()
 		card_.stats.add(*counters_.tx_bytes, size);
 	const bool signaled = config_.signal_all || (wqe.flags & TERN_WQE_SIGNALED);
 	const uint8_t opcode = wqe.opcode;
-	card_.port.send(size);
+	/* Flows take nothing from the host's own IP. */
+	if (config_.type == TERN_QPT_RAW)
+		card_.port.send_raw(*this, size);
+	else
+		card_.port.send(size);
 	if (signaled)
 		complete_send(index, opcode, TERN_WC_SUCCESS, static_cast<uint32_t>(wqe.length));
 }

@@ -20,6 +20,11 @@ Mac dmac_of(std::span<const std::byte> frame)
 	return mac;
 }
 
+bool is_multicast(const Mac &mac)
+{
+	return mac[0] & 1;
+}
+
 constexpr Mac kBroadcast{0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
 constexpr size_t kEthHeader = 14;
 constexpr size_t kMinFrame =
@@ -74,10 +79,31 @@ void Port::transmit_turn(unsigned &budget)
 
 void Port::send(size_t size)
 {
-	if (size < kMinFrame) {
-		std::memset(buffer_->data() + size, 0, kMinFrame - size);
-		size = kMinFrame;
-	}
+	start(pad(size), false);
+}
+
+void Port::send_raw(const EthQp &sender, size_t size)
+{
+	size = pad(size);
+	const auto frame = std::span(*buffer_).first(size);
+	const bool claimed = steering.takes_from(sender, frame);
+	const bool multicast = is_multicast(dmac_of(frame));
+	if (claimed && multicast)
+		loop_copy(size);
+	start(size, claimed && !multicast);
+}
+
+size_t Port::pad(size_t size)
+{
+	if (size >= kMinFrame)
+		return size;
+	std::memset(buffer_->data() + size, 0, kMinFrame - size);
+	return kMinFrame;
+}
+
+void Port::start(size_t size, bool back)
+{
+	back_ = back;
 	card_.stats.add(TERN_STAT_TX_FRAMES);
 	card_.stats.add(TERN_STAT_TX_BYTES, size);
 	if (!try_send(size))
@@ -94,7 +120,7 @@ void Port::send_roce(size_t size)
 bool Port::try_send(size_t size)
 {
 	const auto frame = std::span(*buffer_).first(size);
-	if (dmac_of(frame) != mac)
+	if (!back_ && dmac_of(frame) != mac)
 		return card_.ports.wire.transmit(frame);
 
 	/* To ourselves: delivered from run(), never from within a QP's turn. */
@@ -117,11 +143,16 @@ std::unique_ptr<Port::Buffer> Port::spare_buffer()
 
 void Port::loop_multicast(size_t size)
 {
-	const auto frame = std::span(*buffer_).first(size);
-	if (!groups.listens(dmac_of(frame)) || looped_.size() == kMaxLooped)
+	if (groups.listens(dmac_of(*buffer_)))
+		loop_copy(size);
+}
+
+void Port::loop_copy(size_t size)
+{
+	if (looped_.size() == kMaxLooped)
 		return;
 	Looped looped{spare_buffer(), size};
-	std::ranges::copy(frame, looped.frame->begin());
+	std::copy_n(buffer_->begin(), size, looped.frame->begin());
 	looped_.push_back(std::move(looped));
 }
 
@@ -147,8 +178,8 @@ bool Port::accepts(const Mac &dmac) const
 {
 	if (dmac == mac || dmac == kBroadcast)
 		return true;
-	const bool multicast = dmac[0] & 1;
-	return (rx_mode & TERN_ETH_PROMISC) || (multicast && (rx_mode & TERN_ETH_ALLMULTI));
+	return (rx_mode & TERN_ETH_PROMISC) ||
+	       (is_multicast(dmac) && (rx_mode & TERN_ETH_ALLMULTI));
 }
 
 void Port::receive(std::span<const std::byte> frame)

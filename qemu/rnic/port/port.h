@@ -41,6 +41,9 @@ public:
 	std::span<std::byte> buffer() { return *buffer_; }
 	/** Sends the first @size bytes of buffer(), padded if need be. Only while ready(). */
 	void send(size_t size);
+	/** As send(), a frame of @sender, of type RAW: where a flow claims its destination, it
+	 * comes back to this card, and only multicast goes to the wire as well. */
+	void send_raw(const EthQp &sender, size_t size);
 	/** Sends a RoCE packet, and counts it as one. */
 	void send_roce(size_t size);
 	/** Lets the first @size bytes of buffer() arrive at this card's own multicast groups, too;
@@ -70,6 +73,9 @@ private:
 		size_t size = 0;
 	};
 
+	size_t pad(size_t size);
+	void loop_copy(size_t size);
+	void start(size_t size, bool back);
 	void transmit_turn(unsigned &budget);
 	bool try_send(size_t size);
 	void deliver_looped(unsigned &budget);
@@ -82,6 +88,7 @@ private:
 	Card &card_;
 	std::unique_ptr<Buffer> buffer_;
 	size_t pending_ = 0; /* bytes in buffer_ that the wire refused */
+	bool back_ = false;  /* the frame in buffer_ comes back, whatever its MAC */
 	Qp *first_ = nullptr;
 	Qp *last_ = nullptr;
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "qemu/rnic/formats/headers.h"
 #include "qemu/rnic/port/eth_qp.h"
 
 namespace tern {
@@ -31,6 +32,17 @@ bool matches(const Flow &flow, const FrameFields &fields)
 		if ((frame[i] & mask[i]) != key[i])
 			return false;
 	return true;
+}
+
+/* One that looks at other fields alone says nothing of where that is. */
+bool names_destination(const Flow &flow)
+{
+	const auto whole = [](std::span<const uint8_t> mask) {
+		return std::ranges::all_of(mask, [](uint8_t b) { return b == 0xff; });
+	};
+	const size_t address =
+	        flow.ip_version == 4 ? sizeof(headers::Ipv4::destination) : sizeof(Gid);
+	return whole(flow.mask.dmac) || whole(std::span(flow.mask.dst_ip).first(address));
 }
 
 } // namespace
@@ -76,19 +88,34 @@ bool Steering::names(const EthQp &qp) const
 	return found;
 }
 
+const Flow *Steering::normal_of(const FrameFields &fields) const
+{
+	for (const Flow *flow : normal_)
+		if (flow->qp->receives() && matches(*flow, fields))
+			return flow;
+	return nullptr;
+}
+
 EthQp *Steering::receiver(std::span<const std::byte> frame) const
 {
 	if (normal_.empty() && defaults_.empty())
 		return nullptr;
 	const FrameFields fields = read_fields(frame);
-	for (const Flow *flow : normal_)
-		if (flow->qp->receives() && matches(*flow, fields))
-			return flow->qp;
+	if (const Flow *flow = normal_of(fields))
+		return flow->qp;
 	const bool multicast = fields.key.dmac[0] & 1;
 	for (const Flow *flow : defaults_)
 		if (flow->qp->receives() && (flow->type == TERN_FLOW_ALL_DEFAULT || multicast))
 			return flow->qp;
 	return nullptr;
+}
+
+bool Steering::takes_from(const EthQp &sender, std::span<const std::byte> frame) const
+{
+	if (normal_.empty())
+		return false;
+	const Flow *flow = normal_of(read_fields(frame));
+	return flow && flow->qp != &sender && names_destination(*flow);
 }
 
 void Steering::sniff(std::span<const std::byte> frame) const

@@ -43,6 +43,9 @@ public:
 	/** Who alone gets @frame; null when no flow matches. Flows of a QP that does not receive
 	 * now do not count. */
 	EthQp *receiver(std::span<const std::byte> frame) const;
+	/** Whether @frame, which @sender sends, is for a QP of this card: the flow of type NORMAL
+	 * that takes it is another QP's and names the whole destination MAC or IP address. */
+	bool takes_from(const EthQp &sender, std::span<const std::byte> frame) const;
 	/** Gives @frame to all sniffers. */
 	void sniff(std::span<const std::byte> frame) const;
 
@@ -51,6 +54,7 @@ private:
 	using Order = std::vector<Flow *>;
 
 	Order &order_of(const Flow &flow);
+	const Flow *normal_of(const FrameFields &fields) const;
 
 	ObjectTable<Flow> flows_;
 	Order normal_;

@@ -122,6 +122,17 @@ protected:
 				qp->post_recv(mr_->sge(0x10000, 2048));
 		return qpns;
 	}
+	/** The QPs with a completion when @qp sends @frame, in their order. */
+	std::vector<uint32_t> send(HostQp &qp, const Frame &frame)
+	{
+		mr_->write(0, frame);
+		qp.post_send({.sges = {mr_->sge(0, static_cast<uint32_t>(frame.size()))}});
+		run();
+		std::vector<uint32_t> qpns;
+		for (const auto &cqe : cq_->drain())
+			qpns.push_back(cqe.qpn.get());
+		return qpns;
+	}
 	bool takes(const HostQp &qp, const Content &content)
 	{
 		return receivers(make(content)) == std::vector{qp.number};
@@ -318,6 +329,83 @@ TEST_F(SteeringTest, SendAndLoopback)
 	EXPECT_EQ(mr_->read(0x10000, 60), frame);
 	EXPECT_EQ(stat(TERN_STAT_RAW_TX_FRAMES), 1u);
 	EXPECT_EQ(stat(TERN_STAT_ETH_TX_FRAMES), 0u);
+}
+
+/* Another QP of the card has claimed the destination: the frame stays here. */
+TEST_F(SteeringTest, FlowsTakeWhatRawQpsSend)
+{
+	const uint32_t by_mac = add(flow(*other_, [](auto &f) {
+		std::ranges::copy(kOther, f.key.dmac);
+		std::ranges::fill(f.mask.dmac, 0xff);
+	}));
+	const Frame frame = make({.dmac = kOther});
+	EXPECT_EQ(send(*raw_, frame), (std::vector{raw_->number, other_->number}));
+	EXPECT_EQ(mr_->read(0x10000, 60), frame);
+	EXPECT_TRUE(host_.wire.take().empty());
+	/* Not what it sends itself, nor what the Ethernet function sends. */
+	EXPECT_EQ(send(*other_, frame), std::vector{other_->number});
+	EXPECT_EQ(host_.wire.take(), frame);
+	EXPECT_EQ(send(*eth_, frame), std::vector{eth_->number});
+	EXPECT_EQ(host_.wire.take(), frame);
+
+	EXPECT_EQ(driver_.destroy(TERN_AQ_DESTROY_FLOW, by_mac), TERN_AQ_OK);
+	add(flow(*other_, [](auto &f) {
+		f.ip_version = 4;
+		const uint8_t address[] = {10, 0, 0, 1};
+		std::ranges::copy(address, f.key.dst_ip);
+		std::fill_n(f.mask.dst_ip, 4, 0xff);
+	}));
+	EXPECT_EQ(send(*raw_, frame), (std::vector{raw_->number, other_->number}));
+	EXPECT_TRUE(host_.wire.take().empty());
+}
+
+/* A flow for part of an address, or for other fields, does not say where the address is. */
+TEST_F(SteeringTest, FlowsThatNameNoDestinationTakeNothingFromRawQps)
+{
+	add(flow(*other_, [](auto &f) {
+		f.ip_version = 4;
+		f.key.ip_proto = kUdp;
+		f.mask.ip_proto = 0xff;
+		f.key.dst_ip[0] = 10;
+		std::fill_n(f.mask.dst_ip, 3, 0xff);
+	}));
+	add(flow(*other_, [](auto &f) { f.type = TERN_FLOW_ALL_DEFAULT; }));
+	add(flow(*other_, [](auto &f) { f.type = TERN_FLOW_SNIFFER; }));
+	const Frame frame = make({.dmac = kOther});
+	EXPECT_EQ(send(*raw_, frame), std::vector{raw_->number});
+	EXPECT_EQ(host_.wire.take(), frame);
+}
+
+/* Others on the wire want it, too. */
+TEST_F(SteeringTest, MulticastGoesToTheWireAndToFlows)
+{
+	add(flow(*other_, [](auto &f) {
+		std::ranges::copy(kMulticast, f.key.dmac);
+		std::ranges::fill(f.mask.dmac, 0xff);
+	}));
+	const Frame frame = make({.dmac = kMulticast});
+	EXPECT_EQ(send(*raw_, frame), (std::vector{raw_->number, other_->number}));
+	EXPECT_EQ(host_.wire.take(), frame);
+	/* Nobody gets back what it sends. */
+	EXPECT_EQ(send(*other_, frame), std::vector{other_->number});
+	EXPECT_EQ(host_.wire.take(), frame);
+}
+
+/* A short frame is padded wherever it goes. */
+TEST_F(SteeringTest, WhatFlowsTakeIsPadded)
+{
+	for (const Mac &dmac : {kOther, kMulticast})
+		add(flow(*other_, [&](auto &f) {
+			std::ranges::copy(dmac, f.key.dmac);
+			std::ranges::fill(f.mask.dmac, 0xff);
+		}));
+	for (const Mac &dmac : {kOther, kMulticast}) {
+		Frame frame = make({.dmac = dmac});
+		frame.resize(20);
+		EXPECT_EQ(send(*raw_, frame), (std::vector{raw_->number, other_->number}));
+		frame.resize(60);
+		EXPECT_EQ(mr_->read(0x10000, 60), frame);
+	}
 }
 
 /* Posts in ERR are flushed, though nothing rings. */
