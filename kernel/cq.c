@@ -84,7 +84,8 @@ static int tern_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr
 	struct tern_dev *tdev = to_tdev(ibcq->device);
 	struct tern_cq *cq = to_tcq(ibcq);
 
-	if (attr->flags)
+	/* All CQEs have a timestamp. */
+	if (attr->flags & ~(tdev->caps & TERN_CAP_CLOCK ? IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION : 0))
 		return -EOPNOTSUPP;
 	if (attr->cqe < 1 || attr->cqe > 1U << tdev->attr.max_cq_log_size ||
 	    tern_udata_no_input(udata))

@@ -66,6 +66,10 @@ static void tern_query_optional(const struct tern_dev *tdev, struct ib_device_at
 		props->max_mw = attr->max_mr; /* they share the table of keys */
 	}
 	props->max_dm_size = (u64)tdev->dm.pages << PAGE_SHIFT;
+	if (tdev->caps & TERN_CAP_CLOCK) {
+		props->timestamp_mask = U64_MAX;
+		props->hca_core_clock = USEC_PER_SEC; /* kHz: it counts ns */
+	}
 	if (tern_has_mem_mgt(tdev)) {
 		props->device_cap_flags |= IB_DEVICE_MEM_MGT_EXTENSIONS;
 		props->max_fast_reg_page_list_len = TERN_MAX_FAST_REG_PAGES;

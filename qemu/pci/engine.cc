@@ -62,26 +62,32 @@ uint64_t monotonic_ns()
 	       static_cast<uint64_t>(now.tv_nsec);
 }
 
-/* The card's time: stands still while the machine is stopped, so that no timer expires. */
+/*
+ * The card's time: stands still while the machine is stopped, so that no timer expires. The
+ * engine's thread stops and starts it; anyone may read it, hence one word.
+ */
 class StoppableClock final : public Clock {
 public:
-	uint64_t now() override { return (stopped_at_ ? *stopped_at_ : monotonic_ns()) - lost_; }
-
-	void stop()
+	uint64_t now() override
 	{
-		if (!stopped_at_)
-			stopped_at_ = monotonic_ns();
+		const uint64_t state = state_.load(std::memory_order_relaxed);
+		return state & kStopped ? state >> 1 : monotonic_ns() - (state >> 1);
 	}
+
+	void stop() { state_.store(now() << 1 | kStopped, std::memory_order_relaxed); }
 	void start()
 	{
-		if (stopped_at_)
-			lost_ += monotonic_ns() - *stopped_at_;
-		stopped_at_.reset();
+		const uint64_t state = state_.load(std::memory_order_relaxed);
+		if (state & kStopped)
+			state_.store((monotonic_ns() - (state >> 1)) << 1,
+			             std::memory_order_relaxed);
 	}
 
 private:
-	std::optional<uint64_t> stopped_at_ = monotonic_ns();
-	uint64_t lost_ = 0;
+	static constexpr uint64_t kStopped = 1;
+
+	/* In 63:1 the time at which it stands or, when it runs, how far it is behind. */
+	std::atomic<uint64_t> state_{monotonic_ns() << 1 | kStopped};
 };
 
 /*
@@ -125,6 +131,7 @@ public:
 	void reset();
 	void stop();
 
+	uint64_t clock() { return stopped_ ? ~uint64_t{0} : clock_.now(); }
 	bool push_received(const void *frame, size_t size);
 	bool can_receive();
 	const Frame *next_sent() { return sent_.front(); }
@@ -526,6 +533,11 @@ void tern_engine_set_link(tern_engine *engine, bool up)
 uint32_t tern_engine_read_register(tern_engine *engine, uint32_t offset)
 {
 	return engine->call({.kind = Command::Kind::ReadRegister, .offset = offset});
+}
+
+uint64_t tern_engine_clock(tern_engine *engine)
+{
+	return engine->clock();
 }
 
 void tern_engine_reset(tern_engine *engine)

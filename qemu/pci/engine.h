@@ -64,6 +64,9 @@ void tern_engine_doorbell(struct tern_engine *engine, uint32_t page, uint32_t of
                           uint64_t value);
 void tern_engine_set_link(struct tern_engine *engine, bool up);
 
+/* The card's clock, ns, with which CQEs are stamped. */
+uint64_t tern_engine_clock(struct tern_engine *engine);
+
 /* Waits: the engine answers after all that was posted before. */
 uint32_t tern_engine_read_register(struct tern_engine *engine, uint32_t offset);
 /* Waits: the card is as after power-on, does no DMA and has no interrupt on the way. */

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Registers, resets and the link."""
 
+import time
 import unittest
 
 from machine import HW, CardTest
@@ -36,6 +37,28 @@ class Registers(CardTest):
         for size in (1, 2, 4, 8):
             self.assertEqual(self.machine.read(size, self.card.DOORBELLS + 0x1000),
                              (1 << 8 * size) - 1)
+
+    def test_clock(self):
+        def now(page=0, size=8):
+            address = self.card.DOORBELLS + page * HW.DB_PAGE_SIZE + HW.DB_CLOCK
+            return self.machine.read(size, address)
+
+        host = time.monotonic_ns()
+        times = [now(page) for page in range(100)]
+        self.assertEqual(times, sorted(times))
+        self.assertLessEqual(times[-1] - times[0], time.monotonic_ns() - host)
+        self.assertGreater(times[-1], times[0])
+        self.assertEqual(now(size=4), 0xffffffff)
+
+        self.machine.qmp("stop")
+        stopped = now()
+        time.sleep(0.05)
+        self.assertEqual(now(), stopped)
+        host = time.monotonic_ns()
+        self.machine.qmp("cont")
+        self.assertLess(now() - stopped, time.monotonic_ns() - host, "the stop does not count")
+        self.card.set_reg("CTRL", HW.CTRL_RESET)
+        self.assertGreater(now(), stopped)
 
     def test_control_reset(self):
         self.card.set_reg("AQ_BASE_LO", 0x5000)
