@@ -555,22 +555,24 @@ struct tern_hw_create_cq {
 };
 
 /*
- * The CQEs that the host has not consumed, ci to the card's producer index, move along to the
- * places of the same indices, with the phase that they have there. Refused with BAD_STATE
- * when the new ring cannot hold them.
+ * The ring and the record move, and the host has put ci into the new one. The CQEs that it has
+ * not consumed, ci to the card's producer index, move along to the places of the same indices,
+ * with the phase that they have there; the rest of the ring gets the phase that is not new.
+ * Refused with BAD_STATE when the new ring cannot hold them, or the CQ has failed.
  */
 struct tern_hw_resize_cq {
 	struct tern_hw_pages pages;
+	__le64 record;
 	__le32 cqn;
 	__u8 log_size;
 	__u8 rsvd[3];
 };
 
-/* An armed CQ raises its event after so many CQEs or so long after the first. 0, 0: at once. */
+/* An armed CQ raises its event after so many CQEs or so long after the first. */
 struct tern_hw_moderate_cq {
 	__le32 cqn;
-	__le16 count;
-	__le16 period;		/* us */
+	__le16 count;		/* 0: the period alone counts */
+	__le16 period;		/* us; 0: at once, whatever count says */
 };
 
 enum tern_hw_mw_type {
@@ -1050,7 +1052,7 @@ static_assert(sizeof(struct tern_hw_device_attr) == 88, "QUERY_DEVICE");
 static_assert(sizeof(struct tern_hw_modify_mr) == 48, "MODIFY_MR");
 static_assert(sizeof(struct tern_hw_faults) == 48, "QUERY_FAULT");
 static_assert(sizeof(struct tern_hw_resume_qp) == 8, "RESUME_QP");
-static_assert(sizeof(struct tern_hw_resize_cq) == 24, "RESIZE_CQ");
+static_assert(sizeof(struct tern_hw_resize_cq) == 32, "RESIZE_CQ");
 static_assert(sizeof(struct tern_hw_moderate_cq) == 8, "MODERATE_CQ");
 static_assert(sizeof(struct tern_hw_create_wq) == 40, "CREATE_WQ");
 static_assert(sizeof(struct tern_hw_modify_wq) == 8, "MODIFY_WQ");

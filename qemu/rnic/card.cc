@@ -27,24 +27,26 @@ EventQueue *Card::eq_of_vector(uint32_t vector) const
 bool Card::complete(uint32_t cqn, const tern_hw_cqe &cqe, bool solicited)
 {
 	CompletionQueue *cq = cqs.find(cqn);
-	switch (cq->push(dma, memory.tables(), cqe, solicited)) {
-	case CompletionQueue::Push::Done:
-		return true;
-	case CompletionQueue::Push::Event: {
-		auto host = event_host();
-		EventQueue *eq = eqs.find(cq->eqn());
-		if (!eq->post_completion(host, cqn))
-			stop(TERN_FATAL_EQ_DMA);
-		return true;
-	}
-	case CompletionQueue::Push::Failed:
+	const auto pushed = cq->push(dma, memory.tables(), cqe, solicited);
+	if (pushed == CompletionQueue::Outcome::Failed) {
 		stats.add(TERN_STAT_CQ_OVERRUNS);
 		raise_event(TERN_EVENT_CQ_ERR, cqn);
-		return false;
-	case CompletionQueue::Push::Dead:
-		break;
 	}
-	return false;
+	notify(cqn, *cq, pushed);
+	return !cq->failed();
+}
+
+void Card::notify(uint32_t cqn, CompletionQueue &cq, CompletionQueue::Outcome outcome)
+{
+	if (outcome == CompletionQueue::Outcome::Later)
+		timers.move({TimerOwner::Kind::Cq, cqn}, cq.timer_queued,
+		            ports.clock.now() + cq.period());
+	if (outcome != CompletionQueue::Outcome::Event)
+		return;
+	drop_timer(cqn, cq);
+	auto host = event_host();
+	if (!eqs.find(cq.eqn())->post_completion(host, cqn))
+		stop(TERN_FATAL_EQ_DMA);
 }
 
 SharedRecvQueue::Take Card::take_shared(uint32_t srqn, uint32_t &slot)
@@ -90,27 +92,39 @@ AddressVector Card::source_address(const GidEntry &source) const
 
 void Card::set_timer(Qp &qp, uint64_t deadline)
 {
-	if (deadline >= qp.timer_queued)
-		return;
-	drop_timer(qp);
-	qp.timer_queued = deadline;
-	timers.add(deadline, qp.number);
+	if (deadline < qp.timer_queued)
+		timers.move({TimerOwner::Kind::Qp, qp.number}, qp.timer_queued, deadline);
 }
 
 void Card::drop_timer(Qp &qp)
 {
-	if (qp.timer_queued != Qp::kNoTimer)
-		timers.remove(qp.timer_queued, qp.number);
-	qp.timer_queued = Qp::kNoTimer;
+	timers.move({TimerOwner::Kind::Qp, qp.number}, qp.timer_queued, TimerQueue::kNone);
+}
+
+void Card::drop_timer(uint32_t cqn, CompletionQueue &cq)
+{
+	timers.move({TimerOwner::Kind::Cq, cqn}, cq.timer_queued, TimerQueue::kNone);
 }
 
 void Card::run_timers(uint64_t now)
 {
 	while (const auto due = timers.pop_due(now)) {
-		Qp *qp = qps.find(due->qpn);
-		qp->timer_queued = Qp::kNoTimer;
+		if (due->owner.kind == TimerOwner::Kind::Cq) {
+			expire_moderation(due->owner.number);
+			continue;
+		}
+		Qp *qp = qps.find(due->owner.number);
+		qp->timer_queued = TimerQueue::kNone;
 		qp->on_timer(now);
 	}
+}
+
+void Card::expire_moderation(uint32_t cqn)
+{
+	CompletionQueue *cq = cqs.find(cqn);
+	cq->timer_queued = TimerQueue::kNone;
+	if (cq->expire())
+		notify(cqn, *cq, CompletionQueue::Outcome::Event);
 }
 
 void Card::stop(tern_hw_fatal reason)

@@ -60,6 +60,8 @@ struct Card {
 	/** Writes @cqe and the event that the host asked for. False when the CQ is (now) unusable.
 	 */
 	bool complete(uint32_t cqn, const hw::tern_hw_cqe &cqe, bool solicited);
+	/** Raises the event of @cq, or sees to it that it will be, as @outcome asks for. */
+	void notify(uint32_t cqn, CompletionQueue &cq, CompletionQueue::Outcome outcome);
 	/** Takes a WQE from SRQ @srqn, with the events that this may call for. */
 	SharedRecvQueue::Take take_shared(uint32_t srqn, uint32_t &slot);
 	/** A slot of SRQ @srqn could not be read. */
@@ -68,13 +70,14 @@ struct Card {
 	void check_srq_limit(uint32_t srqn, SharedRecvQueue &srq);
 	/** An asynchronous event, to the EQ of vector 0; lost when there is none. */
 	void raise_event(hw::tern_hw_event type, uint32_t id);
-	/** The link and network addresses of what is sent from @source; those of the destination are
-	 * to be added. */
+	/** The link and network addresses of what is sent from @source; those of the destination
+	 * are to be added. */
 	AddressVector source_address(const GidEntry &source) const;
 	/** Makes sure that @qp hears of @deadline (ns); it may be called earlier as well. */
 	void set_timer(Qp &qp, uint64_t deadline);
 	/** @qp goes away. */
 	void drop_timer(Qp &qp);
+	void drop_timer(uint32_t cqn, CompletionQueue &cq);
 	void run_timers(uint64_t now);
 	/** Stops the card until reset. */
 	void stop(hw::tern_hw_fatal reason);
@@ -107,6 +110,9 @@ struct Card {
 	/* One decoded WQE of each kind at a time: QPs take turns. */
 	SendWqe scratch_send;
 	RecvWqe scratch_recv;
+
+private:
+	void expire_moderation(uint32_t cqn);
 };
 
 } // namespace tern

@@ -7,6 +7,7 @@
 
 #include "qemu/rnic/card.h"
 #include "qemu/rnic/control/command_fields.h"
+#include "qemu/rnic/control/cq_commands.h"
 #include "qemu/rnic/control/flow_commands.h"
 #include "qemu/rnic/control/mcast_commands.h"
 #include "qemu/rnic/control/memory_commands.h"
@@ -84,22 +85,6 @@ tern_hw_aq_status create_eq(Card &card, const tern_hw_create_eq &cmd, tern_hw_cr
 	               result);
 }
 
-tern_hw_aq_status create_cq(Card &card, const tern_hw_create_cq &cmd, tern_hw_created &result)
-{
-	if (!all_zero(cmd.rsvd) || cmd.log_size > kMaxLogCq || cmd.record.get() % kRecordAlign ||
-	    !page_valid(card, cmd.db_page.get()))
-		return TERN_AQ_BAD_FIELD;
-	if (!card.eqs.find(cmd.eqn.get()))
-		return TERN_AQ_BAD_OBJECT;
-	const auto pages = PageList::make(cmd.pages, 0, sizeof(tern_hw_cqe) << cmd.log_size);
-	if (!pages)
-		return TERN_AQ_BAD_FIELD;
-	return created(card.cqs,
-	               std::make_unique<CompletionQueue>(*pages, cmd.log_size, cmd.record.get(),
-	                                                 cmd.eqn.get(), cmd.db_page.get()),
-	               result);
-}
-
 /* ---- DESTROY ---- */
 
 tern_hw_aq_status destroy_eq(Card &card, uint32_t eqn)
@@ -111,19 +96,6 @@ tern_hw_aq_status destroy_eq(Card &card, uint32_t eqn)
 	if (used)
 		return TERN_AQ_BUSY;
 	card.eqs.remove(eqn);
-	card.memory.tables().drop_all();
-	return TERN_AQ_OK;
-}
-
-tern_hw_aq_status destroy_cq(Card &card, uint32_t cqn)
-{
-	const CompletionQueue *cq = card.cqs.find(cqn);
-	if (!cq)
-		return TERN_AQ_BAD_OBJECT;
-	if (cq->users)
-		return TERN_AQ_BUSY;
-	card.eqs.find(cq->eqn())->forget(cqn);
-	card.cqs.remove(cqn);
 	card.memory.tables().drop_all();
 	return TERN_AQ_OK;
 }
@@ -226,6 +198,10 @@ tern_hw_aq_status execute(Card &card, const tern_hw_aq_cmd &command, tern_hw_aq_
 		return create_cq(card, command.create_cq, completion.created);
 	case TERN_AQ_DESTROY_CQ:
 		return destroy_cq(card, id);
+	case TERN_AQ_RESIZE_CQ:
+		return resize_cq(card, command.resize_cq);
+	case TERN_AQ_MODERATE_CQ:
+		return moderate_cq(card, command.moderate_cq);
 	case TERN_AQ_CREATE_QP:
 		return create_qp(card, command.create_qp, completion.created);
 	case TERN_AQ_MODIFY_QP:

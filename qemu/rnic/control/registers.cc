@@ -12,7 +12,8 @@ namespace {
 constexpr uint32_t kCaps = TERN_CAP_RC | TERN_CAP_ATOMIC | TERN_CAP_ROCE_V1 | TERN_CAP_ROCE_V2 |
                            TERN_CAP_ETH | TERN_CAP_SHADOW_DB | TERN_CAP_UC | TERN_CAP_UD |
                            TERN_CAP_MULTICAST | TERN_CAP_SRQ | TERN_CAP_XRC | TERN_CAP_RAW |
-                           TERN_CAP_MW | TERN_CAP_FAST_REG | TERN_CAP_MODIFY_MR | TERN_CAP_CLOCK;
+                           TERN_CAP_MW | TERN_CAP_FAST_REG | TERN_CAP_MODIFY_MR | TERN_CAP_CLOCK |
+                           TERN_CAP_MODIFY_CQ;
 
 uint32_t caps(const Card &card)
 {
@@ -70,11 +71,7 @@ void ring_cq(Card &card, uint32_t page, uint32_t cqn, bool solicited, uint32_t c
 		card.stats.add(TERN_STAT_DB_DROPPED);
 		return;
 	}
-	if (!cq->arm(ci, solicited))
-		return;
-	auto host = card.event_host();
-	if (!card.eqs.find(cq->eqn())->post_completion(host, cqn))
-		card.stop(TERN_FATAL_EQ_DMA);
+	card.notify(cqn, *cq, cq->arm(ci, solicited));
 }
 
 void ring_eq(Card &card, uint32_t page, uint32_t eqn, uint32_t ci)

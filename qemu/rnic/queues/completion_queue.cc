@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "qemu/rnic/queues/completion_queue.h"
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstring>
 
@@ -9,30 +11,41 @@ namespace tern {
 using namespace hw;
 
 namespace {
+
 constexpr size_t kPublished = 8; /* the last bytes of a CQE, one store */
+
+uint8_t phase_of(uint32_t index, uint8_t log_size)
+{
+	return !((index >> log_size) & 1);
+}
+
+} // namespace
+
+/* Takes over what the host has consumed; an impossible index is not believed. */
+void CompletionQueue::reload(HostMemory &memory, Iova record)
+{
+	uint32_t ci;
+	if (memory.load_acquire(record + offsetof(tern_hw_cq_record, ci), ci) &&
+	    pi_ - ci <= place_.entries())
+		ci_ = ci;
 }
 
 bool CompletionQueue::has_room(HostMemory &memory)
 {
-	const uint32_t entries = 1u << log_size_;
-	if (pi_ - ci_ < entries)
-		return true;
-	uint32_t ci;
-	if (memory.load_acquire(record_ + offsetof(tern_hw_cq_record, ci), ci) &&
-	    pi_ - ci <= entries)
-		ci_ = ci;
-	return pi_ - ci_ < entries;
+	if (pi_ - ci_ >= place_.entries())
+		reload(memory, place_.record);
+	return pi_ - ci_ < place_.entries();
 }
 
-CompletionQueue::Push CompletionQueue::push(HostMemory &memory, TableCache &tables, tern_hw_cqe cqe,
-                                            bool solicited)
+CompletionQueue::Outcome CompletionQueue::push(HostMemory &memory, TableCache &tables,
+                                               tern_hw_cqe cqe, bool solicited)
 {
 	if (failed_)
-		return Push::Dead;
+		return Outcome::Dead;
 
-	const uint64_t offset = uint64_t{pi_ & ((1u << log_size_) - 1)} * sizeof(cqe);
-	const auto run = pages_.at(tables, memory, offset);
-	cqe.phase = !((pi_ >> log_size_) & 1);
+	const uint64_t offset = uint64_t{pi_ & (place_.entries() - 1)} * sizeof(cqe);
+	const auto run = place_.pages.at(tables, memory, offset);
+	cqe.phase = phase_of(pi_, place_.log_size);
 	uint64_t last;
 	const auto bytes = std::as_bytes(std::span(&cqe, 1));
 	std::memcpy(&last, bytes.data() + sizeof(cqe) - kPublished, kPublished);
@@ -40,7 +53,7 @@ CompletionQueue::Push CompletionQueue::push(HostMemory &memory, TableCache &tabl
 	    !memory.write(run->iova, bytes.first(sizeof(cqe) - kPublished)) ||
 	    !memory.store_release(run->iova + sizeof(cqe) - kPublished, last)) {
 		failed_ = true;
-		return Push::Failed;
+		return Outcome::Failed;
 	}
 
 	pi_++;
@@ -48,23 +61,99 @@ CompletionQueue::Push CompletionQueue::push(HostMemory &memory, TableCache &tabl
 	if (solicited)
 		solicited_pi_ = pi_;
 	if (armed_ == Armed::No || (armed_ == Armed::Solicited && !solicited))
-		return Push::Done;
-	armed_ = Armed::No;
-	return Push::Event;
+		return Outcome::Done;
+	return notify(1);
 }
 
-bool CompletionQueue::arm(uint32_t ci, bool solicited_only)
+/* @count more CQEs call for the event. */
+CompletionQueue::Outcome CompletionQueue::notify(uint32_t count)
 {
-	const uint32_t last = solicited_only ? solicited_pi_ : pi_;
-	if (static_cast<int32_t>(last - ci) > 0) {
-		armed_ = Armed::No;
-		return true;
-	}
+	const bool first = waiting_ == 0;
+	waiting_ += count;
+	if (moderation_.period && (!moderation_.count || waiting_ < moderation_.count))
+		return first ? Outcome::Later : Outcome::Done;
+	armed_ = Armed::No;
+	waiting_ = 0;
+	return Outcome::Event;
+}
+
+CompletionQueue::Outcome CompletionQueue::arm(uint32_t ci, bool solicited_only)
+{
 	/* A request for any completion is not narrowed by a later one for solicited ones
 	 * (IBA 11.4.2.2). */
 	if (armed_ != Armed::Any)
 		armed_ = solicited_only ? Armed::Solicited : Armed::Any;
-	return false;
+	const auto count = static_cast<int32_t>((solicited_only ? solicited_pi_ : pi_) - ci);
+	if (count <= 0) {
+		waiting_ = 0;
+		return Outcome::Done;
+	}
+	/* A period that has begun goes on, however often the host asks. */
+	const auto known = std::min(waiting_, static_cast<uint32_t>(count));
+	waiting_ = known;
+	return notify(static_cast<uint32_t>(count) - known);
+}
+
+CompletionQueue::Outcome CompletionQueue::moderate(const Moderation &moderation)
+{
+	moderation_ = moderation;
+	if (!waiting_)
+		return Outcome::Done;
+	const uint32_t count = waiting_;
+	waiting_ = 0;
+	return notify(count);
+}
+
+bool CompletionQueue::expire()
+{
+	if (!waiting_)
+		return false;
+	armed_ = Armed::No;
+	waiting_ = 0;
+	return true;
+}
+
+tern_hw_aq_status CompletionQueue::move_to(HostMemory &memory, TableCache &tables,
+                                           const Place &place)
+{
+	if (failed_)
+		return TERN_AQ_BAD_STATE;
+	reload(memory, place.record);
+	if (pi_ - ci_ > place.entries())
+		return TERN_AQ_BAD_STATE;
+	if (!copy(memory, tables, place))
+		return TERN_AQ_DMA_FAULT;
+	place_ = place;
+	return TERN_AQ_OK;
+}
+
+/* Fills the ring at @to: with the CQEs of [ci, pi), and from there with what is not new. */
+bool CompletionQueue::copy(HostMemory &memory, TableCache &tables, const Place &to) const
+{
+	std::array<tern_hw_cqe, 64> chunk;
+	uint32_t count;
+	for (uint32_t i = 0; i < to.entries(); i += count) {
+		const uint32_t index = ci_ + i;
+		const uint32_t from_slot = index & (place_.entries() - 1);
+		const uint32_t to_slot = index & (to.entries() - 1);
+		const bool old = i < pi_ - ci_;
+		/* Up to the end of either ring, and of the CQEs. */
+		count = std::min({uint32_t{chunk.size()}, to.entries() - to_slot,
+		                  old ? std::min(place_.entries() - from_slot, pi_ - index)
+		                      : to.entries() - i});
+		const auto cqes = std::span(chunk).first(count);
+		if (!old)
+			std::ranges::fill(cqes, tern_hw_cqe{});
+		else if (!place_.pages.read(tables, memory, from_slot * sizeof(tern_hw_cqe),
+		                            std::as_writable_bytes(cqes)))
+			return false;
+		for (auto &cqe : cqes)
+			cqe.phase = phase_of(index, to.log_size) ^ !old;
+		if (!to.pages.write(tables, memory, to_slot * sizeof(tern_hw_cqe),
+		                    std::as_bytes(cqes)))
+			return false;
+	}
+	return true;
 }
 
 } // namespace tern

@@ -5,26 +5,43 @@
 
 #include "qemu/rnic/memory/page_list.h"
 #include "qemu/rnic/ports.h"
+#include "qemu/rnic/timers.h"
 #include "tern/tern_hw.h"
 
 namespace tern {
 
-/** A completion queue. Who calls push() or arm() delivers the event that they may ask for. */
+/** A completion queue. Who calls it delivers the event that may be due then. */
 class CompletionQueue {
 public:
-	CompletionQueue(const PageList &pages, uint8_t log_size, Iova record, uint32_t eqn,
-	                uint32_t db_page)
-	        : pages_(pages), log_size_(log_size), record_(record), eqn_(eqn), db_page_(db_page)
+	/** Where it lies; RESIZE_CQ changes that. */
+	struct Place {
+		PageList pages;
+		Iova record = 0;
+		uint8_t log_size = 0;
+
+		uint32_t entries() const { return 1u << log_size; }
+	};
+	/** When an armed CQ raises its event, counted from the first CQE. */
+	struct Moderation {
+		uint16_t count = 0;  /* CQEs; 0: as many as come */
+		uint64_t period = 0; /* ns; 0: at once */
+	};
+
+	CompletionQueue(const Place &place, uint32_t eqn, uint32_t db_page)
+	        : place_(place), eqn_(eqn), db_page_(db_page)
 	{
 	}
 
 	uint32_t eqn() const { return eqn_; }
 	uint32_t db_page() const { return db_page_; }
 	bool failed() const { return failed_; }
+	/** How long the event waits for more CQEs, ns. */
+	uint64_t period() const { return moderation_.period; }
 
-	enum class Push {
+	enum class Outcome : uint8_t {
 		Done,
-		Event,  /* written, and the host asked for an event */
+		Event,  /* done, and the event is due */
+		Later,  /* done, and expire() is to be called after period() */
 		Failed, /* overrun or DMA fault; from now on the CQ takes nothing (the first time)
 		         */
 		Dead,   /* it had failed before */
@@ -32,27 +49,39 @@ public:
 
 	/** Writes @cqe (the phase is filled in). @solicited: counts for a solicited-only arm; a
 	 * failed status always does. */
-	Push push(HostMemory &memory, TableCache &tables, hw::tern_hw_cqe cqe, bool solicited);
+	Outcome push(HostMemory &memory, TableCache &tables, hw::tern_hw_cqe cqe, bool solicited);
 
-	/** True when the event is due at once: a CQE that counts lies beyond @ci already. */
-	bool arm(uint32_t ci, bool solicited_only);
+	/** The host wants an event; CQEs that count and lie beyond @ci already are the first. */
+	Outcome arm(uint32_t ci, bool solicited_only);
+	/** The event that waits is held to this, too. */
+	Outcome moderate(const Moderation &moderation);
+	/** The period is over; true when an event is due. */
+	bool expire();
 
-	uint32_t users = 0; /* QPs that complete here */
+	/** Moves to @place, with what the host has not consumed. Anything but OK changes nothing.
+	 */
+	hw::tern_hw_aq_status move_to(HostMemory &memory, TableCache &tables, const Place &place);
+
+	uint32_t users = 0; /* QPs, SRQs and WQs that complete here */
+	uint64_t timer_queued = TimerQueue::kNone;
 
 private:
 	enum class Armed : uint8_t { No, Solicited, Any };
 
+	void reload(HostMemory &memory, Iova record);
 	bool has_room(HostMemory &memory);
+	Outcome notify(uint32_t count);
+	bool copy(HostMemory &memory, TableCache &tables, const Place &to) const;
 
-	PageList pages_;
-	uint8_t log_size_;
-	Iova record_;
+	Place place_;
 	uint32_t eqn_;
 	uint32_t db_page_;
 	uint32_t pi_ = 0;
 	uint32_t ci_ = 0;           /* as last read from the record */
 	uint32_t solicited_pi_ = 0; /* just past the last CQE that counts as solicited */
 	Armed armed_ = Armed::No;
+	Moderation moderation_;
+	uint32_t waiting_ = 0; /* CQEs for which the event is put off */
 	bool failed_ = false;
 };
 

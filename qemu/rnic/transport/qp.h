@@ -10,6 +10,7 @@
 #include "qemu/rnic/memory/region.h"
 #include "qemu/rnic/queues/recv_queue.h"
 #include "qemu/rnic/queues/send_queue.h"
+#include "qemu/rnic/timers.h"
 #include "tern/tern_hw.h"
 
 namespace tern {
@@ -64,9 +65,8 @@ public:
 	Qp *active_prev = nullptr;
 	Qp *active_next = nullptr;
 	bool active = false;
-	uint64_t timer_queued = kNoTimer; /* deadline of its entry in the TimerQueue */
+	uint64_t timer_queued = TimerQueue::kNone;
 
-	static constexpr uint64_t kNoTimer = UINT64_MAX;
 	/** The doorbell page of a QP without queues. */
 	static constexpr uint32_t kNoPage = UINT32_MAX;
 

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "qemu/rnic/control/cq_commands.h"
+
+#include "qemu/rnic/card.h"
+#include "qemu/rnic/control/command_fields.h"
+
+namespace tern {
+
+using namespace hw;
+
+namespace {
+
+constexpr uint64_t kNsPerUs = 1000;
+
+/* What CREATE_CQ and RESIZE_CQ say alike; nothing when it is not valid. */
+template <typename Command>
+std::optional<CompletionQueue::Place> make_place(const Command &cmd)
+{
+	if (!all_zero(cmd.rsvd) || cmd.log_size > kMaxLogCq || cmd.record.get() % kRecordAlign)
+		return std::nullopt;
+	const auto pages = PageList::make(cmd.pages, 0, sizeof(tern_hw_cqe) << cmd.log_size);
+	if (!pages)
+		return std::nullopt;
+	return CompletionQueue::Place{*pages, cmd.record.get(), cmd.log_size};
+}
+
+} // namespace
+
+tern_hw_aq_status create_cq(Card &card, const tern_hw_create_cq &cmd, tern_hw_created &result)
+{
+	const auto place = make_place(cmd);
+	if (!place || !page_valid(card, cmd.db_page.get()))
+		return TERN_AQ_BAD_FIELD;
+	if (!card.eqs.find(cmd.eqn.get()))
+		return TERN_AQ_BAD_OBJECT;
+	return created(card.cqs,
+	               std::make_unique<CompletionQueue>(*place, cmd.eqn.get(), cmd.db_page.get()),
+	               result);
+}
+
+tern_hw_aq_status resize_cq(Card &card, const tern_hw_resize_cq &cmd)
+{
+	CompletionQueue *cq = card.cqs.find(cmd.cqn.get());
+	if (!cq)
+		return TERN_AQ_BAD_OBJECT;
+	const auto place = make_place(cmd);
+	if (!place)
+		return TERN_AQ_BAD_FIELD;
+	const auto status = cq->move_to(card.dma, card.memory.tables(), *place);
+	/* Of the old ring, or of the new one that it did not move to. */
+	card.memory.tables().drop_all();
+	return status;
+}
+
+tern_hw_aq_status moderate_cq(Card &card, const tern_hw_moderate_cq &cmd)
+{
+	CompletionQueue *cq = card.cqs.find(cmd.cqn.get());
+	if (!cq)
+		return TERN_AQ_BAD_OBJECT;
+	const uint64_t period = cmd.period.get() * kNsPerUs;
+	card.notify(cmd.cqn.get(), *cq, cq->moderate({cmd.count.get(), period}));
+	return TERN_AQ_OK;
+}
+
+tern_hw_aq_status destroy_cq(Card &card, uint32_t cqn)
+{
+	CompletionQueue *cq = card.cqs.find(cqn);
+	if (!cq)
+		return TERN_AQ_BAD_OBJECT;
+	if (cq->users)
+		return TERN_AQ_BUSY;
+	card.eqs.find(cq->eqn())->forget(cqn);
+	card.drop_timer(cqn, *cq);
+	card.cqs.remove(cqn);
+	card.memory.tables().drop_all();
+	return TERN_AQ_OK;
+}
+
+} // namespace tern
