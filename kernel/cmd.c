@@ -209,6 +209,33 @@ int tern_cmd_create_cq(struct tern_dev *tdev, const struct tern_create_cq_params
 	return tern_cmd_create(tdev, TERN_AQ_CREATE_CQ, &cmd, cqn);
 }
 
+int tern_cmd_resize_cq(struct tern_dev *tdev, const struct tern_resize_cq_params *params)
+{
+	struct tern_hw_aq_cmd cmd = {
+		.resize_cq = {
+			.pages = params->pages,
+			.record = cpu_to_le64(params->record),
+			.cqn = cpu_to_le32(params->cqn),
+			.log_size = params->log_size,
+		},
+	};
+
+	return tern_cmd(tdev, TERN_AQ_RESIZE_CQ, &cmd, NULL);
+}
+
+int tern_cmd_moderate_cq(struct tern_dev *tdev, const struct tern_moderate_cq_params *params)
+{
+	struct tern_hw_aq_cmd cmd = {
+		.moderate_cq = {
+			.cqn = cpu_to_le32(params->cqn),
+			.count = cpu_to_le16(params->count),
+			.period = cpu_to_le16(params->period),
+		},
+	};
+
+	return tern_cmd(tdev, TERN_AQ_MODERATE_CQ, &cmd, NULL);
+}
+
 void tern_cmd_destroy_cq(struct tern_dev *tdev, u32 cqn)
 {
 	tern_cmd_destroy(tdev, TERN_AQ_DESTROY_CQ, cqn);

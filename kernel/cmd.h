@@ -75,6 +75,19 @@ struct tern_create_cq_params {
 	u8 log_size;
 };
 
+struct tern_resize_cq_params {
+	struct tern_hw_pages pages;
+	dma_addr_t record;
+	u32 cqn;
+	u8 log_size;
+};
+
+struct tern_moderate_cq_params {
+	u32 cqn;
+	u16 count;
+	u16 period;		/* us */
+};
+
 struct tern_create_qp_params {
 	struct tern_hw_pages pages;
 	dma_addr_t record;
@@ -139,6 +152,8 @@ int tern_cmd_destroy_mr(struct tern_dev *tdev, u32 key);
 int tern_cmd_alloc_mw(struct tern_dev *tdev, const struct tern_alloc_mw_params *params, u32 *key);
 void tern_cmd_dealloc_mw(struct tern_dev *tdev, u32 key);
 int tern_cmd_create_cq(struct tern_dev *tdev, const struct tern_create_cq_params *params, u32 *cqn);
+int tern_cmd_resize_cq(struct tern_dev *tdev, const struct tern_resize_cq_params *params);
+int tern_cmd_moderate_cq(struct tern_dev *tdev, const struct tern_moderate_cq_params *params);
 void tern_cmd_destroy_cq(struct tern_dev *tdev, u32 cqn);
 int tern_cmd_create_qp(struct tern_dev *tdev, const struct tern_create_qp_params *params, u32 *qpn);
 int tern_cmd_modify_qp(struct tern_dev *tdev, u32 qpn, u32 mask,

@@ -62,6 +62,7 @@ static int tern_ucq_create(struct tern_cq *cq, u32 cqe, struct ib_udata *udata)
 	if (err)
 		goto err_core;
 
+	mutex_init(&cq->lock);
 	cq->ibcq.cqe = 1 << layout.log_size;
 	return 0;
 
@@ -76,6 +77,12 @@ static void tern_ucq_destroy(struct tern_cq *cq)
 {
 	tern_cq_core_destroy(to_tdev(cq->ibcq.device), &cq->core);
 	tern_ubuf_destroy(&cq->ubuf);
+	mutex_destroy(&cq->lock);
+}
+
+static bool tern_cq_size_ok(const struct tern_dev *tdev, int cqe)
+{
+	return cqe >= 1 && cqe <= 1 << tdev->attr.max_cq_log_size;
 }
 
 static int tern_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
@@ -87,8 +94,7 @@ static int tern_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr
 	/* All CQEs have a timestamp. */
 	if (attr->flags & ~(tdev->caps & TERN_CAP_CLOCK ? IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION : 0))
 		return -EOPNOTSUPP;
-	if (attr->cqe < 1 || attr->cqe > 1U << tdev->attr.max_cq_log_size ||
-	    tern_udata_no_input(udata))
+	if (!tern_cq_size_ok(tdev, attr->cqe) || tern_udata_no_input(udata))
 		return -EINVAL;
 
 	cq->core.eq = tern_eq_of_comp_vector(tdev, attr->comp_vector);
@@ -119,9 +125,104 @@ static int tern_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	return 0;
 }
 
+/* ---- resize and moderate ------------------------------------------------------------ */
+
+static void tern_ucq_copy_record(const struct tern_buf *from, const struct tern_cq_layout *old,
+				 const struct tern_buf *to, const struct tern_cq_layout *layout)
+{
+	const struct tern_hw_cq_record *record = tern_buf_at(from, old->record_offset);
+	struct tern_hw_cq_record *to_record = tern_buf_at(to, layout->record_offset);
+
+	to_record->ci = READ_ONCE(record->ci);
+}
+
+/*
+ * The process learns where the new buffer is before the card moves there: once it has, nothing
+ * may fail any more.
+ */
+static int tern_ucq_move(struct tern_cq *cq, const struct tern_ubuf *ubuf,
+			 const struct tern_cq_layout *layout, struct ib_udata *udata)
+{
+	struct tern_resize_cq_resp resp = {
+		.buf_key = ubuf->key,
+		.buf_len = PAGE_ALIGN(layout->size),
+		.record_offset = layout->record_offset,
+		.log_size = layout->log_size,
+	};
+	struct tern_cq_layout old;
+	int err;
+
+	err = tern_udata_respond(udata, &resp, sizeof(resp));
+	if (err)
+		return err;
+	tern_cq_plan(&old, ilog2(cq->ibcq.cqe));
+	tern_ucq_copy_record(cq->ubuf.buf, &old, ubuf->buf, layout);
+	return tern_cq_core_move(to_tdev(cq->ibcq.device), &cq->core, ubuf->buf, layout);
+}
+
+static int tern_ucq_resize(struct tern_cq *cq, int cqe, struct ib_udata *udata)
+{
+	struct tern_ucontext *uctx =
+		rdma_udata_to_drv_context(udata, struct tern_ucontext, ibucontext);
+	struct tern_cq_layout layout;
+	struct tern_ubuf ubuf;
+	int err;
+
+	tern_cq_plan(&layout, order_base_2(cqe));
+	err = tern_ubuf_create(uctx, &ubuf, layout.size);
+	if (err)
+		return err;
+	err = tern_ucq_move(cq, &ubuf, &layout, udata);
+	if (err) {
+		tern_ubuf_destroy(&ubuf);
+		return err;
+	}
+
+	tern_ubuf_destroy(&cq->ubuf);
+	cq->ubuf = ubuf;
+	cq->ibcq.cqe = 1 << layout.log_size;
+	return 0;
+}
+
+/* Of CQs of processes only: without udata it is a user in the kernel who asks. */
+static int tern_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata)
+{
+	struct tern_cq *cq = to_tcq(ibcq);
+	int err;
+
+	if (!udata)
+		return -EOPNOTSUPP;
+	if (!tern_cq_size_ok(to_tdev(ibcq->device), cqe))
+		return -EINVAL;
+	err = tern_udata_no_input(udata);
+	if (err)
+		return err;
+
+	mutex_lock(&cq->lock);
+	err = tern_ucq_resize(cq, cqe, udata);
+	mutex_unlock(&cq->lock);
+	return err;
+}
+
+static int tern_modify_cq(struct ib_cq *ibcq, u16 count, u16 period)
+{
+	struct tern_moderate_cq_params params = {
+		.cqn = to_tcq(ibcq)->core.cqn,
+		.count = count,
+		.period = period,
+	};
+
+	return tern_cmd_moderate_cq(to_tdev(ibcq->device), &params);
+}
+
 const struct ib_device_ops tern_cq_ops = {
 	.create_cq = tern_create_cq_attrs,
 	.destroy_cq = tern_destroy_cq,
 
 	INIT_RDMA_OBJ_SIZE(ib_cq, tern_cq, ibcq),
+};
+
+const struct ib_device_ops tern_modify_cq_ops = {
+	.resize_cq = tern_resize_cq,
+	.modify_cq = tern_modify_cq,
 };

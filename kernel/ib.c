@@ -70,6 +70,10 @@ static void tern_query_optional(const struct tern_dev *tdev, struct ib_device_at
 		props->timestamp_mask = U64_MAX;
 		props->hca_core_clock = USEC_PER_SEC; /* kHz: it counts ns */
 	}
+	if (tdev->caps & TERN_CAP_MODIFY_CQ) {
+		props->cq_caps.max_cq_moderation_count = U16_MAX;
+		props->cq_caps.max_cq_moderation_period = U16_MAX;
+	}
 	if (tern_has_mem_mgt(tdev)) {
 		props->device_cap_flags |= IB_DEVICE_MEM_MGT_EXTENSIONS;
 		props->max_fast_reg_page_list_len = TERN_MAX_FAST_REG_PAGES;
@@ -319,6 +323,7 @@ static void tern_ib_set_optional_ops(const struct tern_dev *tdev, struct ib_devi
 		u32 cap;
 		const struct ib_device_ops *ops;
 	} optional[] = {
+		{ TERN_CAP_MODIFY_CQ, &tern_modify_cq_ops },
 		{ TERN_CAP_UD, &tern_ah_ops },
 		{ TERN_CAP_SRQ, &tern_srq_ops },
 		{ TERN_CAP_XRC, &tern_xrcd_ops },

@@ -60,7 +60,10 @@ struct tern_cq {
 	struct ib_cq ibcq;
 	struct tern_cq_core core;
 	union {
-		struct tern_ubuf ubuf;
+		struct {
+			struct tern_ubuf ubuf;
+			struct mutex lock;	/* of ubuf and ibcq.cqe, held over RESIZE_CQ */
+		};
 		struct tern_kernel_cq k;
 	};
 };
@@ -233,6 +236,7 @@ void tern_dm_release(struct tern_dev *tdev, u32 page, u32 count);
 
 /* cq.c */
 extern const struct ib_device_ops tern_cq_ops;
+extern const struct ib_device_ops tern_modify_cq_ops;
 
 /* Of what only some cards can do; without these ib_core answers EOPNOTSUPP. */
 extern const struct ib_device_ops tern_ah_ops;		/* ah.c */

@@ -73,6 +73,20 @@ int tern_cq_core_create(struct tern_dev *tdev, struct tern_cq_core *cq, const st
 	return err;
 }
 
+/* Lets the card go on in @buf, whose record the caller has filled; the old one is unused then. */
+int tern_cq_core_move(struct tern_dev *tdev, struct tern_cq_core *cq, const struct tern_buf *buf,
+		      const struct tern_cq_layout *layout)
+{
+	struct tern_resize_cq_params params = {
+		.record = tern_buf_dma(buf, layout->record_offset),
+		.cqn = cq->cqn,
+		.log_size = layout->log_size,
+	};
+
+	tern_table_describe(&buf->table, 0, &params.pages);
+	return tern_cmd_resize_cq(tdev, &params);
+}
+
 void tern_cq_core_destroy(struct tern_dev *tdev, struct tern_cq_core *cq)
 {
 	xa_erase_bh(&tdev->cqs, cq->cqn);

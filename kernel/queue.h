@@ -65,6 +65,8 @@ void tern_srq_plan(struct tern_srq_layout *layout, u8 log_size, u8 log_stride);
 
 int tern_cq_core_create(struct tern_dev *tdev, struct tern_cq_core *cq, const struct tern_buf *buf,
 			const struct tern_cq_layout *layout, u32 db_page);
+int tern_cq_core_move(struct tern_dev *tdev, struct tern_cq_core *cq, const struct tern_buf *buf,
+		      const struct tern_cq_layout *layout);
 void tern_cq_core_destroy(struct tern_dev *tdev, struct tern_cq_core *cq);
 
 /* What creates a QP besides its buffer. */
