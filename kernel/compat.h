@@ -15,6 +15,11 @@
 #include <rdma/iter.h>
 #endif
 
+/* Since 6.2; uverbs hands the bits of older ones to processes as well, whatever they mean. */
+#ifndef TERN_HAVE_ATOMIC_WRITE
+#define IB_DEVICE_ATOMIC_WRITE	BIT_ULL(40)
+#endif
+
 /*
  * TERN_HAVE_CREATE_CQ_ATTRS: since 6.11 create_cq() is handed all attributes, not the driver's
  * part alone. TERN_HAVE_REG_DMABUF_ATTRS: since 6.12 reg_user_mr_dmabuf(), too.

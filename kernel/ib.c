@@ -7,6 +7,7 @@
 #include <rdma/ib_verbs.h>
 #include <rdma/tern-abi.h>
 
+#include "compat.h"
 #include "hw.h"
 #include "ib.h"
 
@@ -66,6 +67,8 @@ static void tern_query_optional(const struct tern_dev *tdev, struct ib_device_at
 		props->max_mw = attr->max_mr; /* they share the table of keys */
 	}
 	props->max_dm_size = (u64)tdev->dm.pages << PAGE_SHIFT;
+	if (tdev->caps & TERN_CAP_ATOMIC_WRITE)
+		props->device_cap_flags |= IB_DEVICE_ATOMIC_WRITE;
 	if (tdev->caps & TERN_CAP_CLOCK) {
 		props->timestamp_mask = U64_MAX;
 		props->hca_core_clock = USEC_PER_SEC; /* kHz: it counts ns */

@@ -28,7 +28,8 @@ Endpoint::Endpoint(Node &n, Rng rng, uint32_t pd, const test::QpOptions &queues,
           target_(n.driver, rng_, pd, limits.max_size + 4096,
                   TERN_ACCESS_LOCAL_WRITE | TERN_ACCESS_REMOTE_WRITE, false),
           operand_(n.driver, rng_, pd, kOperands * kWord,
-                   TERN_ACCESS_LOCAL_WRITE | TERN_ACCESS_REMOTE_ATOMIC, true),
+                   TERN_ACCESS_LOCAL_WRITE | TERN_ACCESS_REMOTE_WRITE | TERN_ACCESS_REMOTE_ATOMIC,
+                   true),
           sink_(n.driver, rng_, pd, limits.max_size + 4096, TERN_ACCESS_LOCAL_WRITE, false),
           fenced_(n.driver, rng_, pd, 65536, TERN_ACCESS_LOCAL_WRITE, false),
           counts_(n.driver, rng_, pd, limits.ops * kWord, TERN_ACCESS_LOCAL_WRITE, false),
@@ -182,7 +183,7 @@ void Endpoint::scatter(Area &area, const std::vector<Sge> &sges, std::span<const
 void Endpoint::push(SendRequest request, uint32_t length)
 {
 	request.flags |= rng_.chance(1, 2) ? TERN_WQE_SIGNALED : 0;
-	const bool local = request.opcode >= TERN_OP_LOCAL_INV;
+	const bool local = request.opcode >= TERN_OP_LOCAL_INV && request.opcode <= TERN_OP_REG_MR;
 	request.flags |= !local && rng_.chance(1, 4) ? TERN_WQE_SOLICITED : 0;
 	if (target)
 		request.srqn = peer->shared_->number();
@@ -277,6 +278,8 @@ void Endpoint::plan_read()
 
 void Endpoint::plan_atomic()
 {
+	if (rng_.chance(1, 3))
+		return plan_atomic_write();
 	SendRequest request;
 	const uint64_t offset = rng_.below(kOperands) * kWord;
 	std::byte *const at = peer->operand_.model.data() + offset;
@@ -298,6 +301,25 @@ void Endpoint::plan_atomic()
 			value = request.swap_add;
 	}
 	std::memcpy(at, &value, sizeof(value));
+	push(std::move(request), kWord);
+}
+
+void Endpoint::plan_atomic_write()
+{
+	SendRequest request;
+	const uint64_t offset = rng_.below(kOperands) * kWord;
+	request.opcode = TERN_OP_ATOMIC_WRITE;
+	request.flags = 0;
+	request.remote_addr = peer->operand_.mr.va + offset;
+	request.rkey = peer->operand_.mr.key;
+	request.sges = {source_.mr.sge(rng_.below(source_.model.size() - kWord + 1), kWord)};
+	const auto data = gather(source_, request.sges);
+	std::ranges::copy(data, peer->operand_.model.begin() + static_cast<ptrdiff_t>(offset));
+	if (rng_.chance(1, 2)) {
+		request.flags = TERN_WQE_INLINE;
+		request.inline_data = data;
+		request.sges.clear();
+	}
 	push(std::move(request), kWord);
 }
 

@@ -125,6 +125,7 @@ private:
 	void plan_read();
 	void plan_fenced();
 	void plan_atomic();
+	void plan_atomic_write();
 	void plan_count();
 	void expect(Message message);
 	void push(test::SendRequest request, uint32_t length);

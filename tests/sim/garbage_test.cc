@@ -307,7 +307,7 @@ private:
 		}
 		test::SendRequest request;
 		request.opcode = static_cast<uint8_t>(rng_.chance(1, 20) ? rng_.below(256)
-		                                                         : rng_.between(1, 11));
+		                                                         : rng_.between(1, 12));
 		request.flags = static_cast<uint8_t>(rng_.below(rng_.chance(1, 20) ? 256 : 8));
 		request.remote_addr = rng_.below(1024) * 8;
 		request.rkey = key();
@@ -315,8 +315,9 @@ private:
 		request.srqn = qp.options.type == TERN_QPT_XRC_INI ? number() & 7 : 0;
 		if (request.opcode >= TERN_OP_LOCAL_INV && request.opcode <= TERN_OP_REG_MR)
 			return post_local(qp, request);
-		const bool atomic =
-		        request.opcode == TERN_OP_CMP_SWAP || request.opcode == TERN_OP_FETCH_ADD;
+		const bool atomic = request.opcode == TERN_OP_CMP_SWAP ||
+		                    request.opcode == TERN_OP_FETCH_ADD ||
+		                    request.opcode == TERN_OP_ATOMIC_WRITE;
 		for (auto n = atomic ? 1 : rng_.below(5); n > 0; n--)
 			request.sges.push_back(
 			        {rng_.below(4096), atomic ? 8 : number() & 0xfff, key()});
@@ -360,7 +361,7 @@ private:
 		const bool xrc = rng_.chance(1, 3);
 		Bth bth;
 		bth.opcode = static_cast<uint8_t>(
-		        rng_.chance(1, 8) ? rng_.below(256) : rng_.below(0x18) | (xrc ? 0xa0 : 0));
+		        rng_.chance(1, 8) ? rng_.below(256) : rng_.below(0x1e) | (xrc ? 0xa0 : 0));
 		if (opcode_info(bth.opcode).kind == PacketKind::Reserved)
 			return;
 		bth.psn = Psn(static_cast<uint32_t>(rng_.below(rng_.chance(1, 4) ? 1 << 24 : 8)));
@@ -368,13 +369,13 @@ private:
 		bth.solicited = rng_.chance(1, 4);
 		bth.dest_qpn = static_cast<uint32_t>(rng_.between(1, 10));
 		ExtHeaders ext;
-		ext.reth = {rng_.below(8192), key(), number() & 0xfff};
+		ext.reth = {rng_.below(8192), key(), rng_.chance(1, 4) ? 8 : number() & 0xfff};
 		ext.atomic = {rng_.below(1024) * 8, key(), rng_.next(), 0};
 		ext.aeth = {static_cast<uint8_t>(rng_.below(128)), number()};
 		ext.imm = number();
 		ext.inv_rkey = key();
 		ext.srqn = number();
-		constexpr size_t kSizes[] = {0, 1, 100, 256, 512, 1024, 2048, 4096};
+		constexpr size_t kSizes[] = {0, 1, 8, 100, 256, 512, 1024, 2048, 4096};
 		const size_t size =
 		        opcode_info(bth.opcode).payload ? kSizes[rng_.below(std::size(kSizes))] : 0;
 		Link::Frame frame(kMaxRoceFrame);

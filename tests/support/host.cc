@@ -30,7 +30,8 @@ tern_hw_data_seg data_seg(const Sge &sge)
 
 void append_remote(std::vector<std::byte> &out, const SendRequest &request)
 {
-	if (request.opcode < TERN_OP_WRITE || request.opcode > TERN_OP_FETCH_ADD)
+	if ((request.opcode < TERN_OP_WRITE || request.opcode > TERN_OP_FETCH_ADD) &&
+	    request.opcode != TERN_OP_ATOMIC_WRITE)
 		return;
 	tern_hw_raddr_seg raddr{};
 	raddr.addr = request.remote_addr;

@@ -71,6 +71,12 @@ constexpr OpcodeInfo describe_rc(Opcode opcode)
 	case Opcode::RcCompareSwap:
 	case Opcode::RcFetchAdd:
 		return {.kind = Atomic, .first = true, .last = true, .atomic_eth = true};
+	case Opcode::RcAtomicWrite:
+		return {.kind = AtomicWrite,
+		        .first = true,
+		        .last = true,
+		        .reth = true,
+		        .payload = true};
 	default:
 		return {};
 	}

@@ -42,6 +42,7 @@ enum class Opcode : uint8_t {
 	RcFetchAdd = 0x14,
 	RcSendLastInv = 0x16,
 	RcSendOnlyInv = 0x17,
+	RcAtomicWrite = 0x1d, /* A19 */
 };
 
 enum class PacketKind : uint8_t {
@@ -53,6 +54,7 @@ enum class PacketKind : uint8_t {
 	Acknowledge,
 	AtomicAcknowledge,
 	Atomic,
+	AtomicWrite, /* answered by a READ response without data */
 };
 
 /** What a packet with some opcode is and carries. */
@@ -74,7 +76,8 @@ struct OpcodeInfo {
 	constexpr bool is_request() const
 	{
 		return kind == PacketKind::Send || kind == PacketKind::Write ||
-		       kind == PacketKind::ReadRequest || kind == PacketKind::Atomic;
+		       kind == PacketKind::ReadRequest || kind == PacketKind::Atomic ||
+		       kind == PacketKind::AtomicWrite;
 	}
 };
 

@@ -10,8 +10,6 @@ namespace tern {
 
 namespace {
 
-constexpr uint64_t kAtomicSize = 8;
-
 /** Whether [@addr, @addr + @length) lies in @region. No sum is made that could wrap. */
 bool contains(const Region &region, uint64_t addr, uint64_t length)
 {
@@ -230,11 +228,10 @@ Access Memory::write_remote(uint32_t rkey, uint64_t va, Target target,
 
 /* An aligned va gives an aligned IOVA, unless the region was laid out askew: a contiguous or a
  * zero-based one may be. */
-Access Memory::load_atomic(uint32_t rkey, uint64_t va, Target target, Word &word,
+Access Memory::load_atomic(uint32_t rkey, uint64_t va, Target target, uint8_t right, Word &word,
                            uint64_t &original)
 {
-	const Region *region =
-	        authorize_remote(rkey, va, kAtomicSize, target, TERN_ACCESS_REMOTE_ATOMIC);
+	const Region *region = authorize_remote(rkey, va, kAtomicSize, target, right);
 	if (!region)
 		return Access::Denied;
 	const auto [holder, offset] = place_of(*region, va);

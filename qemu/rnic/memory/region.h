@@ -71,6 +71,9 @@ struct Sge {
 	uint32_t lkey = 0;
 };
 
+/** Bytes of an atomic operation. */
+inline constexpr uint64_t kAtomicSize = 8;
+
 enum class Access {
 	Ok,
 	Denied, /* key, protection domain, bounds or rights */
@@ -168,11 +171,11 @@ public:
 	Access read_remote(uint32_t rkey, uint64_t va, Target target, std::span<std::byte> to);
 	Access write_remote(uint32_t rkey, uint64_t va, Target target,
 	                    std::span<const std::byte> from);
-	/** Runs @update on the 8 bytes at @va (aligned, checked for REMOTE_ATOMIC) and stores its
+	/** Runs @update on the 8 bytes at @va (aligned, checked for @right) and stores its
 	 * result; the value before in @original. */
 	template <typename Update>
 	Access atomic_remote(uint32_t rkey, uint64_t va, Target target, uint64_t &original,
-	                     Update update);
+	                     Update update, uint8_t right = TERN_ACCESS_REMOTE_ATOMIC);
 
 	const DeviceMemory &device() const { return device_; }
 	/** Rings and records, which have no key. */
@@ -198,7 +201,7 @@ private:
 		HostMemory *memory;
 		Iova iova;
 	};
-	Access load_atomic(uint32_t rkey, uint64_t va, Target target, Word &word,
+	Access load_atomic(uint32_t rkey, uint64_t va, Target target, uint8_t right, Word &word,
 	                   uint64_t &original);
 	HostMemory &memory_of(const Region &region)
 	{
@@ -213,10 +216,10 @@ private:
 
 template <typename Update>
 Access Memory::atomic_remote(uint32_t rkey, uint64_t va, Target target, uint64_t &original,
-                             Update update)
+                             Update update, uint8_t right)
 {
 	Word word;
-	const Access access = load_atomic(rkey, va, target, word, original);
+	const Access access = load_atomic(rkey, va, target, right, word, original);
 	if (access != Access::Ok)
 		return access;
 	return word.memory->store_release(word.iova, update(original)) ? Access::Ok : Access::Fault;

@@ -53,7 +53,7 @@ constexpr uint32_t opcodes_of(tern_hw_qp_type type)
 	case TERN_QPT_XRC_INI:
 		return kUnreliable | bits(TERN_OP_READ, TERN_OP_CMP_SWAP, TERN_OP_FETCH_ADD,
 		                          TERN_OP_SEND_INV, TERN_OP_LOCAL_INV, TERN_OP_BIND_MW,
-		                          TERN_OP_REG_MR);
+		                          TERN_OP_REG_MR, TERN_OP_ATOMIC_WRITE);
 	case TERN_QPT_UC:
 		return kUnreliable | bits(TERN_OP_BIND_MW);
 	case TERN_QPT_UD:
@@ -74,7 +74,8 @@ bool takes_opcode(tern_hw_qp_type type, uint8_t opcode)
 
 bool takes_remote_address(uint8_t opcode)
 {
-	return opcode >= TERN_OP_WRITE && opcode <= TERN_OP_FETCH_ADD;
+	return (opcode >= TERN_OP_WRITE && opcode <= TERN_OP_FETCH_ADD) ||
+	       opcode == TERN_OP_ATOMIC_WRITE;
 }
 
 bool is_atomic(uint8_t opcode)
@@ -165,7 +166,7 @@ bool decode_inline(SendWqe &wqe, const Segments &in, uint32_t length)
 	wqe.inline_offset = static_cast<uint16_t>(in.offset());
 	wqe.inline_size = static_cast<uint16_t>(length);
 	wqe.length = length;
-	return true;
+	return wqe.opcode != TERN_OP_ATOMIC_WRITE || length == kAtomicSize;
 }
 
 bool decode_sges(SendWqe &wqe, Segments &in)
@@ -179,7 +180,8 @@ bool decode_sges(SendWqe &wqe, Segments &in)
 		wqe.sge[wqe.sge_count++] = {seg.addr.get(), seg.length.get(), seg.lkey.get()};
 		wqe.length += seg.length.get();
 	}
-	return !is_atomic(wqe.opcode) || (wqe.sge_count == 1 && wqe.length == 8);
+	const bool eight_bytes = is_atomic(wqe.opcode) || wqe.opcode == TERN_OP_ATOMIC_WRITE;
+	return !eight_bytes || (wqe.sge_count == 1 && wqe.length == kAtomicSize);
 }
 
 } // namespace

@@ -69,6 +69,12 @@ struct SendWqe {
 		return opcode == hw::TERN_OP_LOCAL_INV || opcode == hw::TERN_OP_BIND_MW ||
 		       opcode == hw::TERN_OP_REG_MR;
 	}
+	/** READ, atomics and ATOMIC_WRITE: an acknowledgement is not enough, each has a response of
+	 * its own. */
+	bool expects_response() const
+	{
+		return expects_data() || opcode == hw::TERN_OP_ATOMIC_WRITE;
+	}
 	/** READ and atomics: the peer answers with data, and the local buffers are written. */
 	bool expects_data() const
 	{

@@ -30,9 +30,10 @@ int32_t ssn_distance(uint32_t a, uint32_t b)
 
 } // namespace
 
-bool Requester::Request::expects_data() const
+bool Requester::Request::expects_response() const
 {
-	return opcode == TERN_OP_READ || opcode == TERN_OP_CMP_SWAP || opcode == TERN_OP_FETCH_ADD;
+	return opcode == TERN_OP_READ || opcode == TERN_OP_CMP_SWAP ||
+	       opcode == TERN_OP_FETCH_ADD || opcode == TERN_OP_ATOMIC_WRITE;
 }
 
 bool Requester::Request::takes_recv() const
@@ -142,7 +143,7 @@ bool Requester::start_request()
 		r.packets = packets_of(wqe.length, qp_.mtu_);
 		ssn_ = (ssn_ + 1) & Psn::kMask;
 		r.ssn = ssn_;
-		data_requests_ += r.expects_data();
+		data_requests_ += r.expects_response();
 		end_ = r.end();
 		loaded_ = index;
 	}
@@ -175,7 +176,7 @@ bool Requester::must_wait(const SendWqe &wqe) const
 	if (wqe.length <= kMaxMessage &&
 	    static_cast<uint32_t>(end_ - una_) + packets_of(wqe.length, qp_.mtu_) > kMaxPsns)
 		return true;
-	return wqe.expects_data() && qp_.attr_.max_rd_atomic &&
+	return wqe.expects_response() && qp_.attr_.max_rd_atomic &&
 	       data_requests_ >= qp_.attr_.max_rd_atomic;
 }
 
@@ -183,7 +184,7 @@ tern_hw_cqe_status Requester::check_request(const SendWqe &wqe) const
 {
 	if (wqe.length > kMaxMessage)
 		return TERN_WC_LOC_LEN_ERR;
-	if (wqe.expects_data() && !qp_.attr_.max_rd_atomic)
+	if (wqe.expects_response() && !qp_.attr_.max_rd_atomic)
 		return TERN_WC_LOC_QP_OP_ERR;
 	const Access access =
 	        qp_.card_.memory.check_local(wqe.sges(), qp_.domain(), wqe.expects_data());
@@ -192,7 +193,7 @@ tern_hw_cqe_status Requester::check_request(const SendWqe &wqe) const
 
 bool Requester::may_send(const Request &r, uint32_t packet) const
 {
-	return (r.expects_data() || next_psn_ - una_ < kWindow) && has_credit(r, packet);
+	return (r.expects_response() || next_psn_ - una_ < kWindow) && has_credit(r, packet);
 }
 
 /*
@@ -291,6 +292,10 @@ bool Requester::send_request_packet(Request &r, uint32_t packet, const SendWqe &
 		bth.opcode = static_cast<uint8_t>(
 		        r.opcode == TERN_OP_CMP_SWAP ? Opcode::RcCompareSwap : Opcode::RcFetchAdd);
 		ext.atomic = {wqe.remote_addr, wqe.rkey, wqe.swap_add, wqe.compare};
+		break;
+	case TERN_OP_ATOMIC_WRITE:
+		bth.opcode = static_cast<uint8_t>(Opcode::RcAtomicWrite);
+		size = r.length;
 		break;
 	default: {
 		const bool imm = r.opcode == TERN_OP_SEND_IMM || r.opcode == TERN_OP_WRITE_IMM;
@@ -458,9 +463,8 @@ Requester::Request *Requester::expect_data(const Packet &packet, bool atomic)
 	if (requests_.empty() || requests_.front().status != TERN_WC_SUCCESS)
 		return nullptr;
 	Request &r = requests_.front();
-	const bool is_atomic = r.expects_data() && r.opcode != TERN_OP_READ;
-	const bool is_read = r.opcode == TERN_OP_READ;
-	if (!(atomic ? is_atomic : is_read) || psn != r.first + r.responses ||
+	const bool is_atomic = r.opcode == TERN_OP_CMP_SWAP || r.opcode == TERN_OP_FETCH_ADD;
+	if (!r.expects_response() || is_atomic != atomic || psn != r.first + r.responses ||
 	    !shape_matches(r, packet)) {
 		qp_.card_.stats.add(TERN_STAT_REQ_BAD_RESP);
 		fail(TERN_WC_BAD_RESP_ERR);
@@ -472,6 +476,8 @@ Requester::Request *Requester::expect_data(const Packet &packet, bool atomic)
 /* The opcode and the size that the response packet at this place must have (IBA 9.7.5.1.5). */
 bool Requester::shape_matches(const Request &r, const Packet &packet) const
 {
+	if (r.opcode == TERN_OP_ATOMIC_WRITE)
+		return packet.info->first && packet.info->last && packet.payload.empty();
 	if (r.opcode != TERN_OP_READ)
 		return true;
 	const uint64_t offset = uint64_t{r.responses} * qp_.mtu_;
@@ -488,7 +494,8 @@ void Requester::receive_read_response(const Packet &packet)
 		return;
 	}
 	Request *r = expect_data(packet, false);
-	if (!r || !place(*r, uint64_t{r->responses} * qp_.mtu_, packet.payload))
+	if (!r || (r->opcode == TERN_OP_READ &&
+	           !place(*r, uint64_t{r->responses} * qp_.mtu_, packet.payload)))
 		return;
 	r->responses++;
 	if (packet.info->aeth)
@@ -537,7 +544,7 @@ bool Requester::acknowledge(Psn end)
 			settle_front();
 			continue;
 		}
-		if (r.expects_data())
+		if (r.expects_response())
 			/* Only its data completes it. Up to there the acknowledgement says nothing
 			 * new. */
 			return end - (r.first + r.responses) <= 0;
@@ -571,7 +578,7 @@ void Requester::complete_front()
 	requests_.pop_front();
 	if (cursor_)
 		cursor_--;
-	data_requests_ -= r.expects_data();
+	data_requests_ -= r.expects_response();
 	if ((r.flags & TERN_WQE_SIGNALED) || qp_.config().signal_all)
 		qp_.complete_send(r.index, r.opcode, TERN_WC_SUCCESS, r.length);
 }

@@ -51,7 +51,7 @@ private:
 		hw::tern_hw_cqe_status status = hw::TERN_WC_SUCCESS; /* a local error found in it */
 
 		Psn end() const { return first + packets; }
-		bool expects_data() const;
+		bool expects_response() const;
 		bool takes_recv() const;
 	};
 
@@ -111,7 +111,7 @@ private:
 	Psn sent_;                     /* just past the highest PSN sent so far */
 	Psn end_;                      /* just past the PSNs of all started requests */
 	size_t cursor_ = 0;            /* the request of next_psn_ */
-	uint32_t data_requests_ = 0;   /* READs and atomics under way */
+	uint32_t data_requests_ = 0;   /* READs, atomics and ATOMIC_WRITEs under way */
 	uint32_t ssn_ = 0;
 
 	bool credits_known_ = false; /* the responder does end-to-end flow control */

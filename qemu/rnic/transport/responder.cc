@@ -2,6 +2,7 @@
 #include "qemu/rnic/transport/responder.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "qemu/rnic/card.h"
 #include "qemu/rnic/transport/rc_qp.h"
@@ -139,6 +140,8 @@ Responder::Outcome Responder::execute(const Packet &packet)
 		return execute_write(packet);
 	case PacketKind::ReadRequest:
 		return execute_read(packet);
+	case PacketKind::AtomicWrite:
+		return execute_atomic_write(packet);
 	default:
 		return execute_atomic(packet);
 	}
@@ -313,6 +316,31 @@ Responder::Outcome Responder::execute_atomic(const Packet &packet)
 	return Outcome::Done;
 }
 
+/* A WRITE that nobody sees half done, and that is answered like a READ (annex A19). */
+Responder::Outcome Responder::execute_atomic_write(const Packet &packet)
+{
+	const Reth &reth = packet.ext.reth;
+	if (packet.payload.size() != kAtomicSize || reth.length != kAtomicSize ||
+	    reth.va % kAtomicSize || outstanding_data() >= qp_.attr_.max_dest_rd_atomic)
+		return Outcome::InvalidRequest;
+	if (!(qp_.attr_.access & TERN_ACCESS_REMOTE_WRITE))
+		return Outcome::AccessError;
+	Le<uint64_t> value;
+	std::memcpy(&value, packet.payload.data(), sizeof(value));
+	uint64_t original;
+	const Access access = qp_.card_.memory.atomic_remote(
+	        reth.rkey, reth.va, target(packet), original, [&](uint64_t) { return value.get(); },
+	        TERN_ACCESS_REMOTE_WRITE);
+	if (access != Access::Ok)
+		return Outcome::AccessError;
+
+	qp_.card_.stats.add(TERN_STAT_RESP_WRITES);
+	finish_message();
+	push_atomic_write(packet.bth.psn, false);
+	++expected_;
+	return Outcome::Done;
+}
+
 void Responder::finish_message()
 {
 	message_ = Message::None;
@@ -400,6 +428,10 @@ void Responder::receive_duplicate(const Packet &packet)
 		push_read(packet, true);
 		break;
 	}
+	case PacketKind::AtomicWrite:
+		if (!read_queued(psn))
+			push_atomic_write(psn, true);
+		break;
 	default:
 		repeat_atomic(psn);
 		break;
@@ -476,6 +508,13 @@ void Responder::push_read(const Packet &packet, bool duplicate)
 	                      .va = reth.va,
 	                      .rkey = reth.rkey,
 	                      .length = reth.length});
+}
+
+/* The response is that to a READ of nothing. */
+void Responder::push_atomic_write(Psn psn, bool duplicate)
+{
+	responses_.push_back(
+	        {.kind = Response::Kind::Read, .duplicate = duplicate, .psn = psn, .msn = msn_});
 }
 
 bool Responder::transmit(unsigned &budget)

@@ -91,6 +91,7 @@ private:
 	Outcome begin_write(const Packet &packet);
 	Outcome execute_read(const Packet &packet);
 	Outcome execute_atomic(const Packet &packet);
+	Outcome execute_atomic_write(const Packet &packet);
 	/** Ends the claimed receive WQE with @status. */
 	void complete_recv(const Packet &packet, uint8_t opcode, uint32_t byte_len,
 	                   hw::tern_hw_cqe_status status);
@@ -102,6 +103,7 @@ private:
 	void acknowledge();
 	void push_nak(Psn psn, uint8_t syndrome);
 	void push_read(const Packet &packet, bool duplicate);
+	void push_atomic_write(Psn psn, bool duplicate);
 	uint32_t outstanding_data() const;
 	bool read_queued(Psn psn) const;
 	void send_response(Response &response);

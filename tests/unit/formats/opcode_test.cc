@@ -60,6 +60,14 @@ TEST(Opcode, SendsWithInvalidate)
 	EXPECT_TRUE(only.first);
 }
 
+TEST(Opcode, AtomicWrite)
+{
+	const auto &info = opcode_info(Opcode::RcAtomicWrite);
+	EXPECT_TRUE(info.kind == PacketKind::AtomicWrite && info.is_request());
+	EXPECT_TRUE(info.first && info.last && info.reth && info.payload);
+	EXPECT_FALSE(info.aeth || info.atomic_eth || info.imm);
+}
+
 TEST(Opcode, RequestsAndResponses)
 {
 	for (unsigned opcode = 0; opcode <= 0x14; opcode++) {

@@ -83,8 +83,8 @@ inline std::vector<uint8_t> spoken_opcodes()
 {
 	std::vector<uint8_t> opcodes;
 	for (const int service : {0x00, 0xa0}) { /* RC, XRC */
-		for (int operation = 0; operation <= 0x17; operation++)
-			if (operation != 0x15)
+		for (int operation = 0; operation <= 0x1d; operation++)
+			if (operation <= 0x17 ? operation != 0x15 : operation == 0x1d)
 				opcodes.push_back(static_cast<uint8_t>(service | operation));
 	}
 	for (uint8_t opcode = 0x20; opcode <= 0x2b; opcode++)

@@ -67,6 +67,13 @@ protected:
 		        .swap_add = 5,
 		        .sges = {mr_->sge(0x9000, 8)}};
 	}
+	SendRequest atomic_write(uint32_t length = 8) const
+	{
+		return {.opcode = TERN_OP_ATOMIC_WRITE,
+		        .remote_addr = 0x1000,
+		        .rkey = 0x77,
+		        .sges = {mr_->sge(16, length)}};
+	}
 	/** The peer acknowledges up to packet @n. */
 	void ack(uint32_t n, uint8_t syndrome = kNoCredits, uint32_t msn = 0)
 	{
@@ -534,6 +541,90 @@ TEST_F(Requester, AtomicPlacesTheOriginal)
 	EXPECT_EQ(completions(), (Completions{{0, 0}}));
 }
 
+TEST_F(Requester, AtomicWrite)
+{
+	post(atomic_write());
+	auto p = sent();
+	ASSERT_TRUE(p);
+	EXPECT_EQ(p->opcode, Opcode::RcAtomicWrite);
+	EXPECT_EQ(p->ext.reth.va, 0x1000u);
+	EXPECT_EQ(p->ext.reth.rkey, 0x77u);
+	EXPECT_EQ(p->ext.reth.length, 8u);
+	EXPECT_EQ(p->payload, content(16, 8));
+	read_response(Opcode::RcReadResponseOnly, 0, 0);
+	EXPECT_EQ(completions(), (Completions{{0, 0}}));
+	EXPECT_EQ(mr_->read(0, kSize), content(0, kSize)) << "nothing is placed";
+
+	auto inlined = atomic_write();
+	inlined.flags |= TERN_WQE_INLINE;
+	inlined.sges.clear();
+	inlined.inline_data = content(100, 8);
+	post(inlined);
+	p = sent();
+	ASSERT_TRUE(p);
+	EXPECT_EQ(p->payload, content(100, 8));
+	read_response(Opcode::RcReadResponseOnly, 1, 0);
+	EXPECT_EQ(completions(), (Completions{{1, 0}}));
+}
+
+/* An ACK alone, of a later request even, does not complete it: its response was lost. */
+TEST_F(Requester, AtomicWriteNeedsItsResponse)
+{
+	post(atomic_write());
+	post(send(1));
+	EXPECT_EQ(psns_sent(), (Psns{0, 1}));
+	ack(1);
+	EXPECT_TRUE(completions().empty());
+	EXPECT_EQ(psns_sent(), (Psns{0, 1})) << "asked again";
+	read_response(Opcode::RcReadResponseOnly, 0, 0);
+	ack(1);
+	EXPECT_EQ(completions(), (Completions{{0, 0}, {1, 0}}));
+}
+
+TEST_F(Requester, AtomicWriteWithData)
+{
+	post(atomic_write());
+	read_response(Opcode::RcReadResponseOnly, 0, 8);
+	EXPECT_EQ(completions(), (Completions{{0, TERN_WC_BAD_RESP_ERR}}));
+}
+
+TEST_F(Requester, AtomicWriteAnsweredAsAnAtomic)
+{
+	post(atomic_write());
+	TestPacket p{.opcode = Opcode::RcAtomicAcknowledge, .psn = psn(0)};
+	p.ext.aeth = {kNoCredits, 1};
+	give(p);
+	EXPECT_EQ(completions(), (Completions{{0, TERN_WC_BAD_RESP_ERR}}));
+}
+
+TEST_F(Requester, AtomicWriteOfOtherSizes)
+{
+	for (const uint32_t length : {0u, 4u, 16u}) {
+		connect(connection());
+		post(atomic_write(length));
+		EXPECT_EQ(completions(), (Completions{{0, TERN_WC_LOC_QP_OP_ERR}}));
+	}
+}
+
+/* It takes one of the places of READs and atomics, and a fence waits for it. */
+TEST_F(Requester, AtomicWriteIsOneOfMaxRdAtomic)
+{
+	auto c = connection();
+	c.max_rd_atomic = 2;
+	connect(c);
+	post(atomic_write());
+	post(read(10));
+	post(atomic_write());
+	post(send(1, TERN_WQE_SIGNALED | TERN_WQE_FENCE));
+	EXPECT_EQ(psns_sent(), (Psns{0, 1}));
+	read_response(Opcode::RcReadResponseOnly, 0, 0);
+	EXPECT_EQ(psns_sent(), (Psns{2}));
+	read_response(Opcode::RcReadResponseOnly, 1, 10);
+	EXPECT_TRUE(psns_sent().empty());
+	read_response(Opcode::RcReadResponseOnly, 2, 0);
+	EXPECT_EQ(psns_sent(), (Psns{3}));
+}
+
 /* The peer's depth is never exceeded. */
 TEST_F(Requester, MaxRdAtomic)
 {
@@ -720,7 +811,7 @@ TEST_P(RequesterBadWqe, IsAnOperationError)
 }
 
 INSTANTIATE_TEST_SUITE_P(All, RequesterBadWqe,
-                         ::testing::Values(BadWqe{"Opcode0", 0, 0}, BadWqe{"Opcode12", 0, 12},
+                         ::testing::Values(BadWqe{"Opcode0", 0, 0}, BadWqe{"Opcode13", 0, 13},
                                            BadWqe{"UnknownFlag", 1, 0x10}, BadWqe{"NoSegs", 2, 0},
                                            BadWqe{"TooManySegs", 2, 65},
                                            BadWqe{"BeyondPosted", 2, 5}, BadWqe{"Reserved", 3, 1},

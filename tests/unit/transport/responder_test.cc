@@ -73,6 +73,21 @@ protected:
 		p.ext.atomic = {mr_->va + offset, mr_->key, value, 0};
 		return p;
 	}
+	TestPacket atomic_write(uint32_t n, uint64_t offset, size_t size = 8) const
+	{
+		return write(Opcode::RcAtomicWrite, n, offset, 8, size);
+	}
+	/** The answer to an ATOMIC WRITE, and nothing else, was sent. */
+	void expect_empty_response(uint32_t n)
+	{
+		const auto p = sent();
+		ASSERT_TRUE(p);
+		EXPECT_EQ(p->opcode, Opcode::RcReadResponseOnly);
+		EXPECT_EQ(p->psn, psn(n));
+		EXPECT_EQ(p->ext.aeth.syndrome & kAethKindMask, kAethAck);
+		EXPECT_TRUE(p->payload.empty());
+		EXPECT_TRUE(host_.wire.frames().empty());
+	}
 	/** One AETH packet, and nothing else, was sent. */
 	void expect_aeth(uint32_t n, uint8_t syndrome)
 	{
@@ -472,6 +487,18 @@ TEST_P(ResponderAccess, Atomic)
 	expect_error(0, kAccessNak, TERN_EVENT_QP_ACCESS_ERR);
 }
 
+TEST_P(ResponderAccess, AtomicWrite)
+{
+	const Reth reth = bad(GetParam(), 8);
+	auto p = atomic_write(0, 0);
+	p.ext.reth.va = reth.va & ~7ull;
+	p.ext.reth.rkey = reth.rkey;
+	if (GetParam() == 3) /* aligned and past the end */
+		p.ext.reth.va = mr_->va + kSize;
+	give(p);
+	expect_error(0, kAccessNak, TERN_EVENT_QP_ACCESS_ERR);
+}
+
 INSTANTIATE_TEST_SUITE_P(All, ResponderAccess, ::testing::Range(0, 7));
 
 /* The QP's own rights count as the region's do. */
@@ -632,6 +659,83 @@ TEST_F(Responder, AtomicResultsKept)
 	give(add(0, 0, 1));
 	EXPECT_TRUE(all_sent().empty());
 	EXPECT_EQ(mr_->read_u64(0), 17u);
+}
+
+/* ---- ATOMIC WRITE ---- */
+
+/* The value is not written again over what others wrote since. */
+TEST_F(Responder, AtomicWritePast)
+{
+	give(atomic_write(0, 0));
+	expect_empty_response(0);
+	mr_->write_u64(0, 7777);
+	give(atomic_write(0, 0));
+	expect_empty_response(0);
+	EXPECT_EQ(mr_->read_u64(0), 7777u);
+	EXPECT_EQ(stat(TERN_STAT_RESP_DUPLICATES), 1u);
+}
+
+TEST_F(Responder, AtomicWriteExpected)
+{
+	give(atomic_write(0, 8));
+	expect_empty_response(0);
+	EXPECT_EQ(mr_->read(8, 8), bytes(8));
+	/* It has a PSN and a message of its own. */
+	give(atomic_write(1, 16));
+	const auto p = sent();
+	ASSERT_TRUE(p);
+	EXPECT_EQ(p->ext.aeth.msn, 2u);
+	EXPECT_EQ(stat(TERN_STAT_RESP_WRITES), 2u);
+}
+
+TEST_F(Responder, AtomicWriteFuture)
+{
+	mr_->write_u64(0, 1);
+	give(atomic_write(1, 0));
+	expect_aeth(0, kSeqNak);
+	EXPECT_EQ(mr_->read_u64(0), 1u);
+}
+
+class ResponderAtomicWriteShape : public Responder, public ::testing::WithParamInterface<int> {};
+
+TEST_P(ResponderAtomicWriteShape, IsRefused)
+{
+	const auto before = mr_->read(0, 32);
+	auto p = atomic_write(0, 0);
+	switch (GetParam()) {
+	case 0:
+		p.ext.reth.va += 4; /* not aligned */
+		break;
+	case 1:
+		p.payload = bytes(4);
+		break;
+	case 2:
+		p.payload = bytes(16);
+		break;
+	case 3:
+		p.ext.reth.length = 16;
+		break;
+	}
+	give(p);
+	expect_error(0, kInvalidNak, TERN_EVENT_QP_REQ_ERR);
+	EXPECT_EQ(mr_->read(0, 32), before);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ResponderAtomicWriteShape, ::testing::Range(0, 4));
+
+/* The depth of the responder is that of READs and atomics together. */
+TEST_F(Responder, AtomicWritesCountAsOutstanding)
+{
+	auto c = connection();
+	c.max_dest_rd_atomic = 2;
+	connect(c);
+	give(read(0, 0, 16), path(), false);
+	give(atomic_write(1, 0), path(), false);
+	give(atomic_write(2, 0), path(), false);
+	run();
+	const auto all = all_sent();
+	ASSERT_EQ(all.size(), 3u);
+	EXPECT_EQ(all[2].ext.aeth.syndrome, kInvalidNak);
 }
 
 /* ---- what is not for this connection is dropped and counted ---- */
