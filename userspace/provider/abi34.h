@@ -144,10 +144,11 @@ struct ContextOps {
 	UnusedOp create_flow_action_esp;
 	ibv_qp *(*create_qp)(ibv_pd *pd, ibv_qp_init_attr *attr);
 	ibv_qp *(*create_qp_ex)(ibv_context *context, ibv_qp_init_attr_ex *attr);
-	UnusedOp create_rwq_ind_table;
+	ibv_rwq_ind_table *(*create_rwq_ind_table)(ibv_context *context,
+	                                           ibv_rwq_ind_table_init_attr *attr);
 	ibv_srq *(*create_srq)(ibv_pd *pd, ibv_srq_init_attr *attr);
 	ibv_srq *(*create_srq_ex)(ibv_context *context, ibv_srq_init_attr_ex *attr);
-	UnusedOp create_wq;
+	ibv_wq *(*create_wq)(ibv_context *context, ibv_wq_init_attr *attr);
 	int (*dealloc_mw)(ibv_mw *mw);
 	int (*dealloc_pd)(ibv_pd *pd);
 	int (*dealloc_td)(ibv_td *td);
@@ -158,9 +159,9 @@ struct ContextOps {
 	int (*destroy_flow)(ibv_flow *flow);
 	UnusedOp destroy_flow_action;
 	int (*destroy_qp)(ibv_qp *qp);
-	UnusedOp destroy_rwq_ind_table;
+	int (*destroy_rwq_ind_table)(ibv_rwq_ind_table *table);
 	int (*destroy_srq)(ibv_srq *srq);
-	UnusedOp destroy_wq;
+	int (*destroy_wq)(ibv_wq *wq);
 	int (*detach_mcast)(ibv_qp *qp, const ibv_gid *gid, uint16_t lid);
 	void (*free_context)(ibv_context *context);
 	int (*free_dm)(ibv_dm *dm);
@@ -173,7 +174,7 @@ struct ContextOps {
 	int (*modify_qp)(ibv_qp *qp, ibv_qp_attr *attr, int attr_mask);
 	UnusedOp modify_qp_rate_limit;
 	int (*modify_srq)(ibv_srq *srq, ibv_srq_attr *attr, int attr_mask);
-	UnusedOp modify_wq;
+	int (*modify_wq)(ibv_wq *wq, ibv_wq_attr *attr);
 	ibv_qp *(*open_qp)(ibv_context *context, ibv_qp_open_attr *attr);
 	ibv_xrcd *(*open_xrcd)(ibv_context *context, ibv_xrcd_init_attr *attr);
 	int (*poll_cq)(ibv_cq *cq, int num_entries, ibv_wc *wc);
@@ -244,6 +245,8 @@ using ReregMrCmd = Command<ib_uverbs_rereg_mr>;
 using CreateCqCmd = Command<ib_uverbs_create_cq>;
 using ResizeCqCmd = Command<ib_uverbs_resize_cq>;
 using ModifyCqCmd = ExtendedCommand<ib_uverbs_ex_modify_cq>;
+using CreateWqCmd = ExtendedCommand<ib_uverbs_ex_create_wq>;
+using ModifyWqCmd = ExtendedCommand<ib_uverbs_ex_modify_wq>;
 using CreateQpCmd = ExtendedCommand<ib_uverbs_ex_create_qp>;
 using OpenQpCmd = Command<ib_uverbs_open_qp>;
 using ModifyQpCmd = Command<ib_uverbs_modify_qp>;
@@ -408,6 +411,14 @@ int ibv_cmd_modify_qp(ibv_qp *qp, ibv_qp_attr *attr, int attr_mask, ModifyQpCmd 
 int ibv_cmd_query_qp(ibv_qp *qp, ibv_qp_attr *attr, int attr_mask, ibv_qp_init_attr *init_attr,
                      QueryQpCmd *cmd, size_t cmd_size);
 int ibv_cmd_destroy_qp(ibv_qp *qp);
+int ibv_cmd_create_wq(ibv_context *context, ibv_wq_init_attr *attr, ibv_wq *wq, CreateWqCmd *cmd,
+                      size_t cmd_size, void *resp, size_t resp_size);
+int ibv_cmd_modify_wq(ibv_wq *wq, ibv_wq_attr *attr, ModifyWqCmd *cmd, size_t cmd_size);
+int ibv_cmd_destroy_wq(ibv_wq *wq);
+int ibv_cmd_create_rwq_ind_table(ibv_context *context, ibv_rwq_ind_table_init_attr *attr,
+                                 ibv_rwq_ind_table *table,
+                                 ib_uverbs_ex_create_rwq_ind_table_resp *resp, size_t resp_size);
+int ibv_cmd_destroy_rwq_ind_table(ibv_rwq_ind_table *table);
 int ibv_cmd_create_srq_ex(ibv_context *context, VerbsSrq *srq, ibv_srq_init_attr_ex *attr,
                           CreateSrqCmd *cmd, size_t cmd_size, void *resp, size_t resp_size);
 int ibv_cmd_modify_srq(ibv_srq *srq, ibv_srq_attr *attr, int attr_mask, void *cmd, size_t cmd_size);

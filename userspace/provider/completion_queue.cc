@@ -36,6 +36,7 @@ struct CompletionQueue::Tail {
 
 	uint32_t qpn() const { return qpn_word.get() & TERN_DB_NUM_MASK; }
 	bool is_recv() const { return opcode & kRecvOpcode; }
+	bool is_of_wq() const { return is_recv() && flags & TERN_CQE_WQ; } /* that qpn() is */
 };
 
 int CompletionQueue::init(const Config &config)
@@ -116,6 +117,8 @@ bool CompletionQueue::find_request(const tern_hw_cqe &cqe, const Tail &tail, uin
 
 	if (!tail.is_recv())
 		return complete(config_.qps->find<SendQueue>(qpn, this));
+	if (tail.is_of_wq())
+		return complete(config_.wqs->find<RecvQueue>(qpn, this));
 	if (cqe.srqn.get())
 		return complete(srq_of(cqe, qpn));
 	return complete(config_.qps->find<RecvQueue>(qpn, this));
@@ -175,7 +178,7 @@ void CompletionQueue::drop_qp(uint32_t qpn, SharedRecvQueue *srq)
 	drop_if([&](const tern_hw_cqe &cqe, const Tail &tail) {
 		const uint32_t srqn = cqe.srqn.get();
 
-		if (tail.qpn() != qpn)
+		if (tail.qpn() != qpn || tail.is_of_wq())
 			return false;
 		if (tail.is_recv() && srqn) {
 			/* What came to an XRC SRQ is that SRQ's, though the QP is gone. */
@@ -185,6 +188,13 @@ void CompletionQueue::drop_qp(uint32_t qpn, SharedRecvQueue *srq)
 				srq->complete(cqe.wqe_index.get());
 		}
 		return true;
+	});
+}
+
+void CompletionQueue::drop_wq(uint32_t wqn)
+{
+	drop_if([&](const tern_hw_cqe &, const Tail &tail) {
+		return tail.is_of_wq() && tail.qpn() == wqn;
 	});
 }
 

@@ -42,6 +42,7 @@ public:
 		uint32_t cqn = 0;
 		const QpTable *qps = nullptr;
 		const XrcSrqTable *xrc_srqs = nullptr;
+		const WqTable *wqs = nullptr;
 	};
 
 	/** Returns 0 or EINVAL. */
@@ -72,6 +73,9 @@ public:
 
 	/** Voids the completions of XRC SRQ @srqn, of whichever QP. */
 	void drop_xrc_srq(uint32_t srqn);
+
+	/** Voids the completions of WQ @wqn. */
+	void drop_wq(uint32_t wqn);
 
 private:
 	struct Tail;

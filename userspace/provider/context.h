@@ -14,6 +14,7 @@ struct ContextState {
 	uint32_t caps = 0; /* TERN_CAP_* */
 	QpTable qps;
 	XrcSrqTable xrc_srqs;
+	WqTable wqs;
 };
 
 /** An opened device. libibverbs allocates it, zeroed; the state is constructed in place. */

@@ -53,6 +53,7 @@ int attach(Cq &cq, Context &context, const tern_create_cq_resp &resp)
 	        .cqn = resp.cqn,
 	        .qps = &context.state.qps,
 	        .xrc_srqs = &context.state.xrc_srqs,
+	        .wqs = &context.state.wqs,
 	});
 }
 

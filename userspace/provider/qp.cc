@@ -2,6 +2,7 @@
 #include "qp.h"
 
 #include <cerrno>
+#include <cstring>
 #include <mutex>
 #include <optional>
 
@@ -21,14 +22,21 @@ namespace {
 using CreateQpResponse = Response<CreateQpResp, tern_create_qp_resp>;
 static_assert(CreateQpResponse::kPacked);
 
+/* An RSS QP is created with a driver part, others without it. */
+struct CreateRssQpCmd {
+	CreateQpCmd qp;
+	tern_create_rss_qp_cmd tern;
+};
+static_assert(offsetof(CreateRssQpCmd, tern) == sizeof(CreateQpCmd));
+
 constexpr bool has_send_queue(Service service)
 {
-	return service != Service::kXrcRecv;
+	return service != Service::kXrcRecv && service != Service::kRss;
 }
 
 constexpr bool can_receive(Service service)
 {
-	return service != Service::kXrcRecv && service != Service::kXrcSend;
+	return has_send_queue(service) && service != Service::kXrcSend;
 }
 
 CompletionQueue *queue_of(ibv_cq *cq)
@@ -172,11 +180,40 @@ void rewind(Qp &qp)
 	qp.record.clear();
 }
 
+constexpr uint32_t kRssMask = IBV_QP_INIT_ATTR_IND_TABLE | IBV_QP_INIT_ATTR_RX_HASH;
+
+/* The service that @attr asks for. The table of an RSS QP makes it one. */
+std::optional<Service> requested_service(const ibv_qp_init_attr_ex &attr, uint32_t caps)
+{
+	const std::optional<Service> service = service_of(attr.qp_type, caps);
+
+	if (!(attr.comp_mask & kRssMask))
+		return service;
+	if (service == Service::kRaw && caps & TERN_CAP_RSS)
+		return Service::kRss;
+	return std::nullopt;
+}
+
+/* Of the queues that it does not have, libibverbs refuses those of the receiver. */
+int check_rss(const ibv_qp_init_attr_ex &attr)
+{
+	const ibv_rx_hash_conf &hash = attr.rx_hash_conf;
+
+	if ((attr.comp_mask & kRssMask) != kRssMask || !attr.rwq_ind_tbl || attr.send_cq ||
+	    attr.cap.max_send_wr)
+		return EINVAL;
+	if (hash.rx_hash_function != IBV_RX_HASH_FUNC_TOEPLITZ ||
+	    hash.rx_hash_fields_mask & ~uint64_t{kHashFields})
+		return EOPNOTSUPP;
+	return hash.rx_hash_key_len == hw::TERN_HASH_KEY_SIZE && hash.rx_hash_key ? 0 : EINVAL;
+}
+
 /* Whether @attr has what a QP of @service needs, and nothing that it cannot have. */
 int check(const ibv_qp_init_attr_ex &attr, Service service, uint32_t caps)
 {
 	constexpr uint32_t kKnown = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
-	                            IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+	                            IBV_QP_INIT_ATTR_CREATE_FLAGS |
+	                            IBV_QP_INIT_ATTR_SEND_OPS_FLAGS | kRssMask;
 	const bool flags = attr.comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && attr.create_flags;
 
 	if (attr.comp_mask & ~kKnown)
@@ -184,12 +221,25 @@ int check(const ibv_qp_init_attr_ex &attr, Service service, uint32_t caps)
 	/* What there is of flags, the driver knows. */
 	if (flags && attr.create_flags & ~uint32_t{IBV_QP_CREATE_BLOCK_SELF_MCAST_LB})
 		return EOPNOTSUPP;
+	if (service == Service::kRss)
+		return check_rss(attr);
 	if (attr.srq &&
 	    (!(caps & TERN_CAP_SRQ) || !can_receive(service) || service == Service::kRaw))
 		return EOPNOTSUPP;
 	if ((has_send_queue(service) && !attr.send_cq) || (can_receive(service) && !attr.recv_cq))
 		return EINVAL;
 	return 0;
+}
+
+tern_create_rss_qp_cmd rss_cmd(const ibv_rx_hash_conf &hash)
+{
+	tern_create_rss_qp_cmd cmd = {};
+
+	cmd.hash_fields = hash.rx_hash_fields_mask;
+	cmd.hash_function = hash.rx_hash_function;
+	cmd.key_len = hash.rx_hash_key_len;
+	std::memcpy(cmd.key, hash.rx_hash_key, sizeof(cmd.key));
+	return cmd;
 }
 
 /* Maps the queues of a new QP and makes completions find it. */
@@ -210,7 +260,7 @@ ibv_qp *create_qp_ex(ibv_context *ibv, ibv_qp_init_attr_ex *attr)
 	const uint32_t caps = context.state.caps;
 	const uint64_t send_ops =
 	        attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS ? attr->send_ops_flags : 0;
-	const std::optional<Service> service = service_of(attr->qp_type, caps);
+	const std::optional<Service> service = requested_service(*attr, caps);
 
 	int err = service ? check(*attr, *service, caps) : EOPNOTSUPP;
 	if (err) {
@@ -235,9 +285,13 @@ ibv_qp *create_qp_ex(ibv_context *ibv, ibv_qp_init_attr_ex *attr)
 		return nullptr;
 	}
 
-	CreateQpCmd cmd = {};
+	CreateRssQpCmd cmd = {};
 	CreateQpResponse resp = {};
-	err = ibv_cmd_create_qp_ex2(ibv, &qp->verbs, attr, &cmd, sizeof(cmd), &resp, sizeof(resp));
+	if (*service == Service::kRss)
+		cmd.tern = rss_cmd(attr->rx_hash_conf);
+	err = ibv_cmd_create_qp_ex2(ibv, &qp->verbs, attr, &cmd.qp,
+	                            *service == Service::kRss ? sizeof(cmd) : sizeof(cmd.qp), &resp,
+	                            sizeof(resp));
 	if (err) {
 		errno = err;
 		return nullptr;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include <cerrno>
+#include <cstddef>
 #include <cstdio>
 
 #include "context.h"
+#include "service.h"
 #include "verbs.h"
 
 namespace tern::provider {
@@ -22,6 +24,12 @@ int query_device_ex(ibv_context *context, const ibv_query_device_ex_input *input
 	const auto version = static_cast<uint32_t>(resp.base.fw_ver);
 	std::snprintf(attr->orig_attr.fw_ver, sizeof(attr->orig_attr.fw_ver), "%u.%u",
 	              version >> 16, version & 0xffff);
+	/* What uverbs has no field for. */
+	if (attr_size >= offsetof(ibv_device_attr_ex, rss_caps) + sizeof(attr->rss_caps) &&
+	    attr->rss_caps.supported_qpts) {
+		attr->rss_caps.rx_hash_fields_mask = kHashFields;
+		attr->rss_caps.rx_hash_function = IBV_RX_HASH_FUNC_TOEPLITZ;
+	}
 	return 0;
 }
 

@@ -145,4 +145,7 @@ using QpTable = QueueTable<SendQueue, RecvQueue, SharedRecvQueue>;
 /** Of XRC SRQs, which have a CQ of their own; other SRQs are found through the QP. */
 using XrcSrqTable = QueueTable<SharedRecvQueue>;
 
+/** Of receive WQs, which have numbers of their own. */
+using WqTable = QueueTable<RecvQueue>;
+
 } // namespace tern::provider

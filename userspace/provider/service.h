@@ -18,6 +18,7 @@ enum class Service : uint8_t {
 	kXrcSend,
 	kXrcRecv, /* a responder alone: it has no queues */
 	kRaw,
+	kRss, /* spreads frames over WQs: it has no queues either */
 };
 
 /** The service of QPs of @type, if a card with @caps (TERN_CAP_*) has it. */
@@ -43,6 +44,12 @@ public:
 private:
 	uint32_t bits_ = 0;
 };
+
+/** enum ibv_rx_hash_fields that a card can hash by */
+constexpr uint32_t kHashFields = TERN_HASH_SRC_IPV4 | TERN_HASH_DST_IPV4 | TERN_HASH_SRC_IPV6 |
+                                 TERN_HASH_DST_IPV6 | TERN_HASH_SRC_PORT_TCP |
+                                 TERN_HASH_DST_PORT_TCP | TERN_HASH_SRC_PORT_UDP |
+                                 TERN_HASH_DST_PORT_UDP;
 
 /** What can be posted to the send queue of a QP of @service on a card with @caps. */
 OpSet send_ops_of(Service service, uint32_t caps);

@@ -73,6 +73,13 @@ int post_srq_recv(ibv_srq *srq, ibv_recv_wr *wr, ibv_recv_wr **bad_wr);
 ibv_flow *create_flow(ibv_qp *qp, ibv_flow_attr *attr);
 int destroy_flow(ibv_flow *flow);
 
+/* wq.cc */
+ibv_wq *create_wq(ibv_context *context, ibv_wq_init_attr *attr);
+int modify_wq(ibv_wq *wq, ibv_wq_attr *attr);
+int destroy_wq(ibv_wq *wq);
+ibv_rwq_ind_table *create_rwq_ind_table(ibv_context *context, ibv_rwq_ind_table_init_attr *attr);
+int destroy_rwq_ind_table(ibv_rwq_ind_table *table);
+
 /* qp.cc */
 ibv_qp *open_qp(ibv_context *context, ibv_qp_open_attr *attr);
 ibv_qp *create_qp(ibv_pd *pd, ibv_qp_init_attr *attr);

@@ -118,6 +118,20 @@ const ContextOps kStubs = [] {
 	ops.dealloc_td = [](ibv_td *) { return stub("dealloc_td"); };
 	ops.modify_cq = [](ibv_cq *, ibv_modify_cq_attr *) { return stub("modify_cq"); };
 	ops.resize_cq = [](ibv_cq *, int) { return stub("resize_cq"); };
+	ops.create_wq = [](ibv_context *, ibv_wq_init_attr *) -> ibv_wq * {
+		stub("create_wq");
+		return nullptr;
+	};
+	ops.modify_wq = [](ibv_wq *, ibv_wq_attr *) { return stub("modify_wq"); };
+	ops.destroy_wq = [](ibv_wq *) { return stub("destroy_wq"); };
+	ops.create_rwq_ind_table = [](ibv_context *,
+	                              ibv_rwq_ind_table_init_attr *) -> ibv_rwq_ind_table * {
+		stub("create_rwq_ind_table");
+		return nullptr;
+	};
+	ops.destroy_rwq_ind_table = [](ibv_rwq_ind_table *) {
+		return stub("destroy_rwq_ind_table");
+	};
 	ops.query_rt_values = [](ibv_context *, ibv_values_ex *) {
 		return stub("query_rt_values");
 	};
@@ -168,7 +182,7 @@ protected:
 		pd_.context = cq_.context = qp_.context = mr_.mr.context = &verbs_.context;
 		dm_.context = ah_.context = srq_.context = mw_.context = xrcd_.context =
 		        flow_.context = &verbs_.context;
-		td_.context = &verbs_.context;
+		td_.context = wq_.context = table_.context = &verbs_.context;
 		mw_.type = IBV_MW_TYPE_1;
 		mw_.pd = &pd_;
 		qp_.pd = &pd_;
@@ -182,6 +196,8 @@ protected:
 	verbs_context verbs_{};
 	ibv_pd pd_{};
 	ibv_td td_{};
+	ibv_wq wq_{};
+	ibv_rwq_ind_table table_{};
 	ibv_cq cq_{};
 	ibv_qp qp_{};
 	VerbsMr mr_{};
@@ -281,6 +297,15 @@ TEST_F(Abi34, EveryVerbArrivesWhereWePutIt)
 	EXPECT_CALLS("open_xrcd", ibv_open_xrcd(context, &xrcd));
 	EXPECT_CALLS("close_xrcd", ibv_close_xrcd(&xrcd_));
 	EXPECT_CALLS("open_qp", ibv_open_qp(context, &open));
+
+	ibv_wq_init_attr wq = {};
+	ibv_wq_attr wq_attr = {};
+	ibv_rwq_ind_table_init_attr table = {};
+	EXPECT_CALLS("create_wq", ibv_create_wq(context, &wq));
+	EXPECT_CALLS("modify_wq", ibv_modify_wq(&wq_, &wq_attr));
+	EXPECT_CALLS("destroy_wq", ibv_destroy_wq(&wq_));
+	EXPECT_CALLS("create_rwq_ind_table", ibv_create_rwq_ind_table(context, &table));
+	EXPECT_CALLS("destroy_rwq_ind_table", ibv_destroy_rwq_ind_table(&table_));
 
 	ibv_flow_attr flow = {};
 	EXPECT_CALLS("create_flow", ibv_create_flow(&qp_, &flow));

@@ -117,14 +117,19 @@ void FakeUverbs::reset(const std::string &modalias)
 	caps = kAllCaps;
 	next_qpn = 0x100;
 	next_srqn = 0x300;
+	next_wqn = 0x500;
 	failures_.clear();
 	on_context = nullptr;
 	on_cq = nullptr;
 	on_resize_cq = nullptr;
 	on_qp = nullptr;
+	on_wq = nullptr;
 	on_srq = nullptr;
 	contexts = pds = mrs = cqs = qps = 0;
 	ahs = srqs = xrcds = mws = groups = flows = 0;
+	wqs = tables = 0;
+	last_table.clear();
+	last_rss = {};
 	last_qp_pd = 0;
 	last_create_flags = 0;
 	writes = 0;
@@ -223,6 +228,7 @@ int FakeUverbs::command(std::span<const std::byte> request)
 		ib_uverbs_ex_query_device_resp resp = {};
 		resp.base.fw_ver = 3 << 16 | 14;
 		resp.base.max_qp = 77;
+		resp.rss_caps.supported_qpts = 1u << IBV_QPT_RAW_PACKET;
 		resp.response_length = sizeof(resp);
 		respond(ex.response, resp, hdr.out_words * 8u);
 		return 0;
@@ -311,6 +317,8 @@ int FakeUverbs::command(std::span<const std::byte> request)
 		        *reinterpret_cast<const ib_uverbs_ex_create_qp *>(body + sizeof(ex));
 		Response<abi34::CreateQpResp, tern_create_qp_resp> resp = {};
 		last_create_flags = cmd.create_flags;
+		if (ex.provider_in_words * 8u == sizeof(last_rss))
+			std::memcpy(&last_rss, body + sizeof(ex) + sizeof(cmd), sizeof(last_rss));
 		fill(resp.core, cmd);
 		resp.core.qpn = next_qpn;
 		resp.core.response_length = sizeof(resp.core);
@@ -345,7 +353,7 @@ tern_create_qp_resp FakeUverbs::make_qp(const Request &request)
 
 	resp.qpn = next_qpn++;
 	last_qp_pd = request.pd_handle;
-	if (request.qp_type != IBV_QPT_XRC_RECV) {
+	if (request.qp_type != IBV_QPT_XRC_RECV && request.max_send_wr) {
 		const uint32_t blocks = std::bit_ceil(request.max_send_wr * 2);
 		const bool has_rq = !request.is_srq && request.qp_type != IBV_QPT_XRC_SEND;
 		const uint32_t recvs = has_rq ? recvs_of(request) : 0;

@@ -15,6 +15,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <vector>
 
 #include <rdma/ib_user_verbs.h>
 
@@ -37,6 +38,7 @@ public:
 	uint32_t caps = kAllCaps;
 	uint32_t next_qpn = 0x100;
 	uint32_t next_srqn = 0x300;
+	uint32_t next_wqn = 0x500;
 	/** Fails the next command of that number. */
 	void fail(uint32_t command, int error) { failures_[command] = error; }
 	/** May spoil what the driver answers. */
@@ -44,6 +46,7 @@ public:
 	std::function<void(tern_create_cq_resp &)> on_cq;
 	std::function<void(tern_resize_cq_resp &)> on_resize_cq;
 	std::function<void(tern_create_qp_resp &)> on_qp;
+	std::function<void(tern_create_wq_resp &)> on_wq;
 	std::function<void(tern_srq_buf &)> on_srq; /* also of a resize */
 
 	/* ---- what became of it ---- */
@@ -51,10 +54,14 @@ public:
 	/* alive */
 	int contexts = 0, pds = 0, mrs = 0, cqs = 0, qps = 0;
 	int ahs = 0, srqs = 0, xrcds = 0, mws = 0, groups = 0, flows = 0;
+	int wqs = 0, tables = 0;
 	tern_create_cq_resp last_cq{}; /* after a resize, the new place */
 	ib_uverbs_cq_moderation last_moderation{};
 	tern_create_qp_resp last_qp{};
 	tern_srq_buf last_srq{};
+	tern_create_wq_resp last_wq{};
+	std::vector<uint32_t> last_table; /* handles */
+	tern_create_rss_qp_cmd last_rss{};
 	uint32_t last_qp_pd = 0;        /* handle */
 	uint32_t last_create_flags = 0; /* of a QP */
 	unsigned writes = 0;            /* commands so far */
@@ -101,6 +108,9 @@ private:
 	int create_ah(const std::byte *body, size_t room);
 	int create_srq(const ib_uverbs_create_xsrq &cmd, size_t room);
 	int modify_srq(const std::byte *body);
+	/* Commands of WQs and their tables. */
+	int command_of_wq(uint32_t number, const std::byte *body);
+	int create_wq(const ib_uverbs_ex_cmd_hdr &ex, const ib_uverbs_ex_create_wq &cmd);
 	tern_srq_buf make_srq_buf(uint32_t srqn, uint32_t entries);
 
 	std::map<uint32_t, int> failures_;

@@ -235,7 +235,7 @@ int FakeUverbs::command_of_service(uint32_t number, const std::byte *body, size_
 		mws--;
 		return 0;
 	default:
-		return EOPNOTSUPP;
+		return command_of_wq(number, body);
 	}
 }
 

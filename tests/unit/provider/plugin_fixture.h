@@ -42,6 +42,8 @@ protected:
 		EXPECT_EQ(fake_.mws, 0);
 		EXPECT_EQ(fake_.groups, 0);
 		EXPECT_EQ(fake_.flows, 0);
+		EXPECT_EQ(fake_.wqs, 0);
+		EXPECT_EQ(fake_.tables, 0);
 		EXPECT_EQ(FakeUverbs::mappings(), 0);
 	}
 
