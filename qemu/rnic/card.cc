@@ -9,7 +9,8 @@ Card::Card(const Rnic::Config &config, const Ports &ports, bool link_up)
         : config(config), ports(ports), dma(ports.memory, stats),
           memory(dma, kMaxRegions, config.device_memory), port(*this), admin(*this),
           eqs(config.vectors), pds(kMaxPds), cqs(kMaxCqs), xrcds(kMaxXrcds), srqs(kMaxSrqs),
-          qps(kMaxQps, kGsiQpn), gids(kMaxGids), link_up(link_up)
+          wqs(kMaxWqs), wq_tables(kMaxWqTables), qps(kMaxQps, kGsiQpn), gids(kMaxGids),
+          link_up(link_up)
 {
 	port.mac = config.mac;
 }
@@ -93,12 +94,12 @@ AddressVector Card::source_address(const GidEntry &source) const
 void Card::set_timer(Qp &qp, uint64_t deadline)
 {
 	if (deadline < qp.timer_queued)
-		timers.move({TimerOwner::Kind::Qp, qp.number}, qp.timer_queued, deadline);
+		timers.move(qp.timer_owner(), qp.timer_queued, deadline);
 }
 
 void Card::drop_timer(Qp &qp)
 {
-	timers.move({TimerOwner::Kind::Qp, qp.number}, qp.timer_queued, TimerQueue::kNone);
+	timers.move(qp.timer_owner(), qp.timer_queued, TimerQueue::kNone);
 }
 
 void Card::drop_timer(uint32_t cqn, CompletionQueue &cq)
@@ -113,7 +114,8 @@ void Card::run_timers(uint64_t now)
 			expire_moderation(due->owner.number);
 			continue;
 		}
-		Qp *qp = qps.find(due->owner.number);
+		Qp *qp = due->owner.kind == TimerOwner::Kind::Qp ? qps.find(due->owner.number)
+		                                                 : wqs.find(due->owner.number);
 		qp->timer_queued = TimerQueue::kNone;
 		qp->on_timer(now);
 	}

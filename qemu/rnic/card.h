@@ -14,6 +14,7 @@
 #include "qemu/rnic/memory/region.h"
 #include "qemu/rnic/port/gid_table.h"
 #include "qemu/rnic/port/port.h"
+#include "qemu/rnic/port/receive_wq.h"
 #include "qemu/rnic/ports.h"
 #include "qemu/rnic/queues/completion_queue.h"
 #include "qemu/rnic/queues/event_queue.h"
@@ -42,6 +43,8 @@ inline constexpr uint32_t kMaxCqs = 1u << 17;
 inline constexpr uint32_t kMaxRegions = 1u << 20;
 inline constexpr uint32_t kMaxPds = 1u << 16;
 inline constexpr uint32_t kMaxSrqs = 1u << 16;
+inline constexpr uint32_t kMaxWqs = 1u << 16;
+inline constexpr uint32_t kMaxWqTables = 1u << 12;
 inline constexpr uint32_t kMaxXrcds = 1u << 16;
 inline constexpr uint32_t kMaxGids = 128;
 inline constexpr uint32_t kMaxMessage = 1u << 30;
@@ -100,6 +103,8 @@ struct Card {
 	ObjectTable<CompletionQueue> cqs;
 	ObjectTable<XrcDomain> xrcds;
 	ObjectTable<SharedRecvQueue> srqs;
+	ObjectTable<ReceiveWq> wqs;
+	ObjectTable<WqTable> wq_tables;
 	ObjectTable<Qp> qps;
 	GidTable gids;
 

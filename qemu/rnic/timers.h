@@ -11,7 +11,7 @@ namespace tern {
 
 /** Whose a deadline is. */
 struct TimerOwner {
-	enum class Kind : uint8_t { Qp, Cq };
+	enum class Kind : uint8_t { Qp, Cq, Wq };
 
 	Kind kind;
 	uint32_t number;

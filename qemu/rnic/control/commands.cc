@@ -12,6 +12,7 @@
 #include "qemu/rnic/control/mcast_commands.h"
 #include "qemu/rnic/control/memory_commands.h"
 #include "qemu/rnic/control/qp_commands.h"
+#include "qemu/rnic/control/rss_commands.h"
 #include "qemu/rnic/control/srq_commands.h"
 
 namespace tern {
@@ -51,6 +52,8 @@ tern_hw_aq_status query_device(Card &, tern_hw_device_attr &attr)
 	attr.max_mcast_qps = MulticastGroups::kMaxQps;
 	attr.max_flows = kMaxFlows;
 	attr.max_srq_log_size = kMaxLogSrq;
+	attr.max_wq = kMaxWqs;
+	attr.max_wq_tables = kMaxWqTables;
 	return TERN_AQ_OK;
 }
 
@@ -155,6 +158,8 @@ bool names_object(uint16_t opcode)
 	case TERN_AQ_DESTROY_SRQ:
 	case TERN_AQ_DEALLOC_XRCD:
 	case TERN_AQ_DESTROY_FLOW:
+	case TERN_AQ_DESTROY_WQ:
+	case TERN_AQ_DESTROY_WQ_TABLE:
 		return true;
 	default:
 		return false;
@@ -224,6 +229,18 @@ tern_hw_aq_status execute(Card &card, const tern_hw_aq_cmd &command, tern_hw_aq_
 		return created(card.xrcds, std::make_unique<XrcDomain>(), completion.created);
 	case TERN_AQ_DEALLOC_XRCD:
 		return dealloc_xrcd(card, id);
+	case TERN_AQ_CREATE_WQ:
+		return create_wq(card, command.create_wq, completion.created);
+	case TERN_AQ_MODIFY_WQ:
+		return modify_wq(card, command.modify_wq);
+	case TERN_AQ_DESTROY_WQ:
+		return destroy_wq(card, id);
+	case TERN_AQ_CREATE_WQ_TABLE:
+		return create_wq_table(card, command.create_wq_table, completion.created);
+	case TERN_AQ_DESTROY_WQ_TABLE:
+		return destroy_wq_table(card, id);
+	case TERN_AQ_CREATE_RSS_QP:
+		return create_rss_qp(card, command.create_rss_qp, completion.created);
 	case TERN_AQ_CREATE_FLOW:
 		return create_flow(card, command.create_flow, completion.created);
 	case TERN_AQ_DESTROY_FLOW:

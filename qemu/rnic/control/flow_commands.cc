@@ -3,7 +3,6 @@
 
 #include "qemu/rnic/card.h"
 #include "qemu/rnic/control/command_fields.h"
-#include "qemu/rnic/port/eth_qp.h"
 
 namespace tern {
 
@@ -53,10 +52,11 @@ tern_hw_aq_status create_flow(Card &card, const tern_hw_create_flow &cmd, tern_h
 	if (!fields_valid(cmd))
 		return TERN_AQ_BAD_FIELD;
 	Qp *qp = card.qps.find(cmd.qpn.get());
-	if (!qp || qp->config().type != TERN_QPT_RAW)
+	FrameSink *sink = qp ? qp->frame_sink() : nullptr;
+	if (!sink)
 		return TERN_AQ_BAD_OBJECT;
 	const auto number =
-	        card.port.steering.add({.qp = static_cast<EthQp *>(qp),
+	        card.port.steering.add({.sink = sink,
 	                                .type = static_cast<tern_hw_flow_type>(cmd.type),
 	                                .priority = cmd.priority.get(),
 	                                .ip_version = cmd.ip_version,

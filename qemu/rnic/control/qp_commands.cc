@@ -78,7 +78,8 @@ tern_hw_aq_status objects_valid(const Card &card, const tern_hw_create_qp &cmd)
 	return srq->config().xrcdn ? TERN_AQ_BAD_FIELD : TERN_AQ_OK;
 }
 
-/* Who is referred to cannot be destroyed. Number 0 names nothing. */
+} // namespace
+
 void count_users(Card &card, const QpConfig &config, int n)
 {
 	const auto count = [n](auto *object) {
@@ -90,7 +91,10 @@ void count_users(Card &card, const QpConfig &config, int n)
 	count(card.cqs.find(config.recv_cqn));
 	count(card.srqs.find(config.srqn));
 	count(card.xrcds.find(config.xrcdn));
+	count(card.wq_tables.find(config.wq_table));
 }
+
+namespace {
 
 /* Null for a type that this card does not have. */
 std::unique_ptr<Qp> make_qp(Card &card, const QpConfig &config, SendQueue sq, RecvQueue rq)
@@ -122,6 +126,8 @@ tern_hw_aq_status insert(Card &card, std::unique_ptr<Qp> qp, tern_hw_created &re
 	return TERN_AQ_OK;
 }
 
+} // namespace
+
 tern_hw_aq_status add_qp(Card &card, std::unique_ptr<Qp> qp, tern_hw_created &result)
 {
 	if (!qp)
@@ -138,6 +144,8 @@ tern_hw_aq_status add_qp(Card &card, std::unique_ptr<Qp> qp, tern_hw_created &re
 	count_users(card, object->config(), 1);
 	return TERN_AQ_OK;
 }
+
+namespace {
 
 /* It has no queues, and what it needs of memory is the SRQs'. */
 tern_hw_aq_status create_xrc_target(Card &card, const tern_hw_create_qp &cmd,
@@ -212,8 +220,8 @@ tern_hw_aq_status destroy_qp(Card &card, uint32_t qpn)
 	Qp *qp = card.qps.find(qpn);
 	if (!qp)
 		return TERN_AQ_BAD_OBJECT;
-	if (qp->config().type == TERN_QPT_RAW &&
-	    card.port.steering.names(static_cast<EthQp &>(*qp)))
+	const FrameSink *sink = qp->frame_sink();
+	if (sink && card.port.steering.names(*sink))
 		return TERN_AQ_BUSY;
 	/* Programs post datagrams and end at once; a command should not overtake them. */
 	unsigned budget = kLastTurn;

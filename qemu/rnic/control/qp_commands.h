@@ -3,17 +3,27 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "tern/tern_hw.h"
 
 namespace tern {
 
 struct Card;
+struct QpConfig;
+class Qp;
 
 hw::tern_hw_aq_status create_qp(Card &card, const hw::tern_hw_create_qp &cmd,
                                 hw::tern_hw_created &result);
 hw::tern_hw_aq_status modify_qp(Card &card, const hw::tern_hw_modify_qp &cmd);
 hw::tern_hw_aq_status query_qp(Card &card, uint32_t qpn, hw::tern_hw_qp_attr &attr);
 hw::tern_hw_aq_status destroy_qp(Card &card, uint32_t qpn);
+
+/** Puts @qp (null: of a type that this card does not have) among the QPs, and its number into
+ * @result. */
+hw::tern_hw_aq_status add_qp(Card &card, std::unique_ptr<Qp> qp, hw::tern_hw_created &result);
+/** What @config names has @n users more, and cannot be destroyed while there is one. Number 0 names
+ * nothing. */
+void count_users(Card &card, const QpConfig &config, int n);
 
 } // namespace tern

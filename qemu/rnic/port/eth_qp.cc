@@ -176,6 +176,11 @@ tern_hw_cqe_status EthQp::build(const SendWqe &wqe, std::span<std::byte> frame)
 	                                                                  : TERN_WC_LOC_PROT_ERR;
 }
 
+FrameSink *EthQp::frame_sink()
+{
+	return config_.type == TERN_QPT_RAW ? this : nullptr;
+}
+
 bool EthQp::receives() const
 {
 	return state_ == TERN_QPS_RTR || state_ == TERN_QPS_RTS;

@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "qemu/rnic/port/frame_sink.h"
 #include "qemu/rnic/transport/qp.h"
 
 namespace tern {
@@ -22,7 +23,7 @@ struct FrameCounters {
  * A QP whose messages are Ethernet frames: a send WQE is a frame to send, a receive WQE a buffer
  * for one. The Ethernet function of the card is one, those of type RAW are the others.
  */
-class EthQp final : public Qp {
+class EthQp : public Qp, public FrameSink {
 public:
 	EthQp(Card &card, const QpConfig &config, SendQueue sq, RecvQueue rq);
 	~EthQp() override;
@@ -33,13 +34,15 @@ public:
 	hw::tern_hw_aq_status modify(uint32_t mask, const hw::tern_hw_qp_attr &attr) override;
 	void query(hw::tern_hw_qp_attr &attr) const override;
 
-	/** Whether it takes frames now. */
-	bool receives() const;
+	FrameSink *frame_sink() override;
+	bool receives() const override;
 	/** A frame that passed the filters, or that a flow gives it. */
-	void receive(std::span<const std::byte> frame);
+	void receive(std::span<const std::byte> frame) override;
+
+protected:
+	void enter_error() override;
 
 private:
-	void enter_error() override;
 	void schedule_flush();
 	void send_one();
 	/** What is wrong with @wqe as a frame, or success. */

@@ -196,8 +196,8 @@ void Port::receive(std::span<const std::byte> frame)
 	const bool roce = is_roce(frame);
 	if (roce && takes_roce(dmac))
 		receive_roce(frame);
-	else if (EthQp *qp = steering.receiver(frame))
-		qp->receive(frame);
+	else if (FrameSink *sink = steering.receiver(frame))
+		sink->receive(frame);
 	else if (roce || !accepts(dmac))
 		card_.stats.add(TERN_STAT_RX_FILTERED);
 	else if (ethernet)

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "qemu/rnic/formats/headers.h"
-#include "qemu/rnic/port/eth_qp.h"
 
 namespace tern {
 
@@ -81,47 +80,47 @@ std::unique_ptr<Flow> Steering::remove(uint32_t number)
 	return flow;
 }
 
-bool Steering::names(const EthQp &qp) const
+bool Steering::names(const FrameSink &sink) const
 {
 	bool found = false;
-	flows_.for_each([&](uint32_t, const Flow &flow) { found |= flow.qp == &qp; });
+	flows_.for_each([&](uint32_t, const Flow &flow) { found |= flow.sink == &sink; });
 	return found;
 }
 
 const Flow *Steering::normal_of(const FrameFields &fields) const
 {
 	for (const Flow *flow : normal_)
-		if (flow->qp->receives() && matches(*flow, fields))
+		if (flow->sink->receives() && matches(*flow, fields))
 			return flow;
 	return nullptr;
 }
 
-EthQp *Steering::receiver(std::span<const std::byte> frame) const
+FrameSink *Steering::receiver(std::span<const std::byte> frame) const
 {
 	if (normal_.empty() && defaults_.empty())
 		return nullptr;
 	const FrameFields fields = read_fields(frame);
 	if (const Flow *flow = normal_of(fields))
-		return flow->qp;
+		return flow->sink;
 	const bool multicast = fields.key.dmac[0] & 1;
 	for (const Flow *flow : defaults_)
-		if (flow->qp->receives() && (flow->type == TERN_FLOW_ALL_DEFAULT || multicast))
-			return flow->qp;
+		if (flow->sink->receives() && (flow->type == TERN_FLOW_ALL_DEFAULT || multicast))
+			return flow->sink;
 	return nullptr;
 }
 
-bool Steering::takes_from(const EthQp &sender, std::span<const std::byte> frame) const
+bool Steering::takes_from(const FrameSink &sender, std::span<const std::byte> frame) const
 {
 	if (normal_.empty())
 		return false;
 	const Flow *flow = normal_of(read_fields(frame));
-	return flow && flow->qp != &sender && names_destination(*flow);
+	return flow && flow->sink != &sender && names_destination(*flow);
 }
 
 void Steering::sniff(std::span<const std::byte> frame) const
 {
 	for (const Flow *flow : sniffers_)
-		flow->qp->receive(frame);
+		flow->sink->receive(frame);
 }
 
 } // namespace tern

@@ -9,15 +9,14 @@
 
 #include "qemu/rnic/control/object_table.h"
 #include "qemu/rnic/port/frame_fields.h"
+#include "qemu/rnic/port/frame_sink.h"
 #include "tern/tern_hw.h"
 
 namespace tern {
 
-class EthQp;
-
 /** Some frames for a QP of type RAW. */
 struct Flow {
-	EthQp *qp = nullptr;
+	FrameSink *sink = nullptr;
 	hw::tern_hw_flow_type type = hw::TERN_FLOW_NORMAL;
 	uint16_t priority = 0;
 	uint8_t ip_version = 0;
@@ -37,15 +36,15 @@ public:
 	std::optional<uint32_t> add(const Flow &flow);
 	/** The flow that was removed, if there was one. */
 	std::unique_ptr<Flow> remove(uint32_t number);
-	/** Whether some flow names @qp. */
-	bool names(const EthQp &qp) const;
+	/** Whether some flow names @sink. */
+	bool names(const FrameSink &sink) const;
 
 	/** Who alone gets @frame; null when no flow matches. Flows of a QP that does not receive
 	 * now do not count. */
-	EthQp *receiver(std::span<const std::byte> frame) const;
+	FrameSink *receiver(std::span<const std::byte> frame) const;
 	/** Whether @frame, which @sender sends, is for a QP of this card: the flow of type NORMAL
 	 * that takes it is another QP's and names the whole destination MAC or IP address. */
-	bool takes_from(const EthQp &sender, std::span<const std::byte> frame) const;
+	bool takes_from(const FrameSink &sender, std::span<const std::byte> frame) const;
 	/** Gives @frame to all sniffers. */
 	void sniff(std::span<const std::byte> frame) const;
 

@@ -28,7 +28,7 @@ void Qp::fatal()
 {
 	if (state_ == TERN_QPS_ERR || state_ == TERN_QPS_RESET)
 		return;
-	card_.raise_event(TERN_EVENT_QP_FATAL, number);
+	card_.raise_event(config_.is_wq ? TERN_EVENT_WQ_FATAL : TERN_EVENT_QP_FATAL, number);
 	enter_error();
 }
 
@@ -229,6 +229,7 @@ void Qp::complete(uint32_t cqn, const tern_hw_cqe &cqe, bool solicited)
 {
 	tern_hw_cqe full = cqe;
 	full.qpn = number;
+	full.flags |= config_.is_wq ? TERN_CQE_WQ : 0;
 	full.timestamp = card_.ports.clock.now();
 	/* In ERR it is the flush that fails, and there is nothing left to break. */
 	if (!card_.complete(cqn, full, solicited))

@@ -16,6 +16,7 @@
 namespace tern {
 
 struct Card;
+class FrameSink;
 
 /** What CREATE_QP says, checked. */
 struct QpConfig {
@@ -28,6 +29,8 @@ struct QpConfig {
 	uint32_t srqn = 0;  /* 0: it has a receive queue of its own, or none */
 	bool signal_all = false;
 	bool no_mc_loopback = false;
+	bool is_wq = false;    /* a WQ, which is no QP to the host */
+	uint32_t wq_table = 0; /* of CREATE_RSS_QP */
 };
 
 /** A queue pair of any service: its queues, its state, its place in the port's schedule. */
@@ -55,6 +58,9 @@ public:
 	virtual hw::tern_hw_aq_status modify(uint32_t mask, const hw::tern_hw_qp_attr &attr) = 0;
 	virtual void query(hw::tern_hw_qp_attr &attr) const = 0;
 
+	/** What flows may name; null when they may not. */
+	virtual FrameSink *frame_sink() { return nullptr; }
+
 	/** SRQ @srqn goes away: a message that has taken a WQE of it has none any more. */
 	void forget_srq(uint32_t srqn);
 
@@ -66,6 +72,10 @@ public:
 	Qp *active_next = nullptr;
 	bool active = false;
 	uint64_t timer_queued = TimerQueue::kNone;
+	TimerOwner timer_owner() const
+	{
+		return {config_.is_wq ? TimerOwner::Kind::Wq : TimerOwner::Kind::Qp, number};
+	}
 
 	/** The doorbell page of a QP without queues. */
 	static constexpr uint32_t kNoPage = UINT32_MAX;

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "qemu/rnic/control/rss_commands.h"
+
+#include <vector>
+
+#include "qemu/rnic/card.h"
+#include "qemu/rnic/control/command_fields.h"
+#include "qemu/rnic/control/qp_commands.h"
+#include "qemu/rnic/port/rss_qp.h"
+
+namespace tern {
+
+using namespace hw;
+
+namespace {
+
+constexpr uint32_t kAllFields = TERN_HASH_SRC_IPV4 | TERN_HASH_DST_IPV4 | TERN_HASH_SRC_IPV6 |
+                                TERN_HASH_DST_IPV6 | TERN_HASH_SRC_PORT_TCP |
+                                TERN_HASH_DST_PORT_TCP | TERN_HASH_SRC_PORT_UDP |
+                                TERN_HASH_DST_PORT_UDP;
+
+bool fields_valid(const tern_hw_create_wq &cmd)
+{
+	return all_zero(cmd.rsvd) && cmd.log_size <= kMaxLogRq && cmd.log_stride >= 4 &&
+	       cmd.log_stride <= 9 && cmd.record.get() % kRecordAlign == 0;
+}
+
+} // namespace
+
+tern_hw_aq_status create_wq(Card &card, const tern_hw_create_wq &cmd, tern_hw_created &result)
+{
+	if (!fields_valid(cmd))
+		return TERN_AQ_BAD_FIELD;
+	const auto pages =
+	        PageList::make(cmd.pages, 0, uint64_t{1} << (cmd.log_size + cmd.log_stride));
+	if (!pages)
+		return TERN_AQ_BAD_FIELD;
+	if (!card.pds.find(cmd.pdn.get()) || !card.cqs.find(cmd.cqn.get()))
+		return TERN_AQ_BAD_OBJECT;
+
+	const QpConfig config{.type = TERN_QPT_RAW,
+	                      .pdn = cmd.pdn.get(),
+	                      .recv_cqn = cmd.cqn.get(),
+	                      .db_page = Qp::kNoPage,
+	                      .is_wq = true};
+	auto wq = std::make_unique<ReceiveWq>(
+	        card, config, RecvQueue(*pages, 0, cmd.log_size, cmd.log_stride, cmd.record.get()));
+	ReceiveWq &object = *wq;
+	const auto status = created(card.wqs, std::move(wq), result);
+	if (status != TERN_AQ_OK)
+		return status;
+	object.number = result.id.get();
+	count_users(card, config, 1);
+	return TERN_AQ_OK;
+}
+
+tern_hw_aq_status modify_wq(Card &card, const tern_hw_modify_wq &cmd)
+{
+	ReceiveWq *wq = card.wqs.find(cmd.wqn.get());
+	if (!wq)
+		return TERN_AQ_BAD_OBJECT;
+	if (!all_zero(cmd.rsvd) || cmd.state > TERN_WQS_ERR)
+		return TERN_AQ_BAD_FIELD;
+	return wq->enter(static_cast<tern_hw_wq_state>(cmd.state));
+}
+
+tern_hw_aq_status destroy_wq(Card &card, uint32_t wqn)
+{
+	ReceiveWq *wq = card.wqs.find(wqn);
+	if (!wq)
+		return TERN_AQ_BAD_OBJECT;
+	if (wq->users)
+		return TERN_AQ_BUSY;
+	count_users(card, wq->config(), -1);
+	card.drop_timer(*wq);
+	card.wqs.remove(wqn);
+	card.memory.tables().drop_all();
+	return TERN_AQ_OK;
+}
+
+tern_hw_aq_status create_wq_table(Card &card, const tern_hw_create_wq_table &cmd,
+                                  tern_hw_created &result)
+{
+	if (!all_zero(cmd.rsvd) || cmd.log_size > TERN_MAX_LOG_WQ_TABLE)
+		return TERN_AQ_BAD_FIELD;
+	std::vector<__le32> entries(size_t{1} << cmd.log_size);
+	if (!card.dma.read(cmd.iova.get(), std::as_writable_bytes(std::span(entries))))
+		return TERN_AQ_DMA_FAULT;
+	auto table = std::make_unique<WqTable>();
+	for (const auto &entry : entries) {
+		if (!card.wqs.find(entry.get()))
+			return TERN_AQ_BAD_OBJECT;
+		table->wqns.push_back(entry.get());
+	}
+	const auto &wqns = table->wqns;
+	const auto status = created(card.wq_tables, std::move(table), result);
+	if (status == TERN_AQ_OK)
+		for (const uint32_t wqn : wqns)
+			card.wqs.find(wqn)->users++;
+	return status;
+}
+
+tern_hw_aq_status destroy_wq_table(Card &card, uint32_t number)
+{
+	const WqTable *table = card.wq_tables.find(number);
+	if (!table)
+		return TERN_AQ_BAD_OBJECT;
+	if (table->users)
+		return TERN_AQ_BUSY;
+	for (const uint32_t wqn : table->wqns)
+		card.wqs.find(wqn)->users--;
+	card.wq_tables.remove(number);
+	return TERN_AQ_OK;
+}
+
+tern_hw_aq_status create_rss_qp(Card &card, const tern_hw_create_rss_qp &cmd,
+                                tern_hw_created &result)
+{
+	if (cmd.hash_fields.get() & ~kAllFields)
+		return TERN_AQ_BAD_FIELD;
+	if (!card.pds.find(cmd.pdn.get()) || !card.wq_tables.find(cmd.table.get()))
+		return TERN_AQ_BAD_OBJECT;
+	const QpConfig config{.type = TERN_QPT_RAW,
+	                      .pdn = cmd.pdn.get(),
+	                      .db_page = Qp::kNoPage,
+	                      .wq_table = cmd.table.get()};
+	RssQp::Spread spread{.fields = cmd.hash_fields.get()};
+	std::ranges::copy(cmd.key, spread.key.begin());
+	return add_qp(card, std::make_unique<RssQp>(card, config, spread), result);
+}
+
+} // namespace tern

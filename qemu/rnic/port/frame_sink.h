@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+namespace tern {
+
+/** Whom flows give frames to. */
+class FrameSink {
+public:
+	/** Whether it takes frames now. */
+	virtual bool receives() const = 0;
+	virtual void receive(std::span<const std::byte> frame) = 0;
+
+protected:
+	~FrameSink() = default;
+};
+
+} // namespace tern

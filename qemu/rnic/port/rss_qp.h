@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+#include "qemu/rnic/port/frame_sink.h"
+#include "qemu/rnic/port/toeplitz.h"
+#include "qemu/rnic/transport/qp.h"
+
+namespace tern {
+
+/** A QP without queues or states, that spreads the frames of its flows over the WQs of a table. */
+class RssQp final : public Qp, public FrameSink {
+public:
+	struct Spread {
+		uint32_t fields = 0; /* TERN_HASH_* */
+		HashKey key{};
+	};
+
+	RssQp(Card &card, const QpConfig &config, const Spread &spread);
+
+	bool transmit(unsigned &) override { return false; }
+	bool deliver(const Packet &) override { return false; }
+	void on_timer(uint64_t) override {}
+	hw::tern_hw_aq_status modify(uint32_t mask, const hw::tern_hw_qp_attr &attr) override;
+	void query(hw::tern_hw_qp_attr &attr) const override;
+
+	FrameSink *frame_sink() override { return this; }
+	bool receives() const override { return true; }
+	void receive(std::span<const std::byte> frame) override;
+
+private:
+	void enter_error() override {}
+
+	Spread spread_;
+};
+
+} // namespace tern
