@@ -73,6 +73,8 @@ int tern_cmd_query_device(struct tern_dev *tdev, struct tern_device_attr *attr)
 		.max_mcast_qps = le32_to_cpu(hw->max_mcast_qps),
 		.max_flows = le32_to_cpu(hw->max_flows),
 		.max_srq_log_size = hw->max_srq_log_size,
+		.max_wq = le32_to_cpu(hw->max_wq),
+		.max_wq_tables = le32_to_cpu(hw->max_wq_tables),
 	};
 	return 0;
 }
@@ -374,6 +376,71 @@ static int tern_cmd_mcast(struct tern_dev *tdev, u16 opcode, u32 qpn, const u8 *
 
 	memcpy(cmd.mcast.mgid, mgid, sizeof(cmd.mcast.mgid));
 	return tern_cmd(tdev, opcode, &cmd, NULL);
+}
+
+int tern_cmd_create_wq(struct tern_dev *tdev, const struct tern_create_wq_params *params, u32 *wqn)
+{
+	struct tern_hw_aq_cmd cmd = {
+		.create_wq = {
+			.pages = params->pages,
+			.record = cpu_to_le64(params->record),
+			.pdn = cpu_to_le32(params->pdn),
+			.cqn = cpu_to_le32(params->cqn),
+			.log_size = params->log_size,
+			.log_stride = params->log_stride,
+		},
+	};
+
+	return tern_cmd_create(tdev, TERN_AQ_CREATE_WQ, &cmd, wqn);
+}
+
+int tern_cmd_modify_wq(struct tern_dev *tdev, u32 wqn, u8 state)
+{
+	struct tern_hw_aq_cmd cmd = {
+		.modify_wq = {
+			.wqn = cpu_to_le32(wqn),
+			.state = state,
+		},
+	};
+
+	return tern_cmd(tdev, TERN_AQ_MODIFY_WQ, &cmd, NULL);
+}
+
+void tern_cmd_destroy_wq(struct tern_dev *tdev, u32 wqn)
+{
+	tern_cmd_destroy(tdev, TERN_AQ_DESTROY_WQ, wqn);
+}
+
+int tern_cmd_create_wq_table(struct tern_dev *tdev, dma_addr_t wqns, u8 log_size, u32 *id)
+{
+	struct tern_hw_aq_cmd cmd = {
+		.create_wq_table = {
+			.iova = cpu_to_le64(wqns),
+			.log_size = log_size,
+		},
+	};
+
+	return tern_cmd_create(tdev, TERN_AQ_CREATE_WQ_TABLE, &cmd, id);
+}
+
+void tern_cmd_destroy_wq_table(struct tern_dev *tdev, u32 id)
+{
+	tern_cmd_destroy(tdev, TERN_AQ_DESTROY_WQ_TABLE, id);
+}
+
+int tern_cmd_create_rss_qp(struct tern_dev *tdev, const struct tern_create_rss_qp_params *params,
+			   u32 *qpn)
+{
+	struct tern_hw_aq_cmd cmd = {
+		.create_rss_qp = {
+			.pdn = cpu_to_le32(params->pdn),
+			.table = cpu_to_le32(params->table),
+			.hash_fields = cpu_to_le32(params->hash_fields),
+		},
+	};
+
+	memcpy(cmd.create_rss_qp.key, params->key, sizeof(cmd.create_rss_qp.key));
+	return tern_cmd_create(tdev, TERN_AQ_CREATE_RSS_QP, &cmd, qpn);
 }
 
 int tern_cmd_attach_mcast(struct tern_dev *tdev, u32 qpn, const u8 *mgid)

@@ -38,6 +38,8 @@ struct tern_device_attr {
 	u32 max_mcast_qps;
 	u32 max_flows;
 	u8 max_srq_log_size;
+	u32 max_wq;
+	u32 max_wq_tables;
 };
 
 struct tern_create_eq_params {
@@ -124,6 +126,22 @@ struct tern_resize_srq_params {
 	u8 log_size;
 };
 
+struct tern_create_wq_params {
+	struct tern_hw_pages pages;
+	dma_addr_t record;
+	u32 pdn;
+	u32 cqn;
+	u8 log_size;
+	u8 log_stride;
+};
+
+struct tern_create_rss_qp_params {
+	u32 pdn;
+	u32 table;
+	u32 hash_fields;
+	const u8 *key;		/* TERN_HASH_KEY_SIZE bytes */
+};
+
 struct tern_alloc_mw_params {
 	u32 pdn;
 	u8 type;
@@ -169,6 +187,14 @@ int tern_cmd_query_srq(struct tern_dev *tdev, u32 srqn, u32 *limit);
 void tern_cmd_destroy_srq(struct tern_dev *tdev, u32 srqn);
 int tern_cmd_alloc_xrcd(struct tern_dev *tdev, u32 *xrcdn);
 void tern_cmd_dealloc_xrcd(struct tern_dev *tdev, u32 xrcdn);
+
+int tern_cmd_create_wq(struct tern_dev *tdev, const struct tern_create_wq_params *params, u32 *wqn);
+int tern_cmd_modify_wq(struct tern_dev *tdev, u32 wqn, u8 state);
+void tern_cmd_destroy_wq(struct tern_dev *tdev, u32 wqn);
+int tern_cmd_create_wq_table(struct tern_dev *tdev, dma_addr_t wqns, u8 log_size, u32 *id);
+void tern_cmd_destroy_wq_table(struct tern_dev *tdev, u32 id);
+int tern_cmd_create_rss_qp(struct tern_dev *tdev, const struct tern_create_rss_qp_params *params,
+			   u32 *qpn);
 
 int tern_cmd_attach_mcast(struct tern_dev *tdev, u32 qpn, const u8 *mgid);
 int tern_cmd_detach_mcast(struct tern_dev *tdev, u32 qpn, const u8 *mgid);

@@ -92,7 +92,8 @@ static int tern_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr
 	struct tern_cq *cq = to_tcq(ibcq);
 
 	/* All CQEs have a timestamp. */
-	if (attr->flags & ~(tdev->caps & TERN_CAP_CLOCK ? IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION : 0))
+	if (attr->flags & ~IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION ||
+	    (attr->flags && !(tdev->caps & TERN_CAP_CLOCK)))
 		return -EOPNOTSUPP;
 	if (!tern_cq_size_ok(tdev, attr->cqe) || tern_udata_no_input(udata))
 		return -EINVAL;

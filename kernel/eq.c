@@ -56,6 +56,9 @@ static void tern_eq_dispatch(struct tern_eq *eq, const struct tern_hw_eqe *eqe)
 	case TERN_EVENT_SRQ_ERR:
 		tern_srq_event(eq->tdev, id, eqe->type);
 		break;
+	case TERN_EVENT_WQ_FATAL:
+		tern_wq_event(eq->tdev, id, eqe->type);
+		break;
 	case TERN_EVENT_LINK:
 		tern_netdev_update_link(eq->tdev);
 		break;

@@ -62,6 +62,12 @@ static void tern_query_optional(const struct tern_dev *tdev, struct ib_device_at
 		props->device_cap_flags |= IB_DEVICE_MANAGED_FLOW_STEERING;
 		props->max_raw_ethy_qp = attr->max_qp;
 	}
+	if (tdev->caps & TERN_CAP_RSS) {
+		props->max_wq_type_rq = attr->max_wq;
+		props->rss_caps.supported_qpts = BIT(IB_QPT_RAW_PACKET);
+		props->rss_caps.max_rwq_indirection_tables = attr->max_wq_tables;
+		props->rss_caps.max_rwq_indirection_table_size = 1 << TERN_MAX_LOG_WQ_TABLE;
+	}
 	if (tdev->caps & TERN_CAP_MW) {
 		props->device_cap_flags |= IB_DEVICE_MEM_WINDOW | IB_DEVICE_MEM_WINDOW_TYPE_2B;
 		props->max_mw = attr->max_mr; /* they share the table of keys */
@@ -332,6 +338,7 @@ static void tern_ib_set_optional_ops(const struct tern_dev *tdev, struct ib_devi
 		{ TERN_CAP_XRC, &tern_xrcd_ops },
 		{ TERN_CAP_MULTICAST, &tern_mcast_ops },
 		{ TERN_CAP_RAW, &tern_flow_ops },
+		{ TERN_CAP_RSS, &tern_wq_ops },
 		{ TERN_CAP_MW, &tern_mw_ops },
 		{ TERN_CAP_MODIFY_MR, &tern_rereg_ops },
 		{ TERN_CAP_DM, &tern_dm_ops },

@@ -112,6 +112,17 @@ struct tern_dm {
 	u64 offset;		/* of its first byte in the device memory */
 };
 
+struct tern_wq {
+	struct ib_wq ibwq;
+	struct tern_wq_core core;
+	struct tern_ubuf ubuf;
+	struct mutex lock;	/* of ibwq.state, held over MODIFY_WQ */
+};
+
+struct tern_wq_table {
+	struct ib_rwq_ind_table ibtable;
+};
+
 struct tern_flow {
 	struct ib_flow ibflow;
 	u32 id;
@@ -165,6 +176,11 @@ static inline struct tern_xrcd *to_txrcd(struct ib_xrcd *ibxrcd)
 static inline struct tern_dm *to_tdm(struct ib_dm *ibdm)
 {
 	return container_of(ibdm, struct tern_dm, ibdm);
+}
+
+static inline struct tern_wq *to_twq(struct ib_wq *ibwq)
+{
+	return container_of(ibwq, struct tern_wq, ibwq);
 }
 
 static inline struct tern_flow *to_tflow(struct ib_flow *ibflow)
@@ -247,6 +263,15 @@ extern const struct ib_device_ops tern_flow_ops;	/* flow.c */
 extern const struct ib_device_ops tern_mw_ops;		/* mw.c */
 extern const struct ib_device_ops tern_rereg_ops;	/* rereg.c */
 extern const struct ib_device_ops tern_dm_ops;		/* dm.c */
+
+extern const struct ib_device_ops tern_wq_ops;		/* wq.c */
+
+/* rss.c */
+int tern_create_wq_table(struct ib_rwq_ind_table *ibtable,
+			 struct ib_rwq_ind_table_init_attr *init, struct ib_udata *udata);
+int tern_destroy_wq_table(struct ib_rwq_ind_table *ibtable);
+int tern_rss_qp_create(struct tern_qp *qp, const struct ib_qp_init_attr *init,
+		       struct ib_udata *udata);
 
 /* qp.c */
 void tern_ib_qp_event(struct tern_qp_core *core, u8 type);

@@ -212,6 +212,7 @@ static struct tern_dev *tern_dev_alloc(struct pci_dev *pdev)
 	xa_init(&tdev->cqs);
 	xa_init(&tdev->qps);
 	xa_init(&tdev->srqs);
+	xa_init(&tdev->wqs);
 	mutex_init(&tdev->stats_lock);
 	mutex_init(&tdev->dm.lock);
 	spin_lock_init(&tdev->ib_lock);

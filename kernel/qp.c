@@ -96,7 +96,7 @@ static const struct tern_qp_kind *tern_qp_kind_of(const struct tern_dev *tdev,
 static bool tern_qp_init_supported(const struct tern_qp_kind *kind,
 				   const struct ib_qp_init_attr *init, bool user)
 {
-	return kind && (user ? kind->user : kind->kernel) && !init->rwq_ind_tbl &&
+	return kind && (user ? kind->user : kind->kernel) &&
 	       !(init->srq && !kind->srq) && !(init->create_flags & ~kind->create_flags);
 }
 
@@ -300,7 +300,9 @@ int tern_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_u
 	qp->sig_type = init->sq_sig_type;
 	qp->create_flags = init->create_flags;
 	qp->core.event = tern_ib_qp_event;
-	if (init->qp_type == IB_QPT_XRC_TGT)
+	if (init->rwq_ind_tbl)
+		err = tern_rss_qp_create(qp, init, udata);
+	else if (init->qp_type == IB_QPT_XRC_TGT)
 		err = tern_xrc_tgt_create(qp, init);
 	else
 		err = tern_qp_create_queues(qp, kind, init, udata);
@@ -318,7 +320,9 @@ int tern_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 {
 	struct tern_qp *qp = to_tqp(ibqp);
 
-	if (ibqp->qp_type == IB_QPT_XRC_TGT)
+	if (ibqp->rwq_ind_tbl)
+		tern_cmd_destroy_qp(to_tdev(ibqp->device), qp->core.qpn);
+	else if (ibqp->qp_type == IB_QPT_XRC_TGT)
 		tern_qp_core_destroy(to_tdev(ibqp->device), &qp->core);
 	else if (qp->kernel)
 		tern_kernel_qp_destroy(qp);

@@ -188,6 +188,8 @@ int tern_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, struct
 	struct tern_qp *qp = to_tqp(ibqp);
 	int err;
 
+	if (ibqp->rwq_ind_tbl) /* has no states */
+		return -EOPNOTSUPP;
 	err = tern_udata_no_input(udata);
 	if (err)
 		return err;
@@ -246,6 +248,8 @@ int tern_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	struct tern_hw_qp_attr hw;
 	int err;
 
+	if (ibqp->rwq_ind_tbl)
+		return -EOPNOTSUPP;
 	err = tern_cmd_query_qp(to_tdev(ibqp->device), qp->core.qpn, &hw);
 	if (err)
 		return err;

@@ -50,6 +50,15 @@ void tern_srq_plan(struct tern_srq_layout *layout, u8 log_size, u8 log_stride)
 	layout->size = layout->record_offset + sizeof(struct tern_hw_srq_record);
 }
 
+void tern_wq_plan(struct tern_wq_layout *layout, u8 log_size, u8 log_stride)
+{
+	layout->log_size = log_size;
+	layout->log_stride = log_stride;
+	layout->record_offset = ALIGN(1U << (log_size + log_stride),
+				      sizeof(struct tern_hw_qp_record));
+	layout->size = layout->record_offset + sizeof(struct tern_hw_qp_record);
+}
+
 /* The caller has set eq and the handlers. */
 int tern_cq_core_create(struct tern_dev *tdev, struct tern_cq_core *cq, const struct tern_buf *buf,
 			const struct tern_cq_layout *layout, u32 db_page)
@@ -190,6 +199,38 @@ void tern_srq_core_destroy(struct tern_dev *tdev, struct tern_srq_core *srq)
 	tern_eqs_synchronize(tdev, NULL);
 }
 
+/* The caller has set the handler. */
+int tern_wq_core_create(struct tern_dev *tdev, struct tern_wq_core *wq, const struct tern_buf *buf,
+			const struct tern_wq_layout *layout,
+			const struct tern_wq_core_params *core)
+{
+	struct tern_create_wq_params params = {
+		.record = tern_buf_dma(buf, layout->record_offset),
+		.pdn = core->pdn,
+		.cqn = core->cqn,
+		.log_size = layout->log_size,
+		.log_stride = layout->log_stride,
+	};
+	int err;
+
+	tern_table_describe(&buf->table, 0, &params.pages);
+	err = tern_cmd_create_wq(tdev, &params, &wq->wqn);
+	if (err)
+		return err;
+
+	err = xa_insert(&tdev->wqs, wq->wqn, wq, GFP_KERNEL);
+	if (err)
+		tern_cmd_destroy_wq(tdev, wq->wqn);
+	return err;
+}
+
+void tern_wq_core_destroy(struct tern_dev *tdev, struct tern_wq_core *wq)
+{
+	xa_erase(&tdev->wqs, wq->wqn);
+	tern_cmd_destroy_wq(tdev, wq->wqn);
+	tern_eqs_synchronize(tdev, NULL);
+}
+
 void tern_cq_completed(struct tern_dev *tdev, u32 cqn)
 {
 	struct tern_cq_core *cq = xa_load(&tdev->cqs, cqn);
@@ -220,6 +261,14 @@ void tern_srq_event(struct tern_dev *tdev, u32 srqn, u8 type)
 
 	if (srq)
 		srq->event(srq, type);
+}
+
+void tern_wq_event(struct tern_dev *tdev, u32 wqn, u8 type)
+{
+	struct tern_wq_core *wq = xa_load(&tdev->wqs, wqn);
+
+	if (wq)
+		wq->event(wq, type);
 }
 
 /* The lock keeps the CQs from being freed; interrupts are off as handlers expect it. */

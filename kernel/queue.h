@@ -30,6 +30,12 @@ struct tern_srq_core {
 	void (*event)(struct tern_srq_core *srq, u8 type);
 };
 
+struct tern_wq_core {
+	u32 wqn;
+	/* Called from interrupt handlers with an enum tern_hw_event. */
+	void (*event)(struct tern_wq_core *wq, u8 type);
+};
+
 /* Where the parts of a CQ's buffer are: the CQEs at 0, then the record. */
 struct tern_cq_layout {
 	u8 log_size;
@@ -59,9 +65,18 @@ struct tern_srq_layout {
 	u32 size;
 };
 
+/* Where the parts of a WQ's buffer are: the WQEs at 0, then the record. */
+struct tern_wq_layout {
+	u8 log_size;
+	u8 log_stride;
+	u32 record_offset;
+	u32 size;
+};
+
 void tern_cq_plan(struct tern_cq_layout *layout, u8 log_size);
 void tern_qp_plan(struct tern_qp_layout *layout, u8 sq_log_size, u8 rq_log_size, u8 rq_log_stride);
 void tern_srq_plan(struct tern_srq_layout *layout, u8 log_size, u8 log_stride);
+void tern_wq_plan(struct tern_wq_layout *layout, u8 log_size, u8 log_stride);
 
 int tern_cq_core_create(struct tern_dev *tdev, struct tern_cq_core *cq, const struct tern_buf *buf,
 			const struct tern_cq_layout *layout, u32 db_page);
@@ -101,11 +116,22 @@ int tern_srq_core_move(struct tern_dev *tdev, struct tern_srq_core *srq,
 		       const struct tern_buf *buf, const struct tern_srq_layout *layout);
 void tern_srq_core_destroy(struct tern_dev *tdev, struct tern_srq_core *srq);
 
+struct tern_wq_core_params {
+	u32 pdn;
+	u32 cqn;
+};
+
+int tern_wq_core_create(struct tern_dev *tdev, struct tern_wq_core *wq, const struct tern_buf *buf,
+			const struct tern_wq_layout *layout,
+			const struct tern_wq_core_params *params);
+void tern_wq_core_destroy(struct tern_dev *tdev, struct tern_wq_core *wq);
+
 /* From interrupt handlers. */
 void tern_cq_completed(struct tern_dev *tdev, u32 cqn);
 void tern_cq_failed(struct tern_dev *tdev, u32 cqn);
 void tern_qp_event(struct tern_dev *tdev, u32 qpn, u8 type);
 void tern_srq_event(struct tern_dev *tdev, u32 srqn, u8 type);
+void tern_wq_event(struct tern_dev *tdev, u32 wqn, u8 type);
 
 /* After the card's death. */
 void tern_cqs_died(struct tern_dev *tdev);

@@ -58,6 +58,7 @@ struct tern_dev {
 	struct xarray cqs;
 	struct xarray qps;
 	struct xarray srqs;
+	struct xarray wqs;
 
 	struct mutex stats_lock;	/* of the page that counters are read through */
 	__le64 *stats;
