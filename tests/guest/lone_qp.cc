@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include <fcntl.h>
 
@@ -230,8 +231,8 @@ Transition transition(ibv_qp_type type, ibv_qp_state from, ibv_qp_state to)
 
 /* ---- LoneQp --------------------------------------------------------------------------- */
 
-LoneQp::LoneQp(const Device &device, ibv_qp_type type, int cqe)
-        : device_(device), type_(type), cq_(make_cq(device, cqe))
+LoneQp::LoneQp(const Device &device, ibv_qp_type type, CqPtr cq)
+        : device_(device), type_(type), cq_(std::move(cq))
 {
 	ibv_qp_init_attr_ex init = {};
 	init.qp_type = type;

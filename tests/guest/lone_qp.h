@@ -35,7 +35,11 @@ Transition transition(ibv_qp_type type, ibv_qp_state from, ibv_qp_state to);
 /** A QP with a CQ of its own, whose peer is itself until it is aimed at another. */
 class LoneQp {
 public:
-	LoneQp(const Device &device, ibv_qp_type type, int cqe = 32);
+	LoneQp(const Device &device, ibv_qp_type type, int cqe = 32)
+	        : LoneQp(device, type, make_cq(device, cqe))
+	{
+	}
+	LoneQp(const Device &device, ibv_qp_type type, CqPtr cq);
 
 	ibv_qp *get() const { return qp_.get(); }
 	ibv_cq *cq() const { return cq_.get(); }
