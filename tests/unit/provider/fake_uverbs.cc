@@ -130,6 +130,8 @@ void FakeUverbs::reset(const std::string &modalias)
 	wqs = tables = 0;
 	last_table.clear();
 	last_rss = {};
+	dms = 0;
+	bad_dm_key = false;
 	last_qp_pd = 0;
 	last_create_flags = 0;
 	writes = 0;
@@ -185,6 +187,18 @@ int FakeUverbs::open_device()
 	return fcntl(memfd_, F_DUPFD_CLOEXEC, 0);
 }
 
+tern_alloc_ucontext_resp FakeUverbs::describe_context() const
+{
+	tern_alloc_ucontext_resp resp = {};
+
+	resp.db_key = doorbell_key_;
+	resp.db_len = 4096;
+	resp.caps = caps;
+	if (on_context)
+		on_context(resp);
+	return resp;
+}
+
 int FakeUverbs::command(std::span<const std::byte> request)
 {
 	using namespace tern::abi34;
@@ -213,11 +227,7 @@ int FakeUverbs::command(std::span<const std::byte> request)
 			return ENOSPC;
 		resp.core.async_fd = static_cast<uint32_t>(open("/dev/null", O_RDONLY));
 		resp.core.num_comp_vectors = 2;
-		resp.tern.db_key = doorbell_key_;
-		resp.tern.db_len = 4096;
-		resp.tern.caps = caps;
-		if (on_context)
-			on_context(resp.tern);
+		resp.tern = describe_context();
 		respond(cmd.response, resp, room);
 		contexts++;
 		return 0;
@@ -253,7 +263,7 @@ int FakeUverbs::command(std::span<const std::byte> request)
 		Response<AllocPdResp, tern_alloc_pd_resp> resp = {};
 		if (room != sizeof(resp))
 			return ENOSPC;
-		resp.core.pd_handle = 11;
+		resp.core.pd_handle = kPdHandle;
 		resp.tern.pdn = 1;
 		respond(cmd.response, resp, room);
 		pds++;
@@ -264,9 +274,15 @@ int FakeUverbs::command(std::span<const std::byte> request)
 		return 0;
 	case IB_USER_VERBS_CMD_REG_MR: {
 		const auto &cmd = *reinterpret_cast<const ib_uverbs_reg_mr *>(body);
-		const uint32_t resp[3] = {12, 0x1200, 0x1200};
+		const uint32_t resp[3] = {kMrHandle, kMrKey, kMrKey};
 		respond(cmd.response, resp, room);
 		mrs++;
+		return 0;
+	}
+	case IB_USER_VERBS_CMD_REREG_MR: {
+		const auto &cmd = *reinterpret_cast<const ib_uverbs_rereg_mr *>(body);
+		last_rereg = {cmd.flags, cmd.access_flags, cmd.start, cmd.hca_va};
+		respond(cmd.response, ib_uverbs_rereg_mr_resp{kMrKey, kMrKey}, room);
 		return 0;
 	}
 	case IB_USER_VERBS_CMD_DEREG_MR:

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * A host with one Tern card, as libibverbs sees it: a sysfs tree and a uverbs file. This
- * process' own open(), stat(), fstat(), socket() and write() stand before those of libc; all
- * else that libibverbs and the plugin do is real. The file is a memfd: what the driver would
+ * process' own open(), stat(), fstat(), socket(), write() and ioctl() stand before those of libc;
+ * all else that libibverbs and the plugin do is real. The file is a memfd: what the driver would
  * let a process map is memory in it, and keys are offsets into it.
  */
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -18,6 +19,7 @@
 #include <vector>
 
 #include <rdma/ib_user_verbs.h>
+#include <rdma/rdma_user_ioctl_cmds.h>
 
 #include "rdma/tern-abi.h"
 #include "tern/tern_hw.h"
@@ -39,6 +41,8 @@ public:
 	uint32_t next_qpn = 0x100;
 	uint32_t next_srqn = 0x300;
 	uint32_t next_wqn = 0x500;
+	bool bad_dm_key = false;
+	static constexpr uint64_t kMaxDm = 1 << 20;
 	/** Fails the next command of that number. */
 	void fail(uint32_t command, int error) { failures_[command] = error; }
 	/** May spoil what the driver answers. */
@@ -55,6 +59,7 @@ public:
 	int contexts = 0, pds = 0, mrs = 0, cqs = 0, qps = 0;
 	int ahs = 0, srqs = 0, xrcds = 0, mws = 0, groups = 0, flows = 0;
 	int wqs = 0, tables = 0;
+	int dms = 0;
 	tern_create_cq_resp last_cq{}; /* after a resize, the new place */
 	ib_uverbs_cq_moderation last_moderation{};
 	tern_create_qp_resp last_qp{};
@@ -64,7 +69,15 @@ public:
 	tern_create_rss_qp_cmd last_rss{};
 	uint32_t last_qp_pd = 0;        /* handle */
 	uint32_t last_create_flags = 0; /* of a QP */
-	unsigned writes = 0;            /* commands so far */
+	struct {
+		uint32_t flags, access;
+		uint64_t start, iova;
+	} last_rereg{};
+	std::array<uint64_t, 3> last_dmabuf{}; /* offset, iova, file */
+	uint64_t dm_key = 0, dm_length = 0;    /* of the last device memory */
+	unsigned writes = 0;                   /* commands so far */
+
+	static constexpr uint32_t kPdHandle = 11, kMrHandle = 12, kDmHandle = 17, kMrKey = 0x1200;
 
 	/** The card's view of the memory under @key. */
 	std::byte *memory(uint64_t key) { return memory_ + key; }
@@ -86,6 +99,7 @@ public:
 	int open_device();
 	/** Takes a command. Returns 0 or an errno. */
 	int command(std::span<const std::byte> request);
+	int ioctl(ib_uverbs_ioctl_hdr &request);
 
 private:
 	FakeUverbs();
@@ -98,6 +112,7 @@ private:
 		std::memcpy(reinterpret_cast<void *>(response), &value,
 		            std::min(room, sizeof(value)));
 	}
+	tern_alloc_ucontext_resp describe_context() const;
 	/* The QP of a request, which is plain or extended. */
 	template <class Request>
 	tern_create_qp_resp make_qp(const Request &request);

@@ -44,6 +44,7 @@ protected:
 		EXPECT_EQ(fake_.flows, 0);
 		EXPECT_EQ(fake_.wqs, 0);
 		EXPECT_EQ(fake_.tables, 0);
+		EXPECT_EQ(fake_.dms, 0);
 		EXPECT_EQ(FakeUverbs::mappings(), 0);
 	}
 
