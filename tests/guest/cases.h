@@ -31,8 +31,13 @@ std::span<const Case> raw_cases();       /* cases_raw.cc */
 std::span<const Case> datagram_cases();  /* cases_datagram.cc */
 std::span<const Case> uc_cases();        /* cases_uc.cc */
 std::span<const Case> window_cases();    /* cases_window.cc */
+std::span<const Case> memory_cases();    /* cases_memory.cc */
 
 /** A fresh connection carries data both ways: what every case ends with. */
 void check_device_works(Session &session);
+/** The active side writes 16 bytes, of the pattern of @offset, there over a connection of its own.
+ */
+void expect_write(Session &session, const RemoteBuffer &remote, uint64_t offset,
+                  ibv_wc_status status);
 
 } // namespace tern::guest

@@ -28,20 +28,6 @@ ibv_mw_bind_info part_of(const Buffer &buffer, uint64_t length)
 	        .mw_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ};
 }
 
-/* Each error breaks the connection, so each access has one of its own. */
-void expect_write(Session &s, const RemoteBuffer &window, uint64_t offset, ibv_wc_status status)
-{
-	Endpoint ep(s);
-	const Buffer local(s.device, 16);
-	ep.connect();
-	if (s.active) {
-		local.fill(offset);
-		ep.send(1, IBV_WR_RDMA_WRITE, local.sge(0, 16), window, offset);
-		ep.expect_send(1, status);
-	}
-	s.peer.barrier(1);
-}
-
 void bind_type1(Endpoint &ep, ibv_mw *mw, const Buffer &buffer, uint64_t length)
 {
 	ibv_mw_bind bind = {

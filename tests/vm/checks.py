@@ -8,6 +8,12 @@ CHECK = "/opt/tern/bin/tern_verbs_check"
 
 
 class Checks(Scenario):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        for host in cls.hosts:
+            host.run("modprobe vgem")  # of its dma-bufs
+
     def check(self, cases, arguments="", hosts=None, timeout=300):
         server, client = hosts or self.hosts[:2]
 
