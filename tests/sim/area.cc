@@ -28,6 +28,9 @@ test::HostMr random_mr(test::Driver &driver, Rng &rng, uint32_t pd, uint64_t siz
 {
 	/* Anywhere in 47 bits, at multiples of 8 for the sake of atomics. */
 	const uint64_t va = rng.below(1ull << 46) / kWord * kWord;
+	/* Of a region that windows are bound to, others use the page list. */
+	if (size <= driver.device_room() && !(access & TERN_ACCESS_MW_BIND) && rng.chance(1, 4))
+		return driver.create_device_mr(pd, va, size, access);
 	return driver.create_mr(pd, va, size, access, random_layout(rng, size));
 }
 

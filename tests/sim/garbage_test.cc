@@ -147,16 +147,16 @@ private:
 	void command()
 	{
 		constexpr tern_hw_aq_op kOps[] = {
-		        TERN_AQ_QUERY_DEVICE,  TERN_AQ_QUERY_STATS,  TERN_AQ_CREATE_EQ,
-		        TERN_AQ_DESTROY_EQ,    TERN_AQ_ALLOC_PD,     TERN_AQ_DEALLOC_PD,
-		        TERN_AQ_CREATE_MR,     TERN_AQ_DESTROY_MR,   TERN_AQ_CREATE_CQ,
-		        TERN_AQ_DESTROY_CQ,    TERN_AQ_CREATE_QP,    TERN_AQ_MODIFY_QP,
-		        TERN_AQ_QUERY_QP,      TERN_AQ_DESTROY_QP,   TERN_AQ_SET_ETH,
-		        TERN_AQ_SET_GID,       TERN_AQ_CREATE_SRQ,   TERN_AQ_RESIZE_SRQ,
-		        TERN_AQ_SET_SRQ_LIMIT, TERN_AQ_QUERY_SRQ,    TERN_AQ_DESTROY_SRQ,
-		        TERN_AQ_ALLOC_XRCD,    TERN_AQ_DEALLOC_XRCD, TERN_AQ_CREATE_FLOW,
-		        TERN_AQ_DESTROY_FLOW,  TERN_AQ_ALLOC_MW,     TERN_AQ_DEALLOC_MW,
-		        TERN_AQ_CREATE_FAST_MR};
+		        TERN_AQ_QUERY_DEVICE,   TERN_AQ_QUERY_STATS,  TERN_AQ_CREATE_EQ,
+		        TERN_AQ_DESTROY_EQ,     TERN_AQ_ALLOC_PD,     TERN_AQ_DEALLOC_PD,
+		        TERN_AQ_CREATE_MR,      TERN_AQ_DESTROY_MR,   TERN_AQ_CREATE_CQ,
+		        TERN_AQ_DESTROY_CQ,     TERN_AQ_CREATE_QP,    TERN_AQ_MODIFY_QP,
+		        TERN_AQ_QUERY_QP,       TERN_AQ_DESTROY_QP,   TERN_AQ_SET_ETH,
+		        TERN_AQ_SET_GID,        TERN_AQ_CREATE_SRQ,   TERN_AQ_RESIZE_SRQ,
+		        TERN_AQ_SET_SRQ_LIMIT,  TERN_AQ_QUERY_SRQ,    TERN_AQ_DESTROY_SRQ,
+		        TERN_AQ_ALLOC_XRCD,     TERN_AQ_DEALLOC_XRCD, TERN_AQ_CREATE_FLOW,
+		        TERN_AQ_DESTROY_FLOW,   TERN_AQ_ALLOC_MW,     TERN_AQ_DEALLOC_MW,
+		        TERN_AQ_CREATE_FAST_MR, TERN_AQ_MODIFY_MR};
 		auto c = test::make_command(kOps[rng_.below(std::size(kOps))]);
 		if (rng_.chance(1, 5)) {
 			rng_.fill(std::as_writable_bytes(std::span(c.body)));
@@ -173,7 +173,21 @@ private:
 			c.create_mr.length = rng_.below(1 << 20);
 			c.create_mr.pages = pages();
 			c.create_mr.pdn = number();
-			c.create_mr.access = static_cast<uint8_t>(rng_.below(32));
+			c.create_mr.access = static_cast<uint8_t>(rng_.below(64));
+			c.create_mr.flags = rng_.chance(1, 4) ? TERN_MR_DEVICE : 0;
+			break;
+		case TERN_AQ_MODIFY_MR:
+			c.modify_mr.key = rng_.chance(1, 2) ? key_ : number();
+			c.modify_mr.mask = static_cast<uint8_t>(rng_.between(1, 7));
+			if (c.modify_mr.mask & TERN_MODIFY_MR_PD)
+				c.modify_mr.to.pdn = number();
+			if (c.modify_mr.mask & TERN_MODIFY_MR_ACCESS)
+				c.modify_mr.to.access = static_cast<uint8_t>(rng_.below(64));
+			if (c.modify_mr.mask & TERN_MODIFY_MR_TRANSLATION) {
+				c.modify_mr.to.start = rng_.chance(1, 2) ? rng_.next() : 0;
+				c.modify_mr.to.length = rng_.below(1 << 20);
+				c.modify_mr.to.pages = pages();
+			}
 			break;
 		case TERN_AQ_CREATE_CQ:
 			c.create_cq.pages = pages();

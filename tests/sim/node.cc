@@ -8,6 +8,10 @@ namespace tern::sim {
 
 using namespace hw;
 
+namespace {
+constexpr size_t kDeviceMemory = 256 << 10;
+} // namespace
+
 Mac node_mac(unsigned i)
 {
 	return {2, 0x7e, 0x44, 0, 0, static_cast<uint8_t>(i + 1)};
@@ -25,19 +29,21 @@ std::vector<NodeGid> node_gids(unsigned i)
 }
 
 Node::Node(EventLoop &l, Rng rng, unsigned number, const LinkConfig &link, Link::Sink sink)
-        : loop(l), mac(node_mac(number)), gids(node_gids(number)),
+        : loop(l), mac(node_mac(number)), gids(node_gids(number)), device_memory(kDeviceMemory),
           uplink(l, rng.fork(), link, std::move(sink)),
-          card({.mac = mac}, {memory, *this, *this, l}), driver(card, memory,
-                                                                [this] {
-	                                                                card.run(16);
-	                                                                wake();
-                                                                }),
+          card({.mac = mac, .device_memory = device_memory}, {memory, *this, *this, l}),
+          driver(card, memory,
+                 [this] {
+	                 card.run(16);
+	                 wake();
+                 }),
           rng_(rng)
 {
 	uplink.on_room = [this] {
 		card.wire_ready();
 		wake();
 	};
+	driver.device_memory = device_memory;
 	card.set_link(true);
 	set_up();
 }

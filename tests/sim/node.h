@@ -39,6 +39,7 @@ public:
 	Mac mac;
 	std::vector<NodeGid> gids; /* as in the card's table */
 	test::FakeMemory memory;
+	std::vector<std::byte> device_memory;
 	Link uplink;
 	Rnic card;
 	test::Driver driver;

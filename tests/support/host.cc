@@ -119,6 +119,22 @@ void HostCq::arm(bool solicited_only)
 
 /* ---- MR ---- */
 
+std::vector<std::byte> HostMr::read(uint64_t offset, size_t n) const
+{
+	if (device.empty())
+		return buffer.read(first + offset, n);
+	const auto part = device.subspan(offset, n);
+	return {part.begin(), part.end()};
+}
+
+void HostMr::write(uint64_t offset, std::span<const std::byte> data)
+{
+	if (device.empty())
+		buffer.write(first + offset, data);
+	else
+		std::ranges::copy(data, device.subspan(offset).begin());
+}
+
 uint64_t HostMr::read_u64(uint64_t offset) const
 {
 	Le<uint64_t> value;
@@ -508,6 +524,22 @@ HostMr Driver::create_mr(uint32_t pd, uint64_t va, uint64_t size, uint8_t access
 	c.create_mr.access = access;
 	c.create_mr.variant = static_cast<uint8_t>(va >> 12 ^ 0x7e);
 	mr.key = created(c);
+	return mr;
+}
+
+HostMr Driver::create_device_mr(uint32_t pd, uint64_t va, uint64_t size, uint8_t access)
+{
+	HostMr mr{0, va, size, 0, Buffer(memory, 0), device_memory.subspan(device_used, size)};
+	auto c = make_command(TERN_AQ_CREATE_MR);
+	c.create_mr.start = va;
+	c.create_mr.length = size;
+	c.create_mr.pages.iova = device_used;
+	c.create_mr.pdn = pd;
+	c.create_mr.access = access;
+	c.create_mr.variant = 0x44;
+	c.create_mr.flags = TERN_MR_DEVICE;
+	mr.key = created(c);
+	device_used += (size + 7) & ~uint64_t{7}; /* for the sake of atomics */
 	return mr;
 }
 

@@ -95,15 +95,10 @@ struct HostMr {
 	uint64_t size = 0;
 	uint64_t first = 0; /* byte of the buffer at which the region starts */
 	Buffer buffer;
+	std::span<std::byte> device{}; /* of a region of device memory, which has no buffer */
 
-	std::vector<std::byte> read(uint64_t offset, size_t n) const
-	{
-		return buffer.read(first + offset, n);
-	}
-	void write(uint64_t offset, std::span<const std::byte> data)
-	{
-		buffer.write(first + offset, data);
-	}
+	std::vector<std::byte> read(uint64_t offset, size_t n) const;
+	void write(uint64_t offset, std::span<const std::byte> data);
 	uint64_t read_u64(uint64_t offset) const;
 	void write_u64(uint64_t offset, uint64_t value);
 	Sge sge(uint64_t offset, uint32_t length) const { return {va + offset, length, key}; }
@@ -277,6 +272,9 @@ public:
 	                                  uint32_t db_page = 0, Layout layout = {});
 	HostMr create_mr(uint32_t pd, uint64_t va, uint64_t size, uint8_t access,
 	                 Layout layout = {});
+	/** In device memory; the caller has looked whether there is room. */
+	HostMr create_device_mr(uint32_t pd, uint64_t va, uint64_t size, uint8_t access);
+	uint64_t device_room() const { return device_memory.size() - device_used; }
 	uint32_t alloc_xrcd();
 	uint32_t alloc_mw(uint32_t pd, hw::tern_hw_mw_type type, uint8_t variant);
 	uint32_t create_fast_mr(uint32_t pd);
@@ -292,6 +290,9 @@ public:
 	Rnic &card;
 	FakeMemory &memory;
 	std::function<void()> pump;
+
+	std::span<std::byte> device_memory{};
+	uint64_t device_used = 0;
 
 	Iova aq = 0;
 	Iova acq = 0;
