@@ -168,6 +168,17 @@ static enum ib_mtu tern_port_mtu(int mtu)
 	return max_t(enum ib_mtu, iboe_get_mtu(mtu), IB_MTU_256);
 }
 
+/* They do not wrap (IBA 14.2.5.6). Of a card that is dead they are not known, hence zero. */
+static void tern_query_violations(struct tern_dev *tdev, struct ib_port_attr *props)
+{
+	u64 values[TERN_STAT_COUNT];
+
+	if (tern_stats_read(tdev, values))
+		return;
+	props->bad_pkey_cntr = min_t(u64, values[TERN_STAT_RX_BAD_PKEY], U16_MAX);
+	props->qkey_viol_cntr = min_t(u64, values[TERN_STAT_RX_BAD_QKEY], U16_MAX);
+}
+
 static int tern_query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr *props)
 {
 	struct tern_dev *tdev = to_tdev(ibdev);
@@ -183,6 +194,7 @@ static int tern_query_port(struct ib_device *ibdev, u32 port, struct ib_port_att
 	props->max_msg_sz = TERN_MAX_MESSAGE;
 	props->pkey_tbl_len = 1;
 	props->max_vl_num = 1;
+	tern_query_violations(tdev, props);
 	tern_port_speed(tern_reg_read(tdev, TERN_REG_LINK_SPEED), &props->active_speed,
 			&props->active_width);
 	return 0;

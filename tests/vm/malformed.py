@@ -10,6 +10,7 @@ compare, must not notice.
 import concurrent.futures
 import json
 import random
+import re
 import struct
 import threading
 
@@ -234,6 +235,11 @@ class Malformed(Programs):
         self.dropped("pad without payload", "rx_malformed", {"pad": 3, "body": b""})
         self.dropped("no whole word", "rx_malformed", {"pad": 0, "body": b"12345"})
         self.dropped("bad P_Key", "rx_pkey_err", *({"pkey": key} for key in (0, 1, 0x9234)))
+        violations = re.search(r"bad_pkey_cntr:\s+0x(\w+)",
+                               self.hosts[0].run("ibv_devinfo -v").out).group(1)
+        self.assertEqual(int(violations, 16), self.counters()["rx_pkey_err"],
+                         "what ibv_query_port() says")
+        self.assertGreaterEqual(int(violations, 16), 3)
         self.dropped("reserved opcode", "rx_opcode_err",
                      *({"opcode": code} for code in (0x18, 0x1f, 0x40, 0xff)))
         self.dropped("UDP longer than IP", "rx_malformed", {"udp_length": 4})
