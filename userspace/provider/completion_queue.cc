@@ -25,6 +25,22 @@ std::atomic_ref<uint64_t> tail_word(tern_hw_cqe *cqe)
 	return std::atomic_ref<uint64_t>(*reinterpret_cast<uint64_t *>(&cqe->qpn));
 }
 
+/*
+ * What the SL of a datagram's completion says on RoCE: the packet's type, as mlx5 has it and UCX
+ * relies on. Bit 3: it came over UDP; 2:0: under a GRH (0), an IPv6 (1) or an IPv4 (2) header.
+ */
+uint8_t packet_type(uint8_t net_type)
+{
+	switch (net_type) {
+	case TERN_NET_IPV4:
+		return 0xa;
+	case TERN_NET_IPV6:
+		return 0x9;
+	default:
+		return 0;
+	}
+}
+
 } // namespace
 
 struct CompletionQueue::Tail {
@@ -100,7 +116,7 @@ bool CompletionQueue::resolve(const tern_hw_cqe &cqe, const Tail &tail,
 	completion.opcode = tail.opcode;
 	completion.status = tail.status;
 	completion.flags = tail.flags;
-	completion.sl = cqe.sl;
+	completion.sl = packet_type(cqe.net_type);
 	return true;
 }
 

@@ -125,7 +125,7 @@ TEST_F(PluginCqEx, EveryFieldOfACqeCanBeRead)
 	datagram.imm = 0x01020304;
 	datagram.flags = TERN_CQE_IMM | TERN_CQE_GRH;
 	datagram.src_qpn = 0x123456;
-	datagram.sl = 5;
+	datagram.net_type = TERN_NET_IPV6;
 	datagram.vlan = 0x6123;
 	datagram.timestamp = 0x1122334455667788;
 	invalidating.imm = 0x11223344;
@@ -143,7 +143,7 @@ TEST_F(PluginCqEx, EveryFieldOfACqeCanBeRead)
 	EXPECT_EQ(ibv_wc_read_src_qp(cq_), 0x123456u);
 	EXPECT_EQ(ibv_wc_read_wc_flags(cq_), unsigned{IBV_WC_WITH_IMM | IBV_WC_GRH});
 	EXPECT_EQ(ibv_wc_read_slid(cq_), 0u);
-	EXPECT_EQ(ibv_wc_read_sl(cq_), 5);
+	EXPECT_EQ(ibv_wc_read_sl(cq_), 0x9);
 	EXPECT_EQ(ibv_wc_read_dlid_path_bits(cq_), 0);
 	EXPECT_EQ(ibv_wc_read_completion_ts(cq_), 0x1122334455667788u);
 	EXPECT_EQ(ibv_wc_read_cvlan(cq_), 0x6123);

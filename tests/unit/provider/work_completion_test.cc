@@ -80,7 +80,7 @@ TEST_F(WorkCompletionTest, PolledCompletionsAreThoseOfTheApi)
 	ud.qpn = inv.qpn = 5;
 	ud.opcode = inv.opcode = TERN_CQE_RECV;
 	ud.src_qpn = 0x123456;
-	ud.sl = 7;
+	ud.net_type = TERN_NET_IPV4;
 	ud.byte_len = 41;
 	ud.flags = TERN_CQE_GRH;
 	inv.imm = 0x11223344;
@@ -88,7 +88,7 @@ TEST_F(WorkCompletionTest, PolledCompletionsAreThoseOfTheApi)
 	ud.phase = inv.phase = TERN_PHASE;
 	ASSERT_EQ(poll_list(cq, 16, wc), 2);
 	EXPECT_EQ(wc[0].src_qp, 0x123456u);
-	EXPECT_EQ(wc[0].sl, 7);
+	EXPECT_EQ(wc[0].sl, 0xa);
 	EXPECT_EQ(wc[0].byte_len, 41u);
 	EXPECT_EQ(wc[0].wc_flags, IBV_WC_GRH);
 	EXPECT_EQ(wc[1].wc_flags, IBV_WC_WITH_INV);
