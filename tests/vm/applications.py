@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What people run over RDMA, unmodified from Debian: qperf, libfabric, UCX, and Open MPI over it."""
+
+import pathlib
+import re
+
+from programs import Programs
+from scenario import Options, main, pair
+
+MPI_PROGRAM = pathlib.Path(__file__).resolve().parents[1] / "guest/mpi_ring.py"
+QPERF_PORT, FABRIC_PORT, UCX_PORT = 19765, 47592, 13337
+
+
+# UCX connects RC with the help of UD.
+TRANSPORTS = ("rc_verbs,ud_verbs:aux", "ud_verbs")
+
+
+class Applications(Programs):
+    HOSTS = (Options(mem="2G"), Options(mem="2G"))
+    COLUMNS = ("result",)
+
+    def pair_on(self, port, server_command, client_command, timeout=120):
+        server, client = self.hosts
+        return pair.run_pair(server, server_command, client, client_command, port=port,
+                             timeout=timeout)
+
+    # --- qperf
+
+    def test_qperf(self):
+        server, client = self.hosts
+        task = server.spawn("qperf")
+        try:
+            pair.await_listener(server, QPERF_PORT, task)
+            # UC and UD of qperf know no GRH, hence no RoCE.
+            for test in ("rc_lat", "rc_bw", "rc_bi_bw", "rc_rdma_read_lat", "rc_rdma_read_bw",
+                         "rc_rdma_write_lat", "rc_rdma_write_bw", "rc_rdma_write_poll_lat",
+                         "rc_compare_swap_mr", "rc_fetch_add_mr", "ver_rc_compare_swap",
+                         "ver_rc_fetch_add"):
+                with self.cell(f"qperf {test}", "result"):
+                    said = client.run(f"qperf {server.ipv4} -t 1 -cm1 {test}").out
+                    self.assertRegex(said, r"=  *[\d.]+ [A-Za-z/]")
+        finally:
+            client.run(f"qperf {server.ipv4} quit", check=False)
+            task.give_up()
+
+    # --- libfabric
+
+    def test_fabric_finds_the_card(self):
+        for host in self.hosts:
+            with self.cell(f"fi_info on {host.name}", "result"):
+                said = host.run("fi_info -p verbs").out
+                self.assertIn(f"domain: {self.devices[host.name]}", said)
+                for kind in ("FI_EP_MSG", "FI_EP_DGRAM"):
+                    self.assertIn(kind, said)
+
+    def test_fabric_pingpong(self):
+        server = self.hosts[0]
+        for provider, endpoint in (("verbs", "msg"), ("verbs;ofi_rxm", "rdm")):
+            with self.cell(f"fi_pingpong {provider}, {endpoint}", "result"):
+                command = f"fi_pingpong -p '{provider}' -e {endpoint} -c -I 20"
+                said = self.pair_on(FABRIC_PORT, command, f"{command} {server.ipv4}")
+                self.assertRegex(said, r"1m\s+20\s")
+
+    # --- UCX
+
+    def ucx(self, host, transports):
+        return f"UCX_NET_DEVICES={self.devices[host.name]}:1 UCX_TLS={transports}"
+
+    def test_ucx_finds_the_card(self):
+        for host in self.hosts:
+            with self.cell(f"ucx_info on {host.name}", "result"):
+                said = host.run("ucx_info -d").out
+                device = self.devices[host.name]
+                for transport in ("rc_verbs", "ud_verbs"):
+                    self.assertRegex(said, rf"Transport: {transport}\n#\s+Device: {device}:1")
+
+    def test_ucx_perftest(self):
+        server, client = self.hosts
+        for transport in TRANSPORTS:
+            for test, size in (("tag_lat", 8), ("tag_bw", 65536), ("tag_bw", 1 << 20),
+                               ("ucp_put_bw", 65536), ("ucp_get", 65536), ("ucp_fadd", 8),
+                               ("stream_bw", 4096), ("ucp_am_lat", 64)):
+                with self.cell(f"ucx_perftest {test} {size} B, {transport}", "result"):
+                    said = self.pair_on(
+                        UCX_PORT, f"{self.ucx(server, transport)} ucx_perftest -n 100",
+                        f"{self.ucx(client, transport)} ucx_perftest {server.ipv4} -t {test} "
+                        f"-s {size} -n 100 -w 10")
+                    self.assertRegex(said, r"Final:\s+100\s")
+
+    # --- MPI
+
+    def test_mpi(self):
+        """Two ranks on each host, by Open MPI over UCX over the card alone."""
+        first = self.hosts[0]
+        for host in self.hosts:
+            host.ssh.copy([str(MPI_PROGRAM)], f":/tmp/{MPI_PROGRAM.name}")
+            host.ssh.copy([str(host.image.ssh_key)], ":/root/.ssh/id_ed25519")
+            host.run("""printf 'StrictHostKeyChecking no\\nLogLevel ERROR\\n' >/root/.ssh/config
+                        chmod 600 /root/.ssh/id_ed25519""")
+        hosts = ",".join(f"{host.ipv4}:2" for host in self.hosts)
+        device = self.devices[first.name]
+        self.assertEqual(set(self.devices.values()), {device})
+        for transport in TRANSPORTS:
+            with self.cell(f"Open MPI, ring and all-reduce, {transport}", "result"):
+                said = first.run(
+                    f"mpirun --allow-run-as-root -H {hosts} --mca pml ucx --mca osc ucx "
+                    f"--mca btl ^openib,tcp --mca oob_tcp_if_include 10.77.0.0/24 "
+                    f"-x UCX_NET_DEVICES={device}:1 -x UCX_TLS={transport},self,sm "
+                    f"python3 -B /tmp/{MPI_PROGRAM.name}", timeout=180).out
+                self.assertIn("ring and all-reduce ok: 4 ranks on 2 hosts", said)
+                self.assertFalse(re.search("error|warning", said, re.IGNORECASE), said)
+
+
+if __name__ == "__main__":
+    main()
