@@ -149,11 +149,13 @@ bool names_object(uint16_t opcode)
 	case TERN_AQ_DESTROY_EQ:
 	case TERN_AQ_DEALLOC_PD:
 	case TERN_AQ_DESTROY_MR:
+	case TERN_AQ_SYNC_MR:
 	case TERN_AQ_CREATE_FAST_MR:
 	case TERN_AQ_DEALLOC_MW:
 	case TERN_AQ_DESTROY_CQ:
 	case TERN_AQ_QUERY_QP:
 	case TERN_AQ_DESTROY_QP:
+	case TERN_AQ_QUERY_FAULT:
 	case TERN_AQ_QUERY_SRQ:
 	case TERN_AQ_DESTROY_SRQ:
 	case TERN_AQ_DEALLOC_XRCD:
@@ -193,6 +195,8 @@ tern_hw_aq_status execute(Card &card, const tern_hw_aq_cmd &command, tern_hw_aq_
 		return modify_mr(card, command.modify_mr);
 	case TERN_AQ_DESTROY_MR:
 		return destroy_mr(card, id);
+	case TERN_AQ_SYNC_MR:
+		return sync_mr(card, id);
 	case TERN_AQ_CREATE_FAST_MR:
 		return create_fast_mr(card, id, completion.created);
 	case TERN_AQ_ALLOC_MW:
@@ -215,6 +219,10 @@ tern_hw_aq_status execute(Card &card, const tern_hw_aq_cmd &command, tern_hw_aq_
 		return query_qp(card, id, completion.qp);
 	case TERN_AQ_DESTROY_QP:
 		return destroy_qp(card, id);
+	case TERN_AQ_QUERY_FAULT:
+		return query_fault(card, id, completion.faults);
+	case TERN_AQ_RESUME_QP:
+		return resume_qp(card, command.resume_qp);
 	case TERN_AQ_CREATE_SRQ:
 		return create_srq(card, command.create_srq, completion.created);
 	case TERN_AQ_RESIZE_SRQ:

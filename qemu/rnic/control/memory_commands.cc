@@ -37,16 +37,16 @@ bool access_valid(uint8_t access)
 }
 
 /* Gives @region the range and pages of @cmd; false when they are not valid. Its rights are set. */
-bool place(const Card &card, const tern_hw_create_mr &cmd, Region &region)
+bool place(const Card &card, const tern_hw_create_mr &cmd, bool on_demand, Region &region)
 {
 	const uint64_t start = cmd.start.get();
 	const uint64_t length = cmd.length.get();
-	if (length > kMaxRegionSize || start + length < start)
+	if (length > (on_demand ? kMaxOnDemandSize : kMaxRegionSize) || start + length < start)
 		return false;
 	if (region.device &&
 	    (cmd.pages.levels || !card.memory.device().holds(cmd.pages.iova.get(), length)))
 		return false;
-	const auto pages = PageList::make_region(cmd.pages, start, length);
+	const auto pages = PageList::make_region(cmd.pages, start, length, on_demand);
 	if (!pages)
 		return false;
 	region.start = region.access & TERN_ACCESS_ZERO_BASED ? 0 : start;
@@ -86,7 +86,8 @@ tern_hw_aq_status dealloc_pd(Card &card, uint32_t pdn)
 
 tern_hw_aq_status create_mr(Card &card, const tern_hw_create_mr &cmd, tern_hw_created &result)
 {
-	if (!all_zero(cmd.rsvd) || cmd.flags & ~TERN_MR_DEVICE || !access_valid(cmd.access))
+	constexpr uint8_t kFlags = TERN_MR_DEVICE | TERN_MR_ON_DEMAND;
+	if (!all_zero(cmd.rsvd) || cmd.flags & ~kFlags || !access_valid(cmd.access))
 		return TERN_AQ_BAD_FIELD;
 	if (!card.pds.find(cmd.pdn.get()))
 		return TERN_AQ_BAD_OBJECT;
@@ -95,7 +96,7 @@ tern_hw_aq_status create_mr(Card &card, const tern_hw_create_mr &cmd, tern_hw_cr
 	              .access = cmd.access,
 	              .variant = cmd.variant,
 	              .device = (cmd.flags & TERN_MR_DEVICE) != 0};
-	if (!place(card, cmd, region))
+	if (!place(card, cmd, (cmd.flags & TERN_MR_ON_DEMAND) != 0, region))
 		return TERN_AQ_BAD_FIELD;
 	return created_key(card, std::move(region), result);
 }
@@ -107,7 +108,8 @@ tern_hw_aq_status modify_mr(Card &card, const tern_hw_modify_mr &cmd)
 	if (!all_zero(cmd.rsvd) || !cmd.mask || cmd.mask & ~kAll || !others_zero(cmd))
 		return TERN_AQ_BAD_FIELD;
 	const Region *region = card.memory.find(cmd.key.get());
-	if (!region || region->kind != Region::Kind::Registered || region->device)
+	if (!region || region->kind != Region::Kind::Registered || region->device ||
+	    region->pages.on_demand())
 		return TERN_AQ_BAD_OBJECT;
 	if (region->windows)
 		return TERN_AQ_BUSY;
@@ -126,7 +128,7 @@ tern_hw_aq_status modify_mr(Card &card, const tern_hw_modify_mr &cmd)
 			return TERN_AQ_BAD_OBJECT;
 		changed.pdn = cmd.to.pdn.get();
 	}
-	if (cmd.mask & TERN_MODIFY_MR_TRANSLATION && !place(card, cmd.to, changed))
+	if (cmd.mask & TERN_MODIFY_MR_TRANSLATION && !place(card, cmd.to, false, changed))
 		return TERN_AQ_BAD_FIELD;
 	card.memory.replace(cmd.key.get(), changed);
 	return TERN_AQ_OK;
@@ -142,6 +144,15 @@ tern_hw_aq_status create_fast_mr(Card &card, uint32_t pdn, tern_hw_created &resu
 tern_hw_aq_status destroy_mr(Card &card, uint32_t key)
 {
 	return status_of(card.memory.destroy_region(key));
+}
+
+/* No table of such a region is kept from one access to the next, so nothing is left to forget. */
+tern_hw_aq_status sync_mr(const Card &card, uint32_t key)
+{
+	const Region *region = card.memory.find(key);
+	if (!region || region->is_window())
+		return TERN_AQ_BAD_OBJECT;
+	return region->pages.on_demand() ? TERN_AQ_OK : TERN_AQ_BAD_FIELD;
 }
 
 tern_hw_aq_status alloc_mw(Card &card, const tern_hw_alloc_mw &cmd, tern_hw_created &result)

@@ -215,6 +215,28 @@ tern_hw_aq_status query_qp(Card &card, uint32_t qpn, tern_hw_qp_attr &attr)
 	return TERN_AQ_OK;
 }
 
+tern_hw_aq_status query_fault(Card &card, uint32_t qpn, tern_hw_faults &faults)
+{
+	const Qp *qp = card.qps.find(qpn);
+	if (!qp)
+		return TERN_AQ_BAD_OBJECT;
+	qp->query_faults(faults);
+	return TERN_AQ_OK;
+}
+
+tern_hw_aq_status resume_qp(Card &card, const tern_hw_resume_qp &cmd)
+{
+	if (!all_zero(cmd.rsvd) || cmd.requester > TERN_RESUME_FAIL ||
+	    cmd.responder > TERN_RESUME_FAIL)
+		return TERN_AQ_BAD_FIELD;
+	Qp *qp = card.qps.find(cmd.qpn.get());
+	if (!qp)
+		return TERN_AQ_BAD_OBJECT;
+	qp->resume(static_cast<tern_hw_resume>(cmd.requester),
+	           static_cast<tern_hw_resume>(cmd.responder));
+	return TERN_AQ_OK;
+}
+
 tern_hw_aq_status destroy_qp(Card &card, uint32_t qpn)
 {
 	Qp *qp = card.qps.find(qpn);

@@ -17,6 +17,8 @@ hw::tern_hw_aq_status create_qp(Card &card, const hw::tern_hw_create_qp &cmd,
                                 hw::tern_hw_created &result);
 hw::tern_hw_aq_status modify_qp(Card &card, const hw::tern_hw_modify_qp &cmd);
 hw::tern_hw_aq_status query_qp(Card &card, uint32_t qpn, hw::tern_hw_qp_attr &attr);
+hw::tern_hw_aq_status query_fault(Card &card, uint32_t qpn, hw::tern_hw_faults &faults);
+hw::tern_hw_aq_status resume_qp(Card &card, const hw::tern_hw_resume_qp &cmd);
 hw::tern_hw_aq_status destroy_qp(Card &card, uint32_t qpn);
 
 /** Puts @qp (null: of a type that this card does not have) among the QPs, and its number into

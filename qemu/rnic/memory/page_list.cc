@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <type_traits>
 
 namespace tern {
 
@@ -106,43 +107,88 @@ std::optional<PageList> PageList::make(const hw::tern_hw_pages &pages, uint64_t 
 }
 
 std::optional<PageList> PageList::make_region(const hw::tern_hw_pages &pages, uint64_t start,
-                                              uint64_t length)
+                                              uint64_t length, bool on_demand)
 {
 	const uint64_t page = has_tables(pages) ? uint64_t{1} << pages.page_shift : 1;
-	return make(pages, start & (page - 1), length);
+	auto list = make(pages, start & (page - 1), length);
+	if (on_demand && !pages.levels)
+		return std::nullopt;
+	if (list)
+		list->on_demand_ = on_demand;
+	return list;
+}
+
+/* Entry @index of a table. One of pages on demand is read from the host each time, as it changes
+ * when the host likes. */
+Reach PageList::entry(TableCache &cache, HostMemory &memory, Iova table, uint64_t index,
+                      uint64_t &value) const
+{
+	if (!on_demand_) {
+		const auto *entries = cache.get(table);
+		if (!entries)
+			return Reach::Fault;
+		value = (*entries)[index].get();
+		return Reach::Ok;
+	}
+	hw::__le64 raw;
+	if (!memory.read(table + index * sizeof(raw), std::as_writable_bytes(std::span(&raw, 1))))
+		return Reach::Fault;
+	value = raw.get();
+	return value & TERN_PAGE_PRESENT ? Reach::Ok : Reach::Absent;
 }
 
 /* Where leaf page @page is. A table entry is the guest's: its alignment is what keeps a run in its
  * page. */
-std::optional<Iova> PageList::leaf(TableCache &cache, uint64_t page) const
+Reach PageList::leaf(TableCache &cache, HostMemory &memory, uint64_t page, bool write,
+                     Iova &iova) const
 {
-	Iova iova = iova_;
+	iova = iova_;
 	for (unsigned level = levels_; level-- > 0;) {
-		const auto *table = cache.get(iova);
-		if (!table)
-			return std::nullopt;
-		iova = (*table)[page >> level * kIndexBits & (hw::TERN_TABLE_ENTRIES - 1)].get();
-		if (!is_aligned(iova, level ? kTableShift : page_shift_))
-			return std::nullopt;
+		const uint64_t index = page >> level * kIndexBits & (hw::TERN_TABLE_ENTRIES - 1);
+		uint64_t value;
+		const Reach reach = entry(cache, memory, iova, index, value);
+		if (reach != Reach::Ok)
+			return reach;
+		if (on_demand_) {
+			if (level == 0 && write && !(value & TERN_PAGE_WRITE))
+				return Reach::Absent;
+			value &= ~(TERN_PAGE_PRESENT | (level ? 0 : TERN_PAGE_WRITE));
+		}
+		if (!is_aligned(value, level ? kTableShift : page_shift_))
+			return Reach::Fault;
+		iova = value;
 	}
-	return iova;
+	return Reach::Ok;
 }
 
-std::optional<PageList::Run> PageList::at(TableCache &cache, HostMemory &, uint64_t offset) const
+Reach PageList::find(TableCache &cache, HostMemory &memory, uint64_t offset, bool write,
+                     Run &run) const
 {
 	if (offset >= length_)
-		return std::nullopt;
+		return Reach::Fault;
 	const uint64_t left = length_ - offset;
-	if (levels_ == 0)
-		return Run{iova_ + offset, left};
+	if (levels_ == 0) {
+		run = {iova_ + offset, left};
+		return Reach::Ok;
+	}
 
 	const uint64_t position = first_offset_ + offset;
 	const uint64_t page_size = uint64_t{1} << page_shift_;
 	const uint64_t in_page = position & (page_size - 1);
-	const auto iova = leaf(cache, position >> page_shift_);
-	if (!iova)
+	Iova iova;
+	const Reach reach = leaf(cache, memory, position >> page_shift_, write, iova);
+	if (reach == Reach::Ok)
+		run = {iova + in_page, std::min(left, page_size - in_page)};
+	return reach;
+}
+
+std::optional<PageList::Run> PageList::at(TableCache &cache, HostMemory &memory,
+                                          uint64_t offset) const
+{
+	Run run;
+	if (find(cache, memory, offset, true, run) != Reach::Ok)
 		return std::nullopt;
-	return Run{*iova + in_page, std::min(left, page_size - in_page)};
+	return run;
 }
 
 void PageList::forget(TableCache &cache) const
@@ -153,36 +199,47 @@ void PageList::forget(TableCache &cache) const
 		cache.drop_all();
 }
 
+template <typename Byte>
+Reach PageList::copy(TableCache &cache, HostMemory &memory, uint64_t offset, std::span<Byte> data,
+                     uint64_t &done) const
+{
+	constexpr bool kWrite = std::is_const_v<Byte>;
+	for (done = 0; done < data.size();) {
+		Run run;
+		const Reach reach = find(cache, memory, offset + done, kWrite, run);
+		if (reach != Reach::Ok)
+			return reach;
+		const auto part =
+		        data.subspan(done, std::min<uint64_t>(run.size, data.size() - done));
+		bool ok;
+		if constexpr (kWrite)
+			ok = memory.write(run.iova, part);
+		else
+			ok = memory.read(run.iova, part);
+		if (!ok)
+			return Reach::Fault;
+		done += part.size();
+	}
+	return Reach::Ok;
+}
+
+template Reach PageList::copy(TableCache &, HostMemory &, uint64_t, std::span<std::byte>,
+                              uint64_t &) const;
+template Reach PageList::copy(TableCache &, HostMemory &, uint64_t, std::span<const std::byte>,
+                              uint64_t &) const;
+
 bool PageList::read(TableCache &cache, HostMemory &memory, uint64_t offset,
                     std::span<std::byte> data) const
 {
-	while (!data.empty()) {
-		const auto run = at(cache, memory, offset);
-		if (!run)
-			return false;
-		const auto part = data.first(std::min<uint64_t>(run->size, data.size()));
-		if (!memory.read(run->iova, part))
-			return false;
-		data = data.subspan(part.size());
-		offset += part.size();
-	}
-	return true;
+	uint64_t done;
+	return copy(cache, memory, offset, data, done) == Reach::Ok;
 }
 
 bool PageList::write(TableCache &cache, HostMemory &memory, uint64_t offset,
                      std::span<const std::byte> data) const
 {
-	while (!data.empty()) {
-		const auto run = at(cache, memory, offset);
-		if (!run)
-			return false;
-		const auto part = data.first(std::min<uint64_t>(run->size, data.size()));
-		if (!memory.write(run->iova, part))
-			return false;
-		data = data.subspan(part.size());
-		offset += part.size();
-	}
-	return true;
+	uint64_t done;
+	return copy(cache, memory, offset, data, done) == Reach::Ok;
 }
 
 } // namespace tern

@@ -42,6 +42,13 @@ private:
 	std::unique_ptr<std::array<Slot, kSlots>> slots_;
 };
 
+/** What became of a look for pages. */
+enum class Reach : uint8_t {
+	Ok,
+	Absent, /* on demand: not there yet, or not to be written */
+	Fault,  /* a table or a page is not reachable, or an entry misaligned */
+};
+
 /** Where a buffer is in host memory (struct tern_hw_pages), checked. */
 class PageList {
 public:
@@ -55,9 +62,10 @@ public:
 	static std::optional<PageList> make(const hw::tern_hw_pages &pages, uint64_t first_offset,
 	                                    uint64_t length);
 	/** As make(), for a memory region: it begins at @start modulo the leaf page size in leaf
-	 * page 0. */
+	 * page 0. @on_demand: entries may be absent, and change at any time. */
 	static std::optional<PageList> make_region(const hw::tern_hw_pages &pages, uint64_t start,
-	                                           uint64_t length);
+	                                           uint64_t length, bool on_demand = false);
+	bool on_demand() const { return on_demand_; }
 
 	/** A contiguous run. */
 	struct Run {
@@ -67,6 +75,9 @@ public:
 	/** The run at byte @offset of the buffer; nothing when a table cannot be read or an entry
 	 * is misaligned. */
 	std::optional<Run> at(TableCache &cache, HostMemory &memory, uint64_t offset) const;
+	/** As at(), of any list; @write: it will be written. */
+	Reach find(TableCache &cache, HostMemory &memory, uint64_t offset, bool write,
+	           Run &run) const;
 
 	/** Makes @cache forget the tables of this list. */
 	void forget(TableCache &cache) const;
@@ -77,15 +88,23 @@ public:
 	          std::span<std::byte> data) const;
 	bool write(TableCache &cache, HostMemory &memory, uint64_t offset,
 	           std::span<const std::byte> data) const;
+	/** As read() or, of a const Byte, write(); @done bytes were copied in any case. */
+	template <typename Byte>
+	Reach copy(TableCache &cache, HostMemory &memory, uint64_t offset, std::span<Byte> data,
+	           uint64_t &done) const;
 
 private:
-	std::optional<Iova> leaf(TableCache &cache, uint64_t page) const;
+	Reach leaf(TableCache &cache, HostMemory &memory, uint64_t page, bool write,
+	           Iova &iova) const;
+	Reach entry(TableCache &cache, HostMemory &memory, Iova table, uint64_t index,
+	            uint64_t &value) const;
 
 	Iova iova_ = 0;
 	uint64_t first_offset_ = 0;
 	uint64_t length_ = 0;
 	uint8_t levels_ = 0;
 	uint8_t page_shift_ = 0;
+	bool on_demand_ = false;
 };
 
 } // namespace tern

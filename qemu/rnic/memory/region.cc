@@ -67,6 +67,7 @@ std::optional<uint32_t> Memory::create(Region region)
 	const auto index = regions_.insert(std::make_unique<Region>(std::move(region)));
 	if (!index)
 		return std::nullopt;
+	regions_.find(*index)->index = *index;
 	return *index << kKeyIndexShift | variant;
 }
 
@@ -133,20 +134,39 @@ Access Memory::check_local(std::span<const Sge> sges, Domain domain, bool write)
 	return ok ? Access::Ok : Access::Denied;
 }
 
+/* @offset is that of the first byte which is absent. */
+void Memory::note_fault(const Region &region, uint64_t offset, uint64_t length, bool write)
+{
+	const uint64_t most = std::min(region.length - offset, kMaxPageFault);
+	fault_ = {.addr = region.start + offset,
+	          .length = static_cast<uint32_t>(std::min(length, most)),
+	          .key = region.key(),
+	          .write = write};
+}
+
 /* A const Byte goes into host memory, another comes out of it. */
 template <typename Byte>
-bool Memory::copy(const Region *region, uint64_t addr, std::span<Byte> data)
+Access Memory::copy(const Region *region, uint64_t addr, std::span<Byte> data, uint64_t ahead)
 {
-	if constexpr (std::is_const_v<Byte>) {
-		if (!region)
-			return host_.write(addr, data);
-		const auto [holder, offset] = place_of(*region, addr);
-		return holder.pages.write(tables_, memory_of(holder), offset, data);
-	} else {
-		if (!region)
-			return host_.read(addr, data);
-		const auto [holder, offset] = place_of(*region, addr);
-		return holder.pages.read(tables_, memory_of(holder), offset, data);
+	constexpr bool kWrite = std::is_const_v<Byte>;
+	if (!region) {
+		bool ok;
+		if constexpr (kWrite)
+			ok = host_.write(addr, data);
+		else
+			ok = host_.read(addr, data);
+		return ok ? Access::Ok : Access::Fault;
+	}
+	const auto [holder, offset] = place_of(*region, addr);
+	uint64_t done;
+	switch (holder.pages.copy(tables_, memory_of(holder), offset, data, done)) {
+	case Reach::Ok:
+		return Access::Ok;
+	case Reach::Absent:
+		note_fault(holder, offset + done, data.size() - done + ahead, kWrite);
+		return Access::NeedPages;
+	default:
+		return Access::Fault;
 	}
 }
 
@@ -164,8 +184,10 @@ Access Memory::transfer(std::span<const Sge> sges, Domain domain, uint64_t offse
 
 		const uint64_t left = sge->length - pieces.offset();
 		const auto part = data.first(std::min<uint64_t>(left, data.size()));
-		if (!copy(*region, sge->addr + pieces.offset(), part))
-			return Access::Fault;
+		const Access access =
+		        copy(*region, sge->addr + pieces.offset(), part, left - part.size());
+		if (access != Access::Ok)
+			return access;
 		pieces.advance(part.size());
 		data = data.subspan(part.size());
 	}
@@ -203,7 +225,8 @@ Access Memory::check_remote(uint32_t rkey, uint64_t va, uint64_t length, Target 
 	                                                                         : Access::Denied;
 }
 
-Access Memory::read_remote(uint32_t rkey, uint64_t va, Target target, std::span<std::byte> to)
+Access Memory::read_remote(uint32_t rkey, uint64_t va, Target target, std::span<std::byte> to,
+                           uint64_t ahead)
 {
 	if (to.empty())
 		return Access::Ok;
@@ -211,11 +234,11 @@ Access Memory::read_remote(uint32_t rkey, uint64_t va, Target target, std::span<
 	        authorize_remote(rkey, va, to.size(), target, TERN_ACCESS_REMOTE_READ);
 	if (!region)
 		return Access::Denied;
-	return copy(region, va, to) ? Access::Ok : Access::Fault;
+	return copy(region, va, to, ahead);
 }
 
 Access Memory::write_remote(uint32_t rkey, uint64_t va, Target target,
-                            std::span<const std::byte> from)
+                            std::span<const std::byte> from, uint64_t ahead)
 {
 	if (from.empty())
 		return Access::Ok;
@@ -223,7 +246,7 @@ Access Memory::write_remote(uint32_t rkey, uint64_t va, Target target,
 	        authorize_remote(rkey, va, from.size(), target, TERN_ACCESS_REMOTE_WRITE);
 	if (!region)
 		return Access::Denied;
-	return copy(region, va, from) ? Access::Ok : Access::Fault;
+	return copy(region, va, from, ahead);
 }
 
 /* An aligned va gives an aligned IOVA, unless the region was laid out askew: a contiguous or a
@@ -236,14 +259,19 @@ Access Memory::load_atomic(uint32_t rkey, uint64_t va, Target target, uint8_t ri
 		return Access::Denied;
 	const auto [holder, offset] = place_of(*region, va);
 	HostMemory &memory = memory_of(holder);
-	const auto run = holder.pages.at(tables_, memory, offset);
-	if (!run || run->size < kAtomicSize || run->iova % kAtomicSize)
+	PageList::Run run;
+	const Reach reach = holder.pages.find(tables_, memory, offset, true, run);
+	if (reach == Reach::Absent) {
+		note_fault(holder, offset, kAtomicSize, true);
+		return Access::NeedPages;
+	}
+	if (reach != Reach::Ok || run.size < kAtomicSize || run.iova % kAtomicSize)
 		return Access::Fault;
 
 	std::array<Le<uint64_t>, 1> value;
-	if (!memory.read(run->iova, std::as_writable_bytes(std::span(value))))
+	if (!memory.read(run.iova, std::as_writable_bytes(std::span(value))))
 		return Access::Fault;
-	word = {&memory, run->iova};
+	word = {&memory, run.iova};
 	original = value[0].get();
 	return Access::Ok;
 }

@@ -33,6 +33,7 @@ struct Region {
 	uint8_t variant = 0;
 	PageList pages{};
 	Kind kind = Kind::Registered;
+	uint32_t index = 0;  /* bits 31:8 of the key */
 	bool device = false; /* of the card's own memory; IOVAs are offsets in it */
 	bool valid = true;   /* false: Fast is free, a window is not bound */
 
@@ -44,6 +45,7 @@ struct Region {
 	uint32_t qpn = 0;           /* Window2 */
 
 	bool is_window() const { return kind == Kind::Window1 || kind == Kind::Window2; }
+	uint32_t key() const;
 };
 
 /** BIND_MW: the segment of tern_hw.h, in host order. */
@@ -76,15 +78,33 @@ inline constexpr uint64_t kAtomicSize = 8;
 
 enum class Access {
 	Ok,
-	Denied, /* key, protection domain, bounds or rights */
-	Fault,  /* allowed, but the memory behind it is not reachable */
+	Denied,    /* key, protection domain, bounds or rights */
+	NeedPages, /* allowed, but pages on demand are absent: Memory::fault() tells which */
+	Fault,     /* allowed, but the memory behind it is not reachable */
+};
+
+/** What the host is to bring: a part of a region whose first byte is absent. */
+struct PageFault {
+	uint64_t addr = 0; /* of the region's address space */
+	uint32_t length = 0;
+	uint32_t key = 0;
+	bool write = false;
 };
 
 inline constexpr uint64_t kMaxRegionSize = 1ull << 46;
+/* On demand: all that the tables reach, so that a region can be a whole address space. */
+inline constexpr uint64_t kMaxOnDemandSize = 1ull << 48;
+/* As much of a message is asked for with one fault. */
+inline constexpr uint64_t kMaxPageFault = 1ull << 20;
 
 /* Keys (tern_hw.h). */
 inline constexpr unsigned kKeyIndexShift = 8;
 inline constexpr uint32_t kKeyVariantMask = 0xff;
+
+inline uint32_t Region::key() const
+{
+	return index << kKeyIndexShift | variant;
+}
 
 /** Rights that a region may have: who lets peers write lets himself write (IBA 10.6.3.1). */
 constexpr bool region_access_valid(uint8_t access)
@@ -167,15 +187,20 @@ public:
 	 * (TERN_ACCESS_REMOTE_*). Zero length is always Ok (IBA 9.7.4.1.3). */
 	Access check_remote(uint32_t rkey, uint64_t va, uint64_t length, Target target,
 	                    uint8_t rights) const;
-	/** Checks as check_remote() and copies. */
-	Access read_remote(uint32_t rkey, uint64_t va, Target target, std::span<std::byte> to);
+	/** Checks as check_remote() and copies. @ahead: bytes that the same message will touch
+	 * after these. */
+	Access read_remote(uint32_t rkey, uint64_t va, Target target, std::span<std::byte> to,
+	                   uint64_t ahead = 0);
 	Access write_remote(uint32_t rkey, uint64_t va, Target target,
-	                    std::span<const std::byte> from);
+	                    std::span<const std::byte> from, uint64_t ahead = 0);
 	/** Runs @update on the 8 bytes at @va (aligned, checked for @right) and stores its
 	 * result; the value before in @original. */
 	template <typename Update>
 	Access atomic_remote(uint32_t rkey, uint64_t va, Target target, uint64_t &original,
 	                     Update update, uint8_t right = TERN_ACCESS_REMOTE_ATOMIC);
+
+	/** Of the latest access that ended with NeedPages. */
+	const PageFault &fault() const { return fault_; }
 
 	const DeviceMemory &device() const { return device_; }
 	/** Rings and records, which have no key. */
@@ -195,7 +220,8 @@ private:
 	Access transfer(std::span<const Sge> sges, Domain domain, uint64_t offset,
 	                std::span<Byte> data);
 	template <typename Byte>
-	bool copy(const Region *region, uint64_t addr, std::span<Byte> data);
+	Access copy(const Region *region, uint64_t addr, std::span<Byte> data, uint64_t ahead);
+	void note_fault(const Region &region, uint64_t offset, uint64_t length, bool write);
 	/* Where an atomic takes place. */
 	struct Word {
 		HostMemory *memory;
@@ -212,6 +238,7 @@ private:
 	DeviceMemory device_;
 	TableCache tables_;
 	ObjectTable<Region> regions_;
+	PageFault fault_;
 };
 
 template <typename Update>

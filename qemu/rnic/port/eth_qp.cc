@@ -90,6 +90,7 @@ void EthQp::query(tern_hw_qp_attr &attr) const
 void EthQp::enter_error()
 {
 	state_ = TERN_QPS_ERR;
+	forget_faults();
 	flush_send();
 	flush_recv();
 	schedule_flush();
@@ -120,7 +121,7 @@ bool EthQp::transmit(unsigned &budget)
 	if (state_ != TERN_QPS_RTS)
 		return false;
 
-	for (;;) {
+	while (!waits_for_pages(Side::Requester)) {
 		if (!send_posted())
 			return false;
 		if (!budget || !card_.port.ready())
@@ -130,6 +131,7 @@ bool EthQp::transmit(unsigned &budget)
 		if (state_ != TERN_QPS_RTS)
 			return false;
 	}
+	return false;
 }
 
 void EthQp::send_one()
@@ -144,11 +146,12 @@ void EthQp::send_one()
 
 	const auto frame = card_.port.buffer();
 	const auto status = fetch == Fetch::Ok ? build(wqe, frame) : TERN_WC_LOC_QP_OP_ERR;
-	if (status != TERN_WC_SUCCESS) {
-		card_.stats.add(counters_.tx_errors);
-		sq_.advance(std::max<uint32_t>(wqe.blocks, 1));
-		complete_send(index, wqe.opcode, status, 0);
-		enter_error();
+	if (!status) {
+		wait_for_pages(Side::Requester);
+		return;
+	}
+	if (*status != TERN_WC_SUCCESS) {
+		fail_send(wqe, *status);
 		return;
 	}
 
@@ -168,12 +171,35 @@ void EthQp::send_one()
 		complete_send(index, opcode, TERN_WC_SUCCESS, static_cast<uint32_t>(wqe.length));
 }
 
-tern_hw_cqe_status EthQp::build(const SendWqe &wqe, std::span<std::byte> frame)
+void EthQp::fail_send(const SendWqe &wqe, tern_hw_cqe_status status)
+{
+	const uint32_t index = sq_.head();
+	card_.stats.add(counters_.tx_errors);
+	sq_.advance(std::max<uint32_t>(wqe.blocks, 1));
+	complete_send(index, wqe.opcode, status, 0);
+	enter_error();
+}
+
+void EthQp::resume_requester(bool ok)
+{
+	SendWqe &wqe = card_.scratch_send;
+	if (!ok && send_posted()) {
+		if (sq_.fetch(card_.memory, sq_.head(), wqe) == Fetch::Fault)
+			fatal();
+		else
+			fail_send(wqe, TERN_WC_LOC_PROT_ERR);
+	}
+	card_.port.activate(*this);
+}
+
+std::optional<tern_hw_cqe_status> EthQp::build(const SendWqe &wqe, std::span<std::byte> frame)
 {
 	if (wqe.length < kEthHeader || wqe.length > kEthHeader + kVlanTag + card_.port.mtu)
 		return TERN_WC_LOC_LEN_ERR;
-	return gather_send(wqe, 0, frame.first(wqe.length)) == Access::Ok ? TERN_WC_SUCCESS
-	                                                                  : TERN_WC_LOC_PROT_ERR;
+	const Access access = gather_send(wqe, 0, frame.first(wqe.length));
+	if (access == Access::NeedPages)
+		return std::nullopt;
+	return access == Access::Ok ? TERN_WC_SUCCESS : TERN_WC_LOC_PROT_ERR;
 }
 
 FrameSink *EthQp::frame_sink()
@@ -204,19 +230,39 @@ void EthQp::receive(std::span<const std::byte> frame)
 		fatal();
 		return;
 	}
+	if (frame.size() > wqe.length)
+		return end_recv(frame.size(), TERN_WC_LOC_LEN_ERR);
+	switch (scatter_recv(wqe, 0, frame)) {
+	case Access::Ok:
+		return end_recv(frame.size(), TERN_WC_SUCCESS);
+	case Access::NeedPages:
+		if (!may_wait_for_pages())
+			return end_recv(frame.size(), TERN_WC_LOC_PROT_ERR);
+		/* The WQE stays claimed, for the next frame. */
+		card_.stats.add(counters_.rx_no_buffer);
+		return wait_for_pages(Side::Responder);
+	default:
+		return end_recv(frame.size(), TERN_WC_LOC_PROT_ERR);
+	}
+}
+
+void EthQp::end_recv(size_t size, tern_hw_cqe_status status)
+{
 	tern_hw_cqe cqe{};
 	cqe.opcode = TERN_CQE_RECV;
-	cqe.byte_len = static_cast<uint32_t>(frame.size());
-	if (frame.size() > wqe.length)
-		cqe.status = TERN_WC_LOC_LEN_ERR;
-	else if (scatter_recv(wqe, 0, frame) != Access::Ok)
-		cqe.status = TERN_WC_LOC_PROT_ERR;
-
-	const bool ok = cqe.status == TERN_WC_SUCCESS;
+	cqe.byte_len = static_cast<uint32_t>(size);
+	cqe.status = static_cast<uint8_t>(status);
+	const bool ok = status == TERN_WC_SUCCESS;
 	card_.stats.add(ok ? counters_.rx_frames : counters_.rx_errors);
 	if (ok && counters_.rx_bytes)
-		card_.stats.add(*counters_.rx_bytes, frame.size());
+		card_.stats.add(*counters_.rx_bytes, size);
 	complete_recv(cqe, false);
+}
+
+void EthQp::resume_responder(bool ok)
+{
+	if (!ok && claim_needs_pages())
+		end_recv(0, TERN_WC_LOC_PROT_ERR);
 }
 
 } // namespace tern

@@ -41,12 +41,20 @@ public:
 
 protected:
 	void enter_error() override;
+	/** Whether the host can be told of a page fault: it is of a QP. */
+	virtual bool may_wait_for_pages() const { return true; }
 
 private:
+	void resume_requester(bool ok) override;
+	void resume_responder(bool ok) override;
 	void schedule_flush();
 	void send_one();
-	/** What is wrong with @wqe as a frame, or success. */
-	hw::tern_hw_cqe_status build(const SendWqe &wqe, std::span<std::byte> frame);
+	/** Ends the WQE at the head of the send queue with an error, and the QP. */
+	void fail_send(const SendWqe &wqe, hw::tern_hw_cqe_status status);
+	/** What is wrong with @wqe as a frame, or success; nothing when it has to wait for pages. */
+	std::optional<hw::tern_hw_cqe_status> build(const SendWqe &wqe, std::span<std::byte> frame);
+	/** Ends the claimed receive WQE; @size bytes arrived. */
+	void end_recv(size_t size, hw::tern_hw_cqe_status status);
 
 	const FrameCounters &counters_;
 };

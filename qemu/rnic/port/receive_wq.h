@@ -17,6 +17,9 @@ public:
 	hw::tern_hw_aq_status enter(hw::tern_hw_wq_state state);
 
 	uint32_t users = 0; /* entries of tables */
+
+private:
+	bool may_wait_for_pages() const override { return false; }
 };
 
 /** Which WQ takes a frame. */

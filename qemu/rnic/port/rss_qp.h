@@ -29,6 +29,8 @@ public:
 
 private:
 	void enter_error() override {}
+	void resume_requester(bool) override {}
+	void resume_responder(bool) override {}
 
 	Spread spread_;
 };

@@ -48,6 +48,7 @@ void IbQp::enter_error()
 	if (state_ == TERN_QPS_ERR)
 		return;
 	state_ = TERN_QPS_ERR;
+	forget_faults();
 	flush_requests();
 	flush_send();
 	flush_recv();
@@ -62,6 +63,7 @@ void IbQp::enter_send_error()
 	if (!sends())
 		return;
 	state_ = TERN_QPS_SQE;
+	forget_fault(Side::Requester);
 	draining_ = false;
 	flush_send();
 }

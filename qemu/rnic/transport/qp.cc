@@ -82,7 +82,7 @@ Qp::Claim Qp::claim_recv(uint32_t srqn)
 		return claim_shared(srqn);
 	if (!rq_.has_wqe(card_.memory.host()))
 		return Claim::Empty;
-	claimed_ = {0, rq_.head()};
+	claimed_ = Claimed{0, rq_.head()};
 	rq_.advance();
 	return Claim::Done;
 }
@@ -92,7 +92,7 @@ Qp::Claim Qp::claim_shared(uint32_t srqn)
 	uint32_t slot;
 	switch (card_.take_shared(srqn, slot)) {
 	case SharedRecvQueue::Take::Done:
-		claimed_ = {srqn, slot};
+		claimed_ = Claimed{srqn, slot};
 		return Claim::Done;
 	case SharedRecvQueue::Take::Empty:
 		return Claim::Empty;
@@ -121,7 +121,9 @@ Access Qp::scatter_recv(const RecvWqe &wqe, uint64_t offset, std::span<const std
 	Memory::Domain whose = domain();
 	if (claimed_->srqn)
 		whose.pdn = card_.srqs.find(claimed_->srqn)->config().pdn;
-	return card_.memory.scatter(wqe.sges(), whose, offset, data);
+	const Access access = card_.memory.scatter(wqe.sges(), whose, offset, data);
+	claimed_->needs_pages = access == Access::NeedPages;
+	return access;
 }
 
 void Qp::complete_recv(tern_hw_cqe cqe, bool solicited)
@@ -182,6 +184,7 @@ void Qp::reset_queues()
 	rq_.reset();
 	claimed_.reset();
 	last_wqe_told_ = false;
+	forget_faults();
 	release_windows();
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -58,6 +59,11 @@ public:
 	virtual hw::tern_hw_aq_status modify(uint32_t mask, const hw::tern_hw_qp_attr &attr) = 0;
 	virtual void query(hw::tern_hw_qp_attr &attr) const = 0;
 
+	/** QUERY_FAULT: the pages that this QP waits for. */
+	void query_faults(hw::tern_hw_faults &faults) const;
+	/** RESUME_QP. */
+	void resume(hw::tern_hw_resume requester, hw::tern_hw_resume responder);
+
 	/** What flows may name; null when they may not. */
 	virtual FrameSink *frame_sink() { return nullptr; }
 
@@ -88,6 +94,23 @@ protected:
 	Memory::Domain domain() const;
 	/** What peers reach memory through. */
 	Memory::Target target() const { return {config_.pdn, number}; }
+
+	/* Pages on demand: what meets Access::NeedPages stops, and the host is told. */
+	enum class Side : uint8_t { Requester, Responder };
+	/** The access of @side that was just made has to be made again later. In ERR there is no
+	 * later. */
+	void wait_for_pages(Side side);
+	bool waits_for_pages(Side side) const
+	{
+		return faults_[static_cast<size_t>(side)].has_value();
+	}
+	/** No side waits any more. */
+	void forget_faults();
+	void forget_fault(Side side) { faults_[static_cast<size_t>(side)].reset(); }
+	/** The host has brought the pages (@ok), or cannot. */
+	virtual void resume_requester(bool ok) = 0;
+	virtual void resume_responder(bool ok) = 0;
+
 	/** Whether a WQE waits in the send queue; when not, the host rings for the next. */
 	bool send_posted();
 	/** Copies bytes [@offset, @offset + to.size()) of what @wqe sends. */
@@ -112,6 +135,8 @@ protected:
 	/** As above, from SRQ @srqn; 0: the queue of its own. */
 	Claim claim_recv(uint32_t srqn);
 	bool has_claim() const { return claimed_.has_value(); }
+	/** The buffers of the claimed WQE need pages. */
+	bool claim_needs_pages() const { return claimed_ && claimed_->needs_pages; }
 	/** Reads the claimed WQE; a fault is fatal to this QP. */
 	Fetch load_recv(RecvWqe &wqe);
 	/** Puts @data into the buffers of the claimed WQE. */
@@ -133,6 +158,8 @@ protected:
 	hw::tern_hw_qp_state state_ = hw::TERN_QPS_RESET;
 
 private:
+	bool end_fault(Side side, hw::tern_hw_resume how);
+	void tell_faults();
 	Claim claim_shared(uint32_t srqn);
 	void flush_claimed();
 	void complete(uint32_t cqn, const hw::tern_hw_cqe &cqe, bool solicited);
@@ -141,12 +168,16 @@ private:
 	struct Claimed {
 		uint32_t srqn; /* 0: of our own receive queue */
 		uint32_t index;
+		bool needs_pages = false;
 	};
 
 	RecvQueue rq_;
 	std::optional<Claimed> claimed_;
 	bool last_wqe_told_ = false;
 	bool bound_windows_ = false; /* some window may be bound through us */
+
+	std::array<std::optional<PageFault>, 2> faults_; /* by Side */
+	bool faults_told_ = false; /* PAGE_FAULT was raised, RESUME_QP did not follow yet */
 };
 
 } // namespace tern

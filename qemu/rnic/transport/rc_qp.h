@@ -31,6 +31,8 @@ private:
 	bool sender_idle() const override { return requester_.idle(); }
 	void abandon_responses() override { responder_.abandon(); }
 	void on_deadline(uint64_t now) override { requester_.on_timer(now); }
+	void resume_requester(bool ok) override { requester_.resume(ok); }
+	void resume_responder(bool ok) override { responder_.resume(ok); }
 
 	Service service() const
 	{

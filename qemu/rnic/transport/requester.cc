@@ -55,6 +55,8 @@ void Requester::reset(Psn sq_psn)
 	rnr_retries_left_ = qp_.attr_.rnr_retry;
 	timeout_at_ = UINT64_MAX;
 	rnr_until_ = 0;
+	page_wait_.reset();
+	response_dropped_ = false;
 }
 
 /* ---- from work request to packet ---- */
@@ -80,7 +82,7 @@ bool Requester::transmit(unsigned &budget)
 
 Requester::Step Requester::send_next()
 {
-	if (rnr_until_)
+	if (rnr_until_ || page_wait_)
 		return Step::Stalled;
 	if (next_psn_ == end_ && !start_request())
 		return Step::Stalled;
@@ -239,7 +241,13 @@ Requester::Step Requester::send_packet(Request &r, uint32_t packet)
 	}
 
 	const bool again = next_psn_ - sent_ < 0;
-	if (!send_request_packet(r, packet, qp_.card_.scratch_send)) {
+	switch (send_request_packet(r, packet, qp_.card_.scratch_send)) {
+	case Access::Ok:
+		break;
+	case Access::NeedPages:
+		wait_for_pages(next_psn_);
+		return Step::Stalled;
+	default:
 		r.status = TERN_WC_LOC_PROT_ERR;
 		settle_front();
 		return Step::Stalled;
@@ -266,7 +274,7 @@ bool Requester::wants_ack(const Request &r, uint32_t packet) const
 	       next_psn_ - una_ == kWindow - 1 || !covered(r);
 }
 
-bool Requester::send_request_packet(Request &r, uint32_t packet, const SendWqe &wqe)
+Access Requester::send_request_packet(Request &r, uint32_t packet, const SendWqe &wqe)
 {
 	const uint64_t offset = uint64_t{packet} * qp_.mtu_;
 	const bool first = packet == 0;
@@ -312,9 +320,12 @@ bool Requester::send_request_packet(Request &r, uint32_t packet, const SendWqe &
 	}
 	}
 
-	return qp_.send_packet(bth, ext, size, [&](std::span<std::byte> payload) {
-		return qp_.gather_send(wqe, offset, payload) == Access::Ok;
+	Access access = Access::Ok;
+	qp_.send_packet(bth, ext, size, [&](std::span<std::byte> payload) {
+		access = qp_.gather_send(wqe, offset, payload);
+		return access == Access::Ok;
 	});
+	return access;
 }
 
 /* ---- from response to completion ---- */
@@ -322,6 +333,9 @@ bool Requester::send_request_packet(Request &r, uint32_t packet, const SendWqe &
 void Requester::receive(const Packet &packet)
 {
 	loaded_.reset();
+	/* From a dropped response on all is asked for once more. */
+	if (response_dropped_)
+		return;
 	/* A PSN that was never sent, or none is waited for: a ghost of an earlier connection
 	 * (IBA 9.7.5.1.1). */
 	if (packet.bth.psn - sent_ >= 0 || requests_.empty()) {
@@ -441,6 +455,8 @@ void Requester::receive_rnr(const Packet &packet)
 		rnr_retries_left_--;
 	}
 	seek(packet.bth.psn);
+	/* The peer answers: what got lost before is forgotten. */
+	retries_left_ = qp_.attr_.retry_cnt;
 	rnr_until_ = qp_.card_.ports.clock.now() +
 	             rnr_timer_ns(packet.ext.aeth.syndrome & kAethValueMask);
 	timeout_at_ = UINT64_MAX;
@@ -526,12 +542,20 @@ bool Requester::place(Request &r, uint64_t offset, std::span<const std::byte> da
 		fail(TERN_WC_LOC_QP_OP_ERR);
 		return false;
 	}
-	if (qp_.card_.memory.scatter(qp_.card_.scratch_send.sges(), qp_.domain(), offset, data) !=
-	    Access::Ok) {
+	switch (qp_.card_.memory.scatter(qp_.card_.scratch_send.sges(), qp_.domain(), offset,
+	                                 data)) {
+	case Access::Ok:
+		return true;
+	case Access::NeedPages:
+		response_dropped_ = true;
+		/* It was there, though. */
+		retries_left_ = qp_.attr_.retry_cnt;
+		wait_for_pages(una_);
+		return false;
+	default:
 		fail(TERN_WC_LOC_PROT_ERR);
 		return false;
 	}
-	return true;
 }
 
 bool Requester::acknowledge(Psn end)
@@ -626,7 +650,8 @@ void Requester::flush()
  * flight. */
 void Requester::implied_nak()
 {
-	if (nak_implied_)
+	/* After RNR, too, we have gone back already. */
+	if (nak_implied_ || rnr_until_)
 		return;
 	qp_.card_.stats.add(TERN_STAT_REQ_IMPLIED_NAK);
 	if (!spend_retry())
@@ -664,10 +689,51 @@ void Requester::skip_local()
 		cursor_++;
 }
 
+/* The wait is this host's, so it costs no retry. */
+void Requester::wait_for_pages(Psn psn)
+{
+	if (!page_wait_)
+		page_wait_ = psn;
+	timeout_at_ = UINT64_MAX;
+	qp_.wait_for_pages(RcQp::Side::Requester);
+}
+
+void Requester::resume(bool ok)
+{
+	if (!page_wait_)
+		return;
+	loaded_.reset();
+	const Psn psn = *page_wait_;
+	page_wait_.reset();
+	if (response_dropped_) {
+		response_dropped_ = false;
+		seek(una_);
+		/* What still comes of the responses that followed means nothing. */
+		nak_implied_ = true;
+	}
+	if (!ok)
+		fail_at(psn);
+	if (!qp_.sends())
+		return;
+	arm_timer();
+	qp_.card_.port.activate(qp_);
+}
+
+/* The request of @psn fails as soon as all before it have ended. */
+void Requester::fail_at(Psn psn)
+{
+	for (size_t i = 0; i < requests_.size(); i++) {
+		Request &r = requests_[i];
+		if (psn - r.first >= 0 && psn - r.end() < 0 && r.status == TERN_WC_SUCCESS)
+			r.status = TERN_WC_LOC_PROT_ERR;
+	}
+	settle_front();
+}
+
 void Requester::arm_timer()
 {
 	timeout_at_ = UINT64_MAX;
-	if (una_ == sent_ || !qp_.attr_.timeout)
+	if (una_ == sent_ || !qp_.attr_.timeout || page_wait_)
 		return;
 	/* The specification allows one to four times the value (IBA 9.7.6.1.3). A short one is
 	 * stretched, because a peer in software can be kept from its processor. */

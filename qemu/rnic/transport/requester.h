@@ -27,6 +27,8 @@ public:
 	/** A response, of a QP that takes responses. */
 	void receive(const Packet &packet);
 	void on_timer(uint64_t now);
+	/** The pages that were waited for are there (@ok), or cannot be had. */
+	void resume(bool ok);
 
 	/** Flushes all requests under way, oldest first. */
 	void flush();
@@ -74,7 +76,7 @@ private:
 	/** Makes scratch_send of the card hold the WQE of @r; false when that is no longer the one
 	 * it was. */
 	bool load(const Request &r);
-	bool send_request_packet(Request &r, uint32_t packet, const SendWqe &wqe);
+	Access send_request_packet(Request &r, uint32_t packet, const SendWqe &wqe);
 	bool wants_ack(const Request &r, uint32_t packet) const;
 
 	void receive_ack(const Packet &packet);
@@ -86,6 +88,8 @@ private:
 	bool shape_matches(const Request &r, const Packet &packet) const;
 	bool place(Request &r, uint64_t offset, std::span<const std::byte> data);
 	void update_credits(const Aeth &aeth);
+	/** The packet of @psn, sent or received, needs pages. */
+	void wait_for_pages(Psn psn);
 
 	/** Takes all before @end as acknowledged; false when a response that had to come first is
 	 * missing. */
@@ -97,6 +101,7 @@ private:
 	/** Now is the time to tell of the oldest request's local error, and to carry out and
 	 * complete local operations. */
 	void settle_front();
+	void fail_at(Psn psn);
 	void implied_nak();
 	bool spend_retry();
 	void seek(Psn psn);
@@ -123,6 +128,8 @@ private:
 	        false; /* went back for a lost response; later ones of that batch mean nothing */
 	uint64_t timeout_at_ = UINT64_MAX;
 	uint64_t rnr_until_ = 0; /* 0 when not waiting */
+	std::optional<Psn> page_wait_; /* nothing is sent until the host resumes us */
+	bool response_dropped_ = false; /* for want of pages: that of una_ */
 };
 
 } // namespace tern

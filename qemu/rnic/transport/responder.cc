@@ -33,6 +33,7 @@ void Responder::reset(Psn rq_psn)
 	nak_sent_ = false;
 	message_ = Message::None;
 	placed_ = 0;
+	page_wait_.reset();
 }
 
 void Responder::abandon()
@@ -78,6 +79,8 @@ void Responder::receive_expected(const Packet &packet)
 		reject(packet, outcome);
 		return;
 	}
+	if (page_wait_ && page_wait_->psn == packet.bth.psn)
+		page_wait_.reset();
 	if (packet.info->kind == PacketKind::Send || packet.info->kind == PacketKind::Write) {
 		++expected_;
 		if (packet.bth.ack_request)
@@ -96,7 +99,7 @@ bool Responder::in_sequence(const Packet &packet) const
 }
 
 /* XRC: the SRQ that the packet names is of our domain, and the same in all packets of a message
- * (A14.4). */
+ * (A14.4), those that are sent again for want of pages among them. */
 bool Responder::find_srq(const Packet &packet)
 {
 	if (!packet.info->xrceth)
@@ -104,7 +107,7 @@ bool Responder::find_srq(const Packet &packet)
 	const SharedRecvQueue *srq = qp_.card_.srqs.find(packet.ext.srqn);
 	if (!srq || srq->config().xrcdn != qp_.config().xrcdn)
 		return false;
-	if (message_ != Message::None && packet.ext.srqn != srqn_)
+	if ((message_ != Message::None || qp_.has_claim()) && packet.ext.srqn != srqn_)
 		return false;
 	srqn_ = packet.ext.srqn;
 	return true;
@@ -186,7 +189,12 @@ Responder::Outcome Responder::execute_send(const Packet &packet)
 		complete_recv(packet, TERN_CQE_RECV, 0, TERN_WC_LOC_LEN_ERR);
 		return Outcome::TooLong;
 	}
-	if (qp_.scatter_recv(wqe, placed_, packet.payload) != Access::Ok) {
+	switch (qp_.scatter_recv(wqe, placed_, packet.payload)) {
+	case Access::Ok:
+		break;
+	case Access::NeedPages:
+		return Outcome::NeedPages;
+	default:
 		complete_recv(packet, TERN_CQE_RECV, 0, TERN_WC_LOC_PROT_ERR);
 		return Outcome::OperationalError;
 	}
@@ -254,10 +262,15 @@ Responder::Outcome Responder::execute_write(const Packet &packet)
 		if (outcome != Outcome::Done)
 			return outcome;
 	}
-	if (!packet.payload.empty() &&
-	    card.memory.write_remote(write_.rkey, write_.va + placed_, target(packet),
-	                             packet.payload) != Access::Ok)
+	switch (card.memory.write_remote(write_.rkey, write_.va + placed_, target(packet),
+	                                 packet.payload, left - packet.payload.size())) {
+	case Access::Ok:
+		break;
+	case Access::NeedPages:
+		return Outcome::NeedPages;
+	default:
 		return Outcome::AccessError;
+	}
 
 	placed_ += packet.payload.size();
 	message_ = Message::Write;
@@ -302,6 +315,8 @@ Responder::Outcome Responder::execute_atomic(const Packet &packet)
 			        return value + atomic.swap_add;
 		        return value == atomic.compare ? atomic.swap_add : value;
 	        });
+	if (access == Access::NeedPages)
+		return Outcome::NeedPages;
 	if (access != Access::Ok)
 		return Outcome::AccessError;
 
@@ -331,6 +346,8 @@ Responder::Outcome Responder::execute_atomic_write(const Packet &packet)
 	const Access access = qp_.card_.memory.atomic_remote(
 	        reth.rkey, reth.va, target(packet), original, [&](uint64_t) { return value.get(); },
 	        TERN_ACCESS_REMOTE_WRITE);
+	if (access == Access::NeedPages)
+		return Outcome::NeedPages;
 	if (access != Access::Ok)
 		return Outcome::AccessError;
 
@@ -373,9 +390,11 @@ void Responder::reject(const Packet &packet, Outcome outcome)
 	Stats &stats = qp_.card_.stats;
 	const Psn psn = packet.bth.psn;
 	switch (outcome) {
+	case Outcome::NeedPages:
+		wait_for_pages(psn, packet.info->kind == PacketKind::Send);
+		[[fallthrough]];
 	case Outcome::Rnr:
-		stats.add(TERN_STAT_RESP_TX_RNR_NAK);
-		push_nak(psn, kAethRnrNak | qp_.attr_.min_rnr_timer);
+		push_rnr_nak(psn);
 		/* What follows in flight needs no word of its own. */
 		nak_sent_ = true;
 		return;
@@ -497,6 +516,12 @@ void Responder::push_nak(Psn psn, uint8_t syndrome)
 	        {.kind = Response::Kind::Nak, .syndrome = syndrome, .psn = psn, .msn = msn_});
 }
 
+void Responder::push_rnr_nak(Psn psn)
+{
+	qp_.card_.stats.add(TERN_STAT_RESP_TX_RNR_NAK);
+	push_nak(psn, kAethRnrNak | qp_.attr_.min_rnr_timer);
+}
+
 void Responder::push_read(const Packet &packet, bool duplicate)
 {
 	const Reth &reth = packet.ext.reth;
@@ -540,26 +565,78 @@ void Responder::send_response(Response &response)
 	case Response::Kind::Atomic:
 		send_aeth(Opcode::RcAtomicAcknowledge, response, ack_syndrome());
 		break;
-	case Response::Kind::Read:
-		if (!send_read_packet(response)) {
-			/* The region went while its data was being sent. */
-			qp_.card_.stats.add(TERN_STAT_RESP_TX_ACCESS_NAK);
-			qp_.card_.raise_event(TERN_EVENT_QP_ACCESS_ERR, qp_.number);
-			const Psn psn = response.psn;
-			responses_.clear();
-			push_nak(psn, nak_syndrome(NakCode::RemoteAccessError));
-			qp_.enter_error();
+	case Response::Kind::Read: {
+		const Access access = send_read_packet(response);
+		if (access != Access::Ok) {
+			stop_read(access);
 			return;
 		}
 		if (response.length)
 			return;
 		break;
 	}
+	}
 	responses_.pop_front();
 }
 
-/* One packet of the data; what is left to send shrinks. False when it cannot be read. */
-bool Responder::send_read_packet(Response &response)
+/*
+ * Either the region went while its data was being sent; or the requester is to ask again from here
+ * on, and so also for all that was to be said after it.
+ */
+void Responder::stop_read(Access access)
+{
+	const Psn psn = responses_.front().psn;
+	responses_.clear();
+	if (access == Access::NeedPages && qp_.state() != TERN_QPS_ERR) {
+		wait_for_pages(psn, false);
+		push_rnr_nak(psn);
+		return;
+	}
+	fail_access(psn);
+}
+
+void Responder::fail_access(Psn psn)
+{
+	qp_.card_.stats.add(TERN_STAT_RESP_TX_ACCESS_NAK);
+	qp_.card_.raise_event(TERN_EVENT_QP_ACCESS_ERR, qp_.number);
+	push_nak(psn, nak_syndrome(NakCode::RemoteAccessError));
+	qp_.enter_error();
+}
+
+/* The first that waits is the one whose fault the host sees. */
+void Responder::wait_for_pages(Psn psn, bool recv)
+{
+	if (!qp_.waits_for_pages(RcQp::Side::Responder))
+		page_wait_ = {psn, recv};
+	qp_.wait_for_pages(RcQp::Side::Responder);
+}
+
+/* The requester tries again by itself. */
+void Responder::resume(bool ok)
+{
+	const auto wait = page_wait_;
+	page_wait_.reset();
+	if (ok || !wait)
+		return;
+	responses_.clear();
+	if (!wait->recv) {
+		fail_access(wait->psn);
+		return;
+	}
+	if (qp_.has_claim()) {
+		tern_hw_cqe cqe{};
+		cqe.opcode = TERN_CQE_RECV;
+		cqe.status = TERN_WC_LOC_PROT_ERR;
+		qp_.card_.stats.add(TERN_STAT_RESP_CQE_ERRORS);
+		qp_.complete_recv(cqe, false);
+	}
+	qp_.card_.stats.add(TERN_STAT_RESP_TX_OP_NAK);
+	push_nak(wait->psn, nak_syndrome(NakCode::RemoteOperationalError));
+	qp_.enter_error();
+}
+
+/* One packet of the data; what is left to send shrinks. */
+Access Responder::send_read_packet(Response &response)
 {
 	const uint32_t size = std::min(response.length, qp_.mtu_);
 	const bool last = size == response.length;
@@ -573,18 +650,21 @@ bool Responder::send_read_packet(Response &response)
 	                                                : Opcode::RcReadResponseMiddle);
 	ExtHeaders ext;
 	ext.aeth = {ack_syndrome(), response.msn};
-	const bool sent = qp_.send_packet(bth, ext, size, [&](std::span<std::byte> payload) {
-		return payload.empty() ||
-		       qp_.card_.memory.read_remote(response.rkey, response.va, response.target,
-		                                    payload) == Access::Ok;
+	Access access = Access::Ok;
+	qp_.send_packet(bth, ext, size, [&](std::span<std::byte> payload) {
+		access = qp_.card_.memory.read_remote(response.rkey, response.va, response.target,
+		                                      payload, response.length - size);
+		return access == Access::Ok;
 	});
-	if (!sent)
-		return false;
+	if (access != Access::Ok)
+		return access;
+	if (page_wait_ && page_wait_->psn == response.psn)
+		page_wait_.reset();
 	response.started = true;
 	response.va += size;
 	response.length -= size;
 	++response.psn;
-	return true;
+	return Access::Ok;
 }
 
 void Responder::send_aeth(Opcode opcode, const Response &response, uint8_t syndrome)

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 
 #include "qemu/rnic/formats/packet.h"
 #include "qemu/rnic/memory/region.h"
@@ -27,6 +28,8 @@ public:
 	/** Sends responses; true when it stopped only for @budget or the wire. */
 	bool transmit(unsigned &budget);
 	bool has_responses() const { return !responses_.empty(); }
+	/** The pages that were waited for are there (@ok), or cannot be had. */
+	void resume(bool ok);
 
 	void reset(Psn rq_psn);
 	/** Drops the responses not sent yet. */
@@ -64,6 +67,7 @@ private:
 	enum class Outcome : uint8_t {
 		Done,
 		Rnr, /* no receive WQE: not executed, the requester is to try again */
+		NeedPages, /* as Rnr, for want of pages */
 		InvalidRequest,
 		TooLong, /* a SEND for its receive WQE: an invalid request too */
 		AccessError,
@@ -102,12 +106,19 @@ private:
 
 	void acknowledge();
 	void push_nak(Psn psn, uint8_t syndrome);
+	void push_rnr_nak(Psn psn);
+	/** The packet of @psn needs pages; @recv: in the buffers of a receive WQE. */
+	void wait_for_pages(Psn psn, bool recv);
+	/** Ends the READ at the front, and the QP, unless its pages are still to come. */
+	void stop_read(Access access);
+	/** NAK Remote Access Error for @psn, and the end of the QP. */
+	void fail_access(Psn psn);
 	void push_read(const Packet &packet, bool duplicate);
 	void push_atomic_write(Psn psn, bool duplicate);
 	uint32_t outstanding_data() const;
 	bool read_queued(Psn psn) const;
 	void send_response(Response &response);
-	bool send_read_packet(Response &response);
+	Access send_read_packet(Response &response);
 	void send_aeth(Opcode opcode, const Response &response, uint8_t syndrome);
 	uint8_t ack_syndrome();
 	void finish_message();
@@ -124,6 +135,13 @@ private:
 	uint64_t placed_ = 0; /* bytes of the message so far */
 	Reth write_;          /* of the WRITE under way */
 	uint32_t srqn_ = 0;   /* XRC: of the message under way */
+
+	/** What fails when the pages cannot be had. */
+	struct PageWait {
+		Psn psn;
+		bool recv;
+	};
+	std::optional<PageWait> page_wait_; /* until the host resumes us, or it went well since */
 };
 
 } // namespace tern

@@ -27,6 +27,8 @@ private:
 	void stop() override;
 	void flush_requests() override { requester_.flush(); }
 	bool sender_idle() const override { return requester_.idle(); }
+	void resume_requester(bool ok) override { requester_.resume(ok); }
+	void resume_responder(bool ok) override { responder_.resume(ok); }
 
 	UcRequester requester_;
 	UcResponder responder_;

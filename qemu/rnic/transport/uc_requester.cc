@@ -29,9 +29,13 @@ bool UcRequester::transmit(unsigned &budget)
 		if (!request_)
 			continue;
 		const auto status = send_packet();
+		if (!status) {
+			qp_.wait_for_pages(UcQp::Side::Requester);
+			return false;
+		}
 		const bool last = request_->packet == packets_of(request_->length, qp_.mtu_);
-		if (last || status != TERN_WC_SUCCESS)
-			end(status);
+		if (last || *status != TERN_WC_SUCCESS)
+			end(*status);
 	}
 	return false;
 }
@@ -39,6 +43,8 @@ bool UcRequester::transmit(unsigned &budget)
 /* In SQD what is under way goes on, and nothing starts. */
 bool UcRequester::has_work()
 {
+	if (qp_.waits_for_pages(UcQp::Side::Requester))
+		return false;
 	if (request_)
 		return qp_.sends();
 	return qp_.state() == TERN_QPS_RTS && qp_.send_posted();
@@ -91,7 +97,7 @@ bool UcRequester::load()
 	return loaded_;
 }
 
-tern_hw_cqe_status UcRequester::send_packet()
+std::optional<tern_hw_cqe_status> UcRequester::send_packet()
 {
 	if (!load())
 		return TERN_WC_LOC_QP_OP_ERR;
@@ -111,10 +117,14 @@ tern_hw_cqe_status UcRequester::send_packet()
 	ExtHeaders ext;
 	ext.imm = wqe.imm;
 	ext.reth = {wqe.remote_addr, wqe.rkey, r.length};
-	const bool sent = qp_.send_packet(bth, ext, size, [&](std::span<std::byte> payload) {
-		return qp_.gather_send(wqe, offset, payload) == Access::Ok;
+	Access access = Access::Ok;
+	qp_.send_packet(bth, ext, size, [&](std::span<std::byte> payload) {
+		access = qp_.gather_send(wqe, offset, payload);
+		return access == Access::Ok;
 	});
-	if (!sent)
+	if (access == Access::NeedPages)
+		return std::nullopt;
+	if (access != Access::Ok)
 		return TERN_WC_LOC_PROT_ERR;
 	++psn_;
 	request_->packet++;
@@ -135,6 +145,13 @@ void UcRequester::end(tern_hw_cqe_status status)
 		qp_.enter_send_error();
 	}
 	qp_.check_drained();
+}
+
+void UcRequester::resume(bool ok)
+{
+	if (!ok && request_)
+		end(TERN_WC_LOC_PROT_ERR);
+	qp_.card_.port.activate(qp_);
 }
 
 void UcRequester::flush()

@@ -22,6 +22,8 @@ public:
 
 	/** Sends packets while it may; true when it stopped only for @budget or the wire. */
 	bool transmit(unsigned &budget);
+	/** The pages that were waited for are there (@ok), or cannot be had. */
+	void resume(bool ok);
 	/** Completes the request under way as flushed. */
 	void flush();
 	void reset(Psn sq_psn);
@@ -43,7 +45,8 @@ private:
 	hw::tern_hw_cqe_status check(const SendWqe &wqe) const;
 	/** Makes scratch_send of the card hold the WQE again; false when the host changed it. */
 	bool load();
-	hw::tern_hw_cqe_status send_packet();
+	/** Nothing when the packet has to wait for pages. */
+	std::optional<hw::tern_hw_cqe_status> send_packet();
 	void end(hw::tern_hw_cqe_status status);
 
 	UcQp &qp_;

@@ -76,17 +76,23 @@ bool UcResponder::execute_send(const Packet &packet)
 	case Fetch::Fault:
 		return false;
 	case Fetch::Invalid:
-		fail_recv(packet, TERN_WC_LOC_QP_OP_ERR);
+		fail_recv(packet.bth.solicited, TERN_WC_LOC_QP_OP_ERR);
 		return false;
 	case Fetch::Ok:
 		break;
 	}
 	if (placed_ + packet.payload.size() > wqe.length) {
-		fail_recv(packet, TERN_WC_LOC_LEN_ERR);
+		fail_recv(packet.bth.solicited, TERN_WC_LOC_LEN_ERR);
 		return false;
 	}
-	if (qp_.scatter_recv(wqe, placed_, packet.payload) != Access::Ok) {
-		fail_recv(packet, TERN_WC_LOC_PROT_ERR);
+	switch (qp_.scatter_recv(wqe, placed_, packet.payload)) {
+	case Access::Ok:
+		break;
+	case Access::NeedPages:
+		qp_.wait_for_pages(UcQp::Side::Responder);
+		return false;
+	default:
+		fail_recv(packet.bth.solicited, TERN_WC_LOC_PROT_ERR);
 		return false;
 	}
 
@@ -118,9 +124,12 @@ bool UcResponder::execute_write(const Packet &packet)
 		return false;
 	if (packet.info->imm && !claim_recv())
 		return false;
-	if (!packet.payload.empty() &&
-	    qp_.card_.memory.write_remote(write_.rkey, write_.va + placed_, qp_.target(),
-	                                  packet.payload) != Access::Ok)
+	const Access access = qp_.card_.memory.write_remote(
+	        write_.rkey, write_.va + placed_, qp_.target(), packet.payload,
+	        left - packet.payload.size());
+	if (access == Access::NeedPages)
+		qp_.wait_for_pages(UcQp::Side::Responder);
+	if (access != Access::Ok)
 		return false;
 
 	placed_ += packet.payload.size();
@@ -147,13 +156,20 @@ void UcResponder::complete_recv(const Packet &packet, uint8_t opcode, uint64_t b
 	qp_.complete_recv(cqe, packet.bth.solicited);
 }
 
-void UcResponder::fail_recv(const Packet &packet, tern_hw_cqe_status status)
+/* Of a WRITE nobody is told. */
+void UcResponder::resume(bool ok)
+{
+	if (!ok && qp_.claim_needs_pages())
+		fail_recv(false, TERN_WC_LOC_PROT_ERR);
+}
+
+void UcResponder::fail_recv(bool solicited, tern_hw_cqe_status status)
 {
 	tern_hw_cqe cqe{};
 	cqe.opcode = TERN_CQE_RECV;
 	cqe.status = static_cast<uint8_t>(status);
 	qp_.card_.stats.add(TERN_STAT_RESP_CQE_ERRORS);
-	qp_.complete_recv(cqe, packet.bth.solicited);
+	qp_.complete_recv(cqe, solicited);
 	qp_.enter_error();
 }
 

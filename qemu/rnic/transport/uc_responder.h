@@ -22,6 +22,8 @@ public:
 	/** A packet of the peer, of a QP that receives. */
 	void receive(const Packet &packet);
 	void reset(Psn rq_psn);
+	/** The pages that a message was dropped for are there (@ok), or cannot be had. */
+	void resume(bool ok);
 	Psn expected_psn() const { return expected_; }
 
 private:
@@ -37,7 +39,7 @@ private:
 	bool claim_recv();
 	void complete_recv(const Packet &packet, uint8_t opcode, uint64_t byte_len);
 	/** Ends the claimed receive WQE, and the QP, with @status. */
-	void fail_recv(const Packet &packet, hw::tern_hw_cqe_status status);
+	void fail_recv(bool solicited, hw::tern_hw_cqe_status status);
 
 	UcQp &qp_;
 	Psn expected_;

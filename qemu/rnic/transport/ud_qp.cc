@@ -73,7 +73,7 @@ bool UdQp::transmit(unsigned &budget)
 {
 	if (flushes_sends())
 		flush_send();
-	while (state_ == TERN_QPS_RTS) {
+	while (state_ == TERN_QPS_RTS && !waits_for_pages(Side::Requester)) {
 		if (!send_posted())
 			return false;
 		if (!budget || !card_.port.ready())
@@ -84,21 +84,38 @@ bool UdQp::transmit(unsigned &budget)
 	return false;
 }
 
+Fetch UdQp::load_send()
+{
+	const Fetch fetch = sq_.fetch(card_.memory, sq_.head(), card_.scratch_send);
+	if (fetch == Fetch::Fault)
+		fatal();
+	return fetch;
+}
+
 void UdQp::send_one()
 {
-	SendWqe &wqe = card_.scratch_send;
-	const uint32_t index = sq_.head();
-	const Fetch fetch = sq_.fetch(card_.memory, index, wqe);
-	if (fetch == Fetch::Fault) {
-		fatal();
+	const Fetch fetch = load_send();
+	if (fetch == Fetch::Fault)
+		return;
+	if (fetch == Fetch::Invalid) {
+		end_send(TERN_WC_LOC_QP_OP_ERR);
 		return;
 	}
+	const auto status = send(card_.scratch_send);
+	if (status)
+		end_send(*status);
+	else
+		wait_for_pages(Side::Requester);
+}
+
+void UdQp::end_send(tern_hw_cqe_status status)
+{
+	const SendWqe &wqe = card_.scratch_send;
+	const uint32_t index = sq_.head();
 	if (wqe.blocks)
 		sq_.advance(wqe.blocks);
 	else
 		sq_.skip_all();
-
-	const auto status = fetch == Fetch::Ok ? send(wqe) : TERN_WC_LOC_QP_OP_ERR;
 	const bool ok = status == TERN_WC_SUCCESS;
 	if (!ok || config_.signal_all || (wqe.flags & TERN_WQE_SIGNALED))
 		complete_send(index, wqe.opcode, status,
@@ -107,6 +124,13 @@ void UdQp::send_one()
 		card_.stats.add(TERN_STAT_REQ_CQE_ERRORS);
 		enter_send_error();
 	}
+}
+
+void UdQp::resume_requester(bool ok)
+{
+	if (!ok && send_posted() && load_send() != Fetch::Fault)
+		end_send(TERN_WC_LOC_PROT_ERR);
+	card_.port.activate(*this);
 }
 
 AddressVector UdQp::address(const GidEntry &source, const DatagramAddress &to) const
@@ -122,7 +146,7 @@ AddressVector UdQp::address(const GidEntry &source, const DatagramAddress &to) c
 	return av;
 }
 
-tern_hw_cqe_status UdQp::send(const SendWqe &wqe)
+std::optional<tern_hw_cqe_status> UdQp::send(const SendWqe &wqe)
 {
 	const DatagramAddress &to = wqe.to;
 	const GidEntry *source = card_.gids.find(to.sgid_index);
@@ -143,7 +167,10 @@ tern_hw_cqe_status UdQp::send(const SendWqe &wqe)
 	ext.imm = wqe.imm;
 	FrameBuilder frame(card_.port.buffer(), PathHeader(address(*source, to)), bth, ext,
 	                   wqe.length);
-	if (gather_send(wqe, 0, frame.payload()) != Access::Ok)
+	const Access access = gather_send(wqe, 0, frame.payload());
+	if (access == Access::NeedPages)
+		return std::nullopt;
+	if (access != Access::Ok)
 		return TERN_WC_LOC_PROT_ERR;
 	++psn_;
 	const size_t size = frame.finish().size();
@@ -198,33 +225,52 @@ void UdQp::receive(const Packet &packet)
 	const Fetch fetch = load_recv(wqe);
 	if (fetch == Fetch::Fault)
 		return;
-	complete(packet, fetch == Fetch::Ok ? place(packet, wqe) : TERN_WC_LOC_QP_OP_ERR);
+	if (fetch == Fetch::Invalid)
+		return fail_recv(packet.bth.solicited, TERN_WC_LOC_QP_OP_ERR);
+	if (kGrhSize + packet.payload.size() > wqe.length)
+		return fail_recv(packet.bth.solicited, TERN_WC_LOC_LEN_ERR);
+	switch (place(packet, wqe)) {
+	case Access::Ok:
+		return complete(packet);
+	case Access::NeedPages:
+		/* The WQE stays claimed, for the next datagram. */
+		card_.stats.add(TERN_STAT_UD_RX_NO_BUFFER);
+		return wait_for_pages(Side::Responder);
+	default:
+		return fail_recv(packet.bth.solicited, TERN_WC_LOC_PROT_ERR);
+	}
 }
 
-tern_hw_cqe_status UdQp::place(const Packet &packet, const RecvWqe &wqe)
+Access UdQp::place(const Packet &packet, const RecvWqe &wqe)
 {
-	if (kGrhSize + packet.payload.size() > wqe.length)
-		return TERN_WC_LOC_LEN_ERR;
 	std::array<std::byte, kGrhSize> grh{};
 	std::ranges::copy(packet.network,
 	                  grh.end() - static_cast<ptrdiff_t>(packet.network.size()));
-	const bool placed = scatter_recv(wqe, 0, grh) == Access::Ok &&
-	                    scatter_recv(wqe, kGrhSize, packet.payload) == Access::Ok;
-	return placed ? TERN_WC_SUCCESS : TERN_WC_LOC_PROT_ERR;
+	const Access access = scatter_recv(wqe, 0, grh);
+	return access == Access::Ok ? scatter_recv(wqe, kGrhSize, packet.payload) : access;
+}
+
+void UdQp::resume_responder(bool ok)
+{
+	if (!ok && claim_needs_pages())
+		fail_recv(false, TERN_WC_LOC_PROT_ERR);
 }
 
 /* A receive WQE that fails takes the QP with it (IBA 10.3.1.7). */
-void UdQp::complete(const Packet &packet, tern_hw_cqe_status status)
+void UdQp::fail_recv(bool solicited, tern_hw_cqe_status status)
 {
 	tern_hw_cqe cqe{};
 	cqe.opcode = TERN_CQE_RECV;
 	cqe.status = static_cast<uint8_t>(status);
-	if (status != TERN_WC_SUCCESS) {
-		card_.stats.add(TERN_STAT_RESP_CQE_ERRORS);
-		complete_recv(cqe, packet.bth.solicited);
-		enter_error();
-		return;
-	}
+	card_.stats.add(TERN_STAT_RESP_CQE_ERRORS);
+	complete_recv(cqe, solicited);
+	enter_error();
+}
+
+void UdQp::complete(const Packet &packet)
+{
+	tern_hw_cqe cqe{};
+	cqe.opcode = TERN_CQE_RECV;
 	card_.stats.add(TERN_STAT_RESP_SENDS);
 	if (packet.path.dgid.is_multicast())
 		card_.stats.add(TERN_STAT_MCAST_RX_PACKETS);

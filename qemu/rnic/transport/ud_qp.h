@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "qemu/rnic/formats/packet.h"
 #include "qemu/rnic/port/gid_table.h"
@@ -29,18 +30,27 @@ private:
 	void flush_requests() override {}
 	/** A datagram that is started has ended. */
 	bool sender_idle() const override { return true; }
+	void resume_requester(bool ok) override;
+	void resume_responder(bool ok) override;
 
 	bool is_gsi() const { return config_.type == hw::TERN_QPT_GSI; }
 	void set_well_known();
 
+	/** Reads the WQE at the head of the send queue; a fault is fatal. */
+	Fetch load_send();
 	void send_one();
-	hw::tern_hw_cqe_status send(const SendWqe &wqe);
+	/** Ends the WQE at the head of the send queue, which scratch_send of the card holds. */
+	void end_send(hw::tern_hw_cqe_status status);
+	/** Nothing when the datagram has to wait for pages. */
+	std::optional<hw::tern_hw_cqe_status> send(const SendWqe &wqe);
 	AddressVector address(const GidEntry &source, const DatagramAddress &to) const;
 
 	bool accepts(const Packet &packet);
 	void receive(const Packet &packet);
-	hw::tern_hw_cqe_status place(const Packet &packet, const RecvWqe &wqe);
-	void complete(const Packet &packet, hw::tern_hw_cqe_status status);
+	Access place(const Packet &packet, const RecvWqe &wqe);
+	void complete(const Packet &packet);
+	/** Ends the claimed receive WQE, and the QP, with @status. */
+	void fail_recv(bool solicited, hw::tern_hw_cqe_status status);
 
 	Psn psn_; /* of the next packet */
 };
