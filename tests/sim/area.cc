@@ -24,10 +24,24 @@ Layout random_layout(Rng &rng, uint64_t size)
 	}
 }
 
-test::HostMr random_mr(test::Driver &driver, Rng &rng, uint32_t pd, uint64_t size, uint8_t access)
+/* Small pages, so that there are many to come and go. */
+Layout random_paging(Rng &rng, uint64_t size)
+{
+	for (;;) {
+		const auto levels = static_cast<unsigned>(rng.between(1, 4));
+		const unsigned shift = rng.chance(1, 4) ? 16 : 12;
+		if (size + (1ull << shift) <= 1ull << (levels * 9 + shift))
+			return {levels, shift, true};
+	}
+}
+
+test::HostMr random_mr(test::Driver &driver, Rng &rng, uint32_t pd, uint64_t size, uint8_t access,
+                       bool on_demand)
 {
 	/* Anywhere in 47 bits, at multiples of 8 for the sake of atomics. */
 	const uint64_t va = rng.below(1ull << 46) / kWord * kWord;
+	if (on_demand)
+		return driver.create_mr(pd, va, size, access, random_paging(rng, size));
 	/* Of a region that windows are bound to, others use the page list. */
 	if (size <= driver.device_room() && !(access & TERN_ACCESS_MW_BIND) && rng.chance(1, 4))
 		return driver.create_device_mr(pd, va, size, access);
@@ -36,13 +50,28 @@ test::HostMr random_mr(test::Driver &driver, Rng &rng, uint32_t pd, uint64_t siz
 
 } // namespace
 
-Area::Area(test::Driver &driver, Rng &rng, uint32_t pd, uint64_t size, uint8_t access, bool random)
-        : mr(random_mr(driver, rng, pd, size, access)), model(size)
+Area::Area(Node &node, Rng &rng, uint32_t pd, uint64_t size, uint8_t access, bool random,
+           bool may_page)
+        : Area(node, rng, pd, size, access, random, Paging{may_page && rng.chance(1, 3)})
 {
+}
+
+Area::Area(Node &node, Rng &rng, uint32_t pd, uint64_t size, uint8_t access, bool random,
+           Paging paging)
+        : mr(random_mr(node.driver, rng, pd, size, access, paging.on_demand)), model(size),
+          node_(node)
+{
+	if (paging.on_demand)
+		node.on_demand.push_back(this);
 	if (random) {
 		rng.fill(model);
 		mr.write(0, model);
 	}
+}
+
+Area::~Area()
+{
+	std::erase(node_.on_demand, this);
 }
 
 std::string Area::differs(const char *name) const

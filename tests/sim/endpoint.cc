@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <sstream>
+#include <utility>
 
 namespace tern::sim {
 
@@ -23,19 +24,20 @@ Endpoint::Endpoint(Node &n, Rng rng, uint32_t pd, const test::QpOptions &queues,
                    const Limits &limits, Area &number, SharedInbox *shared, uint32_t xrcdn,
                    Fail fail)
         : node(n), qp(n.driver.create_qp(queues)), counter(number), rng_(rng), limits_(limits),
-          fail_(std::move(fail)), source_(n.driver, rng_, pd, limits.max_size + 4096, 0, true),
-          window_(n.driver, rng_, pd, limits.max_size + 4096, TERN_ACCESS_REMOTE_READ, true),
-          target_(n.driver, rng_, pd, limits.max_size + 4096,
+          fail_(std::move(fail)), source_(n, rng_, pd, limits.max_size + 4096, 0, true),
+          window_(n, rng_, pd, limits.max_size + 4096, TERN_ACCESS_REMOTE_READ, true),
+          target_(n, rng_, pd, limits.max_size + 4096,
                   TERN_ACCESS_LOCAL_WRITE | TERN_ACCESS_REMOTE_WRITE, false),
-          operand_(n.driver, rng_, pd, kOperands * kWord,
+          operand_(n, rng_, pd, kOperands * kWord,
                    TERN_ACCESS_LOCAL_WRITE | TERN_ACCESS_REMOTE_WRITE | TERN_ACCESS_REMOTE_ATOMIC,
                    true),
-          sink_(n.driver, rng_, pd, limits.max_size + 4096, TERN_ACCESS_LOCAL_WRITE, false),
-          fenced_(n.driver, rng_, pd, 65536, TERN_ACCESS_LOCAL_WRITE, false),
-          counts_(n.driver, rng_, pd, limits.ops * kWord, TERN_ACCESS_LOCAL_WRITE, false),
-          inbox_(n.driver, rng_, pd, (limits.ops + 8) * uint64_t{limits.max_size} * 2 + 4096,
+          sink_(n, rng_, pd, limits.max_size + 4096, TERN_ACCESS_LOCAL_WRITE, false),
+          fenced_(n, rng_, pd, 65536, TERN_ACCESS_LOCAL_WRITE, false),
+          counts_(n, rng_, pd, limits.ops * kWord, TERN_ACCESS_LOCAL_WRITE, false),
+          inbox_(n, rng_, pd, (limits.ops + 8) * uint64_t{limits.max_size} * 2 + 4096,
                  TERN_ACCESS_LOCAL_WRITE, false),
-          lent_(n.driver, rng_, pd, 8192, TERN_ACCESS_LOCAL_WRITE | TERN_ACCESS_MW_BIND, false),
+          lent_(n, rng_, pd, 8192, TERN_ACCESS_LOCAL_WRITE | TERN_ACCESS_MW_BIND, false,
+                queues.db_page != TERN_DB_PAGE_KERNEL), /* else lent by a list of its pages */
           shared_(shared), max_posted_(1u << queues.rq_log_size)
 {
 	if (xrcdn)
@@ -590,9 +592,9 @@ void Endpoint::destroy()
 			failure("DESTROY_QP failed");
 	if (!take_down_loan())
 		failure("DEALLOC_MW failed");
-	for (const Area *area :
+	for (Area *area :
 	     {&source_, &window_, &target_, &operand_, &sink_, &fenced_, &counts_, &inbox_, &lent_})
-		if (area->registered &&
+		if (std::exchange(area->registered, false) &&
 		    driver.destroy(TERN_AQ_DESTROY_MR, area->mr.key) != TERN_AQ_OK)
 			failure("DESTROY_MR failed");
 }

@@ -17,6 +17,8 @@
 
 namespace tern::sim {
 
+struct Area;
+
 struct NodeGid {
 	hw::tern_hw_gid_type type;
 	Gid gid;
@@ -43,6 +45,7 @@ public:
 	Link uplink;
 	Rnic card;
 	test::Driver driver;
+	std::vector<Area *> on_demand; /* whose pages come and go */
 	/** Called, some time later, for each interrupt. */
 	std::function<void(unsigned)> on_interrupt;
 

@@ -5,11 +5,11 @@ namespace tern::sim {
 
 using namespace hw;
 
-SharedInbox::SharedInbox(test::Driver &driver, Rng &rng, uint32_t pd,
-                         const test::SrqOptions &options, uint32_t max_size)
-        : driver_(driver), max_size_(max_size),
-          area_(driver, rng, pd, uint64_t{max_size} * 64, TERN_ACCESS_LOCAL_WRITE, false),
-          srq_(driver.create_srq(options))
+SharedInbox::SharedInbox(Node &node, Rng &rng, uint32_t pd, const test::SrqOptions &options,
+                         uint32_t max_size)
+        : driver_(node.driver), max_size_(max_size),
+          area_(node, rng, pd, uint64_t{max_size} * 64, TERN_ACCESS_LOCAL_WRITE, false),
+          srq_(driver_.create_srq(options))
 {
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/sim/area.h"
+#include "tests/sim/node.h"
 #include "tests/sim/rng.h"
 #include "tests/support/host.h"
 
@@ -19,7 +20,7 @@ namespace tern::sim {
  */
 class SharedInbox {
 public:
-	SharedInbox(test::Driver &driver, Rng &rng, uint32_t pd, const test::SrqOptions &options,
+	SharedInbox(Node &node, Rng &rng, uint32_t pd, const test::SrqOptions &options,
 	            uint32_t max_size);
 
 	/** Posts some of what is free; sometimes the queue grows. */

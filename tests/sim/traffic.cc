@@ -27,7 +27,8 @@ LinkConfig random_link(Rng &rng)
 
 /* ---- App ---- */
 
-App::App(Node &n, Rng rng, Endpoint::Fail fail) : node(n), rng_(rng), fail_(std::move(fail))
+App::App(Node &n, Rng rng, Endpoint::Fail fail)
+        : node(n), rng_(rng), fail_(std::move(fail)), pager_(n, rng_.fork(), fail_)
 {
 	make_eqs();
 }
@@ -41,10 +42,11 @@ App::~App()
 void App::make_eqs()
 {
 	eqs_.clear();
-	/* Some so small that they overflow: completion events wait then. */
+	/* Some so small that they overflow: completion events wait then. But page faults, of which
+	 * a QP has one at a time, must not get lost. */
 	for (unsigned vector = 0; vector < kVectors; vector++) {
-		eqs_.push_back(
-		        node.driver.create_eq(vector, static_cast<unsigned>(rng_.between(1, 6))));
+		const auto log_size = vector ? static_cast<unsigned>(rng_.between(1, 6)) : 8;
+		eqs_.push_back(node.driver.create_eq(vector, log_size));
 		node.driver.arm(eqs_.back());
 	}
 	node.on_interrupt = [this](unsigned vector) { on_interrupt(vector); };
@@ -55,7 +57,7 @@ void App::begin(unsigned connections, const Limits &limits)
 	generation_++;
 	pd_ = node.driver.alloc_pd();
 	counter =
-	        std::make_unique<Area>(node.driver, rng_, pd_, 8,
+	        std::make_unique<Area>(node, rng_, pd_, 8,
 	                               TERN_ACCESS_LOCAL_WRITE | TERN_ACCESS_REMOTE_ATOMIC, false);
 	/* Each CQ has room for all that may complete at once. */
 	unsigned log_size = 9;
@@ -86,7 +88,7 @@ std::unique_ptr<SharedInbox> App::make_inbox(const Limits &limits, bool xrc)
 	options.log_size = static_cast<uint8_t>(rng_.below(5));
 	options.log_stride = static_cast<uint8_t>(rng_.between(4, 9));
 	options.layout = {static_cast<unsigned>(rng_.below(3)), 12};
-	return std::make_unique<SharedInbox>(node.driver, rng_, pd_, options,
+	return std::make_unique<SharedInbox>(node, rng_, pd_, options,
 	                                     limits.max_size + 4096);
 }
 
@@ -140,6 +142,7 @@ void App::tick()
 	for (Queue &queue : queues_)
 		if (!queue.by_events)
 			drain(queue, static_cast<unsigned>(rng_.below(20)));
+	pager_.act();
 	shared_->act(rng_);
 	xrc_shared_->act(rng_);
 	for (const auto &endpoint : endpoints)
@@ -171,6 +174,8 @@ void App::on_interrupt(unsigned vector)
 		return;
 	test::HostEq &eq = eqs_[vector];
 	while (const auto event = eq.ring.poll()) {
+		if (event->type == TERN_EVENT_PAGE_FAULT)
+			pager_.on_fault(event->id.get());
 		if (event->type != TERN_EVENT_COMP)
 			continue;
 		for (Queue &queue : queues_)

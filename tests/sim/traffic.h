@@ -11,6 +11,7 @@
 
 #include "tests/sim/endpoint.h"
 #include "tests/sim/node.h"
+#include "tests/sim/pager.h"
 #include "tests/sim/rng.h"
 
 namespace tern::sim {
@@ -51,6 +52,7 @@ private:
 
 	Rng rng_;
 	Endpoint::Fail fail_;
+	Pager pager_;
 	std::vector<test::HostEq> eqs_;
 	std::vector<Queue> queues_;
 	uint32_t pd_ = 0;

@@ -49,6 +49,19 @@ TEST(Traffic, QpToError)
 	run_seeds(Disruption::QpToError);
 }
 
+/* The regions on demand among those of the tests above do come on demand. */
+TEST(Traffic, PageFaults)
+{
+	uint64_t faults = 0;
+	for (uint64_t seed = options().seed; seed < options().seed + 3; seed++) {
+		Traffic traffic(seed);
+		EXPECT_EQ(traffic.run(Disruption::None), "") << replay(seed);
+		for (const auto &node : traffic.fabric().nodes)
+			faults += node->driver.stat(hw::TERN_STAT_PAGE_FAULTS);
+	}
+	EXPECT_GT(faults, 20u);
+}
+
 /* The same seed gives the same run, or no failure could be replayed. */
 TEST(Traffic, Deterministic)
 {

@@ -27,6 +27,7 @@ namespace tern::test {
 struct Layout {
 	unsigned levels = 0;
 	unsigned page_shift = 12;
+	bool on_demand = false; /* of regions only */
 };
 
 /** A ring of entries with a phase, written by the card and read by the host. */

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -13,11 +14,14 @@
 
 namespace tern::test {
 
-/** A page list in the making, in which any leaf page may be set and the others are missing. */
+/** A page list in the making, in which any leaf page may be set and the others are missing. Of one
+ * on demand the bits of leaf entries are the caller's. */
 class PageTables {
 public:
-	PageTables(FakeMemory &memory, unsigned levels, unsigned page_shift = 12)
-	        : memory_(memory), levels_(levels), page_shift_(page_shift), root_(new_table())
+	PageTables(FakeMemory &memory, unsigned levels, unsigned page_shift = 12,
+	           bool on_demand = false)
+	        : memory_(memory), levels_(levels), page_shift_(page_shift),
+	          inner_bits_(on_demand ? TERN_PAGE_PRESENT : 0), root_(new_table())
 	{
 	}
 
@@ -31,8 +35,8 @@ public:
 		for (unsigned level = levels_ - 1; level > 0; level--) {
 			const Iova slot = slot_of(table, page, level);
 			if (memory_.get<Le<uint64_t>>(slot).get() == 0)
-				memory_.put(slot, Le<uint64_t>(new_table()));
-			table = memory_.get<Le<uint64_t>>(slot).get();
+				memory_.put(slot, Le<uint64_t>(new_table() | inner_bits_));
+			table = memory_.get<Le<uint64_t>>(slot).get() & ~inner_bits_;
 		}
 		return slot_of(table, page, 0);
 	}
@@ -57,14 +61,16 @@ private:
 	FakeMemory &memory_;
 	unsigned levels_;
 	unsigned page_shift_;
+	uint64_t inner_bits_;
 	Iova root_;
 };
 
-/** A buffer of @size bytes: contiguous with @levels 0, else of leaf pages with gaps between them.
- */
+/** A buffer of @size bytes: contiguous with @levels 0, else of leaf pages with gaps between them;
+ * @on_demand: which the card does not see before bring(). */
 class Buffer {
 public:
-	Buffer(FakeMemory &memory, uint64_t size, unsigned levels = 0, unsigned page_shift = 12)
+	Buffer(FakeMemory &memory, uint64_t size, unsigned levels = 0, unsigned page_shift = 12,
+	       bool on_demand = false)
 	        : memory_(&memory), page_size_(uint64_t{1} << page_shift)
 	{
 		if (levels == 0) {
@@ -73,13 +79,35 @@ public:
 			pages_.iova = leaves_[0];
 			return;
 		}
-		PageTables tables(memory, levels, page_shift);
+		tables_ = std::make_shared<PageTables>(memory, levels, page_shift, on_demand);
 		for (uint64_t page = 0; page * page_size_ < size; page++) {
 			memory.alloc(page_size_); /* the gap */
 			leaves_.push_back(memory.alloc(page_size_, page_size_));
-			tables.set(page, leaves_.back());
+			if (!on_demand)
+				tables_->set(page, leaves_.back());
 		}
-		pages_ = tables.pages();
+		pages_ = tables_->pages();
+	}
+
+	/* Of a buffer on demand, by number of leaf page. */
+
+	uint64_t leaf_of(uint64_t offset) const { return offset / page_size_; }
+	uint64_t leaves() const { return leaves_.size(); }
+	void bring(uint64_t leaf, bool write)
+	{
+		tables_->set(leaf,
+		             leaves_[leaf] | TERN_PAGE_PRESENT | (write ? TERN_PAGE_WRITE : 0));
+	}
+	/** SYNC_MR is to follow. */
+	void take_away(uint64_t leaf) { tables_->set(leaf, 0); }
+	/** Moves what the card does not use elsewhere; where it was is no memory any more. */
+	void move(uint64_t leaf)
+	{
+		const Iova from = leaves_[leaf];
+		const Iova to = memory_->alloc(page_size_, page_size_);
+		memory_->poke(to, memory_->bytes(from, page_size_));
+		memory_->unmap(from, page_size_);
+		leaves_[leaf] = to;
 	}
 
 	const hw::tern_hw_pages &pages() const { return pages_; }
@@ -121,6 +149,7 @@ private:
 	FakeMemory *memory_;
 	uint64_t page_size_;
 	std::vector<Iova> leaves_;
+	std::shared_ptr<PageTables> tables_;
 	hw::tern_hw_pages pages_{};
 };
 
