@@ -178,6 +178,14 @@ int tern_cmd_destroy_mr(struct tern_dev *tdev, u32 key)
 	return 0;
 }
 
+/* When it returns, the card uses nothing of the region's tables as they were before. */
+int tern_cmd_sync_mr(struct tern_dev *tdev, u32 key)
+{
+	struct tern_hw_aq_cmd cmd = { .object.id = cpu_to_le32(key) };
+
+	return tern_cmd(tdev, TERN_AQ_SYNC_MR, &cmd, NULL);
+}
+
 int tern_cmd_alloc_mw(struct tern_dev *tdev, const struct tern_alloc_mw_params *params, u32 *key)
 {
 	struct tern_hw_aq_cmd cmd = {
@@ -278,6 +286,43 @@ int tern_cmd_modify_qp(struct tern_dev *tdev, u32 qpn, u32 mask, const struct te
 	};
 
 	return tern_cmd(tdev, TERN_AQ_MODIFY_QP, &cmd, NULL);
+}
+
+static void tern_cmd_read_fault(const struct tern_hw_fault *hw, struct tern_fault *fault)
+{
+	*fault = (struct tern_fault) {
+		.addr = le64_to_cpu(hw->addr),
+		.length = le32_to_cpu(hw->length),
+		.key = le32_to_cpu(hw->key),
+		.write = hw->write,
+	};
+}
+
+int tern_cmd_query_fault(struct tern_dev *tdev, u32 qpn, struct tern_faults *faults)
+{
+	struct tern_hw_aq_cmd cmd = { .object.id = cpu_to_le32(qpn) };
+	struct tern_hw_aq_cqe result;
+	int err = tern_cmd(tdev, TERN_AQ_QUERY_FAULT, &cmd, &result);
+
+	if (err)
+		return err;
+	tern_cmd_read_fault(&result.faults.requester, &faults->requester);
+	tern_cmd_read_fault(&result.faults.responder, &faults->responder);
+	return 0;
+}
+
+/* @requester and @responder: enum tern_hw_resume */
+int tern_cmd_resume_qp(struct tern_dev *tdev, u32 qpn, u8 requester, u8 responder)
+{
+	struct tern_hw_aq_cmd cmd = {
+		.resume_qp = {
+			.qpn = cpu_to_le32(qpn),
+			.requester = requester,
+			.responder = responder,
+		},
+	};
+
+	return tern_cmd(tdev, TERN_AQ_RESUME_QP, &cmd, NULL);
 }
 
 int tern_cmd_query_qp(struct tern_dev *tdev, u32 qpn, struct tern_hw_qp_attr *attr)

@@ -69,6 +69,19 @@ struct tern_modify_mr_params {
 	struct tern_hw_pages pages;
 };
 
+/* Pages that a QP waits for; length 0: none. */
+struct tern_fault {
+	u64 addr;
+	u32 length;
+	u32 key;
+	bool write;
+};
+
+struct tern_faults {
+	struct tern_fault requester;
+	struct tern_fault responder;
+};
+
 struct tern_create_cq_params {
 	struct tern_hw_pages pages;
 	dma_addr_t record;
@@ -167,6 +180,7 @@ int tern_cmd_create_mr(struct tern_dev *tdev, const struct tern_create_mr_params
 int tern_cmd_modify_mr(struct tern_dev *tdev, const struct tern_modify_mr_params *params);
 int tern_cmd_create_fast_mr(struct tern_dev *tdev, u32 pdn, u32 *key);
 int tern_cmd_destroy_mr(struct tern_dev *tdev, u32 key);
+int tern_cmd_sync_mr(struct tern_dev *tdev, u32 key);
 int tern_cmd_alloc_mw(struct tern_dev *tdev, const struct tern_alloc_mw_params *params, u32 *key);
 void tern_cmd_dealloc_mw(struct tern_dev *tdev, u32 key);
 int tern_cmd_create_cq(struct tern_dev *tdev, const struct tern_create_cq_params *params, u32 *cqn);
@@ -176,6 +190,8 @@ void tern_cmd_destroy_cq(struct tern_dev *tdev, u32 cqn);
 int tern_cmd_create_qp(struct tern_dev *tdev, const struct tern_create_qp_params *params, u32 *qpn);
 int tern_cmd_modify_qp(struct tern_dev *tdev, u32 qpn, u32 mask,
 		       const struct tern_hw_qp_attr *attr);
+int tern_cmd_query_fault(struct tern_dev *tdev, u32 qpn, struct tern_faults *faults);
+int tern_cmd_resume_qp(struct tern_dev *tdev, u32 qpn, u8 requester, u8 responder);
 int tern_cmd_query_qp(struct tern_dev *tdev, u32 qpn, struct tern_hw_qp_attr *attr);
 void tern_cmd_destroy_qp(struct tern_dev *tdev, u32 qpn);
 

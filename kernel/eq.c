@@ -52,6 +52,9 @@ static void tern_eq_dispatch(struct tern_eq *eq, const struct tern_hw_eqe *eqe)
 	case TERN_EVENT_LAST_WQE:
 		tern_qp_event(eq->tdev, id, eqe->type);
 		break;
+	case TERN_EVENT_PAGE_FAULT:
+		tern_qp_page_fault(eq->tdev, id);
+		break;
 	case TERN_EVENT_SRQ_LIMIT:
 	case TERN_EVENT_SRQ_ERR:
 		tern_srq_event(eq->tdev, id, eqe->type);

@@ -39,6 +39,20 @@ static void tern_query_multicast(const struct tern_device_attr *attr, struct ib_
 	props->max_total_mcast_qp_attach = min_t(u64, total, INT_MAX);
 }
 
+/* What unreliable services receive, or are written, may be lost until its pages are there. */
+static void tern_query_odp(struct ib_device_attr *props)
+{
+	u32 connected = IB_ODP_SUPPORT_SEND | IB_ODP_SUPPORT_RECV | IB_ODP_SUPPORT_WRITE |
+			IB_ODP_SUPPORT_READ | IB_ODP_SUPPORT_ATOMIC | IB_ODP_SUPPORT_SRQ_RECV;
+
+	props->kernel_cap_flags |= IBK_ON_DEMAND_PAGING;
+	props->odp_caps.general_caps = IB_ODP_SUPPORT | IB_ODP_SUPPORT_IMPLICIT;
+	props->odp_caps.per_transport_caps.rc_odp_caps = connected;
+	props->odp_caps.per_transport_caps.xrc_odp_caps = connected;
+	props->odp_caps.per_transport_caps.uc_odp_caps = IB_ODP_SUPPORT_SEND;
+	props->odp_caps.per_transport_caps.ud_odp_caps = IB_ODP_SUPPORT_SEND;
+}
+
 /* What only cards of some capability have. */
 static void tern_query_optional(const struct tern_dev *tdev, struct ib_device_attr *props)
 {
@@ -83,6 +97,8 @@ static void tern_query_optional(const struct tern_dev *tdev, struct ib_device_at
 		props->cq_caps.max_cq_moderation_count = U16_MAX;
 		props->cq_caps.max_cq_moderation_period = U16_MAX;
 	}
+	if (tdev->caps & TERN_CAP_ODP)
+		tern_query_odp(props);
 	if (tern_has_mem_mgt(tdev)) {
 		props->device_cap_flags |= IB_DEVICE_MEM_MGT_EXTENSIONS;
 		props->max_fast_reg_page_list_len = TERN_MAX_FAST_REG_PAGES;
@@ -354,6 +370,7 @@ static void tern_ib_set_optional_ops(const struct tern_dev *tdev, struct ib_devi
 		{ TERN_CAP_MW, &tern_mw_ops },
 		{ TERN_CAP_MODIFY_MR, &tern_rereg_ops },
 		{ TERN_CAP_DM, &tern_dm_ops },
+		{ TERN_CAP_ODP, &tern_odp_dev_ops },
 		{ TERN_CAP_FAST_REG, &tern_fast_reg_ops },
 	};
 	int i;

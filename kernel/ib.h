@@ -13,6 +13,7 @@
 #include "queue.h"
 
 struct tern_alloc_ucontext_resp;
+struct tern_odp;
 struct tern_create_mr_params;
 struct tern_dev;
 
@@ -45,6 +46,7 @@ struct tern_mr {
 	struct ib_umem *umem;	/* of a process */
 	int access;		/* of such a one, enum ib_access_flags */
 	struct tern_table table;
+	struct tern_odp *odp;	/* of a region on demand, whose table is there */
 	u64 mapped;		/* leaves of it that map_mr_sg() has set */
 };
 
@@ -237,6 +239,8 @@ struct ib_mr *tern_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length
 struct ib_mr *tern_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length, u64 virt_addr,
 				      int fd, int access, struct ib_udata *udata);
 #endif
+struct tern_mr *tern_mr_alloc(int access);
+int tern_mr_create(struct tern_mr *mr, struct ib_pd *ibpd, struct tern_create_mr_params *params);
 struct ib_mr *tern_create_plain_mr(struct ib_pd *ibpd, struct tern_create_mr_params *params);
 int tern_mr_pin(struct ib_device *ibdev, struct tern_mr *mr, u64 start, u64 length, u64 virt_addr);
 void tern_mr_unpin(struct tern_dev *tdev, struct tern_mr *mr);
@@ -250,6 +254,11 @@ void tern_dm_exit(struct tern_dev *tdev);
 unsigned long tern_dm_pfn(const struct tern_dev *tdev, u32 page);
 void tern_dm_release(struct tern_dev *tdev, u32 page, u32 count);
 
+/* odp.c */
+struct ib_mr *tern_reg_odp_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 virt_addr,
+			      int access);
+void tern_odp_release(struct tern_dev *tdev, struct tern_mr *mr);
+
 /* cq.c */
 extern const struct ib_device_ops tern_cq_ops;
 extern const struct ib_device_ops tern_modify_cq_ops;
@@ -262,6 +271,7 @@ extern const struct ib_device_ops tern_mcast_ops;	/* mcast.c */
 extern const struct ib_device_ops tern_flow_ops;	/* flow.c */
 extern const struct ib_device_ops tern_mw_ops;		/* mw.c */
 extern const struct ib_device_ops tern_rereg_ops;	/* rereg.c */
+extern const struct ib_device_ops tern_odp_dev_ops;	/* odp.c */
 extern const struct ib_device_ops tern_dm_ops;		/* dm.c */
 
 extern const struct ib_device_ops tern_wq_ops;		/* wq.c */

@@ -109,14 +109,19 @@ static int tern_up(struct tern_dev *tdev)
 	err = tern_dm_init(tdev);
 	if (err)
 		goto err_stats;
-	err = tern_register(tdev);
+	err = tern_odp_init(tdev);
 	if (err)
 		goto err_dm;
+	err = tern_register(tdev);
+	if (err)
+		goto err_odp;
 
 	tern_health_start(tdev);
 	tdev->up = true;
 	return 0;
 
+err_odp:
+	tern_odp_exit(tdev);
 err_dm:
 	tern_dm_exit(tdev);
 err_stats:
@@ -135,6 +140,7 @@ static void tern_down(struct tern_dev *tdev)
 	tdev->up = false;
 	tern_health_stop(tdev);
 	tern_unregister(tdev);
+	tern_odp_exit(tdev);
 	tern_dm_exit(tdev);
 	tern_stats_exit(tdev);
 	tern_eqs_exit(tdev);
@@ -213,6 +219,7 @@ static struct tern_dev *tern_dev_alloc(struct pci_dev *pdev)
 	xa_init(&tdev->qps);
 	xa_init(&tdev->srqs);
 	xa_init(&tdev->wqs);
+	xa_init(&tdev->odps);
 	mutex_init(&tdev->stats_lock);
 	mutex_init(&tdev->dm.lock);
 	spin_lock_init(&tdev->ib_lock);

@@ -34,7 +34,7 @@ u8 tern_hw_access(int access)
 	static_assert((int)IB_ACCESS_MW_BIND == TERN_ACCESS_MW_BIND);
 	static_assert((int)IB_ZERO_BASED == TERN_ACCESS_ZERO_BASED);
 
-	return access & ~(IB_ACCESS_OPTIONAL | IB_ACCESS_HUGETLB);
+	return access & ~(IB_ACCESS_OPTIONAL | IB_ACCESS_HUGETLB | IB_ACCESS_ON_DEMAND);
 }
 
 /* Lists the pages of the region, in the largest size that suits the card and the memory. */
@@ -93,7 +93,7 @@ void tern_mr_unpin(struct tern_dev *tdev, struct tern_mr *mr)
 	ib_umem_release(mr->umem);
 }
 
-static struct tern_mr *tern_mr_alloc(int access)
+struct tern_mr *tern_mr_alloc(int access)
 {
 	struct tern_mr *mr = kzalloc(sizeof(*mr), GFP_KERNEL);
 
@@ -103,8 +103,7 @@ static struct tern_mr *tern_mr_alloc(int access)
 }
 
 /* Creates @mr of what @params says, as far as that is not the same for all regions. */
-static int tern_mr_create(struct tern_mr *mr, struct ib_pd *ibpd,
-			  struct tern_create_mr_params *params)
+int tern_mr_create(struct tern_mr *mr, struct ib_pd *ibpd, struct tern_create_mr_params *params)
 {
 	struct tern_dev *tdev = to_tdev(ibpd->device);
 	int err;
@@ -157,12 +156,15 @@ struct ib_mr *tern_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 vi
 			       int access, struct ib_udata *udata)
 {
 	struct tern_dev *tdev = to_tdev(ibpd->device);
+	int on_demand = tdev->caps & TERN_CAP_ODP ? IB_ACCESS_ON_DEMAND : 0;
 	struct tern_mr *mr;
 	int err;
 
-	err = tern_udata_no_input(udata) ?: tern_check_access(tdev, access);
+	err = tern_udata_no_input(udata) ?: tern_check_access(tdev, access & ~on_demand);
 	if (err)
 		return ERR_PTR(err);
+	if (access & IB_ACCESS_ON_DEMAND)
+		return tern_reg_odp_mr(ibpd, start, length, virt_addr, access);
 
 	mr = tern_mr_alloc(access);
 	if (!mr)
@@ -226,7 +228,10 @@ int tern_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	err = tern_cmd_destroy_mr(tdev, ibmr->lkey);
 	if (err)
 		return err;
-	tern_mr_unpin(tdev, mr);
+	if (mr->odp)
+		tern_odp_release(tdev, mr);
+	else
+		tern_mr_unpin(tdev, mr);
 	kfree(mr);
 	return 0;
 }

@@ -16,7 +16,7 @@ static_assert(PAGE_SIZE == TERN_TABLE_SIZE && PAGE_SIZE == TERN_DB_PAGE_SIZE);
  * Such pages are never bounced, and the platforms we build for keep them coherent: nobody
  * has to be told when the card, the kernel or a process has written.
  */
-static int tern_page_alloc(struct tern_dev *tdev, struct tern_page *page, gfp_t gfp)
+int tern_page_alloc(struct tern_dev *tdev, struct tern_page *page, gfp_t gfp)
 {
 	struct page *memory = dma_alloc_pages(&tdev->pdev->dev, PAGE_SIZE, &page->dma,
 					      DMA_BIDIRECTIONAL, gfp | __GFP_ZERO);
@@ -28,7 +28,7 @@ static int tern_page_alloc(struct tern_dev *tdev, struct tern_page *page, gfp_t 
 }
 
 /* Processes that have the page mapped keep it; the card does not reach it any more. */
-static void tern_page_free(struct tern_dev *tdev, struct tern_page *page)
+void tern_page_free(struct tern_dev *tdev, struct tern_page *page)
 {
 	dma_free_pages(&tdev->pdev->dev, PAGE_SIZE, virt_to_page(page->va), page->dma,
 		       DMA_BIDIRECTIONAL);

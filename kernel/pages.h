@@ -5,6 +5,7 @@
 
 #include <linux/mm.h>
 #include <linux/types.h>
+#include <linux/xarray.h>
 
 #include "tern/tern_hw.h"
 
@@ -31,6 +32,23 @@ int tern_table_init(struct tern_dev *tdev, struct tern_table *table, u64 leaves,
 void tern_table_set(struct tern_table *table, u64 leaf, dma_addr_t dma);
 void tern_table_exit(struct tern_dev *tdev, struct tern_table *table);
 void tern_table_describe(const struct tern_table *table, u64 start, struct tern_hw_pages *pages);
+
+int tern_page_alloc(struct tern_dev *tdev, struct tern_page *page, gfp_t gfp);
+void tern_page_free(struct tern_dev *tdev, struct tern_page *page);
+
+/* A page list on demand: entries are absent until they are set, and so are tables. */
+struct tern_sparse {
+	u8 shift;
+	u8 levels;
+	struct xarray tables;	/* struct tern_page, by level and place */
+};
+
+int tern_sparse_init(struct tern_dev *tdev, struct tern_sparse *sparse, u64 leaves, u8 shift);
+void tern_sparse_exit(struct tern_dev *tdev, struct tern_sparse *sparse);
+int tern_sparse_reach(struct tern_dev *tdev, struct tern_sparse *sparse, u64 first, u64 last);
+void tern_sparse_set(struct tern_sparse *sparse, u64 leaf, u64 entry);
+bool tern_sparse_clear(struct tern_sparse *sparse, u64 first, u64 last);
+void tern_sparse_describe(struct tern_sparse *sparse, struct tern_hw_pages *pages);
 
 /* A ring with its record: zeroed pages that are contiguous only to the card. */
 struct tern_buf {

@@ -47,9 +47,10 @@ static bool tern_qp_attr_in_range(const struct tern_dev *tdev, const struct ib_q
 {
 	u8 rd_atomic = tdev->attr.max_rd_atomic;
 
-	/* Local write is a right of regions; programs like to pass it here too. */
+	/* The last two are of regions; programs like to pass them here too. */
 	if (mask & IB_QP_ACCESS_FLAGS &&
-	    attr->qp_access_flags & ~(TERN_QP_ACCESS | IB_ACCESS_LOCAL_WRITE))
+	    attr->qp_access_flags & ~(TERN_QP_ACCESS | IB_ACCESS_LOCAL_WRITE |
+				      IB_ACCESS_ON_DEMAND))
 		return false;
 
 	return tern_in_range(mask, IB_QP_PKEY_INDEX, attr->pkey_index, 0, 0) &&

@@ -133,6 +133,7 @@ int tern_qp_core_create(struct tern_dev *tdev, struct tern_qp_core *qp, const st
 
 	if (buf)
 		tern_qp_describe_buf(buf, layout, &params);
+	tern_qp_fault_init(tdev, qp);
 	err = tern_cmd_create_qp(tdev, &params, &qp->qpn);
 	if (err)
 		return err;
@@ -148,6 +149,7 @@ void tern_qp_core_destroy(struct tern_dev *tdev, struct tern_qp_core *qp)
 	xa_erase(&tdev->qps, qp->qpn);
 	tern_cmd_destroy_qp(tdev, qp->qpn);
 	tern_eqs_synchronize(tdev, NULL);
+	cancel_work_sync(&qp->fault_work);
 }
 
 /* The caller has set the handler. */

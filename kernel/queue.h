@@ -3,6 +3,8 @@
 #ifndef TERN_QUEUE_H
 #define TERN_QUEUE_H
 
+#include <linux/workqueue.h>
+
 #include "pages.h"
 
 struct tern_dev;
@@ -20,6 +22,8 @@ struct tern_cq_core {
 
 struct tern_qp_core {
 	u32 qpn;
+	struct tern_dev *tdev;
+	struct work_struct fault_work;	/* brings the pages that it waits for */
 	/* Called from interrupt handlers with an enum tern_hw_event. */
 	void (*event)(struct tern_qp_core *qp, u8 type);
 };
@@ -132,6 +136,10 @@ void tern_cq_failed(struct tern_dev *tdev, u32 cqn);
 void tern_qp_event(struct tern_dev *tdev, u32 qpn, u8 type);
 void tern_srq_event(struct tern_dev *tdev, u32 srqn, u8 type);
 void tern_wq_event(struct tern_dev *tdev, u32 wqn, u8 type);
+
+/* odp.c */
+void tern_qp_fault_init(struct tern_dev *tdev, struct tern_qp_core *qp);
+void tern_qp_page_fault(struct tern_dev *tdev, u32 qpn);
 
 /* After the card's death. */
 void tern_cqs_died(struct tern_dev *tdev);

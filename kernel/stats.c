@@ -92,6 +92,7 @@ static const struct rdma_stat_desc tern_port_stats[] = {
 	{ .name = "raw_rx_no_buffer" },
 	{ .name = "raw_rcvd_err" },
 	{ .name = "rx_invalidate_requests" },
+	{ .name = "page_faults" },
 };
 
 static const u8 tern_port_stat_ids[] = {
@@ -147,6 +148,7 @@ static const u8 tern_port_stat_ids[] = {
 	TERN_STAT_RAW_RX_NO_BUFFER,
 	TERN_STAT_RAW_RX_ERRORS,
 	TERN_STAT_RESP_INVALIDATES,
+	TERN_STAT_PAGE_FAULTS,
 };
 
 static_assert(ARRAY_SIZE(tern_port_stats) == ARRAY_SIZE(tern_port_stat_ids));

@@ -60,6 +60,9 @@ struct tern_dev {
 	struct xarray srqs;
 	struct xarray wqs;
 
+	struct xarray odps;	/* regions on demand, by index of the key */
+	struct workqueue_struct *odp_wq;
+
 	struct mutex stats_lock;	/* of the page that counters are read through */
 	__le64 *stats;
 	dma_addr_t stats_dma;
@@ -87,6 +90,10 @@ void tern_health_init(struct tern_dev *tdev);
 void tern_health_start(struct tern_dev *tdev);
 void tern_health_stop(struct tern_dev *tdev);
 void tern_health_exit(struct tern_dev *tdev);
+
+/* odp.c */
+int tern_odp_init(struct tern_dev *tdev);
+void tern_odp_exit(struct tern_dev *tdev);
 
 /* stats.c */
 int tern_stats_init(struct tern_dev *tdev);

@@ -1,0 +1,538 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * On-demand paging: regions of processes that pin nothing. Their pages are brought when the
+ * card asks for them and taken back when the kernel needs or moves them.
+ *
+ * An invalidation may come out of memory reclaim, and holds the umem's mutex: so whoever has
+ * that mutex allocates nothing. Tables are made before it is taken, and the admin command
+ * that tells the card needs neither memory nor a lock that others hold while they allocate.
+ */
+#include <linux/mmu_notifier.h>
+#include <linux/sizes.h>
+#include <linux/slab.h>
+#include <rdma/ib_umem_odp.h>
+#include <rdma/ib_verbs.h>
+#include <rdma/restrack.h>
+
+#include "ib.h"
+#include "tern.h"
+
+/* Of an implicit region: what one umem covers, that is, one table of pages. */
+#define TERN_CHILD_SIZE	SZ_2M
+/* All that four levels of tables reach. */
+#define TERN_IMPLICIT_MAX	BIT_ULL(48)
+
+struct tern_odp {
+	struct tern_mr *mr;
+	struct ib_umem_odp *umem;	/* of an implicit region the root, which has no pages */
+	u64 start;			/* address of its first byte, in the process */
+	u64 delta;			/* from an address that the card names to one of the process */
+	u64 base;			/* where leaf 0 is, in the process */
+	u64 size;			/* bytes */
+
+	struct mutex lock;		/* held to add tables or children */
+	struct tern_sparse sparse;
+	struct xarray children;		/* of an implicit region, by address / TERN_CHILD_SIZE */
+
+	/* Who works on it, and the region itself while it is registered. */
+	refcount_t users;
+	struct completion unused;
+
+	atomic64_t faults;
+	atomic64_t prefetched;
+	atomic64_t invalidations;
+};
+
+/* ---- pages come and go ---------------------------------------------------------- */
+
+static u64 tern_odp_leaf(const struct tern_odp *odp, u64 addr)
+{
+	return (addr - odp->base) >> odp->sparse.shift;
+}
+
+static bool tern_odp_invalidate(struct mmu_interval_notifier *mni,
+				const struct mmu_notifier_range *range, unsigned long seq)
+{
+	struct ib_umem_odp *umem = container_of(mni, struct ib_umem_odp, notifier);
+	struct tern_odp *odp;
+	u64 start, end;
+
+	if (!mmu_notifier_range_blockable(range))
+		return false;
+
+	mutex_lock(&umem->umem_mutex);
+	mmu_interval_set_seq(mni, seq);
+	if (!umem->npages)
+		goto out;
+
+	odp = umem->private;
+	start = max_t(u64, ib_umem_start(umem), range->start);
+	end = min_t(u64, ib_umem_end(umem), range->end);
+	/* A region that the card does not know any more needs no command, and a dead card none. */
+	if (tern_sparse_clear(&odp->sparse, tern_odp_leaf(odp, start),
+			      tern_odp_leaf(odp, end - 1)))
+		tern_cmd_sync_mr(to_tdev(umem->umem.ibdev), odp->mr->ibmr.lkey);
+	ib_umem_odp_unmap_dma_pages(umem, start, end);
+	atomic64_inc(&odp->invalidations);
+out:
+	mutex_unlock(&umem->umem_mutex);
+	return true;
+}
+
+static const struct mmu_interval_notifier_ops tern_odp_ops = {
+	.invalidate = tern_odp_invalidate,
+};
+
+static void tern_odp_show(struct tern_odp *odp, struct ib_umem_odp *umem, u64 addr, u64 end)
+{
+	u64 size = BIT_ULL(umem->page_shift);
+	dma_addr_t dma;
+
+	for (addr = ALIGN_DOWN(addr, size); addr < end; addr += size) {
+		dma = umem->dma_list[(addr - ib_umem_start(umem)) >> umem->page_shift];
+		if (!(dma & ODP_READ_ALLOWED_BIT))
+			continue;
+		tern_sparse_set(&odp->sparse, tern_odp_leaf(odp, addr),
+				(dma & ODP_DMA_ADDR_MASK) | TERN_PAGE_PRESENT |
+				(dma & ODP_WRITE_ALLOWED_BIT ? TERN_PAGE_WRITE : 0));
+	}
+}
+
+/* Brings the pages of [@addr, @end) of @umem; without @fault only those that are in memory. */
+static int tern_odp_map(struct tern_odp *odp, struct ib_umem_odp *umem, u64 addr, u64 end,
+			bool write, bool fault)
+{
+	u64 access = ODP_READ_ALLOWED_BIT | (write ? ODP_WRITE_ALLOWED_BIT : 0);
+	int pages, err;
+
+	mutex_lock(&odp->lock);
+	err = tern_sparse_reach(to_tdev(umem->umem.ibdev), &odp->sparse, tern_odp_leaf(odp, addr),
+				tern_odp_leaf(odp, end - 1));
+	mutex_unlock(&odp->lock);
+	if (err)
+		return err;
+
+	pages = ib_umem_odp_map_dma_and_lock(umem, addr, end - addr, access, fault);
+	if (pages < 0)
+		return pages;
+	tern_odp_show(odp, umem, addr, end);
+	mutex_unlock(&umem->umem_mutex);
+	return 0;
+}
+
+/* The umem of an implicit region that has @addr. */
+static struct ib_umem_odp *tern_odp_child(struct tern_odp *odp, u64 addr)
+{
+	unsigned long index = addr / TERN_CHILD_SIZE;
+	struct ib_umem_odp *child = xa_load(&odp->children, index);
+	int err;
+
+	if (child)
+		return child;
+	mutex_lock(&odp->lock);
+	child = xa_load(&odp->children, index);
+	if (child)
+		goto out;
+	child = ib_umem_odp_alloc_child(odp->umem, index * TERN_CHILD_SIZE, TERN_CHILD_SIZE,
+					&tern_odp_ops);
+	if (IS_ERR(child))
+		goto out;
+	child->private = odp;
+	err = xa_err(xa_store(&odp->children, index, child, GFP_KERNEL));
+	if (err) {
+		ib_umem_odp_release(child);
+		child = ERR_PTR(err);
+	}
+out:
+	mutex_unlock(&odp->lock);
+	return child;
+}
+
+/* As tern_odp_map(), of any region; @addr and @length are as the card names them. */
+static int tern_odp_bring(struct tern_odp *odp, u64 addr, u64 length, bool write, bool fault)
+{
+	u64 end = addr + odp->delta + length;
+	struct ib_umem_odp *child;
+	u64 next;
+	int err;
+
+	addr += odp->delta;
+	if (write && !odp->umem->umem.writable)
+		return -EPERM;
+	if (!odp->umem->is_implicit_odp)
+		return tern_odp_map(odp, odp->umem, addr, end, write, fault);
+	for (; addr < end; addr = next) {
+		next = min(ALIGN_DOWN(addr, TERN_CHILD_SIZE) + TERN_CHILD_SIZE, end);
+		child = tern_odp_child(odp, addr);
+		err = PTR_ERR_OR_ZERO(child) ?:
+		      tern_odp_map(odp, child, addr, next, write, fault);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/* ---- finding regions --------------------------------------------------------------- */
+
+static struct tern_odp *tern_odp_get(struct tern_dev *tdev, u32 key)
+{
+	struct tern_odp *odp;
+
+	xa_lock(&tdev->odps);
+	odp = xa_load(&tdev->odps, key >> 8);
+	if (odp && (odp->mr->ibmr.lkey != key || !refcount_inc_not_zero(&odp->users)))
+		odp = NULL;
+	xa_unlock(&tdev->odps);
+	return odp;
+}
+
+static void tern_odp_put(struct tern_odp *odp)
+{
+	if (refcount_dec_and_test(&odp->users))
+		complete(&odp->unused);
+}
+
+/* ---- faults of the card ------------------------------------------------------------- */
+
+/*
+ * More may be asked for than there is: what counts is the first page, without which the QP
+ * cannot go on.
+ */
+static u8 tern_odp_resolve(struct tern_dev *tdev, const struct tern_fault *fault)
+{
+	struct tern_odp *odp;
+	int err;
+
+	if (!fault->length)
+		return TERN_RESUME_NONE;
+	odp = tern_odp_get(tdev, fault->key);
+	if (!odp)
+		return TERN_RESUME_FAIL;
+	atomic64_inc(&odp->faults);
+	err = tern_odp_bring(odp, fault->addr, fault->length, fault->write, true);
+	if (err)
+		err = tern_odp_bring(odp, fault->addr, 1, fault->write, true);
+	tern_odp_put(odp);
+	return err ? TERN_RESUME_FAIL : TERN_RESUME_RETRY;
+}
+
+static void tern_fault_work(struct work_struct *work)
+{
+	struct tern_qp_core *qp = container_of(work, struct tern_qp_core, fault_work);
+	struct tern_dev *tdev = qp->tdev;
+	struct tern_faults faults;
+
+	/* These fail when the QP or the card has gone, and then there is nothing to do. */
+	if (tern_cmd_query_fault(tdev, qp->qpn, &faults))
+		return;
+	tern_cmd_resume_qp(tdev, qp->qpn, tern_odp_resolve(tdev, &faults.requester),
+			   tern_odp_resolve(tdev, &faults.responder));
+}
+
+void tern_qp_fault_init(struct tern_dev *tdev, struct tern_qp_core *qp)
+{
+	qp->tdev = tdev;
+	INIT_WORK(&qp->fault_work, tern_fault_work);
+}
+
+/* From interrupt handlers. A QP raises no second event before it was resumed. */
+void tern_qp_page_fault(struct tern_dev *tdev, u32 qpn)
+{
+	struct tern_qp_core *qp = xa_load(&tdev->qps, qpn);
+
+	if (qp)
+		queue_work(tdev->odp_wq, &qp->fault_work);
+}
+
+int tern_odp_init(struct tern_dev *tdev)
+{
+	tdev->odp_wq = alloc_workqueue("tern-odp", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	return tdev->odp_wq ? 0 : -ENOMEM;
+}
+
+void tern_odp_exit(struct tern_dev *tdev)
+{
+	destroy_workqueue(tdev->odp_wq);
+}
+
+/* ---- advice of processes ------------------------------------------------------------- */
+
+struct tern_prefetch {
+	struct work_struct work;
+	bool write;
+	bool fault;
+	u32 count;
+	struct {
+		struct tern_odp *odp;
+		u64 addr;
+		u32 length;
+	} parts[];
+};
+
+static int tern_prefetch_run(struct tern_prefetch *prefetch)
+{
+	int err = 0;
+	u32 i;
+
+	for (i = 0; !err && i < prefetch->count; i++) {
+		err = tern_odp_bring(prefetch->parts[i].odp, prefetch->parts[i].addr,
+				     prefetch->parts[i].length, prefetch->write,
+				     prefetch->fault);
+		if (!err)
+			atomic64_inc(&prefetch->parts[i].odp->prefetched);
+	}
+	return err;
+}
+
+static void tern_prefetch_free(struct tern_prefetch *prefetch)
+{
+	while (prefetch->count)
+		tern_odp_put(prefetch->parts[--prefetch->count].odp);
+	kvfree(prefetch);
+}
+
+/* What fails is not advice that could be taken. */
+static void tern_prefetch_work(struct work_struct *work)
+{
+	struct tern_prefetch *prefetch = container_of(work, struct tern_prefetch, work);
+
+	tern_prefetch_run(prefetch);
+	tern_prefetch_free(prefetch);
+}
+
+/* The region of @sge, if it is one of @pd and may be accessed so. */
+static struct tern_odp *tern_prefetch_get(struct ib_pd *pd, const struct ib_sge *sge, bool write)
+{
+	struct tern_odp *odp = tern_odp_get(to_tdev(pd->device), sge->lkey);
+	u64 offset;
+	int err = 0;
+
+	if (!odp)
+		return ERR_PTR(-ENOENT);
+	offset = sge->addr + odp->delta - odp->start;
+	if (odp->mr->ibmr.pd != pd || (write && !odp->umem->umem.writable))
+		err = -EPERM;
+	else if (offset > odp->size || sge->length > odp->size - offset)
+		err = -EFAULT;
+	if (!err)
+		return odp;
+	tern_odp_put(odp);
+	return ERR_PTR(err);
+}
+
+static struct tern_prefetch *tern_prefetch_alloc(struct ib_pd *pd, const struct ib_sge *sges,
+						 u32 count, bool write)
+{
+	struct tern_prefetch *prefetch = kvzalloc(struct_size(prefetch, parts, count), GFP_KERNEL);
+	struct tern_odp *odp;
+	u32 i;
+
+	if (!prefetch)
+		return ERR_PTR(-ENOMEM);
+	INIT_WORK(&prefetch->work, tern_prefetch_work);
+	prefetch->write = write;
+	for (i = 0; i < count; i++) {
+		if (!sges[i].length)
+			continue;
+		odp = tern_prefetch_get(pd, &sges[i], write);
+		if (IS_ERR(odp)) {
+			tern_prefetch_free(prefetch);
+			return ERR_CAST(odp);
+		}
+		prefetch->count++;
+		prefetch->parts[prefetch->count - 1].odp = odp;
+		prefetch->parts[prefetch->count - 1].addr = sges[i].addr;
+		prefetch->parts[prefetch->count - 1].length = sges[i].length;
+	}
+	return prefetch;
+}
+
+static int tern_advise_mr(struct ib_pd *pd, enum ib_uverbs_advise_mr_advice advice, u32 flags,
+			  struct ib_sge *sges, u32 count, struct uverbs_attr_bundle *attrs)
+{
+	struct tern_prefetch *prefetch;
+	bool write = advice == IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_WRITE;
+	int err;
+
+	if (advice != IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH && !write &&
+	    advice != IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
+		return -EOPNOTSUPP;
+	if (flags & ~IB_UVERBS_ADVISE_MR_FLAG_FLUSH)
+		return -EOPNOTSUPP;
+
+	prefetch = tern_prefetch_alloc(pd, sges, count, write);
+	if (IS_ERR(prefetch))
+		return PTR_ERR(prefetch);
+	prefetch->fault = advice != IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT;
+	if (!(flags & IB_UVERBS_ADVISE_MR_FLAG_FLUSH)) {
+		queue_work(to_tdev(pd->device)->odp_wq, &prefetch->work);
+		return 0;
+	}
+	err = tern_prefetch_run(prefetch);
+	tern_prefetch_free(prefetch);
+	return err;
+}
+
+/* ---- regions ---------------------------------------------------------------------------- */
+
+static void tern_odp_free(struct tern_dev *tdev, struct tern_odp *odp)
+{
+	struct ib_umem_odp *child;
+	unsigned long index;
+
+	xa_for_each(&odp->children, index, child) {
+		ib_umem_odp_release(child);
+		cond_resched();
+	}
+	xa_destroy(&odp->children);
+	ib_umem_odp_release(odp->umem);
+	tern_sparse_exit(tdev, &odp->sparse);
+	kfree(odp);
+}
+
+static struct ib_umem_odp *tern_odp_umem(struct ib_device *ibdev, u64 start, u64 length,
+					 int access, bool implicit)
+{
+	if (implicit)
+		return ib_umem_odp_alloc_implicit(ibdev, access);
+	return ib_umem_odp_get(ibdev, start, length, access, &tern_odp_ops);
+}
+
+/* What is at @start of the process is at @virt_addr for the card. */
+static struct tern_odp *tern_odp_alloc(struct tern_dev *tdev, struct ib_umem_odp *umem, u64 start,
+				       u64 length, u64 virt_addr)
+{
+	u64 page = BIT_ULL(umem->page_shift);
+	struct tern_odp *odp;
+	int err;
+
+	if ((start ^ virt_addr) & (page - 1))
+		return ERR_PTR(-EINVAL);
+	odp = kzalloc(sizeof(*odp), GFP_KERNEL);
+	if (!odp)
+		return ERR_PTR(-ENOMEM);
+	odp->umem = umem;
+	odp->start = start;
+	odp->base = ALIGN_DOWN(start, page);
+	odp->size = length;
+	mutex_init(&odp->lock);
+	xa_init(&odp->children);
+	refcount_set(&odp->users, 1);
+	init_completion(&odp->unused);
+	err = tern_sparse_init(tdev, &odp->sparse,
+			       DIV_ROUND_UP_ULL(start + length - odp->base, page),
+			       umem->page_shift);
+	if (err) {
+		tern_sparse_exit(tdev, &odp->sparse);
+		kfree(odp);
+		return ERR_PTR(err);
+	}
+	return odp;
+}
+
+static int tern_odp_create(struct tern_mr *mr, struct ib_pd *ibpd, struct tern_odp *odp,
+			   u64 virt_addr)
+{
+	struct tern_dev *tdev = to_tdev(ibpd->device);
+	struct tern_create_mr_params params = {
+		.start = virt_addr,
+		.length = odp->size,
+		.access = tern_hw_access(mr->access),
+		.flags = TERN_MR_ON_DEMAND,
+	};
+	int err;
+
+	tern_sparse_describe(&odp->sparse, &params.pages);
+	err = tern_mr_create(mr, ibpd, &params);
+	if (err)
+		return err;
+	odp->mr = mr;
+	odp->umem->private = odp;
+	/* Should one of this index be about to leave, then the card has forgotten it already. */
+	err = xa_err(xa_store(&tdev->odps, mr->ibmr.lkey >> 8, odp, GFP_KERNEL));
+	if (err)
+		tern_cmd_destroy_mr(tdev, mr->ibmr.lkey);
+	return err;
+}
+
+/* All of the address space of the process: start 0, length U64_MAX. */
+struct ib_mr *tern_reg_odp_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 virt_addr, int access)
+{
+	struct tern_dev *tdev = to_tdev(ibpd->device);
+	bool implicit = !start && length == U64_MAX;
+	struct ib_umem_odp *umem;
+	struct tern_odp *odp;
+	struct tern_mr *mr;
+	int err;
+
+	if (implicit && virt_addr)
+		return ERR_PTR(-EINVAL);
+	if (!implicit && length > tdev->attr.max_mr_size)
+		return ERR_PTR(-EINVAL);
+	mr = tern_mr_alloc(access);
+	if (!mr)
+		return ERR_PTR(-ENOMEM);
+	umem = tern_odp_umem(ibpd->device, start, length, access, implicit);
+	if (IS_ERR(umem)) {
+		err = PTR_ERR(umem);
+		goto err_mr;
+	}
+	if (implicit)
+		length = min_t(u64, TASK_SIZE, TERN_IMPLICIT_MAX);
+	odp = tern_odp_alloc(tdev, umem, start, length, virt_addr);
+	if (IS_ERR(odp)) {
+		ib_umem_odp_release(umem);
+		err = PTR_ERR(odp);
+		goto err_mr;
+	}
+	odp->delta = start - (access & IB_ZERO_BASED ? 0 : virt_addr);
+	mr->umem = &umem->umem;
+	mr->odp = odp;
+	err = tern_odp_create(mr, ibpd, odp, virt_addr);
+	if (err)
+		goto err_odp;
+	return &mr->ibmr;
+
+err_odp:
+	tern_odp_free(tdev, odp);
+err_mr:
+	kfree(mr);
+	return ERR_PTR(err);
+}
+
+/* The card has forgotten the region; waits for those who still bring pages for it. */
+void tern_odp_release(struct tern_dev *tdev, struct tern_mr *mr)
+{
+	struct tern_odp *odp = mr->odp;
+
+	xa_cmpxchg(&tdev->odps, mr->ibmr.lkey >> 8, odp, NULL, 0);
+	tern_odp_put(odp);
+	wait_for_completion(&odp->unused);
+	tern_odp_free(tdev, odp);
+}
+
+static int tern_fill_stat_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr)
+{
+	struct tern_odp *odp = to_tmr(ibmr)->odp;
+	struct nlattr *table;
+
+	if (!odp)
+		return 0;
+	table = nla_nest_start(msg, RDMA_NLDEV_ATTR_STAT_HWCOUNTERS);
+	if (!table)
+		return -EMSGSIZE;
+	if (rdma_nl_stat_hwcounter_entry(msg, "page_faults", atomic64_read(&odp->faults)) ||
+	    rdma_nl_stat_hwcounter_entry(msg, "page_invalidations",
+					 atomic64_read(&odp->invalidations)) ||
+	    rdma_nl_stat_hwcounter_entry(msg, "page_prefetch", atomic64_read(&odp->prefetched))) {
+		nla_nest_cancel(msg, table);
+		return -EMSGSIZE;
+	}
+	nla_nest_end(msg, table);
+	return 0;
+}
+
+const struct ib_device_ops tern_odp_dev_ops = {
+	.advise_mr = tern_advise_mr,
+	.fill_stat_mr_entry = tern_fill_stat_mr_entry,
+};
