@@ -122,7 +122,8 @@ using UnusedOp = void (*)();
 
 /** Every verb that a provider can offer, in the alphabetical order of their names. */
 struct ContextOps {
-	UnusedOp advise_mr;
+	int (*advise_mr)(ibv_pd *pd, ibv_advise_mr_advice advice, uint32_t flags, ibv_sge *sges,
+	                 uint32_t count);
 	ibv_dm *(*alloc_dm)(ibv_context *context, ibv_alloc_dm_attr *attr);
 	ibv_mw *(*alloc_mw)(ibv_pd *pd, ibv_mw_type type);
 	UnusedOp alloc_null_mr;
@@ -384,6 +385,8 @@ int ibv_cmd_alloc_pd(ibv_context *context, ibv_pd *pd, AllocPdCmd *cmd, size_t c
 int ibv_cmd_dealloc_pd(ibv_pd *pd);
 int ibv_cmd_reg_mr(ibv_pd *pd, void *addr, size_t length, uint64_t hca_va, int access, VerbsMr *mr,
                    RegMrCmd *cmd, size_t cmd_size, ib_uverbs_reg_mr_resp *resp, size_t resp_size);
+int ibv_cmd_advise_mr(ibv_pd *pd, ibv_advise_mr_advice advice, uint32_t flags, ibv_sge *sges,
+                      uint32_t count);
 int ibv_cmd_rereg_mr(VerbsMr *mr, uint32_t flags, void *addr, size_t length, uint64_t hca_va,
                      int access, ibv_pd *pd, ReregMrCmd *cmd, size_t cmd_size,
                      ib_uverbs_rereg_mr_resp *resp, size_t resp_size);

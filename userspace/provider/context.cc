@@ -22,6 +22,7 @@ constexpr uint32_t kNoDriverId = 0; /* RDMA_DRIVER_UNKNOWN: the kernel has no nu
 
 constexpr ContextOps kContextOps = [] {
 	ContextOps ops = {};
+	ops.advise_mr = ibv_cmd_advise_mr;
 	ops.alloc_dm = alloc_dm;
 	ops.alloc_mw = alloc_mw;
 	ops.alloc_parent_domain = alloc_parent_domain;

@@ -39,6 +39,9 @@ const ContextOps kStubs = [] {
 		stub("reg_dm_mr");
 		return nullptr;
 	};
+	ops.advise_mr = [](ibv_pd *, ibv_advise_mr_advice, uint32_t, ibv_sge *, uint32_t) {
+		return stub("advise_mr");
+	};
 	ops.reg_dmabuf_mr = [](ibv_pd *, uint64_t, size_t, uint64_t, int, int) -> ibv_mr * {
 		stub("reg_dmabuf_mr");
 		return nullptr;
@@ -262,6 +265,8 @@ TEST_F(Abi34, EveryVerbArrivesWhereWePutIt)
 	EXPECT_CALLS("free_dm", ibv_free_dm(&dm_));
 	EXPECT_CALLS("reg_dm_mr", ibv_reg_dm_mr(&pd_, &dm_, 0, 0, 0));
 	EXPECT_CALLS("reg_dmabuf_mr", ibv_reg_dmabuf_mr(&pd_, 0, 0, 0, -1, 0));
+	EXPECT_CALLS("advise_mr",
+	             ibv_advise_mr(&pd_, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, nullptr, 0));
 	mr_.type = 0; /* as ibv_cmd_reg_mr() sets it */
 	EXPECT_CALLS("rereg_mr", ibv_rereg_mr(&mr_.mr, 0, &pd_, nullptr, 0, 0));
 	EXPECT_CALLS("import_dm", ibv_import_dm(context, 1));
