@@ -32,6 +32,7 @@ std::span<const Case> datagram_cases();  /* cases_datagram.cc */
 std::span<const Case> uc_cases();        /* cases_uc.cc */
 std::span<const Case> window_cases();    /* cases_window.cc */
 std::span<const Case> memory_cases();    /* cases_memory.cc */
+std::span<const Case> odp_cases();       /* cases_odp.cc */
 
 /** A fresh connection carries data both ways: what every case ends with. */
 void check_device_works(Session &session);

@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Regions on demand: memory that was never touched, and memory that is taken away, moved and
+ * shared while requests run over it.
+ */
+#include <atomic>
+#include <cstring>
+#include <mutex>
+#include <random>
+#include <thread>
+
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cases.h"
+
+namespace tern::guest {
+namespace {
+
+constexpr size_t kSlot = 65536;
+constexpr size_t kSlots = 16;
+constexpr unsigned kRounds = 12;
+constexpr int kAccess = kAllAccess | IBV_ACCESS_ON_DEMAND;
+
+bool offered(const Device &device)
+{
+	ibv_device_attr_ex attr = {};
+	check(!ibv_query_device_ex(device.context(), nullptr, &attr), "ibv_query_device_ex");
+	return (attr.odp_caps.general_caps & IBV_ODP_SUPPORT) &&
+	       (attr.odp_caps.general_caps & IBV_ODP_SUPPORT_IMPLICIT);
+}
+
+/** Pages of nobody else, which do not exist before they are touched. */
+class Mapping {
+public:
+	explicit Mapping(size_t size) : size_(size), data_(map(nullptr, 0)) {}
+	~Mapping() { munmap(data_, size_); }
+	Mapping(const Mapping &) = delete;
+	Mapping &operator=(const Mapping &) = delete;
+
+	uint8_t *data() const { return data_; }
+	std::span<uint8_t> slot(size_t i) const { return {data_ + i * kSlot, kSlot}; }
+
+	/** Takes slot @i from the card's side of things in one of several ways; it reads as zero
+	 * then. */
+	void lose(size_t i, unsigned way) const
+	{
+		/* What another thread maps must not come into the gap that this one makes. */
+		static std::mutex alone;
+		const std::lock_guard lock(alone);
+		uint8_t *p = slot(i).data();
+		void *moved;
+		switch (way % 3) {
+		case 0:
+			check(!madvise(p, kSlot, MADV_DONTNEED), "madvise");
+			break;
+		case 1:
+			check(!munmap(p, kSlot), "munmap");
+			remap(p);
+			break;
+		default:
+			moved = mremap(p, kSlot, kSlot, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, nullptr);
+			check(moved != MAP_FAILED, "mremap");
+			munmap(moved, kSlot);
+			break;
+		}
+	}
+	/** A child shares all pages for a moment; what is written meanwhile moves. */
+	void share() const
+	{
+		const pid_t child = fork();
+		check(child >= 0, "fork");
+		if (!child) {
+			usleep(2000);
+			_exit(0);
+		}
+		waitpid(child, nullptr, 0);
+	}
+
+private:
+	uint8_t *map(void *at, int flags) const
+	{
+		void *p = mmap(at, at ? kSlot : size_, PROT_READ | PROT_WRITE,
+		               MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+		check(p != MAP_FAILED, "mmap");
+		return static_cast<uint8_t *>(p);
+	}
+	void remap(uint8_t *at) const { map(at, MAP_FIXED); }
+
+	size_t size_;
+	uint8_t *data_;
+};
+
+/** A mapping and the region that reaches it: of its own, or that of the whole address space. */
+struct Paged {
+	Paged(const Device &device, size_t size, bool implicit)
+	        : memory(size),
+	          mr(implicit ? ibv_reg_mr(device.pd(), nullptr, SIZE_MAX, kAccess)
+	                      : ibv_reg_mr(device.pd(), memory.data(), size, kAccess))
+	{
+		check(mr.get(), "ibv_reg_mr on demand: %s", std::strerror(errno));
+	}
+	ibv_sge sge(size_t offset, size_t length) const
+	{
+		return {reinterpret_cast<uint64_t>(memory.data()) + offset,
+		        static_cast<uint32_t>(length), mr->lkey};
+	}
+	RemoteBuffer remote(size_t size) const
+	{
+		return {reinterpret_cast<uint64_t>(memory.data()), size, mr->rkey};
+	}
+
+	Mapping memory;
+	MrPtr mr;
+};
+
+void untouched(Session &s, bool implicit)
+{
+	constexpr size_t kSize = kSlots * kSlot;
+	Endpoint ep(s);
+	Paged paged(s.device, kSize, implicit);
+	const RemoteBuffer remote = s.peer.exchange(paged.remote(kSize));
+	ep.connect();
+	if (!s.active)
+		ep.recv(7, paged.sge(kSlot + 100, kSlot));
+	if (s.active) {
+		Paged local(s.device, kSize, implicit);
+		/* READ of pages that do not exist yet, to pages that do not exist either. */
+		ep.send(1, IBV_WR_RDMA_READ, local.sge(0, kSlot), remote, 8 * kSlot);
+		ep.expect_send(1);
+		const std::vector<uint8_t> zeros(kSlot);
+		check(!std::memcmp(local.memory.data(), zeros.data(), kSlot), "READ of nothing");
+		/* What was read only is written now. */
+		fill(local.memory.slot(0), s.seed);
+		ep.send(2, IBV_WR_RDMA_WRITE, local.sge(0, kSlot), remote, 8 * kSlot + 5);
+		ep.expect_send(2);
+		ep.send(3, IBV_WR_SEND, local.sge(0, kSlot));
+		ep.expect_send(3);
+		ep.fetch_add(4, local.sge(4 * kSlot + 8, 8), remote, 12 * kSlot, 42);
+		ep.expect_send(4);
+		ep.fetch_add(5, local.sge(4 * kSlot + 8, 8), remote, 12 * kSlot, 1);
+		ep.expect_send(5);
+		uint64_t before;
+		std::memcpy(&before, local.memory.data() + 4 * kSlot + 8, sizeof(before));
+		check(before == 42, "the second atomic found %lu", before);
+	} else {
+		check(ep.expect_recv(7).byte_len == kSlot, "length of the SEND");
+	}
+	s.peer.barrier(1);
+	if (!s.active) {
+		const uint8_t *data = paged.memory.data();
+		check_filled({data + 8 * kSlot + 5, kSlot}, s.seed, "WRITE");
+		check_filled({data + kSlot + 100, kSlot}, s.seed, "SEND");
+		uint64_t sum;
+		std::memcpy(&sum, data + 12 * kSlot, sizeof(sum));
+		check(sum == 43, "the atomics made %lu", sum);
+	}
+	s.peer.barrier(2);
+}
+
+/** Takes every other slot away, and shares the others, until it is stopped. */
+class Disturber {
+public:
+	Disturber(const Mapping &memory, size_t first, uint64_t seed)
+	        : thread_([this, &memory, first, seed] { run(memory, first, seed); })
+	{
+	}
+	/** Throws what went wrong. */
+	void stop()
+	{
+		stop_ = true;
+		thread_.join();
+		check(failure_.empty(), "%s", failure_.c_str());
+	}
+	~Disturber()
+	{
+		stop_ = true;
+		if (thread_.joinable())
+			thread_.join();
+	}
+
+private:
+	void run(const Mapping &memory, size_t first, uint64_t seed)
+	try {
+		std::mt19937_64 random(seed);
+		while (!stop_) {
+			const size_t i = first + random() % (kSlots / 2) * 2;
+			memory.lose(i, static_cast<unsigned>(random()));
+			memory.slot(i)[random() % kSlot] = 1;
+			if (random() % 4 == 0)
+				memory.share();
+			usleep(500);
+		}
+	} catch (const CheckFailed &e) {
+		failure_ = e.what();
+	}
+
+	std::atomic<bool> stop_ = false;
+	std::string failure_;
+	std::thread thread_;
+};
+
+/*
+ * In each round half of the slots on both sides carry traffic, and the other half is torn away at
+ * the same time; then they change places.
+ */
+void churn(Session &s, bool implicit)
+{
+	constexpr size_t kSize = kSlots * kSlot;
+	Endpoint ep(s);
+	Paged paged(s.device, kSize, implicit);
+	const RemoteBuffer remote = s.peer.exchange(paged.remote(kSize));
+	ep.connect();
+	for (unsigned round = 0; round < kRounds; round++) {
+		const size_t first = round % 2;
+		const auto seed = [&](size_t i) { return s.seed + round * kSlots + i; };
+		if (s.active)
+			for (size_t i = first; i < kSlots; i += 2)
+				fill(paged.memory.slot(i), seed(i));
+		s.peer.barrier(10 + round);
+		Disturber disturber(paged.memory, 1 - first, s.seed + round);
+		if (s.active) {
+			for (size_t i = first; i < kSlots; i += 2)
+				ep.send(i, IBV_WR_RDMA_WRITE, paged.sge(i * kSlot, kSlot), remote,
+				        i * kSlot);
+			for (size_t i = first; i < kSlots; i += 2)
+				ep.expect_send(i);
+			/* Back to where it came from, which is gone meanwhile. */
+			for (size_t i = first; i < kSlots; i += 2) {
+				paged.memory.lose(i, round + static_cast<unsigned>(i));
+				ep.send(i, IBV_WR_RDMA_READ, paged.sge(i * kSlot, kSlot), remote,
+				        i * kSlot);
+			}
+			for (size_t i = first; i < kSlots; i += 2)
+				ep.expect_send(i);
+		}
+		s.peer.barrier(100 + round);
+		disturber.stop();
+		for (size_t i = first; i < kSlots; i += 2)
+			check_filled(paged.memory.slot(i), seed(i), s.active ? "READ" : "WRITE");
+	}
+	s.peer.barrier(3);
+}
+
+/* What is not mapped cannot be brought: the request fails, and nobody waits for ever. */
+void unmapped(Session &s)
+{
+	const auto hole = [](Paged &paged) {
+		check(!munmap(paged.memory.slot(3).data(), kSlot), "munmap");
+	};
+	for (const bool here : {true, false}) {
+		Endpoint ep(s);
+		Paged paged(s.device, kSlots * kSlot, false);
+		if (here == s.active)
+			hole(paged);
+		const RemoteBuffer remote = s.peer.exchange(paged.remote(kSlots * kSlot));
+		ep.connect();
+		if (s.active) {
+			ep.send(1, IBV_WR_RDMA_WRITE, paged.sge(3 * kSlot, 8), remote, 3 * kSlot);
+			ep.expect_send(1, here ? IBV_WC_LOC_PROT_ERR : IBV_WC_REM_ACCESS_ERR);
+		}
+		s.peer.barrier(here);
+		if (here == s.active)
+			mmap(paged.memory.slot(3).data(), kSlot, PROT_READ,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	}
+	s.device.noted_events();
+	check_device_works(s);
+}
+
+void prefetch(Session &s)
+{
+	constexpr size_t kSize = kSlots * kSlot;
+	Endpoint ep(s);
+	Paged paged(s.device, kSize, s.active);
+	ibv_sge all = paged.sge(0, kSize);
+	const auto advise = [&](ibv_advise_mr_advice advice, uint32_t flags) {
+		return ibv_advise_mr(s.device.pd(), advice, flags, &all, 1);
+	};
+	check(!advise(IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT, 0), "prefetch of nothing");
+	check(!advise(IBV_ADVISE_MR_ADVICE_PREFETCH, IBV_ADVISE_MR_FLAG_FLUSH), "prefetch");
+	check(!advise(IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, IBV_ADVISE_MR_FLAG_FLUSH),
+	      "prefetch to write");
+	unsigned char resident[kSize / 4096];
+	check(!mincore(paged.memory.data(), kSize, resident), "mincore");
+	for (const unsigned char page : resident)
+		check(page & 1, "a page that was prefetched is not there");
+	all.lkey++;
+	check(advise(IBV_ADVISE_MR_ADVICE_PREFETCH, 0), "prefetch by a wrong key");
+	const RemoteBuffer remote = s.peer.exchange(paged.remote(kSize));
+	ep.connect();
+	if (s.active) {
+		fill(paged.memory.slot(0), s.seed);
+		ep.send(1, IBV_WR_RDMA_WRITE, paged.sge(0, kSlot), remote, kSlot);
+		ep.expect_send(1);
+	}
+	s.peer.barrier(1);
+	if (!s.active)
+		check_filled(paged.memory.slot(1), s.seed, "WRITE");
+	s.peer.barrier(2);
+}
+
+/** Runs @body where both sides have it. */
+template <class Body>
+void where_offered(Session &s, Body body)
+{
+	const bool ours = offered(s.device);
+	if (s.peer.exchange(ours) && ours)
+		body(s);
+	else
+		std::printf("    a device has no regions on demand\n");
+}
+
+constexpr Case kCases[] = {
+        {"odp-untouched", "on demand: pages that do not exist yet, of every kind of request",
+         [](Session &s) { where_offered(s, [](Session &t) { untouched(t, false); }); }},
+        {"odp-implicit", "the same by a region that is the whole address space",
+         [](Session &s) { where_offered(s, [](Session &t) { untouched(t, true); }); }},
+        {"odp-churn", "on demand: munmap, mremap, madvise and fork under traffic",
+         [](Session &s) { where_offered(s, [](Session &t) { churn(t, false); }); }},
+        {"odp-implicit-churn", "the same by a region that is the whole address space",
+         [](Session &s) { where_offered(s, [](Session &t) { churn(t, true); }); }},
+        {"odp-unmapped", "on demand: requests over a hole fail",
+         [](Session &s) { where_offered(s, unmapped); }},
+        {"odp-prefetch", "ibv_advise_mr, with data",
+         [](Session &s) { where_offered(s, prefetch); }},
+};
+
+} // namespace
+
+std::span<const Case> odp_cases()
+{
+	return kCases;
+}
+
+} // namespace tern::guest
