@@ -24,9 +24,9 @@
 
 struct tern_odp {
 	struct tern_mr *mr;
-	struct ib_umem_odp *umem;	/* of an implicit region the root, which has no pages */
+	struct ib_umem_odp *umem;	/* of an implicit region its root, without pages */
 	u64 start;			/* address of its first byte, in the process */
-	u64 delta;			/* from an address that the card names to one of the process */
+	u64 delta;			/* from an address of the card's to one of the process */
 	u64 base;			/* where leaf 0 is, in the process */
 	u64 size;			/* bytes */
 

@@ -7,7 +7,7 @@
 
 #define TERN_TABLE_BITS	9
 
-static_assert(TERN_TABLE_ENTRIES == BIT(TERN_TABLE_BITS));
+static_assert(BIT(TERN_TABLE_BITS) == TERN_TABLE_ENTRIES);
 
 /* Under which the table that leads to @leaf is kept; level 0 points to leaves. */
 static unsigned long tern_sparse_key(u8 level, u64 leaf)

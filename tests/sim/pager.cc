@@ -9,9 +9,7 @@ namespace tern::sim {
 
 using namespace hw;
 
-Pager::Pager(Node &node, Rng rng, Fail fail) : node_(node), rng_(rng), fail_(std::move(fail))
-{
-}
+Pager::Pager(Node &node, Rng rng, Fail fail) : node_(node), rng_(rng), fail_(std::move(fail)) {}
 
 void Pager::on_fault(uint32_t qpn)
 {

@@ -56,9 +56,8 @@ void App::begin(unsigned connections, const Limits &limits)
 {
 	generation_++;
 	pd_ = node.driver.alloc_pd();
-	counter =
-	        std::make_unique<Area>(node, rng_, pd_, 8,
-	                               TERN_ACCESS_LOCAL_WRITE | TERN_ACCESS_REMOTE_ATOMIC, false);
+	counter = std::make_unique<Area>(
+	        node, rng_, pd_, 8, TERN_ACCESS_LOCAL_WRITE | TERN_ACCESS_REMOTE_ATOMIC, false);
 	/* Each CQ has room for all that may complete at once. */
 	unsigned log_size = 9;
 	while ((1u << log_size) < connections * 2 * (128 + 64) + 2 * 64)
@@ -88,8 +87,7 @@ std::unique_ptr<SharedInbox> App::make_inbox(const Limits &limits, bool xrc)
 	options.log_size = static_cast<uint8_t>(rng_.below(5));
 	options.log_stride = static_cast<uint8_t>(rng_.between(4, 9));
 	options.layout = {static_cast<unsigned>(rng_.below(3)), 12};
-	return std::make_unique<SharedInbox>(node, rng_, pd_, options,
-	                                     limits.max_size + 4096);
+	return std::make_unique<SharedInbox>(node, rng_, pd_, options, limits.max_size + 4096);
 }
 
 App::Queue &App::random_queue()

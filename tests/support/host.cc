@@ -515,8 +515,7 @@ HostMr Driver::create_mr(uint32_t pd, uint64_t va, uint64_t size, uint8_t access
 {
 	const uint64_t first = layout.levels ? va & ((uint64_t{1} << layout.page_shift) - 1) : 0;
 	HostMr mr{0, va, size, first,
-	          Buffer(memory, first + size, layout.levels, layout.page_shift,
-	                 layout.on_demand)};
+	          Buffer(memory, first + size, layout.levels, layout.page_shift, layout.on_demand)};
 	auto c = make_command(TERN_AQ_CREATE_MR);
 	c.create_mr.flags = layout.on_demand ? TERN_MR_ON_DEMAND : 0;
 	c.create_mr.start = va;

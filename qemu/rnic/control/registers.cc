@@ -13,8 +13,7 @@ constexpr uint32_t kCaps = TERN_CAP_RC | TERN_CAP_ATOMIC | TERN_CAP_ROCE_V1 | TE
                            TERN_CAP_ETH | TERN_CAP_SHADOW_DB | TERN_CAP_UC | TERN_CAP_UD |
                            TERN_CAP_MULTICAST | TERN_CAP_SRQ | TERN_CAP_XRC | TERN_CAP_RAW |
                            TERN_CAP_MW | TERN_CAP_FAST_REG | TERN_CAP_MODIFY_MR | TERN_CAP_CLOCK |
-                           TERN_CAP_MODIFY_CQ | TERN_CAP_ATOMIC_WRITE | TERN_CAP_RSS |
-                           TERN_CAP_ODP;
+                           TERN_CAP_MODIFY_CQ | TERN_CAP_ATOMIC_WRITE | TERN_CAP_RSS | TERN_CAP_ODP;
 
 uint32_t caps(const Card &card)
 {

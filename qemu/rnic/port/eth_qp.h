@@ -51,7 +51,8 @@ private:
 	void send_one();
 	/** Ends the WQE at the head of the send queue with an error, and the QP. */
 	void fail_send(const SendWqe &wqe, hw::tern_hw_cqe_status status);
-	/** What is wrong with @wqe as a frame, or success; nothing when it has to wait for pages. */
+	/** What is wrong with @wqe as a frame, or success; nothing when it has to wait for pages.
+	 */
 	std::optional<hw::tern_hw_cqe_status> build(const SendWqe &wqe, std::span<std::byte> frame);
 	/** Ends the claimed receive WQE; @size bytes arrived. */
 	void end_recv(size_t size, hw::tern_hw_cqe_status status);

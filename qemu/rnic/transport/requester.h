@@ -127,8 +127,8 @@ private:
 	bool nak_implied_ =
 	        false; /* went back for a lost response; later ones of that batch mean nothing */
 	uint64_t timeout_at_ = UINT64_MAX;
-	uint64_t rnr_until_ = 0; /* 0 when not waiting */
-	std::optional<Psn> page_wait_; /* nothing is sent until the host resumes us */
+	uint64_t rnr_until_ = 0;        /* 0 when not waiting */
+	std::optional<Psn> page_wait_;  /* nothing is sent until the host resumes us */
 	bool response_dropped_ = false; /* for want of pages: that of una_ */
 };
 

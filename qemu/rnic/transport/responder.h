@@ -66,7 +66,7 @@ private:
 	/** What became of a request packet. */
 	enum class Outcome : uint8_t {
 		Done,
-		Rnr, /* no receive WQE: not executed, the requester is to try again */
+		Rnr,       /* no receive WQE: not executed, the requester is to try again */
 		NeedPages, /* as Rnr, for want of pages */
 		InvalidRequest,
 		TooLong, /* a SEND for its receive WQE: an invalid request too */

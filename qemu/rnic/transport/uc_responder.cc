@@ -124,9 +124,9 @@ bool UcResponder::execute_write(const Packet &packet)
 		return false;
 	if (packet.info->imm && !claim_recv())
 		return false;
-	const Access access = qp_.card_.memory.write_remote(
-	        write_.rkey, write_.va + placed_, qp_.target(), packet.payload,
-	        left - packet.payload.size());
+	const Access access =
+	        qp_.card_.memory.write_remote(write_.rkey, write_.va + placed_, qp_.target(),
+	                                      packet.payload, left - packet.payload.size());
 	if (access == Access::NeedPages)
 		qp_.wait_for_pages(UcQp::Side::Responder);
 	if (access != Access::Ok)

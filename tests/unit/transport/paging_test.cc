@@ -51,10 +51,7 @@ protected:
 
 	Sge at(uint64_t offset, uint32_t length) const { return paged_->sge(offset, length); }
 	void bring(uint64_t leaf, bool write = true) { paged_->buffer.bring(leaf, write); }
-	tern_hw_aq_status sync(uint32_t key)
-	{
-		return driver_.destroy(TERN_AQ_SYNC_MR, key);
-	}
+	tern_hw_aq_status sync(uint32_t key) { return driver_.destroy(TERN_AQ_SYNC_MR, key); }
 	tern_hw_faults faults()
 	{
 		auto c = make_command(TERN_AQ_QUERY_FAULT);
@@ -313,8 +310,7 @@ TEST_F(Paging, WriteIsAskedForAgain)
 {
 	connect();
 	const auto first = request(Opcode::RcWriteFirst, 0, kPage - kMtu, 2 * kMtu, bytes(kMtu));
-	const auto last =
-	        request(Opcode::RcWriteLast, 1, kPage - kMtu, 2 * kMtu, bytes(kMtu, 99));
+	const auto last = request(Opcode::RcWriteLast, 1, kPage - kMtu, 2 * kMtu, bytes(kMtu, 99));
 	bring(0);
 	give(first);
 	expect_aeth(0, kAethAck);
