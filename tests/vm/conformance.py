@@ -75,6 +75,11 @@ class Conformance(Scenario):
     def run_suite(self, device):
         return [result for module in self.modules for result in self.run_module(module, device)]
 
+    def resources(self):
+        """How many objects of each kind the card's device has."""
+        summary = self.host.run(f"rdma -j resource show {self.host.rdma_device()}").out
+        return json.loads(summary)[0]
+
     def page(self, tern, reference):
         def count(results, module, outcome):
             return sum(result.module == module and result.outcome == outcome
@@ -103,7 +108,9 @@ class Conformance(Scenario):
         return "\n".join(lines) + "\n"
 
     def test_suite(self):
+        before = self.resources()
         tern = self.run_suite(self.host.rdma_device())
+        self.assertEqual(self.resources(), before, "something is left behind")
         reference = self.run_suite(REFERENCE)
         page = self.page(tern, reference)
         print(f"\n{page}")
@@ -116,8 +123,6 @@ class Conformance(Scenario):
         expected = EXPECTED.read_text(encoding="utf-8") if EXPECTED.exists() else ""
         self.assertEqual(page, expected, f"{written} and {EXPECTED} differ:\n" + "\n".join(
             difflib.unified_diff(expected.splitlines(), page.splitlines(), lineterm="")))
-        left = self.host.run("rdma resource show").out
-        print(left)
 
 
 if __name__ == "__main__":
