@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What people run over RDMA, unmodified from Debian: qperf, libfabric, UCX, and Open MPI over it."""
+"""What people run over RDMA, unmodified from Debian: qperf, libfabric, UCX, Open MPI over it."""
 
 import pathlib
 import re
