@@ -106,7 +106,7 @@ enum tern_hw_fatal {
 #define TERN_CAP_MODIFY_MR	0x00010000u	/* regions can be changed */
 #define TERN_CAP_DM		0x00020000u	/* device memory */
 #define TERN_CAP_ODP		0x00040000u	/* regions whose pages come on demand */
-#define TERN_CAP_RSS		0x00080000u	/* receive WQs, and QPs that spread frames over them */
+#define TERN_CAP_RSS		0x00080000u	/* receive WQs, QPs that spread frames over them */
 #define TERN_CAP_ATOMIC_WRITE	0x00100000u	/* ATOMIC_WRITE, 8 bytes */
 
 /* TERN_REG_CTRL */
@@ -127,7 +127,7 @@ enum {
 	TERN_DB_SQ = 0x00,	/* QPN in 23:0, producer index in 63:32 */
 	TERN_DB_CQ_ARM = 0x08,	/* CQN in 23:0, TERN_DB_CQ_SOLICITED, consumer index in 63:32 */
 	TERN_DB_EQ_ARM = 0x10,	/* page 0 only: EQN in 23:0, consumer index in 63:32 */
-	TERN_DB_CLOCK = 0x18,	/* RO, 8 bytes: the card's clock, ns, that of the CQEs' timestamps */
+	TERN_DB_CLOCK = 0x18,	/* RO, 8 bytes: the clock of the CQEs' timestamps, ns */
 };
 
 #define TERN_DB_NUM_MASK	0x00ffffffu
@@ -229,7 +229,7 @@ struct tern_hw_ctrl_seg {
 	__u8 flags;		/* TERN_WQE_* */
 	__u8 segs;		/* 16-byte units of the whole WQE, inline data included */
 	__u8 rsvd0;
-	__be32 imm;		/* immediate data, as it goes on the wire; SEND_INV, LOCAL_INV: a key */
+	__be32 imm;		/* immediate data, as on the wire; SEND_INV, LOCAL_INV: a key */
 	__le32 inline_len;	/* bytes, with TERN_WQE_INLINE */
 	__le32 srqn;		/* QPs of type XRC_INI: the peer's SRQ; of others reserved */
 };
@@ -307,7 +307,7 @@ enum tern_hw_cqe_op {
 
 #define TERN_CQE_IMM		0x01u	/* imm is immediate data */
 #define TERN_CQE_INV		0x02u	/* imm is the key that the message invalidated */
-#define TERN_CQE_GRH		0x04u	/* datagram: the first 40 bytes of the buffer hold its GRH */
+#define TERN_CQE_GRH		0x04u	/* datagram: the first 40 bytes hold its GRH */
 #define TERN_CQE_WQ		0x08u	/* receive: qpn is the number of a WQ */
 
 /* net_type: the header in those 40 bytes; an IPv4 header is in the last 20 of them */
@@ -347,7 +347,7 @@ enum tern_hw_cqe_status {
  */
 struct tern_hw_cqe {
 	__le32 wqe_index;
-	__le32 byte_len;	/* receive: bytes that arrived, GRH included; READ, atomics: placed */
+	__le32 byte_len;	/* receive: bytes that came, GRH included; READ, atomics: placed */
 	__be32 imm;
 	__le32 srqn;		/* receive: the SRQ that the WQE came from, or zero */
 	__le64 timestamp;	/* the card's clock, ns */
@@ -487,10 +487,10 @@ struct tern_hw_object {
 #define TERN_ACCESS_REMOTE_READ		0x4u
 #define TERN_ACCESS_REMOTE_ATOMIC	0x8u
 #define TERN_ACCESS_MW_BIND		0x10u	/* of a region: windows may be bound to it */
-#define TERN_ACCESS_ZERO_BASED		0x20u	/* of CREATE_MR and windows of type 2: addresses count from 0 */
+#define TERN_ACCESS_ZERO_BASED		0x20u	/* CREATE_MR, windows of type 2: addresses from 0 */
 
 /* flags of a region */
-#define TERN_MR_DEVICE		0x01u	/* device memory: pages has levels 0, and iova is an offset in it */
+#define TERN_MR_DEVICE		0x01u	/* device memory: levels 0, iova is an offset in it */
 #define TERN_MR_ON_DEMAND	0x02u	/* entries of its tables may be absent */
 
 struct tern_hw_create_mr {
@@ -498,7 +498,7 @@ struct tern_hw_create_mr {
 	__le64 length;		/* bytes; start + length must not wrap */
 	struct tern_hw_pages pages;
 	__le32 pdn;
-	__u8 access;		/* TERN_ACCESS_*; with ZERO_BASED start is only where in leaf page 0 it begins */
+	__u8 access;		/* TERN_ACCESS_*; ZERO_BASED: start gives its place in a page */
 	__u8 variant;		/* bits 7:0 of the key */
 	__u8 flags;		/* TERN_MR_* */
 	__u8 rsvd;
@@ -513,7 +513,7 @@ struct tern_hw_modify_mr {
 	__le32 key;		/* of CREATE_MR, without flags */
 	__u8 mask;		/* TERN_MODIFY_MR_* */
 	__u8 rsvd[3];
-	struct tern_hw_create_mr to;	/* what the mask does not name is zero, and variant and flags */
+	struct tern_hw_create_mr to;	/* zero: variant, flags, what mask does not name */
 };
 
 /* What a QP waits for. length 0: nothing. */
@@ -1001,7 +1001,7 @@ enum tern_hw_stat {
 	TERN_STAT_AQ_ERRORS,		/* commands that ended with a status other than OK */
 	/* UC and UD */
 	TERN_STAT_RX_BAD_QKEY,
-	TERN_STAT_UC_RX_DROPPED,	/* request packets out of sequence, or of a message given up */
+	TERN_STAT_UC_RX_DROPPED,	/* out of sequence, or of a message given up */
 	TERN_STAT_UD_RX_NO_BUFFER,
 	/* multicast: RoCE packets that reached a QP, one for each */
 	TERN_STAT_MCAST_RX_PACKETS,

@@ -51,8 +51,10 @@ struct tern_create_qp_resp {
 	__u8 reserved[5];
 };
 
-/* A QP without queues (XRC_TGT) has no mapping: buf_len is 0. One without a receive queue has
- * rq_log_stride 0. */
+/*
+ * A QP without queues (XRC_TGT) has no mapping: buf_len is 0. One without a receive queue has
+ * rq_log_stride 0.
+ */
 
 struct tern_create_ah_resp {
 	__u8 dmac[6];		/* of the destination or the next hop, as the kernel resolved it */
@@ -87,8 +89,10 @@ struct tern_modify_srq_cmd {
 	__aligned_u64 buf_addr;	/* of a struct tern_srq_buf */
 };
 
-/* As tern_create_cq_resp, of the larger or smaller ring; the CQN stays. The CQ is not polled
- * meanwhile. The old mapping holds nothing any more. */
+/*
+ * As tern_create_cq_resp, of the larger or smaller ring; the CQN stays. The CQ is not polled
+ * meanwhile. The old mapping holds nothing any more.
+ */
 struct tern_resize_cq_resp {
 	__aligned_u64 buf_key;
 	__u32 buf_len;

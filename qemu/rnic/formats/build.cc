@@ -80,8 +80,7 @@ void put_udp(Writer &out, const AddressVector &av)
 size_t ext_size(const OpcodeInfo &info)
 {
 	return (info.xrceth ? sizeof(headers::Xrceth) : 0) +
-	       (info.deth ? sizeof(headers::Deth) : 0) +
-	       (info.reth ? sizeof(headers::Reth) : 0) +
+	       (info.deth ? sizeof(headers::Deth) : 0) + (info.reth ? sizeof(headers::Reth) : 0) +
 	       (info.atomic_eth ? sizeof(headers::AtomicEth) : 0) +
 	       (info.aeth ? sizeof(headers::Aeth) : 0) +
 	       (info.atomic_ack_eth ? sizeof(headers::AtomicAckEth) : 0) +

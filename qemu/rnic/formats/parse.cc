@@ -241,8 +241,7 @@ bool take_srqn(Reader &in, uint32_t &srqn)
 bool take_ext(Reader &in, const OpcodeInfo &info, ExtHeaders &ext)
 {
 	return (!info.xrceth || take_srqn(in, ext.srqn)) &&
-	       (!info.deth || take_deth(in, ext.deth)) &&
-	       (!info.reth || take_reth(in, ext.reth)) &&
+	       (!info.deth || take_deth(in, ext.deth)) && (!info.reth || take_reth(in, ext.reth)) &&
 	       (!info.atomic_eth || take_atomic(in, ext.atomic)) &&
 	       (!info.aeth || take_aeth(in, ext.aeth)) &&
 	       (!info.atomic_ack_eth || take_value(in, ext.atomic_ack)) &&

@@ -126,7 +126,7 @@ bool Port::try_send(size_t size)
 	/* To ourselves: delivered from run(), never from within a QP's turn. */
 	if (looped_.size() == kMaxLooped)
 		return false;
-	Looped looped{spare_buffer(), size};
+	Looped looped(spare_buffer(), size);
 	std::swap(looped.frame, buffer_);
 	looped_.push_back(std::move(looped));
 	return true;
@@ -151,7 +151,7 @@ void Port::loop_copy(size_t size)
 {
 	if (looped_.size() == kMaxLooped)
 		return;
-	Looped looped{spare_buffer(), size};
+	Looped looped(spare_buffer(), size);
 	std::copy_n(buffer_->begin(), size, looped.frame->begin());
 	looped_.push_back(std::move(looped));
 }

@@ -69,6 +69,12 @@ public:
 private:
 	using Buffer = std::array<std::byte, kMaxEthFrame>;
 	struct Looped {
+		Looped() = default;
+		Looped(std::unique_ptr<Buffer> buffer, size_t bytes)
+		        : frame(std::move(buffer)), size(bytes)
+		{
+		}
+
 		std::unique_ptr<Buffer> frame;
 		size_t size = 0;
 	};

@@ -88,7 +88,7 @@ inline std::vector<uint8_t> spoken_opcodes()
 				opcodes.push_back(static_cast<uint8_t>(service | operation));
 	}
 	for (uint8_t opcode = 0x20; opcode <= 0x2b; opcode++)
-		opcodes.push_back(opcode); /* UC */
+		opcodes.push_back(opcode);           /* UC */
 	opcodes.insert(opcodes.end(), {0x64, 0x65}); /* UD */
 	return opcodes;
 }
