@@ -20,6 +20,13 @@
 #define IB_DEVICE_ATOMIC_WRITE	BIT_ULL(40)
 #endif
 
+/* Since 6.3 devlink finds the driver's name by itself. */
+#ifdef TERN_HAVE_DEVLINK_DRIVER_NAME
+#define tern_devlink_driver_name(req, name)	0
+#else
+#define tern_devlink_driver_name(req, name)	devlink_info_driver_name_put(req, name)
+#endif
+
 /*
  * TERN_HAVE_CREATE_CQ_ATTRS: since 6.11 create_cq() is handed all attributes, not the driver's
  * part alone. TERN_HAVE_REG_DMABUF_ATTRS: since 6.12 reg_user_mr_dmabuf(), too.

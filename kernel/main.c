@@ -242,7 +242,16 @@ static int tern_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	pci_set_drvdata(pdev, tdev);
 	err = tern_up(tdev);
 	if (err)
-		tern_pci_exit(tdev);
+		goto err_pci;
+	err = tern_devlink_init(tdev);
+	if (err)
+		goto err_up;
+	return 0;
+
+err_up:
+	tern_down(tdev);
+err_pci:
+	tern_pci_exit(tdev);
 	return err;
 }
 
@@ -251,6 +260,7 @@ static void tern_remove(struct pci_dev *pdev)
 {
 	struct tern_dev *tdev = pci_get_drvdata(pdev);
 
+	tern_devlink_exit(tdev);
 	if (tdev->up && !pci_device_is_present(pdev))
 		tern_dev_fail(tdev, "is gone");
 	tern_down(tdev);

@@ -67,6 +67,7 @@ struct tern_dev {
 	__le64 *stats;
 	dma_addr_t stats_dma;
 
+	struct devlink *devlink;
 	struct net_device *netdev;	/* NULL while not registered */
 
 	spinlock_t ib_lock;	/* of ib, for those who report events */
@@ -90,6 +91,10 @@ void tern_health_init(struct tern_dev *tdev);
 void tern_health_start(struct tern_dev *tdev);
 void tern_health_stop(struct tern_dev *tdev);
 void tern_health_exit(struct tern_dev *tdev);
+
+/* devlink.c */
+int tern_devlink_init(struct tern_dev *tdev);
+void tern_devlink_exit(struct tern_dev *tdev);
 
 /* odp.c */
 int tern_odp_init(struct tern_dev *tdev);
