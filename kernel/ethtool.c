@@ -63,6 +63,17 @@ static const char tern_stat_names[TERN_STAT_COUNT][ETH_GSTRING_LEN] = {
 	[TERN_STAT_CQ_OVERRUNS] = "cq_overruns",
 	[TERN_STAT_EQ_OVERRUNS] = "eq_overruns",
 	[TERN_STAT_AQ_ERRORS] = "aq_errors",
+	[TERN_STAT_RX_BAD_QKEY] = "roce_rx_bad_qkey",
+	[TERN_STAT_UC_RX_DROPPED] = "uc_rx_dropped",
+	[TERN_STAT_UD_RX_NO_BUFFER] = "ud_rx_no_buffer",
+	[TERN_STAT_MCAST_RX_PACKETS] = "mcast_rx_packets",
+	[TERN_STAT_RAW_TX_FRAMES] = "raw_tx_frames",
+	[TERN_STAT_RAW_TX_ERRORS] = "raw_tx_errors",
+	[TERN_STAT_RAW_RX_FRAMES] = "raw_rx_frames",
+	[TERN_STAT_RAW_RX_NO_BUFFER] = "raw_rx_no_buffer",
+	[TERN_STAT_RAW_RX_ERRORS] = "raw_rx_errors",
+	[TERN_STAT_RESP_INVALIDATES] = "resp_invalidates",
+	[TERN_STAT_PAGE_FAULTS] = "page_faults",
 };
 
 static struct tern_dev *tern_dev_of(struct net_device *ndev)

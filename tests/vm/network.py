@@ -64,8 +64,11 @@ class Network(Scenario):
         self.assertTrue(grown, f"no counter noticed 5 pings: {after}")
 
     def statistics(self, host):
-        text = host.run(f"ethtool -S {NETDEV}").out
-        return {name: int(value) for name, value in re.findall(r"(\S+):\s+(\d+)", text)}
+        heading, *lines = host.run(f"ethtool -S {NETDEV}").out.splitlines()
+        self.assertEqual(heading, "NIC statistics:")
+        pairs = [re.fullmatch(r"\s+(\S+): (\d+)", line) for line in lines]
+        self.assertNotIn(None, pairs, lines)  # a counter without a name
+        return {name: int(value) for name, value in (pair.groups() for pair in pairs)}
 
     def test_interface_counters(self):
         one, two = self.hosts
