@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The card as the system's tools see it: rdma, devlink, sysfs, udev, namespaces, cgroups."""
+
+import json
+import re
+
+from agent import Agent
+from programs import Programs
+from scenario import NETDEV, main, pair
+
+KINDS = ("pd", "cq", "qp", "cm_id", "mr", "ctx", "srq")
+NETNS = "blue"
+CGROUP = "/sys/fs/cgroup/test"
+
+
+class System(Programs):
+    def setUp(self):
+        super().setUp()
+        self.host, self.peer = self.hosts[:2]
+        self.device = self.devices[self.host.name]
+
+    def rdma(self, command):
+        return json.loads(self.host.run(f"rdma -j {command}").out)
+
+    def pci(self):
+        path = self.host.run(f"readlink -f /sys/class/infiniband/{self.device}/device").out.strip()
+        return path.rpartition("/")[2]
+
+    # --- the tools
+
+    def test_rdma_dev_and_link(self):
+        device = self.rdma(f"dev show {self.device}")[0]
+        self.assertEqual(device["node_type"], "ca")
+        self.assertRegex(device["fw"], r"^\d+\.\d+$")
+        link = self.rdma(f"link show {self.device}/1")[0]
+        self.assertEqual((link["state"], link["physical_state"], link["netdev"]),
+                         ("ACTIVE", "LINK_UP", NETDEV))
+
+    def test_rdma_resource(self):
+        """Each object of a process is there with its owner, and goes with it."""
+        before = self.rdma(f"resource show {self.device}")[0]
+        self.assertLessEqual(set(KINDS), before.keys())
+        agent = Agent(self.host, self.device)
+        try:
+            qpn = agent.create(service="RC")
+            queues = [qp for qp in self.rdma("resource show qp")
+                      if qp.get("lqpn") == qpn]
+            self.assertEqual(len(queues), 1)
+            self.assertEqual((queues[0]["type"], queues[0]["comm"]), ("RC", "python3"))
+            pid = queues[0]["pid"]
+            for kind in ("pd", "cq", "mr", "ctx"):
+                owned = [entry for entry in self.rdma(f"resource show {kind}")
+                         if entry.get("pid") == pid]
+                self.assertTrue(owned, kind)
+        finally:
+            agent.close()
+        self.assertEqual(self.rdma(f"resource show {self.device}")[0], before)
+
+    def test_rdma_statistic(self):
+        counters = self.rdma(f"statistic show link {self.device}/1")[0]
+        self.assertGreater(len(counters), 40)
+
+    def test_devlink(self):
+        info = json.loads(self.host.run(f"devlink -j dev info pci/{self.pci()}").out)
+        info = info["info"][f"pci/{self.pci()}"]
+        mac = self.host.run(f"cat /sys/class/net/{NETDEV}/address").out.strip()
+        self.assertEqual((info["driver"], info["serial_number"]), ("tern", mac))
+        self.assertEqual(info["versions"]["running"]["fw"],
+                         self.rdma(f"dev show {self.device}")[0]["fw"])
+
+    # --- sysfs and udev
+
+    def test_sysfs(self):
+        def read(name):
+            return self.host.run(f"cat /sys/class/infiniband/{self.device}/{name}").out.strip()
+
+        mac = read("device/net/" + NETDEV + "/address").split(":")
+        guid = "{:02x}{}:{}ff:fe{}:{}{}".format(int(mac[0], 16) ^ 2, *mac[1:])
+        for name, value in (
+                ("node_type", "1: CA"), ("node_guid", guid), ("sys_image_guid", guid),
+                ("fw_ver", self.rdma(f"dev show {self.device}")[0]["fw"]),
+                ("ports/1/state", "4: ACTIVE"), ("ports/1/phys_state", "5: LinkUp"),
+                ("ports/1/link_layer", "Ethernet"), ("ports/1/pkeys/0", "0xffff"),
+                ("ports/1/gid_attrs/ndevs/0", NETDEV)):
+            self.assertEqual(read(name), value, name)
+        self.assertRegex(read("ports/1/rate"), r"^\d+(\.\d)? Gb/sec \(\d+X ")
+        self.assertEqual(read("ports/1/hw_counters/rx_no_qp"), "0")
+
+    def test_stable_names(self):
+        """rdma-core's udev rules name a device by its place on the bus."""
+        bus, slot, function = re.fullmatch(r"0000:(\w\w):(\w\w)\.(\d)", self.pci()).groups()
+        self.assertEqual(function, "0")
+        self.assertEqual(self.device, f"rocep{int(bus, 16)}s{int(slot, 16)}")
+        self.host.run("test -c /dev/infiniband/uverbs0 && test -c /dev/infiniband/rdma_cm")
+
+    # --- namespaces and cgroups
+
+    def test_shared_namespace(self):
+        """As it is by default, a process of any namespace sees the device."""
+        self.host.run(f"ip netns add {NETNS}")
+        try:
+            self.host.run(f"ip netns exec {NETNS} ibv_devinfo -d {self.device}")
+        finally:
+            self.host.run(f"ip netns del {NETNS}")
+
+    def test_exclusive_namespace(self):
+        """The device moves with its interface, works there, and comes back."""
+        host = self.host
+        inside = f"ip netns exec {NETNS}"
+        host.run("rdma system set netns exclusive")
+        try:
+            host.run(f"""ip netns add {NETNS} && rdma dev set {self.device} netns {NETNS} &&
+                         ip link set {NETDEV} netns {NETNS} &&
+                         {inside} ip address add {host.ipv4}/24 dev {NETDEV} &&
+                         {inside} ip link set {NETDEV} mtu {host.options.mtu} up""")
+            self.assertNotEqual(host.run(f"ibv_devinfo -d {self.device}", check=False).code, 0)
+            table = host.run(f"{inside} sh -c 'cd /sys/class/infiniband/{self.device}/ports/1; "
+                             "grep -il 0000:ffff:0a4d gids/* | xargs -n 1 basename | "
+                             "while read n; do echo $n $(cat gid_attrs/types/$n); done'").out
+            index = re.search(r"^(\d+) RoCE v2$", table, re.MULTILINE)[1]
+            self.ping(self.peer, host.ipv4)
+            # Its TCP goes through the namespace, too, where await_listener does not look.
+            serving = host.spawn(f"{inside} ibv_rc_pingpong -c -n 50 -d {self.device} -g {index}")
+            asking = (f"until ibv_rc_pingpong -c -n 50 -d {self.devices[self.peer.name]} "
+                      f"-g {self.peer.gid_index(self.devices[self.peer.name])} {host.ipv4}; "
+                      "do sleep 0.5; done")
+            self.assertIn("50 iters", self.peer.run(asking, timeout=60).out)
+            serving.wait(timeout=30)
+        finally:
+            host.run(f"ip netns del {NETNS}; sleep 1; rdma system set netns shared")
+        host.configure()
+        self.assertEqual(host.rdma_device(), self.device)
+        self.pingpong("-n 20")
+
+    def test_cgroup_limits(self):
+        """A control group holds the objects that it may, and no more."""
+        host = self.host
+        host.run(f"""mountpoint -q /sys/fs/cgroup || mount -t cgroup2 none /sys/fs/cgroup
+                     echo +rdma >/sys/fs/cgroup/cgroup.subtree_control && mkdir {CGROUP}""")
+        command = (f"echo $$ >{CGROUP}/cgroup.procs; exec ibv_srq_pingpong -q 16 "
+                   f"-d {self.device} -g {host.gid_index(self.device)}")
+        try:
+            host.run(f"echo {self.device} hca_handle=1 hca_object=10 >{CGROUP}/rdma.max")
+            refused = host.run(f"sh -c '{command}'", check=False)
+            self.assertNotEqual(refused.code, 0)
+            self.assertIn("Couldn't create QP", refused.err + refused.out)
+
+            host.run(f"echo {self.device} hca_handle=max hca_object=max >{CGROUP}/rdma.max")
+            task = host.spawn(f"sh -c '{command}'")
+            try:
+                pair.await_listener(host, pair.PERFTEST_PORT, task)
+                current = host.run(f"cat {CGROUP}/rdma.current").out
+                held = re.search(rf"{self.device} hca_handle=1 hca_object=(\d+)", current)
+                self.assertTrue(held, current)
+                self.assertGreaterEqual(int(held[1]), 16)
+            finally:
+                host.run(f"kill $(cat {CGROUP}/cgroup.procs)")
+                task.give_up()
+        finally:
+            host.run(f"until rmdir {CGROUP}; do sleep 0.2; done", timeout=20)
+
+
+if __name__ == "__main__":
+    main()
