@@ -45,7 +45,7 @@ enum {
 	TERN_BAR_DM = 5,	/* device memory, 32-bit, prefetchable (TERN_CAP_DM) */
 
 	TERN_HW_MAJOR = 1,	/* a driver refuses a major it does not know */
-	TERN_HW_MINOR = 2,
+	TERN_HW_MINOR = 3,
 };
 
 /* ---- registers (BAR 0), all 32 bits wide, aligned accesses of 4 bytes ---- */
@@ -108,6 +108,12 @@ enum tern_hw_fatal {
 #define TERN_CAP_ODP		0x00040000u	/* regions whose pages come on demand */
 #define TERN_CAP_RSS		0x00080000u	/* receive WQs, QPs that spread frames over them */
 #define TERN_CAP_ATOMIC_WRITE	0x00100000u	/* ATOMIC_WRITE, 8 bytes */
+#define TERN_CAP_TAG_MATCHING	0x00200000u	/* SRQs that match messages by tag */
+#define TERN_CAP_PACING		0x00400000u	/* QPs have a rate limit */
+#define TERN_CAP_FLOW_COUNTERS	0x00800000u	/* flows are counted */
+#define TERN_CAP_FLUSH		0x01000000u	/* FLUSH */
+#define TERN_CAP_ETH_OFFLOAD	0x02000000u	/* ETH QPs: checksums, segmentation of TCP */
+#define TERN_CAP_ETH_QUEUES	0x04000000u	/* several ETH QPs, frames spread over them */
 
 /* TERN_REG_CTRL */
 #define TERN_CTRL_ENABLE	0x00000001u	/* latches the admin ring registers */
@@ -128,6 +134,7 @@ enum {
 	TERN_DB_CQ_ARM = 0x08,	/* CQN in 23:0, TERN_DB_CQ_SOLICITED, consumer index in 63:32 */
 	TERN_DB_EQ_ARM = 0x10,	/* page 0 only: EQN in 23:0, consumer index in 63:32 */
 	TERN_DB_CLOCK = 0x18,	/* RO, 8 bytes: the clock of the CQEs' timestamps, ns */
+	TERN_DB_TAG_OPS = 0x20,	/* SRQN in 23:0, producer index of its tag operations in 63:32 */
 };
 
 #define TERN_DB_NUM_MASK	0x00ffffffu
@@ -215,12 +222,13 @@ enum tern_hw_wqe_op {
 	TERN_OP_BIND_MW = 0x0a,
 	TERN_OP_REG_MR = 0x0b,		/* QPs of the kernel's page only */
 	TERN_OP_ATOMIC_WRITE = 0x0c,	/* 8 bytes, from one data segment or inline */
+	TERN_OP_FLUSH = 0x0d,		/* no data */
 };
 
 /* flags of the control segment */
 #define TERN_WQE_SIGNALED	0x01u	/* write a CQE on success too */
 #define TERN_WQE_SOLICITED	0x02u	/* set the SE bit of the last packet */
-#define TERN_WQE_FENCE		0x04u	/* start after all earlier READs and atomics ended */
+#define TERN_WQE_FENCE		0x04u	/* start after all earlier READs, atomics and FLUSHes */
 #define TERN_WQE_INLINE		0x08u	/* the payload follows in the WQE, no data segments */
 
 /* First segment of every send WQE. */
@@ -233,6 +241,27 @@ struct tern_hw_ctrl_seg {
 	__le32 inline_len;	/* bytes, with TERN_WQE_INLINE */
 	__le32 srqn;		/* QPs of type XRC_INI: the peer's SRQ; of others reserved */
 };
+
+/*
+ * The same of QPs of type ETH (TERN_CAP_ETH_OFFLOAD): the frame is finished by the card.
+ * With csum_start, the 16 bits at csum_start + csum_offset become the Internet checksum of all
+ * from csum_start on; they hold the sum of the pseudo header. With mss, too, the frame may be
+ * longer than the MTU: it is sent as TCP segments of mss bytes of payload. csum_start is then
+ * that of the TCP header, and the pseudo header is that of the whole.
+ */
+struct tern_hw_eth_ctrl_seg {
+	__u8 opcode;		/* TERN_OP_SEND */
+	__u8 flags;		/* TERN_WQE_* */
+	__u8 segs;
+	__u8 rsvd0;
+	__le16 csum_start;	/* 0: as it is; offset from the destination MAC, 14 or more */
+	__le16 csum_offset;	/* with mss 16, that of TCP */
+	__le32 inline_len;
+	__le16 mss;		/* 0: one frame */
+	__le16 rsvd1;
+};
+
+enum { TERN_MAX_TSO = 65536 };	/* bytes of a frame with mss, headers included */
 
 /* Where a datagram goes: 48 bytes after the control segment of QPs of type UD and GSI. */
 struct tern_hw_ud_seg {
@@ -249,7 +278,7 @@ struct tern_hw_ud_seg {
 	__le32 rsvd[2];
 };
 
-/* Second segment of WRITE, READ, atomics and ATOMIC_WRITE. */
+/* Second segment of WRITE, READ, atomics, ATOMIC_WRITE and FLUSH. */
 struct tern_hw_raddr_seg {
 	__le64 addr;
 	__le32 rkey;
@@ -260,6 +289,24 @@ struct tern_hw_raddr_seg {
 struct tern_hw_atomic_seg {
 	__le64 swap_add;
 	__le64 compare;		/* zero for FETCH_ADD */
+};
+
+/* placement types of a FLUSH, one or both: the bits of enum ib_placement_type */
+#define TERN_FLUSH_GLOBAL	0x1u	/* visible to all that read that memory */
+#define TERN_FLUSH_PERSISTENT	0x2u	/* survives a loss of power */
+
+/* how much of a region a FLUSH is about: the numbers of enum ib_selectivity_level */
+enum tern_hw_flush_level {
+	TERN_FLUSH_RANGE = 0,
+	TERN_FLUSH_MR = 1,	/* all of it: the peer looks at neither addr nor length */
+};
+
+/* Third segment of FLUSH. */
+struct tern_hw_flush_seg {
+	__le32 length;		/* of the range, at most 1 << 31 */
+	__u8 type;		/* TERN_FLUSH_GLOBAL, TERN_FLUSH_PERSISTENT */
+	__u8 level;		/* enum tern_hw_flush_level */
+	__u8 rsvd[10];
 };
 
 /* After the control segment of BIND_MW: makes the window rkey name part of a region. */
@@ -297,18 +344,63 @@ struct tern_hw_data_seg {
 #define TERN_LKEY_END		0x00000000u	/* ends the list of a receive WQE */
 #define TERN_LKEY_LOCAL_DMA	0x00000001u	/* addr is an IOVA; QPs of the kernel's page only */
 
+/* ---- tag operations ----------------------------------------------------------- */
+
+enum {
+	TERN_MAX_RNDV_HDR = 64,		/* a longer rendezvous request is never matched */
+};
+
+enum tern_hw_tag_opcode {
+	TERN_TAG_ADD = 1,	/* at the end of the list */
+	TERN_TAG_DEL = 2,	/* TM_ERR when a message has matched it, or it is not there */
+	TERN_TAG_SYNC = 3,	/* only what its flags say */
+};
+
+/* flags of a tag operation */
+#define TERN_TAG_SIGNALED	0x01u	/* write a CQE on success too */
+#define TERN_TAG_COUNT		0x02u	/* the host has dealt with so many unexpected messages */
+
+/* An entry of the ring of an SRQ with TERN_SRQ_TAGS. What an opcode does not use is zero. */
+struct tern_hw_tag_op {
+	__u8 opcode;		/* enum tern_hw_tag_opcode */
+	__u8 flags;		/* TERN_TAG_* */
+	__u8 rsvd0[2];
+	__le32 entry;		/* ADD: one that is free, of the list; DEL: the one to remove */
+	__le32 unexpected;	/* with TERN_TAG_COUNT, since the SRQ was created, modulo 2^32 */
+	__le32 rsvd1;
+	/* ADD: what (tag of the message & mask) is to be, and where its data goes */
+	__le64 tag;
+	__le64 mask;
+	struct tern_hw_data_seg buf;
+	__u8 rsvd2[16];
+};
+
 /* ---- completion queue entry ------------------------------------------------- */
 
 /* opcode of a receive completion; a send completion has the WQE's own opcode */
 enum tern_hw_cqe_op {
 	TERN_CQE_RECV = 0x80,		/* SEND arrived */
 	TERN_CQE_RECV_WRITE_IMM = 0x81,	/* WRITE with immediate arrived */
+	/* of SRQs with TERN_SRQ_TAGS: operations; they complete all that were posted before */
+	TERN_CQE_TAG_ADD = 0x82,
+	TERN_CQE_TAG_DEL = 0x83,
+	TERN_CQE_TAG_SYNC = 0x84,
+	/* ... and messages */
+	TERN_CQE_TAG_RECV = 0x85,	/* matched */
+	TERN_CQE_TAG_UNEXPECTED = 0x86,	/* has a tag that nothing matched: in a slot */
+	TERN_CQE_NO_TAG = 0x87,		/* has none: in a slot */
 };
 
 #define TERN_CQE_IMM		0x01u	/* imm is immediate data */
 #define TERN_CQE_INV		0x02u	/* imm is the key that the message invalidated */
 #define TERN_CQE_GRH		0x04u	/* datagram: the first 40 bytes hold its GRH */
 #define TERN_CQE_WQ		0x08u	/* receive: qpn is the number of a WQ */
+#define TERN_CQE_TAG_MATCH	0x10u	/* TAG_RECV: the match; tag and app_ctx are the message's */
+#define TERN_CQE_TAG_DATA	0x20u	/* TAG_RECV: the end; the entry is free again */
+#define TERN_CQE_TAG_SYNC_REQ	0x40u	/* operation: entries wait for a count of the host */
+/* the same bits of a RECV of an ETH QP */
+#define TERN_CQE_IP_OK		0x10u	/* the checksum of the IPv4 header is right */
+#define TERN_CQE_L4_OK		0x20u	/* so is that of TCP or UDP */
 
 /* net_type: the header in those 40 bytes; an IPv4 header is in the last 20 of them */
 enum tern_hw_net_type {
@@ -334,6 +426,8 @@ enum tern_hw_cqe_status {
 	TERN_WC_RNR_RETRY_EXC_ERR = 13,
 	TERN_WC_FATAL_ERR = 19,
 	TERN_WC_GENERAL_ERR = 21,
+	TERN_WC_TM_ERR = 22,
+	TERN_WC_TM_RNDV_INCOMPLETE = 23,
 };
 
 /* The phase is 1 in the first pass over the ring, then 0, then 1 ... */
@@ -343,7 +437,8 @@ enum tern_hw_cqe_status {
  * The card writes bytes 0..55, then the last 8 with one store. A send CQE completes
  * the WQE that began at block wqe_index and all before it; a receive CQE
  * completes exactly receive WQE wqe_index. Both indices are free-running, but for
- * a receive WQE of an SRQ wqe_index is its slot.
+ * a receive WQE of an SRQ wqe_index is its slot. With TERN_CQE_TAG_ADD, DEL and SYNC
+ * it is the free-running index of the operation, with TAG_RECV the entry of the list.
  */
 struct tern_hw_cqe {
 	__le32 wqe_index;
@@ -351,14 +446,17 @@ struct tern_hw_cqe {
 	__be32 imm;
 	__le32 srqn;		/* receive: the SRQ that the WQE came from, or zero */
 	__le64 timestamp;	/* the card's clock, ns */
-	/* the rest is of datagrams, for others zero */
+	/* what follows up to tag is of datagrams, for others zero */
 	__le32 src_qpn;
 	__le16 vlan;		/* priority in 15:13, VLAN id in 11:0; 0xffff: no tag */
 	__u8 net_type;		/* enum tern_hw_net_type */
 	__u8 sl;
 	__u8 smac[6];
-	__u8 rsvd[18];
-	__le32 qpn;		/* 23:0 */
+	__u8 rsvd0[2];
+	__le64 tag;		/* with TERN_CQE_TAG_MATCH, as app_ctx */
+	__le32 app_ctx;
+	__le32 hash;		/* ETH: what SET_ETH_RSS asked for; 0 without */
+	__le32 qpn;		/* 23:0; zero for tag operations */
 	__u8 opcode;
 	__u8 status;
 	__u8 flags;		/* TERN_CQE_* */
@@ -439,6 +537,10 @@ enum tern_hw_aq_op {
 	TERN_AQ_CREATE_WQ_TABLE = 0x35,
 	TERN_AQ_DESTROY_WQ_TABLE = 0x36,
 	TERN_AQ_CREATE_RSS_QP = 0x37,
+	TERN_AQ_CREATE_COUNTERS = 0x3a,
+	TERN_AQ_DESTROY_COUNTERS = 0x3b,
+	TERN_AQ_READ_COUNTERS = 0x3c,
+	TERN_AQ_SET_ETH_RSS = 0x3e,
 };
 
 enum tern_hw_aq_status {
@@ -474,20 +576,22 @@ struct tern_hw_create_eq {
  * DESTROY_EQ, DEALLOC_PD, DESTROY_MR and DEALLOC_MW (the key; of a window and of a region of
  * CREATE_FAST_MR the variant does not count), DESTROY_CQ, QUERY_QP,
  * DESTROY_QP, QUERY_SRQ, DESTROY_SRQ, DEALLOC_XRCD, DESTROY_FLOW, CREATE_FAST_MR (the PDN),
- * SYNC_MR (the key), QUERY_FAULT (the QPN), DESTROY_WQ, DESTROY_WQ_TABLE
+ * SYNC_MR (the key), QUERY_FAULT (the QPN), DESTROY_WQ, DESTROY_WQ_TABLE, DESTROY_COUNTERS,
+ * READ_COUNTERS
  */
 struct tern_hw_object {
 	__le32 id;
 	__le32 rsvd;
 };
 
-/* access of a region and of a QP: the bits of enum ib_access_flags */
+/* access of a region and of a QP: the bits of enum ib_access_flags, but for FLUSH_GLOBAL */
 #define TERN_ACCESS_LOCAL_WRITE		0x1u
 #define TERN_ACCESS_REMOTE_WRITE	0x2u
 #define TERN_ACCESS_REMOTE_READ		0x4u
 #define TERN_ACCESS_REMOTE_ATOMIC	0x8u
 #define TERN_ACCESS_MW_BIND		0x10u	/* of a region: windows may be bound to it */
 #define TERN_ACCESS_ZERO_BASED		0x20u	/* CREATE_MR, windows of type 2: addresses from 0 */
+#define TERN_ACCESS_FLUSH_GLOBAL	0x40u	/* not of windows: FLUSH with TERN_FLUSH_GLOBAL */
 
 /* flags of a region */
 #define TERN_MR_DEVICE		0x01u	/* device memory: levels 0, iova is an offset in it */
@@ -589,7 +693,9 @@ struct tern_hw_alloc_mw {
 
 /*
  * A receive queue that QPs share. WQEs live in slots, which the host uses in any order: the
- * slot of the WQE posted as number n is entry n modulo the size of the index ring.
+ * slot of the WQE posted as number n is entry n modulo the size of the index ring. With
+ * TERN_SRQ_TAGS it has a list of tagged buffers besides and a CQ of its own, and serves QPs of
+ * type RC.
  */
 struct tern_hw_create_srq {
 	struct tern_hw_pages pages;	/* slots at byte 0, index ring (__le32) at ring_offset */
@@ -597,11 +703,19 @@ struct tern_hw_create_srq {
 	__le32 ring_offset;		/* bytes, multiple of 64, at or past the end of the slots */
 	__le32 pdn;
 	__le32 xrcdn;			/* XRC only, else zero */
-	__le32 cqn;			/* XRC only, else zero */
+	__le32 cqn;			/* XRC and TERN_SRQ_TAGS, else zero */
 	__u8 log_size;			/* slots, and entries of the index ring */
 	__u8 log_stride;		/* bytes per slot, 4..9 */
-	__u8 rsvd[6];
+	__u8 flags;			/* TERN_SRQ_* */
+	/* the rest with TERN_SRQ_TAGS, else zero */
+	__u8 log_tags;			/* entries of the list */
+	__u8 log_tag_ops;		/* struct tern_hw_tag_op of the ring */
+	__u8 rsvd[3];
+	__le32 tag_ops_offset;		/* bytes, multiple of 64, past the index ring */
+	__le32 db_page;			/* of TERN_DB_TAG_OPS */
 };
+
+#define TERN_SRQ_TAGS	0x01u	/* not XRC, and RESIZE_SRQ does not know it */
 
 /* The buffer, ring and record move; slots keep their numbers, so it can only grow. */
 struct tern_hw_resize_srq {
@@ -629,7 +743,7 @@ enum tern_hw_qp_type {
 	TERN_QPT_RC = 2,
 	TERN_QPT_UC = 3,
 	TERN_QPT_UD = 4,
-	TERN_QPT_ETH = 8,	/* Ethernet frames, without FCS; page 0 only, one per card */
+	TERN_QPT_ETH = 8,	/* Ethernet frames, without FCS; page 0 only */
 	TERN_QPT_XRC_INI = 9,	/* no receive queue, recv_cqn is zero */
 	TERN_QPT_XRC_TGT = 10,	/* no queues, no PD, no CQs: all that is zero */
 	TERN_QPT_RAW = 11,	/* Ethernet frames, without FCS; receives what its flows match */
@@ -740,12 +854,23 @@ enum tern_hw_qp_state {
 #define TERN_QP_SQ_PSN			(1u << 16)
 #define TERN_QP_MAX_DEST_RD_ATOMIC	(1u << 17)
 #define TERN_QP_DEST_QPN		(1u << 20)
+#define TERN_QP_RATE_LIMIT		(1u << 25)
+
+enum { TERN_MAX_RATE_LIMIT = 400000000 };	/* kb/s */
+
+/* How fast a QP sends; all that it puts on the wire counts, as whole frames without FCS. */
+struct tern_hw_rate_limit {
+	__le32 rate;		/* kb/s (1000 bits), at most TERN_MAX_RATE_LIMIT; 0: no limit */
+	__le32 burst;		/* bytes that may go at once after a pause; 0: the card's choice */
+	__le16 packet;		/* bytes of the burst that a frame waits for; 0: it may borrow */
+	__u8 rsvd[2];
+};
 
 /* The attributes of a QP: what MODIFY_QP sets and QUERY_QP tells. */
 struct tern_hw_qp_attr {
 	__u8 state;		/* enum tern_hw_qp_state */
 	__u8 cur_state;		/* what the driver takes it to be, with CUR_STATE */
-	__u8 access;		/* remote rights: TERN_ACCESS_REMOTE_* */
+	__u8 access;		/* remote rights: TERN_ACCESS_REMOTE_*, FLUSH_GLOBAL */
 	__u8 path_mtu;		/* enum ib_mtu: 1 = 256 ... 5 = 4096 */
 	__u8 timeout;		/* local ACK timeout: 4.096 us << timeout; 0 is none */
 	__u8 retry_cnt;		/* 0..7 */
@@ -771,6 +896,7 @@ struct tern_hw_qp_attr {
 	__u8 sl;
 	__u8 rsvd;
 	__le32 qkey;		/* UD */
+	struct tern_hw_rate_limit rate_limit;
 };
 
 struct tern_hw_modify_qp {
@@ -809,6 +935,20 @@ struct tern_hw_set_eth {
 	__le32 rx_mode;
 };
 
+enum { TERN_MAX_ETH_QPS = 64 };	/* without TERN_CAP_ETH_QUEUES 1 */
+
+/*
+ * Which ETH QP takes a frame: entry hash modulo 2^log_size. The table is read once, and
+ * forgotten when one of its QPs is destroyed. Without it the oldest ETH QP takes all.
+ */
+struct tern_hw_set_eth_rss {
+	__le64 iova;		/* of 1 << log_size QPNs, __le32 each */
+	__le32 hash_fields;	/* TERN_HASH_*; 0: entry 0 takes all */
+	__u8 log_size;		/* at most TERN_MAX_LOG_WQ_TABLE */
+	__u8 rsvd[3];
+	__u8 key[TERN_HASH_KEY_SIZE];	/* Toeplitz */
+};
+
 enum tern_hw_flow_type {
 	TERN_FLOW_NORMAL = 0,		/* frames that match go to the QP, and nowhere else */
 	TERN_FLOW_ALL_DEFAULT = 1,	/* all frames that no flow of type NORMAL matches */
@@ -838,6 +978,7 @@ struct tern_hw_create_flow {
 	__u8 ip_version;	/* 4 or 6 when IP or port fields are in the mask, else 0 */
 	struct tern_hw_flow_key key;
 	struct tern_hw_flow_key mask;
+	__le32 counters;	/* of CREATE_COUNTERS, or 0: it is not counted */
 };
 
 struct tern_hw_aq_cmd {
@@ -868,6 +1009,7 @@ struct tern_hw_aq_cmd {
 		struct tern_hw_modify_wq modify_wq;
 		struct tern_hw_create_wq_table create_wq_table;
 		struct tern_hw_create_rss_qp create_rss_qp;
+		struct tern_hw_set_eth_rss set_eth_rss;
 		__u8 body[120];
 	};
 };
@@ -901,9 +1043,13 @@ struct tern_hw_device_attr {
 	__le32 max_mcast_qps;		/* per group */
 	__le32 max_flows;
 	__u8 max_srq_log_size;
-	__u8 rsvd2[3];
+	__u8 max_log_tags;		/* per SRQ */
+	__u8 max_log_tag_ops;
+	__u8 rsvd2;
 	__le32 max_wq;
 	__le32 max_wq_tables;
+	__le32 max_counters;
+	__le32 rsvd3;
 };
 
 /* CREATE_*, ALLOC_*: the number of the new object (regions and windows: the key) */
@@ -917,6 +1063,12 @@ struct tern_hw_srq_attr {
 	__le32 rsvd;
 };
 
+/* READ_COUNTERS: the frames that its flows took, since CREATE_COUNTERS */
+struct tern_hw_counters {
+	__le64 packets;
+	__le64 bytes;		/* without FCS */
+};
+
 struct tern_hw_aq_cqe {
 	union {
 		struct tern_hw_device_attr device;
@@ -924,6 +1076,7 @@ struct tern_hw_aq_cqe {
 		struct tern_hw_qp_attr qp;
 		struct tern_hw_srq_attr srq;
 		struct tern_hw_faults faults;
+		struct tern_hw_counters counters;
 		__u8 body[120];
 	};
 	/* the last 8 bytes are one store */
@@ -1015,6 +1168,13 @@ enum tern_hw_stat {
 	TERN_STAT_RESP_INVALIDATES,
 	/* pages on demand */
 	TERN_STAT_PAGE_FAULTS,		/* PAGE_FAULT events, both sides */
+	/* offloads of the Ethernet function */
+	TERN_STAT_ETH_TX_CSUM,		/* checksums put in, one for each frame */
+	TERN_STAT_ETH_TX_TSO,		/* send WQEs that became segments */
+	TERN_STAT_ETH_RX_CSUM_OK,	/* frames with L4_OK */
+	TERN_STAT_ETH_RX_CSUM_BAD,	/* wrong checksum of IPv4, TCP or UDP; delivered too */
+	/* responder */
+	TERN_STAT_RESP_FLUSHES,
 
 	TERN_STAT_COUNT,
 };
@@ -1025,13 +1185,16 @@ static_assert(sizeof(struct tern_hw_pages) == 16, "page list");
 static_assert(sizeof(struct tern_hw_qp_record) == 64, "QP record");
 static_assert(sizeof(struct tern_hw_cq_record) == 64, "CQ record");
 static_assert(sizeof(struct tern_hw_ctrl_seg) == TERN_SEG_SIZE, "control segment");
+static_assert(sizeof(struct tern_hw_eth_ctrl_seg) == TERN_SEG_SIZE, "ETH control segment");
 static_assert(sizeof(struct tern_hw_raddr_seg) == TERN_SEG_SIZE, "remote address segment");
 static_assert(sizeof(struct tern_hw_atomic_seg) == TERN_SEG_SIZE, "atomic segment");
+static_assert(sizeof(struct tern_hw_flush_seg) == TERN_SEG_SIZE, "flush segment");
 static_assert(sizeof(struct tern_hw_data_seg) == TERN_SEG_SIZE, "data segment");
 static_assert(sizeof(struct tern_hw_ud_seg) == 3 * TERN_SEG_SIZE, "datagram segment");
 static_assert(sizeof(struct tern_hw_bind_seg) == 2 * TERN_SEG_SIZE, "bind segment");
 static_assert(sizeof(struct tern_hw_reg_seg) == 3 * TERN_SEG_SIZE, "registration segment");
 static_assert(sizeof(struct tern_hw_srq_record) == 64, "SRQ record");
+static_assert(sizeof(struct tern_hw_tag_op) == 64, "tag operation");
 static_assert(sizeof(struct tern_hw_cqe) == 64, "CQE");
 static_assert(sizeof(struct tern_hw_eqe) == 16, "EQE");
 static_assert(sizeof(struct tern_hw_query_stats) == 16, "QUERY_STATS");
@@ -1039,16 +1202,17 @@ static_assert(sizeof(struct tern_hw_create_eq) == 24, "CREATE_EQ");
 static_assert(sizeof(struct tern_hw_create_mr) == 40, "CREATE_MR");
 static_assert(sizeof(struct tern_hw_create_cq) == 40, "CREATE_CQ");
 static_assert(sizeof(struct tern_hw_create_qp) == 64, "CREATE_QP");
-static_assert(sizeof(struct tern_hw_qp_attr) == 64, "QP attributes");
-static_assert(sizeof(struct tern_hw_modify_qp) == 72, "MODIFY_QP");
+static_assert(sizeof(struct tern_hw_rate_limit) == 12, "rate limit");
+static_assert(sizeof(struct tern_hw_qp_attr) == 76, "QP attributes");
+static_assert(sizeof(struct tern_hw_modify_qp) == 84, "MODIFY_QP");
 static_assert(sizeof(struct tern_hw_set_gid) == 24, "SET_GID");
 static_assert(sizeof(struct tern_hw_set_eth) == 16, "SET_ETH");
 static_assert(sizeof(struct tern_hw_alloc_mw) == 8, "ALLOC_MW");
-static_assert(sizeof(struct tern_hw_create_srq) == 48, "CREATE_SRQ");
+static_assert(sizeof(struct tern_hw_create_srq) == 56, "CREATE_SRQ");
 static_assert(sizeof(struct tern_hw_resize_srq) == 40, "RESIZE_SRQ");
 static_assert(sizeof(struct tern_hw_mcast) == 24, "ATTACH_MCAST");
-static_assert(sizeof(struct tern_hw_create_flow) == 116, "CREATE_FLOW");
-static_assert(sizeof(struct tern_hw_device_attr) == 88, "QUERY_DEVICE");
+static_assert(sizeof(struct tern_hw_create_flow) == 120, "CREATE_FLOW");
+static_assert(sizeof(struct tern_hw_device_attr) == 96, "QUERY_DEVICE");
 static_assert(sizeof(struct tern_hw_modify_mr) == 48, "MODIFY_MR");
 static_assert(sizeof(struct tern_hw_faults) == 48, "QUERY_FAULT");
 static_assert(sizeof(struct tern_hw_resume_qp) == 8, "RESUME_QP");
@@ -1058,6 +1222,8 @@ static_assert(sizeof(struct tern_hw_create_wq) == 40, "CREATE_WQ");
 static_assert(sizeof(struct tern_hw_modify_wq) == 8, "MODIFY_WQ");
 static_assert(sizeof(struct tern_hw_create_wq_table) == 16, "CREATE_WQ_TABLE");
 static_assert(sizeof(struct tern_hw_create_rss_qp) == 52, "CREATE_RSS_QP");
+static_assert(sizeof(struct tern_hw_counters) == 16, "READ_COUNTERS");
+static_assert(sizeof(struct tern_hw_set_eth_rss) == 56, "SET_ETH_RSS");
 static_assert(sizeof(struct tern_hw_aq_cmd) == TERN_AQ_ENTRY, "admin command");
 static_assert(sizeof(struct tern_hw_aq_cqe) == TERN_AQ_ENTRY, "admin completion");
 

@@ -56,6 +56,20 @@ struct tern_create_qp_resp {
  * rq_log_stride 0.
  */
 
+/* modify_qp with IB_QP_RATE_LIMIT: the rest of struct ibv_qp_rate_limit_attr. */
+struct tern_modify_qp_cmd {
+	__u32 max_burst_sz;	/* bytes; 0: the card's choice */
+	__u16 typical_pkt_sz;
+	__u16 reserved;
+};
+
+/* What read_counters tells, in this order, whatever the process attached to which index. */
+enum tern_counter {
+	TERN_COUNTER_PACKETS,
+	TERN_COUNTER_BYTES,
+	TERN_COUNTER_COUNT,
+};
+
 struct tern_create_ah_resp {
 	__u8 dmac[6];		/* of the destination or the next hop, as the kernel resolved it */
 	__u16 udp_sport;
@@ -72,7 +86,16 @@ struct tern_srq_buf {
 	__u32 srqn;
 	__u8 log_size;		/* slots */
 	__u8 log_stride;	/* bytes of a slot */
-	__u8 reserved[6];
+	/* IBV_SRQT_TM, else zero: its tag operations lie in the same mapping */
+	__u8 log_tags;
+	__u8 log_tag_ops;
+	__u32 tag_ops_offset;
+};
+
+/* create_srq of type IBV_SRQT_TM: what uverbs has no field for */
+struct tern_create_srq_cmd {
+	__u32 max_ops;		/* tag operations that can be outstanding */
+	__u32 reserved;
 };
 
 struct tern_create_srq_resp {
