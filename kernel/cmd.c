@@ -73,6 +73,8 @@ int tern_cmd_query_device(struct tern_dev *tdev, struct tern_device_attr *attr)
 		.max_mcast_qps = le32_to_cpu(hw->max_mcast_qps),
 		.max_flows = le32_to_cpu(hw->max_flows),
 		.max_srq_log_size = hw->max_srq_log_size,
+		.max_log_tags = hw->max_log_tags,
+		.max_log_tag_ops = hw->max_log_tag_ops,
 		.max_wq = le32_to_cpu(hw->max_wq),
 		.max_wq_tables = le32_to_cpu(hw->max_wq_tables),
 	};
@@ -354,6 +356,11 @@ int tern_cmd_create_srq(struct tern_dev *tdev, const struct tern_create_srq_para
 			.cqn = cpu_to_le32(params->cqn),
 			.log_size = params->log_size,
 			.log_stride = params->log_stride,
+			.flags = params->flags,
+			.log_tags = params->log_tags,
+			.log_tag_ops = params->log_tag_ops,
+			.tag_ops_offset = cpu_to_le32(params->tag_ops_offset),
+			.db_page = cpu_to_le32(params->db_page),
 		},
 	};
 
@@ -488,6 +495,20 @@ int tern_cmd_create_rss_qp(struct tern_dev *tdev, const struct tern_create_rss_q
 	return tern_cmd_create(tdev, TERN_AQ_CREATE_RSS_QP, &cmd, qpn);
 }
 
+int tern_cmd_set_eth_rss(struct tern_dev *tdev, const struct tern_set_eth_rss_params *params)
+{
+	struct tern_hw_aq_cmd cmd = {
+		.set_eth_rss = {
+			.iova = cpu_to_le64(params->table),
+			.hash_fields = cpu_to_le32(params->hash_fields),
+			.log_size = params->log_size,
+		},
+	};
+
+	memcpy(cmd.set_eth_rss.key, params->key, sizeof(cmd.set_eth_rss.key));
+	return tern_cmd(tdev, TERN_AQ_SET_ETH_RSS, &cmd, NULL);
+}
+
 int tern_cmd_attach_mcast(struct tern_dev *tdev, u32 qpn, const u8 *mgid)
 {
 	return tern_cmd_mcast(tdev, TERN_AQ_ATTACH_MCAST, qpn, mgid);
@@ -508,6 +529,31 @@ int tern_cmd_create_flow(struct tern_dev *tdev, const struct tern_hw_create_flow
 void tern_cmd_destroy_flow(struct tern_dev *tdev, u32 id)
 {
 	tern_cmd_destroy(tdev, TERN_AQ_DESTROY_FLOW, id);
+}
+
+int tern_cmd_create_counters(struct tern_dev *tdev, u32 *id)
+{
+	struct tern_hw_aq_cmd cmd = {};
+
+	return tern_cmd_create(tdev, TERN_AQ_CREATE_COUNTERS, &cmd, id);
+}
+
+int tern_cmd_read_counters(struct tern_dev *tdev, u32 id, u64 *packets, u64 *bytes)
+{
+	struct tern_hw_aq_cmd cmd = { .object.id = cpu_to_le32(id) };
+	struct tern_hw_aq_cqe result;
+	int err = tern_cmd(tdev, TERN_AQ_READ_COUNTERS, &cmd, &result);
+
+	if (err)
+		return err;
+	*packets = le64_to_cpu(result.counters.packets);
+	*bytes = le64_to_cpu(result.counters.bytes);
+	return 0;
+}
+
+void tern_cmd_destroy_counters(struct tern_dev *tdev, u32 id)
+{
+	tern_cmd_destroy(tdev, TERN_AQ_DESTROY_COUNTERS, id);
 }
 
 int tern_cmd_set_gid(struct tern_dev *tdev, const struct tern_set_gid_params *params)

@@ -38,6 +38,8 @@ struct tern_device_attr {
 	u32 max_mcast_qps;
 	u32 max_flows;
 	u8 max_srq_log_size;
+	u8 max_log_tags;
+	u8 max_log_tag_ops;
 	u32 max_wq;
 	u32 max_wq_tables;
 };
@@ -129,6 +131,11 @@ struct tern_create_srq_params {
 	u32 cqn;
 	u8 log_size;
 	u8 log_stride;
+	u8 flags;
+	u8 log_tags;
+	u8 log_tag_ops;
+	u32 tag_ops_offset;
+	u32 db_page;
 };
 
 struct tern_resize_srq_params {
@@ -152,6 +159,13 @@ struct tern_create_rss_qp_params {
 	u32 pdn;
 	u32 table;
 	u32 hash_fields;
+	const u8 *key;		/* TERN_HASH_KEY_SIZE bytes */
+};
+
+struct tern_set_eth_rss_params {
+	dma_addr_t table;
+	u32 hash_fields;
+	u8 log_size;
 	const u8 *key;		/* TERN_HASH_KEY_SIZE bytes */
 };
 
@@ -216,10 +230,14 @@ int tern_cmd_attach_mcast(struct tern_dev *tdev, u32 qpn, const u8 *mgid);
 int tern_cmd_detach_mcast(struct tern_dev *tdev, u32 qpn, const u8 *mgid);
 int tern_cmd_create_flow(struct tern_dev *tdev, const struct tern_hw_create_flow *flow, u32 *id);
 void tern_cmd_destroy_flow(struct tern_dev *tdev, u32 id);
+int tern_cmd_create_counters(struct tern_dev *tdev, u32 *id);
+int tern_cmd_read_counters(struct tern_dev *tdev, u32 id, u64 *packets, u64 *bytes);
+void tern_cmd_destroy_counters(struct tern_dev *tdev, u32 id);
 
 int tern_cmd_set_gid(struct tern_dev *tdev, const struct tern_set_gid_params *params);
 int tern_cmd_set_mac(struct tern_dev *tdev, const u8 *mac);
 int tern_cmd_set_mtu(struct tern_dev *tdev, u16 mtu);
+int tern_cmd_set_eth_rss(struct tern_dev *tdev, const struct tern_set_eth_rss_params *params);
 int tern_cmd_set_rx_mode(struct tern_dev *tdev, u32 rx_mode);
 
 #endif

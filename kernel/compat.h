@@ -15,9 +15,15 @@
 #include <rdma/iter.h>
 #endif
 
-/* Since 6.2; uverbs hands the bits of older ones to processes as well, whatever they mean. */
-#ifndef TERN_HAVE_ATOMIC_WRITE
+/*
+ * Since 6.2; uverbs hands the bits of older ones to processes as well, whatever they mean. But no
+ * ib_core before that lets a region have the right to be flushed.
+ */
+#ifndef TERN_HAVE_MEM_PLACEMENT
 #define IB_DEVICE_ATOMIC_WRITE	BIT_ULL(40)
+#define IB_DEVICE_FLUSH_GLOBAL	0
+#define IB_ACCESS_FLUSH_GLOBAL	0
+#define IB_ACCESS_FLUSH_PERSISTENT	0
 #endif
 
 /* Since 6.3 devlink finds the driver's name by itself. */
@@ -28,6 +34,7 @@
 #endif
 
 /*
+ * TERN_HAVE_RXFH_PARAM: since 6.8 the parts of an RSS context come in one struct.
  * TERN_HAVE_CREATE_CQ_ATTRS: since 6.11 create_cq() is handed all attributes, not the driver's
  * part alone. TERN_HAVE_REG_DMABUF_ATTRS: since 6.12 reg_user_mr_dmabuf(), too.
  */

@@ -7,6 +7,7 @@
 #include <rdma/tern-abi.h>
 #include <rdma/uverbs_ioctl.h>
 
+#include "compat.h"
 #include "hw.h"
 #include "ib.h"
 #include "tern.h"
@@ -14,7 +15,7 @@
 /* What a region in it may be asked for, of enum ib_access_flags. */
 #define TERN_DM_ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ | \
 			 IB_ACCESS_REMOTE_ATOMIC | IB_ACCESS_MW_BIND | IB_ZERO_BASED | \
-			 IB_ACCESS_OPTIONAL)
+			 IB_ACCESS_FLUSH_GLOBAL | IB_ACCESS_OPTIONAL)
 
 /* Offset and length of such a region are multiples of it. */
 #define TERN_DM_ALIGN	4
@@ -96,8 +97,10 @@ static int tern_dm_create(struct tern_ucontext *uctx, struct tern_dm *dm, u64 le
 	u32 count, page;
 	int err;
 
-	if (!length || length > size || log_align > 31 || 1ULL << log_align > size)
+	if (!length || log_align > 31 || 1ULL << log_align > size)
 		return -EINVAL;
+	if (length > size)
+		return -ENOMEM;
 	count = PFN_UP(length);
 	err = tern_dm_reserve(&tdev->dm, count, max(PFN_DOWN(1UL << log_align), 1UL), &page);
 	if (err)

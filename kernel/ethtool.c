@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What ethtool shows of the net_device. */
+/* What ethtool shows of the net_device, and changes in it. */
 #include <linux/ethtool.h>
+#include <linux/log2.h>
 #include <linux/slab.h>
 
 #include "hw.h"
@@ -74,6 +75,17 @@ static const char tern_stat_names[TERN_STAT_COUNT][ETH_GSTRING_LEN] = {
 	[TERN_STAT_RAW_RX_ERRORS] = "raw_rx_errors",
 	[TERN_STAT_RESP_INVALIDATES] = "resp_invalidates",
 	[TERN_STAT_PAGE_FAULTS] = "page_faults",
+	[TERN_STAT_ETH_TX_CSUM] = "eth_tx_csum",
+	[TERN_STAT_ETH_TX_TSO] = "eth_tx_tso",
+	[TERN_STAT_ETH_RX_CSUM_OK] = "eth_rx_csum_ok",
+	[TERN_STAT_ETH_RX_CSUM_BAD] = "eth_rx_csum_bad",
+	[TERN_STAT_RESP_FLUSHES] = "resp_flushes",
+};
+
+/* Of each queue pair, in the order of tern_queue_stats_read(). */
+static const char * const tern_queue_stat_names[] = {
+	"tx%u_packets", "tx%u_bytes", "tx%u_errors",
+	"rx%u_packets", "rx%u_bytes", "rx%u_errors",
 };
 
 static struct tern_dev *tern_dev_of(struct net_device *ndev)
@@ -110,39 +122,259 @@ static void tern_get_ringparam(struct net_device *ndev, struct ethtool_ringparam
 			       struct kernel_ethtool_ringparam *kernel_ring,
 			       struct netlink_ext_ack *extack)
 {
-	struct tern_netdev *nd = netdev_priv(ndev);
+	const struct tern_netdev *nd = netdev_priv(ndev);
+	const struct tern_device_attr *attr = &nd->tdev->attr;
 
-	if (!nd->open)
-		return;
-	ring->rx_pending = nd->eth.rx.mask + 1;
-	ring->rx_max_pending = ring->rx_pending;
-	ring->tx_pending = nd->eth.tx.mask + 1;
-	ring->tx_max_pending = ring->tx_pending;
+	ring->rx_pending = 1U << nd->settings.rx_log_size;
+	ring->tx_pending = 1U << nd->settings.tx_log_size;
+	ring->rx_max_pending = 1U << min3((u8)TERN_RING_MAX_LOG, attr->max_rq_log_size,
+					  attr->max_cq_log_size);
+	ring->tx_max_pending = 1U << min3((u8)TERN_RING_MAX_LOG, attr->max_sq_log_size,
+					  attr->max_cq_log_size);
 }
 
+/* The next power of two; the core has seen to the maxima. */
+static u8 tern_ring_log(u32 entries)
+{
+	return max_t(u8, order_base_2(entries), TERN_RING_MIN_LOG);
+}
+
+static int tern_set_ringparam(struct net_device *ndev, struct ethtool_ringparam *ring,
+			      struct kernel_ethtool_ringparam *kernel_ring,
+			      struct netlink_ext_ack *extack)
+{
+	struct tern_netdev *nd = netdev_priv(ndev);
+	struct tern_eth_settings settings = nd->settings;
+
+	settings.rx_log_size = tern_ring_log(ring->rx_pending);
+	settings.tx_log_size = tern_ring_log(ring->tx_pending);
+	return tern_netdev_apply(nd, &settings);
+}
+
+static void tern_get_channels(struct net_device *ndev, struct ethtool_channels *channels)
+{
+	struct tern_netdev *nd = netdev_priv(ndev);
+
+	channels->max_combined = nd->max_queues;
+	channels->combined_count = nd->settings.queues;
+}
+
+static int tern_set_channels(struct net_device *ndev, struct ethtool_channels *channels)
+{
+	struct tern_netdev *nd = netdev_priv(ndev);
+	struct tern_eth_settings settings = nd->settings;
+
+	if (!channels->combined_count)
+		return -EINVAL;
+	settings.queues = channels->combined_count;
+	return tern_netdev_apply(nd, &settings);
+}
+
+static int tern_get_coalesce(struct net_device *ndev, struct ethtool_coalesce *ec,
+			     struct kernel_ethtool_coalesce *kernel_ec,
+			     struct netlink_ext_ack *extack)
+{
+	const struct tern_netdev *nd = netdev_priv(ndev);
+
+	ec->tx_coalesce_usecs = nd->tx_moderation.usecs;
+	ec->tx_max_coalesced_frames = nd->tx_moderation.frames;
+	ec->rx_coalesce_usecs = nd->rx_moderation.usecs;
+	ec->rx_max_coalesced_frames = nd->rx_moderation.frames;
+	return 0;
+}
+
+static int tern_read_moderation(struct tern_moderation *to, u32 usecs, u32 frames,
+				struct netlink_ext_ack *extack)
+{
+	if (usecs > U16_MAX || frames > U16_MAX) {
+		NL_SET_ERR_MSG_MOD(extack, "more than 65535");
+		return -ERANGE;
+	}
+	if (frames > 1 && !usecs) {
+		NL_SET_ERR_MSG_MOD(extack, "a number of frames needs a time as well");
+		return -EINVAL;
+	}
+	to->usecs = usecs;
+	to->frames = frames;
+	return 0;
+}
+
+static int tern_set_coalesce(struct net_device *ndev, struct ethtool_coalesce *ec,
+			     struct kernel_ethtool_coalesce *kernel_ec,
+			     struct netlink_ext_ack *extack)
+{
+	struct tern_netdev *nd = netdev_priv(ndev);
+	struct tern_moderation tx, rx;
+	int err;
+
+	if (!(nd->tdev->caps & TERN_CAP_MODIFY_CQ))
+		return -EOPNOTSUPP;
+	err = tern_read_moderation(&tx, ec->tx_coalesce_usecs, ec->tx_max_coalesced_frames,
+				   extack);
+	if (!err)
+		err = tern_read_moderation(&rx, ec->rx_coalesce_usecs,
+					   ec->rx_max_coalesced_frames, extack);
+	if (err)
+		return err;
+	nd->tx_moderation = tx;
+	nd->rx_moderation = rx;
+	return nd->open ? tern_eth_moderate(nd) : 0;
+}
+
+static u32 tern_get_rxfh_indir_size(struct net_device *ndev)
+{
+	return tern_dev_of(ndev)->caps & TERN_CAP_ETH_QUEUES ? TERN_RSS_ENTRIES : 0;
+}
+
+static u32 tern_get_rxfh_key_size(struct net_device *ndev)
+{
+	return tern_get_rxfh_indir_size(ndev) ? TERN_HASH_KEY_SIZE : 0;
+}
+
+/* What is NULL is not asked for, or not to be changed. */
+static void tern_read_rss(const struct tern_netdev *nd, u32 *table, u8 *key)
+{
+	u32 i;
+
+	for (i = 0; table && i < TERN_RSS_ENTRIES; i++)
+		table[i] = nd->rss_table[i];
+	if (key)
+		memcpy(key, nd->rss_key, sizeof(nd->rss_key));
+}
+
+static int tern_write_rss(struct tern_netdev *nd, const u32 *table, const u8 *key, u8 hfunc)
+{
+	u32 i;
+
+	if (hfunc != ETH_RSS_HASH_NO_CHANGE && hfunc != ETH_RSS_HASH_TOP)
+		return -EOPNOTSUPP;
+	for (i = 0; table && i < TERN_RSS_ENTRIES; i++)
+		nd->rss_table[i] = table[i];
+	if (key)
+		memcpy(nd->rss_key, key, sizeof(nd->rss_key));
+	return nd->open ? tern_eth_set_rss(nd) : 0;
+}
+
+#ifdef TERN_HAVE_RXFH_PARAM
+static int tern_get_rxfh(struct net_device *ndev, struct ethtool_rxfh_param *rxfh)
+{
+	rxfh->hfunc = ETH_RSS_HASH_TOP;
+	tern_read_rss(netdev_priv(ndev), rxfh->indir, rxfh->key);
+	return 0;
+}
+
+static int tern_set_rxfh(struct net_device *ndev, struct ethtool_rxfh_param *rxfh,
+			 struct netlink_ext_ack *extack)
+{
+	return tern_write_rss(netdev_priv(ndev), rxfh->indir, rxfh->key, rxfh->hfunc);
+}
+#else
+static int tern_get_rxfh(struct net_device *ndev, u32 *indir, u8 *key, u8 *hfunc)
+{
+	if (hfunc)
+		*hfunc = ETH_RSS_HASH_TOP;
+	tern_read_rss(netdev_priv(ndev), indir, key);
+	return 0;
+}
+
+static int tern_set_rxfh(struct net_device *ndev, const u32 *indir, const u8 *key,
+			 const u8 hfunc)
+{
+	return tern_write_rss(netdev_priv(ndev), indir, key, hfunc);
+}
+#endif
+
+/* What the hash is taken of; it cannot be changed. */
+static u32 tern_rxfh_fields(u32 flow_type)
+{
+	switch (flow_type) {
+	case TCP_V4_FLOW:
+	case UDP_V4_FLOW:
+	case TCP_V6_FLOW:
+	case UDP_V6_FLOW:
+		return RXH_IP_SRC | RXH_IP_DST | RXH_L4_B_0_1 | RXH_L4_B_2_3;
+	case IPV4_FLOW:
+	case IPV6_FLOW:
+		return RXH_IP_SRC | RXH_IP_DST;
+	default:
+		return 0;
+	}
+}
+
+static int tern_get_rxnfc(struct net_device *ndev, struct ethtool_rxnfc *info, u32 *rules)
+{
+	const struct tern_netdev *nd = netdev_priv(ndev);
+
+	switch (info->cmd) {
+	case ETHTOOL_GRXRINGS:
+		info->data = nd->settings.queues;
+		return 0;
+	case ETHTOOL_GRXFH:
+		info->data = tern_rxfh_fields(info->flow_type);
+		return 0;
+	default:
+		return -EOPNOTSUPP;
+	}
+}
+
+/* Queues that are not in use keep their places, so that the number stays the same. */
 static int tern_get_sset_count(struct net_device *ndev, int sset)
 {
-	return sset == ETH_SS_STATS ? TERN_STAT_COUNT : -EOPNOTSUPP;
+	const struct tern_netdev *nd = netdev_priv(ndev);
+
+	if (sset != ETH_SS_STATS)
+		return -EOPNOTSUPP;
+	return TERN_STAT_COUNT + nd->max_queues * ARRAY_SIZE(tern_queue_stat_names);
 }
 
 static void tern_get_strings(struct net_device *ndev, u32 sset, u8 *data)
 {
-	if (sset == ETH_SS_STATS)
-		memcpy(data, tern_stat_names, sizeof(tern_stat_names));
+	const struct tern_netdev *nd = netdev_priv(ndev);
+	u32 i, n;
+
+	if (sset != ETH_SS_STATS)
+		return;
+	memcpy(data, tern_stat_names, sizeof(tern_stat_names));
+	data += sizeof(tern_stat_names);
+	for (i = 0; i < nd->max_queues; i++) {
+		for (n = 0; n < ARRAY_SIZE(tern_queue_stat_names); n++) {
+			snprintf(data, ETH_GSTRING_LEN, tern_queue_stat_names[n], i);
+			data += ETH_GSTRING_LEN;
+		}
+	}
 }
 
 /* A card that does not answer counts nothing. */
 static void tern_get_ethtool_stats(struct net_device *ndev, struct ethtool_stats *stats, u64 *data)
 {
-	if (tern_stats_read(tern_dev_of(ndev), data))
+	const struct tern_netdev *nd = netdev_priv(ndev);
+	u32 i;
+
+	if (tern_stats_read(nd->tdev, data))
 		memset(data, 0, TERN_STAT_COUNT * sizeof(*data));
+	data += TERN_STAT_COUNT;
+	for (i = 0; i < nd->max_queues; i++, data += ARRAY_SIZE(tern_queue_stat_names)) {
+		tern_queue_stats_read(&nd->queues[i].tx_stats, data);
+		tern_queue_stats_read(&nd->queues[i].rx_stats, data + 3);
+	}
 }
 
 const struct ethtool_ops tern_ethtool_ops = {
+	.supported_coalesce_params = ETHTOOL_COALESCE_USECS | ETHTOOL_COALESCE_MAX_FRAMES,
 	.get_drvinfo = tern_get_drvinfo,
 	.get_link = ethtool_op_get_link,
 	.get_link_ksettings = tern_get_link_ksettings,
 	.get_ringparam = tern_get_ringparam,
+	.set_ringparam = tern_set_ringparam,
+	.get_channels = tern_get_channels,
+	.set_channels = tern_set_channels,
+	.get_coalesce = tern_get_coalesce,
+	.set_coalesce = tern_set_coalesce,
+	.get_rxnfc = tern_get_rxnfc,
+	.get_rxfh_indir_size = tern_get_rxfh_indir_size,
+	.get_rxfh_key_size = tern_get_rxfh_key_size,
+	.get_rxfh = tern_get_rxfh,
+	.set_rxfh = tern_set_rxfh,
 	.get_sset_count = tern_get_sset_count,
 	.get_strings = tern_get_strings,
 	.get_ethtool_stats = tern_get_ethtool_stats,

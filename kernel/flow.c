@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Flows: which frames a raw packet QP receives. The specs of a flow, one for each
- * header, become one key and mask of the card. What the card does not compare is refused.
+ * header, become one key and mask of the card; what counts its frames is one of them, too. What the
+ * card does not compare is refused.
  */
 #include <linux/if_ether.h>
 #include <linux/in.h>
@@ -17,6 +18,7 @@ struct tern_flow_match {
 	u16 l3;			/* ETH_P_IP or ETH_P_IPV6 once a spec named it */
 	bool eth;		/* the spec of this layer was seen */
 	bool l4;
+	u32 counters;		/* 0 until a spec named them */
 };
 
 #define TERN_FLOW(field)	offsetof(struct tern_hw_flow_key, field)
@@ -113,6 +115,15 @@ static int tern_flow_add_ports(struct tern_flow_match *match,
 	return 0;
 }
 
+static int tern_flow_add_count(struct tern_flow_match *match,
+			       const struct ib_flow_spec_action_count *spec)
+{
+	if (match->counters)
+		return -EINVAL;
+	match->counters = to_tcounters(spec->counters)->id;
+	return 0;
+}
+
 static int tern_flow_add_spec(struct tern_flow_match *match, const union ib_flow_spec *spec)
 {
 	switch (spec->type) {
@@ -126,6 +137,8 @@ static int tern_flow_add_spec(struct tern_flow_match *match, const union ib_flow
 		return tern_flow_add_ports(match, &spec->tcp_udp, IPPROTO_TCP);
 	case IB_FLOW_SPEC_UDP:
 		return tern_flow_add_ports(match, &spec->tcp_udp, IPPROTO_UDP);
+	case IB_FLOW_SPEC_ACTION_COUNT:
+		return tern_flow_add_count(match, &spec->flow_count);
 	default:
 		return -EOPNOTSUPP;
 	}
@@ -157,6 +170,9 @@ static int tern_flow_match_to_hw(const struct ib_flow_attr *attr, struct tern_hw
 
 	if (err)
 		return err;
+	if (attr->type != IB_FLOW_ATTR_NORMAL && (match.eth || match.l3))
+		return -EINVAL;
+	hw->counters = cpu_to_le32(match.counters);
 	hw->key = match.key;
 	hw->mask = match.mask;
 	if (tern_flow_looks_past_ethernet(&match.mask))
@@ -176,8 +192,7 @@ static int tern_flow_to_hw(const struct ib_flow_attr *attr, u32 qpn,
 
 	if (attr->flags)
 		return -EOPNOTSUPP;
-	if ((u32)attr->type >= ARRAY_SIZE(types) ||
-	    (attr->type != IB_FLOW_ATTR_NORMAL && attr->num_of_specs))
+	if ((u32)attr->type >= ARRAY_SIZE(types))
 		return -EINVAL;
 
 	*hw = (struct tern_hw_create_flow) {

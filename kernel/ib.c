@@ -72,6 +72,13 @@ static void tern_query_optional(const struct tern_dev *tdev, struct ib_device_at
 	}
 	if (tdev->caps & TERN_CAP_XRC)
 		props->device_cap_flags |= IB_DEVICE_XRC;
+	if (tdev->caps & TERN_CAP_TAG_MATCHING) {
+		props->tm_caps.max_rndv_hdr_size = TERN_MAX_RNDV_HDR;
+		props->tm_caps.max_num_tags = 1 << attr->max_log_tags;
+		props->tm_caps.flags = IB_TM_CAP_RNDV_RC;
+		props->tm_caps.max_ops = 1 << attr->max_log_tag_ops;
+		props->tm_caps.max_sge = 1;
+	}
 	if (tdev->caps & TERN_CAP_RAW) {
 		props->device_cap_flags |= IB_DEVICE_MANAGED_FLOW_STEERING;
 		props->max_raw_ethy_qp = attr->max_qp;
@@ -89,6 +96,8 @@ static void tern_query_optional(const struct tern_dev *tdev, struct ib_device_at
 	props->max_dm_size = (u64)tdev->dm.pages << PAGE_SHIFT;
 	if (tdev->caps & TERN_CAP_ATOMIC_WRITE)
 		props->device_cap_flags |= IB_DEVICE_ATOMIC_WRITE;
+	if (tdev->caps & TERN_CAP_FLUSH)
+		props->device_cap_flags |= IB_DEVICE_FLUSH_GLOBAL;
 	if (tdev->caps & TERN_CAP_CLOCK) {
 		props->timestamp_mask = U64_MAX;
 		props->hca_core_clock = USEC_PER_SEC; /* kHz: it counts ns */
@@ -366,6 +375,7 @@ static void tern_ib_set_optional_ops(const struct tern_dev *tdev, struct ib_devi
 		{ TERN_CAP_XRC, &tern_xrcd_ops },
 		{ TERN_CAP_MULTICAST, &tern_mcast_ops },
 		{ TERN_CAP_RAW, &tern_flow_ops },
+		{ TERN_CAP_FLOW_COUNTERS, &tern_counters_ops },
 		{ TERN_CAP_RSS, &tern_wq_ops },
 		{ TERN_CAP_MW, &tern_mw_ops },
 		{ TERN_CAP_MODIFY_MR, &tern_rereg_ops },

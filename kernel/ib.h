@@ -130,6 +130,11 @@ struct tern_flow {
 	u32 id;
 };
 
+struct tern_counters {
+	struct ib_counters ibcounters;
+	u32 id;
+};
+
 static inline struct tern_dev *to_tdev(struct ib_device *ibdev)
 {
 	return container_of(ibdev, struct tern_ib, ibdev)->tdev;
@@ -190,12 +195,25 @@ static inline struct tern_flow *to_tflow(struct ib_flow *ibflow)
 	return container_of(ibflow, struct tern_flow, ibflow);
 }
 
+static inline struct tern_counters *to_tcounters(struct ib_counters *ibcounters)
+{
+	return container_of(ibcounters, struct tern_counters, ibcounters);
+}
+
 /* Most requests carry nothing, so a provider that sends something is too new. */
 static inline int tern_udata_no_input(struct ib_udata *udata)
 {
 	if (udata && udata->inlen && !ib_is_udata_cleared(udata, 0, udata->inlen))
 		return -EINVAL;
 	return 0;
+}
+
+/* A request of the provider that it cannot leave out. */
+static inline int tern_udata_read(struct ib_udata *udata, void *cmd, size_t size)
+{
+	if (udata->inlen < size || !ib_is_udata_cleared(udata, size, udata->inlen - size))
+		return -EINVAL;
+	return ib_copy_from_udata(cmd, udata, size);
 }
 
 /* As much of the response as the provider knows of. */
@@ -246,6 +264,7 @@ int tern_mr_pin(struct ib_device *ibdev, struct tern_mr *mr, u64 start, u64 leng
 void tern_mr_unpin(struct tern_dev *tdev, struct tern_mr *mr);
 int tern_check_access(const struct tern_dev *tdev, int access);
 u8 tern_hw_access(int access);
+int tern_access_from_hw(u8 hw);
 int tern_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
 
 /* dm.c */
@@ -269,6 +288,7 @@ extern const struct ib_device_ops tern_srq_ops;		/* srq.c */
 extern const struct ib_device_ops tern_xrcd_ops;	/* xrcd.c */
 extern const struct ib_device_ops tern_mcast_ops;	/* mcast.c */
 extern const struct ib_device_ops tern_flow_ops;	/* flow.c */
+extern const struct ib_device_ops tern_counters_ops;	/* counters.c */
 extern const struct ib_device_ops tern_mw_ops;		/* mw.c */
 extern const struct ib_device_ops tern_rereg_ops;	/* rereg.c */
 extern const struct ib_device_ops tern_odp_dev_ops;	/* odp.c */

@@ -18,12 +18,14 @@ int tern_check_access(const struct tern_dev *tdev, int access)
 		supported |= IB_ACCESS_REMOTE_ATOMIC;
 	if (tdev->caps & TERN_CAP_MW)
 		supported |= IB_ACCESS_MW_BIND;
+	if (tdev->caps & TERN_CAP_FLUSH)
+		supported |= IB_ACCESS_FLUSH_GLOBAL;
 	return access & ~supported ? -EOPNOTSUPP : 0;
 }
 
 /*
- * The bits of tern_hw.h are those of the verbs. The optional ones are hints that we do not need,
- * and so is HUGETLB: page lists have leaves as large as what is pinned allows.
+ * The bits of tern_hw.h are those of the verbs, but for one. The optional ones are hints that we do
+ * not need, and so is HUGETLB: page lists have leaves as large as what is pinned allows.
  */
 u8 tern_hw_access(int access)
 {
@@ -34,7 +36,15 @@ u8 tern_hw_access(int access)
 	static_assert((int)IB_ACCESS_MW_BIND == TERN_ACCESS_MW_BIND);
 	static_assert((int)IB_ZERO_BASED == TERN_ACCESS_ZERO_BASED);
 
-	return access & ~(IB_ACCESS_OPTIONAL | IB_ACCESS_HUGETLB | IB_ACCESS_ON_DEMAND);
+	return (access & ~(IB_ACCESS_OPTIONAL | IB_ACCESS_HUGETLB | IB_ACCESS_ON_DEMAND |
+			   IB_ACCESS_FLUSH_GLOBAL)) |
+	       (access & IB_ACCESS_FLUSH_GLOBAL ? TERN_ACCESS_FLUSH_GLOBAL : 0);
+}
+
+int tern_access_from_hw(u8 hw)
+{
+	return (hw & ~TERN_ACCESS_FLUSH_GLOBAL) |
+	       (hw & TERN_ACCESS_FLUSH_GLOBAL ? IB_ACCESS_FLUSH_GLOBAL : 0);
 }
 
 /* Lists the pages of the region, in the largest size that suits the card and the memory. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The net_device: its life, its settings and its link. The data path is in eth.c. */
+/* The net_device: its life, its settings and its link. Its queue pairs are in eth.c. */
 #include <linux/etherdevice.h>
+#include <linux/ethtool.h>
 #include <linux/rtnetlink.h>
 
 #include "hw.h"
@@ -28,6 +29,53 @@ static int tern_stop(struct net_device *ndev)
 	return 0;
 }
 
+/* Gives a running interface new rings. */
+static int tern_reopen(struct tern_netdev *nd)
+{
+	if (!netif_running(nd->ndev))
+		return 0;
+	tern_eth_close(nd);
+	return tern_eth_open(nd);
+}
+
+static void tern_reopen_or_close(struct tern_netdev *nd)
+{
+	if (tern_reopen(nd))
+		dev_close(nd->ndev);
+}
+
+/* Each entry of the table names the next queue. */
+void tern_netdev_spread_evenly(struct tern_netdev *nd)
+{
+	u32 i;
+
+	for (i = 0; i < TERN_RSS_ENTRIES; i++)
+		nd->rss_table[i] = ethtool_rxfh_indir_default(i, nd->settings.queues);
+}
+
+/* Under the RTNL. On error all is as it was, or, without memory for even that, down. */
+int tern_netdev_apply(struct tern_netdev *nd, const struct tern_eth_settings *settings)
+{
+	struct tern_eth_settings old = nd->settings;
+	u8 old_table[TERN_RSS_ENTRIES];
+	int err;
+
+	if (netif_running(nd->ndev))
+		tern_eth_close(nd);
+	memcpy(old_table, nd->rss_table, sizeof(old_table));
+	nd->settings = *settings;
+	if (!netif_is_rxfh_configured(nd->ndev))
+		tern_netdev_spread_evenly(nd);
+	err = tern_reopen(nd);
+	if (!err)
+		return 0;
+
+	nd->settings = old;
+	memcpy(nd->rss_table, old_table, sizeof(old_table));
+	tern_reopen_or_close(nd);
+	return err;
+}
+
 /* The receive buffers are cut for the MTU, so a running interface takes new rings. */
 static int tern_change_mtu(struct net_device *ndev, int mtu)
 {
@@ -39,19 +87,14 @@ static int tern_change_mtu(struct net_device *ndev, int mtu)
 	if (err)
 		return err;
 	WRITE_ONCE(ndev->mtu, mtu);
-	if (!netif_running(ndev))
-		return 0;
-
-	tern_eth_close(nd);
-	err = tern_eth_open(nd);
+	err = tern_reopen(nd);
 	if (!err)
 		return 0;
 
 	netdev_err(ndev, "no rings for MTU %d: %d\n", mtu, err);
 	WRITE_ONCE(ndev->mtu, old);
 	tern_cmd_set_mtu(nd->tdev, old);
-	if (tern_eth_open(nd))
-		dev_close(ndev);
+	tern_reopen_or_close(nd);
 	return err;
 }
 
@@ -100,14 +143,10 @@ static void tern_set_rx_mode(struct net_device *ndev)
 static void tern_restart_work(struct work_struct *work)
 {
 	struct tern_netdev *nd = container_of(work, struct tern_netdev, restart_work);
-	struct net_device *ndev = nd->ndev;
 
 	rtnl_lock();
-	if (netif_running(ndev) && !tern_is_dead(nd->tdev)) {
-		tern_eth_close(nd);
-		if (tern_eth_open(nd))
-			dev_close(ndev);
-	}
+	if (!tern_is_dead(nd->tdev))
+		tern_reopen_or_close(nd);
 	rtnl_unlock();
 }
 
@@ -121,6 +160,24 @@ static void tern_tx_timeout(struct net_device *ndev, unsigned int txqueue)
 	tern_netdev_restart(netdev_priv(ndev));
 }
 
+static void tern_get_stats64(struct net_device *ndev, struct rtnl_link_stats64 *stats)
+{
+	struct tern_netdev *nd = netdev_priv(ndev);
+	u64 data[3];
+	u32 i;
+
+	for (i = 0; i < nd->max_queues; i++) {
+		tern_queue_stats_read(&nd->queues[i].tx_stats, data);
+		stats->tx_packets += data[0];
+		stats->tx_bytes += data[1];
+		stats->tx_errors += data[2];
+		tern_queue_stats_read(&nd->queues[i].rx_stats, data);
+		stats->rx_packets += data[0];
+		stats->rx_bytes += data[1];
+		stats->rx_errors += data[2];
+	}
+}
+
 static const struct net_device_ops tern_netdev_ops = {
 	.ndo_open = tern_open,
 	.ndo_stop = tern_stop,
@@ -130,7 +187,7 @@ static const struct net_device_ops tern_netdev_ops = {
 	.ndo_set_mac_address = tern_set_mac,
 	.ndo_validate_addr = eth_validate_addr,
 	.ndo_change_mtu = tern_change_mtu,
-	.ndo_get_stats64 = dev_get_tstats64,
+	.ndo_get_stats64 = tern_get_stats64,
 };
 
 /* Lets the link of the net_device and the RDMA port follow that of the card. From any context. */
@@ -147,72 +204,111 @@ void tern_netdev_update_link(struct tern_dev *tdev)
 	tern_ib_update_port(tdev);
 }
 
-/* Every now and then: tries again to fill a receive ring for which there was no memory. */
+/* Every now and then: tries again to fill the receive rings for which there was no memory. */
 void tern_netdev_kick(struct tern_dev *tdev)
 {
 	struct tern_netdev *nd = netdev_priv(tdev->netdev);
+	u32 i;
 
-	if (!READ_ONCE(nd->eth.rx.starved))
-		return;
 	local_bh_disable();
-	napi_schedule(&nd->napi);
+	for (i = 0; i < nd->max_queues; i++) {
+		if (READ_ONCE(nd->queues[i].rx.starved))
+			napi_schedule(&nd->queues[i].napi);
+	}
 	local_bh_enable();
+}
+
+static void tern_netdev_set_features(struct tern_netdev *nd)
+{
+	struct net_device *ndev = nd->ndev;
+	u32 caps = nd->tdev->caps;
+
+	ndev->hw_features = NETIF_F_SG;
+	if (caps & TERN_CAP_ETH_OFFLOAD)
+		ndev->hw_features |= NETIF_F_HW_CSUM | NETIF_F_TSO | NETIF_F_TSO6 |
+				     NETIF_F_TSO_ECN;
+	ndev->vlan_features = ndev->hw_features | NETIF_F_HIGHDMA;
+	if (caps & TERN_CAP_ETH_OFFLOAD)
+		ndev->hw_features |= NETIF_F_RXCSUM;
+	if (caps & TERN_CAP_ETH_QUEUES)
+		ndev->hw_features |= NETIF_F_RXHASH;
+	ndev->features = ndev->hw_features | NETIF_F_HIGHDMA;
+}
+
+static void tern_netdev_set_defaults(struct tern_netdev *nd)
+{
+	const struct tern_device_attr *attr = &nd->tdev->attr;
+
+	nd->settings = (struct tern_eth_settings) {
+		.queues = min_t(u32, nd->max_queues, netif_get_num_default_rss_queues()),
+		.tx_log_size = min3((u8)TERN_TX_LOG_BLOCKS, attr->max_sq_log_size,
+				    attr->max_cq_log_size),
+		.rx_log_size = min3((u8)TERN_RX_LOG_SIZE, attr->max_rq_log_size,
+				    attr->max_cq_log_size),
+	};
+	netdev_rss_key_fill(nd->rss_key, sizeof(nd->rss_key));
+	tern_netdev_spread_evenly(nd);
 }
 
 static void tern_netdev_setup(struct tern_netdev *nd)
 {
 	struct net_device *ndev = nd->ndev;
 	struct tern_dev *tdev = nd->tdev;
+	u32 i;
 
 	SET_NETDEV_DEV(ndev, &tdev->pdev->dev);
 	ndev->netdev_ops = &tern_netdev_ops;
 	ndev->ethtool_ops = &tern_ethtool_ops;
 	ndev->min_mtu = ETH_MIN_MTU;
 	ndev->max_mtu = min_t(u32, tdev->attr.max_mtu, TERN_MAX_MTU);
-	ndev->hw_features = NETIF_F_SG;
-	ndev->features = NETIF_F_SG | NETIF_F_HIGHDMA;
+	tern_netdev_set_features(nd);
+	tern_netdev_set_defaults(nd);
 	ndev->priv_flags |= IFF_LIVE_ADDR_CHANGE;
 	ndev->watchdog_timeo = 10 * HZ;
 	eth_hw_addr_set(ndev, tdev->mac);
 
 	INIT_WORK(&nd->rx_mode_work, tern_rx_mode_work);
 	INIT_WORK(&nd->restart_work, tern_restart_work);
-	netif_napi_add(ndev, &nd->napi, tern_eth_poll);
+	for (i = 0; i < nd->max_queues; i++)
+		tern_eth_init_queue(nd, i);
 	netif_carrier_off(ndev);
+}
+
+/* One for each vector that brings completions. */
+static u32 tern_netdev_max_queues(struct tern_dev *tdev)
+{
+	if (!(tdev->caps & TERN_CAP_ETH_QUEUES))
+		return 1;
+	return min_t(u32, tern_eqs_comp_vectors(tdev), TERN_MAX_ETH_QPS);
 }
 
 int tern_netdev_register(struct tern_dev *tdev)
 {
+	u32 queues = tern_netdev_max_queues(tdev);
 	struct tern_netdev *nd;
 	struct net_device *ndev;
 	int err;
 
-	ndev = alloc_etherdev(sizeof(*nd));
+	ndev = alloc_etherdev_mqs(struct_size(nd, queues, queues), queues, queues);
 	if (!ndev)
 		return -ENOMEM;
 	nd = netdev_priv(ndev);
 	nd->tdev = tdev;
 	nd->ndev = ndev;
+	nd->max_queues = queues;
 	tern_netdev_setup(nd);
-
-	err = -ENOMEM;
-	ndev->tstats = netdev_alloc_pcpu_stats(struct pcpu_sw_netstats);
-	if (!ndev->tstats)
-		goto err_free;
 
 	err = tern_cmd_set_mtu(tdev, ndev->mtu);
 	if (err)
-		goto err_stats;
+		goto err_free;
 	err = register_netdev(ndev);
 	if (err)
-		goto err_stats;
+		goto err_free;
 
 	WRITE_ONCE(tdev->netdev, ndev);
 	tern_netdev_update_link(tdev);
 	return 0;
 
-err_stats:
-	free_percpu(ndev->tstats);
 err_free:
 	free_netdev(ndev);
 	return err;
@@ -229,6 +325,5 @@ void tern_netdev_unregister(struct tern_dev *tdev)
 	tern_eqs_synchronize(tdev, NULL);
 	cancel_work_sync(&nd->rx_mode_work);
 	cancel_work_sync(&nd->restart_work);
-	free_percpu(ndev->tstats);
 	free_netdev(ndev);
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The Ethernet function: a net_device over a QP of type ETH. */
+/* The Ethernet function: a net_device over QPs of type ETH, one for each of its queue pairs. */
 #ifndef TERN_NETDEV_H
 #define TERN_NETDEV_H
 
 #include <linux/netdevice.h>
+#include <linux/u64_stats_sync.h>
 
 #include "kqueue.h"
 
@@ -11,6 +12,12 @@ struct page_pool;
 
 #define TERN_MAX_MTU		9000
 #define TERN_RX_MAX_PAGES	4	/* of a frame of that MTU */
+#define TERN_RSS_ENTRIES	BIT(TERN_MAX_LOG_WQ_TABLE)
+
+#define TERN_TX_LOG_BLOCKS	10
+#define TERN_RX_LOG_SIZE	9
+#define TERN_RING_MIN_LOG	6	/* holds send WQEs of the largest size */
+#define TERN_RING_MAX_LOG	12
 
 /* What a send WQE that begins at this block of the SQ holds. */
 struct tern_tx_slot {
@@ -47,22 +54,55 @@ struct tern_rx {
 	bool starved;		/* out of memory with the ring less than half full */
 };
 
-/* What exists while the interface is up. */
-struct tern_eth {
+/* One direction of a queue pair, since the net_device exists; of NAPI. */
+struct tern_queue_stats {
+	struct u64_stats_sync sync;
+	u64_stats_t frames;
+	u64_stats_t bytes;
+	u64_stats_t errors;
+};
+
+/* A queue pair: an ETH QP, its CQs and the NAPI context that they share. */
+struct tern_eth_queue {
+	struct tern_netdev *nd;
+	u32 index;
+	struct napi_struct napi;
+	struct tern_queue_stats tx_stats;
+	struct tern_queue_stats rx_stats;
+	/* while the interface is up */
 	struct tern_qp_core qp_core;
 	struct tern_kqp qp;
 	struct tern_tx tx;
 	struct tern_rx rx;
 };
 
+/* When an armed CQ raises its event: after so many completions, or so long after the first. */
+struct tern_moderation {
+	u16 frames;
+	u16 usecs;		/* 0: at once */
+};
+
+/* What takes new rings to change. */
+struct tern_eth_settings {
+	u32 queues;
+	u8 tx_log_size;		/* 64-byte blocks */
+	u8 rx_log_size;
+};
+
 struct tern_netdev {
 	struct tern_dev *tdev;
 	struct net_device *ndev;
-	struct napi_struct napi;
 	struct work_struct rx_mode_work;
 	struct work_struct restart_work;
-	bool open;		/* eth exists; under the RTNL */
-	struct tern_eth eth;
+	/* the rest under the RTNL */
+	bool open;		/* the queues have rings */
+	struct tern_eth_settings settings;
+	struct tern_moderation tx_moderation;
+	struct tern_moderation rx_moderation;
+	u8 rss_key[TERN_HASH_KEY_SIZE];
+	u8 rss_table[TERN_RSS_ENTRIES];	/* indices of queues */
+	u32 max_queues;
+	struct tern_eth_queue queues[];
 };
 
 /* netdev.c */
@@ -71,14 +111,59 @@ void tern_netdev_unregister(struct tern_dev *tdev);
 void tern_netdev_update_link(struct tern_dev *tdev);
 void tern_netdev_kick(struct tern_dev *tdev);
 void tern_netdev_restart(struct tern_netdev *nd);
+int tern_netdev_apply(struct tern_netdev *nd, const struct tern_eth_settings *settings);
+void tern_netdev_spread_evenly(struct tern_netdev *nd);
 
-/* eth.c */
+/* eth.c; all but the first under the RTNL */
+void tern_eth_init_queue(struct tern_netdev *nd, u32 index);
 int tern_eth_open(struct tern_netdev *nd);
 void tern_eth_close(struct tern_netdev *nd);
+int tern_eth_set_rss(struct tern_netdev *nd);
+int tern_eth_moderate(struct tern_netdev *nd);
+
+/* eth_tx.c */
 netdev_tx_t tern_eth_xmit(struct sk_buff *skb, struct net_device *ndev);
-int tern_eth_poll(struct napi_struct *napi, int budget);
+void tern_tx_clean(struct tern_eth_queue *q, int budget);
+int tern_tx_open(struct tern_eth_queue *q);
+void tern_tx_close(struct tern_eth_queue *q);
+void tern_tx_drain(struct tern_eth_queue *q);
+
+/* eth_rx.c */
+int tern_rx_clean(struct tern_eth_queue *q, int budget);
+void tern_rx_refill(struct tern_eth_queue *q);
+int tern_rx_open(struct tern_eth_queue *q);
+void tern_rx_close(struct tern_eth_queue *q);
+void tern_rx_drain(struct tern_eth_queue *q);
 
 /* ethtool.c */
 extern const struct ethtool_ops tern_ethtool_ops;
+
+static inline void tern_queue_stats_add(struct tern_queue_stats *stats, u32 frames, u32 bytes)
+{
+	u64_stats_update_begin(&stats->sync);
+	u64_stats_add(&stats->frames, frames);
+	u64_stats_add(&stats->bytes, bytes);
+	u64_stats_update_end(&stats->sync);
+}
+
+static inline void tern_queue_stats_error(struct tern_queue_stats *stats)
+{
+	u64_stats_update_begin(&stats->sync);
+	u64_stats_inc(&stats->errors);
+	u64_stats_update_end(&stats->sync);
+}
+
+/* Frames, bytes and errors, as they were at one moment. */
+static inline void tern_queue_stats_read(const struct tern_queue_stats *stats, u64 *data)
+{
+	unsigned int start;
+
+	do {
+		start = u64_stats_fetch_begin(&stats->sync);
+		data[0] = u64_stats_read(&stats->frames);
+		data[1] = u64_stats_read(&stats->bytes);
+		data[2] = u64_stats_read(&stats->errors);
+	} while (u64_stats_fetch_retry(&stats->sync, start));
+}
 
 #endif

@@ -21,6 +21,8 @@
 #define TERN_CHILD_SIZE	SZ_2M
 /* All that four levels of tables reach. */
 #define TERN_IMPLICIT_MAX	BIT_ULL(48)
+/* How often a mapping is tried, each time for a second, against invalidations. */
+#define TERN_ODP_TRIES		10
 
 struct tern_odp {
 	struct tern_mr *mr;
@@ -103,7 +105,7 @@ static int tern_odp_map(struct tern_odp *odp, struct ib_umem_odp *umem, u64 addr
 			bool write, bool fault)
 {
 	u64 access = ODP_READ_ALLOWED_BIT | (write ? ODP_WRITE_ALLOWED_BIT : 0);
-	int pages, err;
+	int pages, err, tries = 0;
 
 	mutex_lock(&odp->lock);
 	err = tern_sparse_reach(to_tdev(umem->umem.ibdev), &odp->sparse, tern_odp_leaf(odp, addr),
@@ -112,7 +114,13 @@ static int tern_odp_map(struct tern_odp *odp, struct ib_umem_odp *umem, u64 addr
 	if (err)
 		return err;
 
-	pages = ib_umem_odp_map_dma_and_lock(umem, addr, end - addr, access, fault);
+	/*
+	 * The core gives up after a second of invalidations in between, among them those of
+	 * the very pages that it brings: copies of zero pages that are to be written.
+	 */
+	do {
+		pages = ib_umem_odp_map_dma_and_lock(umem, addr, end - addr, access, fault);
+	} while (pages == -EBUSY && ++tries < TERN_ODP_TRIES);
 	if (pages < 0)
 		return pages;
 	tern_odp_show(odp, umem, addr, end);

@@ -96,8 +96,11 @@ static const struct tern_qp_kind *tern_qp_kind_of(const struct tern_dev *tdev,
 static bool tern_qp_init_supported(const struct tern_qp_kind *kind,
 				   const struct ib_qp_init_attr *init, bool user)
 {
+	bool tags = init->srq && init->srq->srq_type == IB_SRQT_TM;
+
 	return kind && (user ? kind->user : kind->kernel) &&
-	       !(init->srq && !kind->srq) && !(init->create_flags & ~kind->create_flags);
+	       !(init->srq && !kind->srq) && !(tags && kind->type != TERN_QPT_RC) &&
+	       !(init->create_flags & ~kind->create_flags);
 }
 
 /* ---- sizes ------------------------------------------------------------------------ */

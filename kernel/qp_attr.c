@@ -2,7 +2,9 @@
 /* The attributes of queue pairs: setting them, state by state, and telling them. */
 #include <rdma/ib_addr.h>
 #include <rdma/ib_verbs.h>
+#include <rdma/tern-abi.h>
 
+#include "compat.h"
 #include "ib.h"
 #include "tern.h"
 
@@ -13,7 +15,8 @@
 	(IB_QP_STATE | IB_QP_CUR_STATE | IB_QP_EN_SQD_ASYNC_NOTIFY | IB_QP_ACCESS_FLAGS |          \
 	 IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_AV | IB_QP_PATH_MTU | IB_QP_TIMEOUT |               \
 	 IB_QP_RETRY_CNT | IB_QP_RNR_RETRY | IB_QP_RQ_PSN | IB_QP_MAX_QP_RD_ATOMIC | IB_QP_QKEY |  \
-	 IB_QP_MIN_RNR_TIMER | IB_QP_SQ_PSN | IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_DEST_QPN)
+	 IB_QP_MIN_RNR_TIMER | IB_QP_SQ_PSN | IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_DEST_QPN |         \
+	 IB_QP_RATE_LIMIT)
 
 static_assert(TERN_QP_MASK_HW ==
 	      (TERN_QP_STATE | TERN_QP_CUR_STATE | TERN_QP_EN_SQD_ASYNC_NOTIFY |
@@ -21,10 +24,11 @@ static_assert(TERN_QP_MASK_HW ==
 	       TERN_QP_QKEY | TERN_QP_PATH_MTU | TERN_QP_TIMEOUT | TERN_QP_RETRY_CNT |
 	       TERN_QP_RNR_RETRY | TERN_QP_RQ_PSN | TERN_QP_MAX_QP_RD_ATOMIC |
 	       TERN_QP_MIN_RNR_TIMER | TERN_QP_SQ_PSN | TERN_QP_MAX_DEST_RD_ATOMIC |
-	       TERN_QP_DEST_QPN));
+	       TERN_QP_DEST_QPN | TERN_QP_RATE_LIMIT));
 
 #define TERN_QP_ACCESS                                                                             \
-	(IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC)
+	(IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC |                \
+	 IB_ACCESS_FLUSH_GLOBAL)
 
 /* Whether @value may be what @bit of @mask sets. */
 static bool tern_in_range(int mask, int bit, u32 value, u32 min, u32 max)
@@ -47,10 +51,13 @@ static bool tern_qp_attr_in_range(const struct tern_dev *tdev, const struct ib_q
 {
 	u8 rd_atomic = tdev->attr.max_rd_atomic;
 
-	/* The last two are of regions; programs like to pass them here too. */
+	/*
+	 * The last three are of regions. Programs like to pass two of them here too; the CM asks
+	 * for both kinds of flush where a device has one (cm_init_qp_init_attr()).
+	 */
 	if (mask & IB_QP_ACCESS_FLAGS &&
 	    attr->qp_access_flags & ~(TERN_QP_ACCESS | IB_ACCESS_LOCAL_WRITE |
-				      IB_ACCESS_ON_DEMAND))
+				      IB_ACCESS_ON_DEMAND | IB_ACCESS_FLUSH_PERSISTENT))
 		return false;
 
 	return tern_in_range(mask, IB_QP_PKEY_INDEX, attr->pkey_index, 0, 0) &&
@@ -67,12 +74,23 @@ static bool tern_qp_attr_in_range(const struct tern_dev *tdev, const struct ib_q
 			     rd_atomic);
 }
 
-/* Rate limits and alternate paths: a path is always the migrated one. */
+/* No alternate paths: a path is always the migrated one. */
 static bool tern_qp_attr_supported(const struct ib_qp_attr *attr, int mask)
 {
 	return !(mask & ~(TERN_QP_MASK_HW | IB_QP_PATH_MIG_STATE)) &&
 	       tern_in_range(mask, IB_QP_PATH_MIG_STATE, attr->path_mig_state, IB_MIG_MIGRATED,
 			     IB_MIG_MIGRATED);
+}
+
+/* ib_core knows it of raw packets only, and of those no more than this. */
+static bool tern_rate_limit_is_ok(const struct tern_qp *qp, const struct ib_qp_attr *attr, int mask,
+				  enum ib_qp_state cur, enum ib_qp_state next)
+{
+	if (!(mask & IB_QP_RATE_LIMIT))
+		return true;
+	return qp->ibqp.qp_type != IB_QPT_GSI && qp->ibqp.qp_type != IB_QPT_XRC_TGT &&
+	       (cur == IB_QPS_RTR || cur == IB_QPS_RTS) && next == IB_QPS_RTS &&
+	       attr->rate_limit <= TERN_MAX_RATE_LIMIT;
 }
 
 /*
@@ -87,7 +105,10 @@ static int tern_check_modify(struct tern_qp *qp, const struct ib_qp_attr *attr, 
 
 	if (mask & ~(IB_QP_ATTR_STANDARD_BITS | IB_QP_RATE_LIMIT))
 		return -EOPNOTSUPP;
-	if (!ib_modify_qp_is_ok(cur, next, qp->ibqp.qp_type, mask))
+	if (mask & IB_QP_RATE_LIMIT && !(to_tdev(ibdev)->caps & TERN_CAP_PACING))
+		return -EOPNOTSUPP;
+	if (!ib_modify_qp_is_ok(cur, next, qp->ibqp.qp_type, mask & ~IB_QP_RATE_LIMIT) ||
+	    !tern_rate_limit_is_ok(qp, attr, mask, cur, next))
 		return -EINVAL;
 	if (!tern_qp_attr_supported(attr, mask))
 		return -EOPNOTSUPP;
@@ -117,7 +138,7 @@ static void tern_av_to_hw(const struct tern_qp *qp, const struct rdma_ah_attr *a
 
 /* Only what @mask names goes to the card, all else is zero. */
 static void tern_attr_to_hw(const struct tern_qp *qp, const struct ib_qp_attr *attr, int mask,
-			    struct tern_hw_qp_attr *hw)
+			    const struct tern_modify_qp_cmd *cmd, struct tern_hw_qp_attr *hw)
 {
 	memset(hw, 0, sizeof(*hw));
 	if (mask & IB_QP_STATE)
@@ -127,7 +148,7 @@ static void tern_attr_to_hw(const struct tern_qp *qp, const struct ib_qp_attr *a
 	if (mask & IB_QP_EN_SQD_ASYNC_NOTIFY)
 		hw->en_sqd_async_notify = !!attr->en_sqd_async_notify;
 	if (mask & IB_QP_ACCESS_FLAGS)
-		hw->access = attr->qp_access_flags & TERN_QP_ACCESS;
+		hw->access = tern_hw_access(attr->qp_access_flags & TERN_QP_ACCESS);
 	if (mask & IB_QP_PKEY_INDEX)
 		hw->pkey_index = cpu_to_le16(attr->pkey_index);
 	if (mask & IB_QP_PORT)
@@ -157,10 +178,16 @@ static void tern_attr_to_hw(const struct tern_qp *qp, const struct ib_qp_attr *a
 		hw->dest_qpn = cpu_to_le32(attr->dest_qp_num);
 	if (mask & IB_QP_QKEY)
 		hw->qkey = cpu_to_le32(attr->qkey);
+	if (mask & IB_QP_RATE_LIMIT) {
+		hw->rate_limit.rate = cpu_to_le32(attr->rate_limit);
+		hw->rate_limit.burst = cpu_to_le32(cmd->max_burst_sz);
+		hw->rate_limit.packet = cpu_to_le16(cmd->typical_pkt_sz);
+	}
 }
 
 /* Users drain their queues through ERR, and nothing runs in those of a dead card. */
-static int tern_modify_locked(struct tern_qp *qp, const struct ib_qp_attr *attr, int mask)
+static int tern_modify_locked(struct tern_qp *qp, const struct ib_qp_attr *attr, int mask,
+			      const struct tern_modify_qp_cmd *cmd)
 {
 	enum ib_qp_state next = mask & IB_QP_STATE ? attr->qp_state : qp->state;
 	struct tern_dev *tdev = to_tdev(qp->ibqp.device);
@@ -171,7 +198,7 @@ static int tern_modify_locked(struct tern_qp *qp, const struct ib_qp_attr *attr,
 	if (err)
 		return err;
 
-	tern_attr_to_hw(qp, attr, mask, &hw);
+	tern_attr_to_hw(qp, attr, mask, cmd, &hw);
 	err = tern_cmd_modify_qp(tdev, qp->core.qpn, mask & TERN_QP_MASK_HW, &hw);
 	if (err && !(tern_is_dead(tdev) && next == IB_QPS_ERR))
 		return err;
@@ -184,19 +211,37 @@ static int tern_modify_locked(struct tern_qp *qp, const struct ib_qp_attr *attr,
 	return 0;
 }
 
+/* Only a rate limit has more to say than uverbs does. */
+static int tern_modify_qp_cmd(struct ib_udata *udata, int mask, struct tern_modify_qp_cmd *cmd)
+{
+	int err;
+
+	memset(cmd, 0, sizeof(*cmd));
+	if (!(mask & IB_QP_RATE_LIMIT) || !udata || !udata->inlen)
+		return tern_udata_no_input(udata);
+	if (udata->inlen > sizeof(*cmd) &&
+	    !ib_is_udata_cleared(udata, sizeof(*cmd), udata->inlen - sizeof(*cmd)))
+		return -EINVAL;
+	err = ib_copy_from_udata(cmd, udata, min(sizeof(*cmd), udata->inlen));
+	if (err)
+		return err;
+	return cmd->reserved ? -EINVAL : 0;
+}
+
 int tern_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, struct ib_udata *udata)
 {
 	struct tern_qp *qp = to_tqp(ibqp);
+	struct tern_modify_qp_cmd cmd;
 	int err;
 
 	if (ibqp->rwq_ind_tbl) /* has no states */
 		return -EOPNOTSUPP;
-	err = tern_udata_no_input(udata);
+	err = tern_modify_qp_cmd(udata, mask, &cmd);
 	if (err)
 		return err;
 
 	mutex_lock(&qp->lock);
-	err = tern_modify_locked(qp, attr, mask);
+	err = tern_modify_locked(qp, attr, mask, &cmd);
 	mutex_unlock(&qp->lock);
 	return err;
 }
@@ -228,7 +273,7 @@ static void tern_attr_from_hw(struct ib_device *ibdev, const struct tern_hw_qp_a
 	attr->sq_psn = le32_to_cpu(hw->sq_psn);
 	attr->dest_qp_num = le32_to_cpu(hw->dest_qpn);
 	attr->qkey = le32_to_cpu(hw->qkey);
-	attr->qp_access_flags = hw->access;
+	attr->qp_access_flags = tern_access_from_hw(hw->access);
 	attr->pkey_index = le16_to_cpu(hw->pkey_index);
 	attr->en_sqd_async_notify = hw->en_sqd_async_notify;
 	attr->sq_draining = hw->sq_draining;
@@ -239,6 +284,7 @@ static void tern_attr_from_hw(struct ib_device *ibdev, const struct tern_hw_qp_a
 	attr->timeout = hw->timeout;
 	attr->retry_cnt = hw->retry_cnt;
 	attr->rnr_retry = hw->rnr_retry;
+	attr->rate_limit = le32_to_cpu(hw->rate_limit.rate);
 	tern_av_from_hw(ibdev, hw, &attr->ah_attr);
 }
 

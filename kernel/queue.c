@@ -42,12 +42,23 @@ void tern_srq_plan(struct tern_srq_layout *layout, u8 log_size, u8 log_stride)
 	u32 slot_bytes = 1U << (log_size + log_stride);
 	u32 ring_bytes = sizeof(__le32) << log_size;
 
-	layout->log_size = log_size;
-	layout->log_stride = log_stride;
-	layout->ring_offset = ALIGN(slot_bytes, TERN_SQ_BLOCK);
+	*layout = (struct tern_srq_layout) {
+		.log_size = log_size,
+		.log_stride = log_stride,
+		.ring_offset = ALIGN(slot_bytes, TERN_SQ_BLOCK),
+	};
 	layout->record_offset = ALIGN(layout->ring_offset + ring_bytes,
 				      sizeof(struct tern_hw_srq_record));
 	layout->size = layout->record_offset + sizeof(struct tern_hw_srq_record);
+}
+
+/* After tern_srq_plan(). */
+void tern_srq_plan_tags(struct tern_srq_layout *layout, u8 log_tags, u8 log_tag_ops)
+{
+	layout->log_tags = log_tags;
+	layout->log_tag_ops = log_tag_ops;
+	layout->tag_ops_offset = layout->size;
+	layout->size += sizeof(struct tern_hw_tag_op) << log_tag_ops;
 }
 
 void tern_wq_plan(struct tern_wq_layout *layout, u8 log_size, u8 log_stride)
@@ -165,6 +176,11 @@ int tern_srq_core_create(struct tern_dev *tdev, struct tern_srq_core *srq,
 		.cqn = core->cqn,
 		.log_size = layout->log_size,
 		.log_stride = layout->log_stride,
+		.flags = layout->tag_ops_offset ? TERN_SRQ_TAGS : 0,
+		.log_tags = layout->log_tags,
+		.log_tag_ops = layout->log_tag_ops,
+		.tag_ops_offset = layout->tag_ops_offset,
+		.db_page = core->db_page,
 	};
 	int err;
 

@@ -60,12 +60,18 @@ struct tern_qp_layout {
 	u32 size;
 };
 
-/* Where the parts of an SRQ's buffer are: the slots at 0, the index ring, then the record. */
+/*
+ * Where the parts of an SRQ's buffer are: the slots at 0, the index ring, then the record, then
+ * the tag operations of one that has them; of others tag_ops_offset is 0.
+ */
 struct tern_srq_layout {
 	u8 log_size;
 	u8 log_stride;
+	u8 log_tags;
+	u8 log_tag_ops;
 	u32 ring_offset;
 	u32 record_offset;
+	u32 tag_ops_offset;
 	u32 size;
 };
 
@@ -80,6 +86,7 @@ struct tern_wq_layout {
 void tern_cq_plan(struct tern_cq_layout *layout, u8 log_size);
 void tern_qp_plan(struct tern_qp_layout *layout, u8 sq_log_size, u8 rq_log_size, u8 rq_log_stride);
 void tern_srq_plan(struct tern_srq_layout *layout, u8 log_size, u8 log_stride);
+void tern_srq_plan_tags(struct tern_srq_layout *layout, u8 log_tags, u8 log_tag_ops);
 void tern_wq_plan(struct tern_wq_layout *layout, u8 log_size, u8 log_stride);
 
 int tern_cq_core_create(struct tern_dev *tdev, struct tern_cq_core *cq, const struct tern_buf *buf,
@@ -106,11 +113,12 @@ int tern_qp_core_create(struct tern_dev *tdev, struct tern_qp_core *qp, const st
 			const struct tern_qp_core_params *params);
 void tern_qp_core_destroy(struct tern_dev *tdev, struct tern_qp_core *qp);
 
-/* What creates an SRQ besides its buffer; an XRC one has xrcdn and cqn. */
+/* What creates an SRQ besides its buffer; an XRC one has xrcdn and cqn, one with tags has cqn. */
 struct tern_srq_core_params {
 	u32 pdn;
 	u32 xrcdn;
 	u32 cqn;
+	u32 db_page;		/* of tag operations */
 };
 
 int tern_srq_core_create(struct tern_dev *tdev, struct tern_srq_core *srq,

@@ -63,10 +63,7 @@ static int tern_rss_read_cmd(struct ib_udata *udata, struct tern_create_rss_qp_c
 
 	static_assert(sizeof(cmd->key) == TERN_HASH_KEY_SIZE);
 
-	if (udata->inlen < sizeof(*cmd) ||
-	    !ib_is_udata_cleared(udata, sizeof(*cmd), udata->inlen - sizeof(*cmd)))
-		return -EINVAL;
-	err = ib_copy_from_udata(cmd, udata, sizeof(*cmd));
+	err = tern_udata_read(udata, cmd, sizeof(*cmd));
 	if (err)
 		return err;
 	if (memchr_inv(cmd->reserved, 0, sizeof(cmd->reserved)) ||

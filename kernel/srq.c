@@ -45,16 +45,33 @@ static void tern_srq_plan_attr(const struct tern_dev *tdev, struct ib_srq_attr *
 	attr->max_sge = min_t(u32, (1U << stride) / TERN_SEG_SIZE, tdev->attr.max_recv_sge);
 }
 
+/* Adds what an SRQ needs to match tags. */
+static int tern_srq_plan_tm(const struct tern_dev *tdev, u32 max_num_tags, struct ib_udata *udata,
+			    struct tern_srq_layout *layout)
+{
+	struct tern_create_srq_cmd cmd;
+	int err;
+
+	err = tern_udata_read(udata, &cmd, sizeof(cmd));
+	if (err)
+		return err;
+	if (cmd.reserved || !max_num_tags || max_num_tags > 1U << tdev->attr.max_log_tags ||
+	    cmd.max_ops > 1U << tdev->attr.max_log_tag_ops)
+		return -EINVAL;
+	tern_srq_plan_tags(layout, order_base_2(max_num_tags), order_base_2(max(cmd.max_ops, 1U)));
+	return 0;
+}
+
 /* ---- create and destroy ------------------------------------------------------------- */
 
 static void tern_srq_describe(const struct tern_srq *srq, const struct ib_srq_init_attr *init,
 			      struct tern_srq_core_params *params)
 {
 	*params = (struct tern_srq_core_params) { .pdn = to_tpd(srq->ibsrq.pd)->pdn };
-	if (init->srq_type == IB_SRQT_XRC) {
+	if (init->srq_type == IB_SRQT_XRC)
 		params->xrcdn = to_txrcd(init->ext.xrc.xrcd)->xrcdn;
+	if (ib_srq_has_cq(init->srq_type))
 		params->cqn = to_tcq(init->ext.cq)->core.cqn;
-	}
 }
 
 static void tern_usrq_locate(const struct tern_srq *srq, const struct tern_ubuf *ubuf,
@@ -68,6 +85,9 @@ static void tern_usrq_locate(const struct tern_srq *srq, const struct tern_ubuf 
 		.srqn = srq->core.srqn,
 		.log_size = layout->log_size,
 		.log_stride = layout->log_stride,
+		.log_tags = layout->log_tags,
+		.log_tag_ops = layout->log_tag_ops,
+		.tag_ops_offset = layout->tag_ops_offset,
 	};
 }
 
@@ -79,7 +99,7 @@ static int tern_usrq_respond(struct ib_udata *udata, const struct tern_srq *srq)
 	return tern_udata_respond(udata, &resp, sizeof(resp));
 }
 
-static int tern_usrq_create(struct tern_srq *srq, const struct tern_srq_core_params *params,
+static int tern_usrq_create(struct tern_srq *srq, struct tern_srq_core_params *params,
 			    struct ib_udata *udata)
 {
 	struct tern_ucontext *uctx =
@@ -90,6 +110,8 @@ static int tern_usrq_create(struct tern_srq *srq, const struct tern_srq_core_par
 	err = tern_ubuf_create(uctx, &srq->ubuf, srq->layout.size);
 	if (err)
 		return err;
+	if (srq->layout.tag_ops_offset)
+		params->db_page = uctx->db_page;
 	err = tern_srq_core_create(tdev, &srq->core, srq->ubuf.buf, &srq->layout, params);
 	if (err)
 		goto err_ubuf;
@@ -111,11 +133,12 @@ static void tern_usrq_destroy(struct tern_srq *srq)
 	tern_ubuf_destroy(&srq->ubuf);
 }
 
-/* The kernel has no users of XRC. */
+/* The kernel has no users of XRC and of tags. */
 static bool tern_srq_type_supported(const struct tern_dev *tdev, enum ib_srq_type type, bool user)
 {
 	return type == IB_SRQT_BASIC ||
-	       (type == IB_SRQT_XRC && user && tdev->caps & TERN_CAP_XRC);
+	       (type == IB_SRQT_XRC && user && tdev->caps & TERN_CAP_XRC) ||
+	       (type == IB_SRQT_TM && user && tdev->caps & TERN_CAP_TAG_MATCHING);
 }
 
 static int tern_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
@@ -129,12 +152,18 @@ static int tern_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
 
 	if (!tern_srq_type_supported(tdev, init->srq_type, udata))
 		return -EOPNOTSUPP;
-	err = tern_udata_no_input(udata) ?: tern_srq_check_attr(tdev, &attr);
+	err = tern_srq_check_attr(tdev, &attr);
+	if (err)
+		return err;
+	tern_srq_plan_attr(tdev, &attr, &srq->layout);
+	err = init->srq_type == IB_SRQT_TM ?
+		      tern_srq_plan_tm(tdev, init->ext.tag_matching.max_num_tags, udata,
+				       &srq->layout) :
+		      tern_udata_no_input(udata);
 	if (err)
 		return err;
 
 	mutex_init(&srq->lock);
-	tern_srq_plan_attr(tdev, &attr, &srq->layout);
 	srq->max_sge = attr.max_sge;
 	srq->core.event = tern_ib_srq_event;
 	tern_srq_describe(srq, init, &params);
@@ -300,7 +329,7 @@ static int tern_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
 
 	if (mask & ~(IB_SRQ_MAX_WR | IB_SRQ_LIMIT) || !tern_srq_modify_input_ok(udata, mask))
 		return -EINVAL;
-	if (mask & IB_SRQ_MAX_WR && !udata)
+	if (mask & IB_SRQ_MAX_WR && (!udata || srq->layout.tag_ops_offset))
 		return -EOPNOTSUPP;
 
 	mutex_lock(&srq->lock);

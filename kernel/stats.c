@@ -93,6 +93,7 @@ static const struct rdma_stat_desc tern_port_stats[] = {
 	{ .name = "raw_rcvd_err" },
 	{ .name = "rx_invalidate_requests" },
 	{ .name = "page_faults" },
+	{ .name = "rx_flush_requests" },
 };
 
 static const u8 tern_port_stat_ids[] = {
@@ -149,6 +150,7 @@ static const u8 tern_port_stat_ids[] = {
 	TERN_STAT_RAW_RX_ERRORS,
 	TERN_STAT_RESP_INVALIDATES,
 	TERN_STAT_PAGE_FAULTS,
+	TERN_STAT_RESP_FLUSHES,
 };
 
 static_assert(ARRAY_SIZE(tern_port_stats) == ARRAY_SIZE(tern_port_stat_ids));

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Counters that flows name: the frames that all of them took. ib_core keeps an object that a flow
+ * names from being destroyed.
+ */
+#include <rdma/ib_verbs.h>
+#include <rdma/tern-abi.h>
+
+#include "ib.h"
+#include "tern.h"
+
+static int tern_create_counters(struct ib_counters *ibcounters, struct uverbs_attr_bundle *attrs)
+{
+	return tern_cmd_create_counters(to_tdev(ibcounters->device),
+					&to_tcounters(ibcounters)->id);
+}
+
+static int tern_destroy_counters(struct ib_counters *ibcounters)
+{
+	tern_cmd_destroy_counters(to_tdev(ibcounters->device), to_tcounters(ibcounters)->id);
+	return 0;
+}
+
+/* There is nothing cached to prefer. What the process asks for beyond them stays zero. */
+static int tern_read_counters(struct ib_counters *ibcounters, struct ib_counters_read_attr *attr,
+			      struct uverbs_attr_bundle *attrs)
+{
+	u64 values[TERN_COUNTER_COUNT];
+	u32 count = min_t(u32, attr->ncounters, ARRAY_SIZE(values));
+	int err;
+
+	err = tern_cmd_read_counters(to_tdev(ibcounters->device), to_tcounters(ibcounters)->id,
+				     &values[TERN_COUNTER_PACKETS], &values[TERN_COUNTER_BYTES]);
+	if (err)
+		return err;
+	memcpy(attr->counters_buff, values, count * sizeof(*values));
+	return 0;
+}
+
+const struct ib_device_ops tern_counters_ops = {
+	.create_counters = tern_create_counters,
+	.destroy_counters = tern_destroy_counters,
+	.read_counters = tern_read_counters,
+
+	INIT_RDMA_OBJ_SIZE(ib_counters, tern_counters, ibcounters),
+};

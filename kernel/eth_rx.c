@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The receives of the Ethernet function: pages, as receive WQEs of an ETH QP. */
+#include <linux/dma-mapping.h>
+#include <linux/etherdevice.h>
+#include <linux/if_vlan.h>
+#include <linux/slab.h>
+
+#include "compat.h"
+#include "netdev.h"
+#include "tern.h"
+
+/* A frame begins in its first page where build_skb() wants it, so it is never copied. */
+#define TERN_RX_HEADROOM	(NET_SKB_PAD + NET_IP_ALIGN)
+#define TERN_RX_FIRST_ROOM	(SKB_WITH_OVERHEAD(PAGE_SIZE) - TERN_RX_HEADROOM)
+
+/* How many pages a frame of the MTU (with a VLAN tag) fills. */
+static u32 tern_rx_pages_for(u32 mtu)
+{
+	u32 frame = mtu + VLAN_ETH_HLEN;
+
+	BUILD_BUG_ON(TERN_RX_FIRST_ROOM + (TERN_RX_MAX_PAGES - 1) * PAGE_SIZE <
+		     TERN_MAX_MTU + VLAN_ETH_HLEN);
+
+	if (frame <= TERN_RX_FIRST_ROOM)
+		return 1;
+	return 1 + DIV_ROUND_UP(frame - TERN_RX_FIRST_ROOM, PAGE_SIZE);
+}
+
+static u32 tern_rx_capacity(const struct tern_rx *rx)
+{
+	return TERN_RX_FIRST_ROOM + (rx->npages - 1) * PAGE_SIZE;
+}
+
+static void tern_rx_write_wqe(struct tern_eth_queue *q, const struct tern_rx_slot *slot)
+{
+	struct tern_hw_data_seg *data = tern_kqp_rq_wqe(&q->qp, q->rx.pi);
+	u32 i;
+
+	for (i = 0; i < q->rx.npages; i++) {
+		dma_addr_t dma = page_pool_get_dma_addr(slot->pages[i]);
+
+		data[i] = (struct tern_hw_data_seg) {
+			.addr = cpu_to_le64(i ? dma : dma + TERN_RX_HEADROOM),
+			.length = cpu_to_le32(i ? PAGE_SIZE : TERN_RX_FIRST_ROOM),
+			.lkey = cpu_to_le32(TERN_LKEY_LOCAL_DMA),
+		};
+	}
+	if (TERN_SEG_SIZE * i < 1U << q->qp.layout.rq_log_stride)
+		data[i].lkey = cpu_to_le32(TERN_LKEY_END);
+}
+
+/* Gives @slot the pages that the last frame in it took away. */
+static bool tern_rx_fill_slot(struct tern_rx *rx, struct tern_rx_slot *slot)
+{
+	u32 i;
+
+	for (i = 0; i < rx->npages; i++) {
+		if (slot->pages[i])
+			continue;
+		slot->pages[i] = page_pool_dev_alloc_pages(rx->pool);
+		if (!slot->pages[i])
+			return false;
+	}
+	return true;
+}
+
+void tern_rx_refill(struct tern_eth_queue *q)
+{
+	struct tern_rx *rx = &q->rx;
+	u32 start = rx->pi;
+
+	while (rx->pi - rx->ci <= rx->mask) {
+		struct tern_rx_slot *slot = &rx->slots[rx->pi & rx->mask];
+
+		if (!tern_rx_fill_slot(rx, slot))
+			break;
+		tern_rx_write_wqe(q, slot);
+		rx->pi++;
+	}
+	if (rx->pi != start)
+		tern_kqp_publish_rq(&q->qp, rx->pi);
+	WRITE_ONCE(rx->starved, rx->pi - rx->ci <= rx->mask / 2);
+}
+
+/* Takes page @i of @slot for the CPU, with @length bytes of the frame at @offset. */
+static struct page *tern_rx_take_page(struct tern_eth_queue *q, struct tern_rx_slot *slot, u32 i,
+				      u32 offset, u32 length)
+{
+	struct page *page = slot->pages[i];
+
+	dma_sync_single_range_for_cpu(&q->nd->tdev->pdev->dev, page_pool_get_dma_addr(page),
+				      offset, length, DMA_FROM_DEVICE);
+	slot->pages[i] = NULL;
+	return page;
+}
+
+/* Builds the frame of @length bytes from pages of @slot; those it does not need stay there. */
+static struct sk_buff *tern_rx_build(struct tern_eth_queue *q, struct tern_rx_slot *slot,
+				     u32 length)
+{
+	u32 first = min_t(u32, length, TERN_RX_FIRST_ROOM);
+	struct sk_buff *skb;
+	u32 i;
+
+	skb = napi_build_skb(page_address(slot->pages[0]), PAGE_SIZE);
+	if (!skb)
+		return NULL;
+	skb_mark_for_recycle(skb);
+	tern_rx_take_page(q, slot, 0, TERN_RX_HEADROOM, first);
+	skb_reserve(skb, TERN_RX_HEADROOM);
+	skb_put(skb, first);
+	length -= first;
+
+	for (i = 1; length; i++) {
+		u32 part = min_t(u32, length, PAGE_SIZE);
+		struct page *page = tern_rx_take_page(q, slot, i, 0, part);
+
+		skb_add_rx_frag(skb, i - 1, page, 0, part, PAGE_SIZE);
+		length -= part;
+	}
+	return skb;
+}
+
+/* What the card has found out about the frame. */
+static void tern_rx_annotate(const struct net_device *ndev, struct sk_buff *skb,
+			     const struct tern_hw_cqe *cqe)
+{
+	bool l4_ok = cqe->flags & TERN_CQE_L4_OK;
+	u32 hash = le32_to_cpu(cqe->hash);
+
+	if (l4_ok && ndev->features & NETIF_F_RXCSUM)
+		skb->ip_summed = CHECKSUM_UNNECESSARY;
+	if (hash && ndev->features & NETIF_F_RXHASH)
+		skb_set_hash(skb, hash, l4_ok ? PKT_HASH_TYPE_L4 : PKT_HASH_TYPE_L3);
+}
+
+static void tern_rx_deliver(struct tern_eth_queue *q, struct tern_rx_slot *slot,
+			    const struct tern_hw_cqe *cqe)
+{
+	struct net_device *ndev = q->nd->ndev;
+	u32 length = le32_to_cpu(cqe->byte_len);
+	struct sk_buff *skb = tern_rx_build(q, slot, length);
+
+	if (!skb) {
+		dev_core_stats_rx_dropped_inc(ndev);
+		return;
+	}
+	tern_queue_stats_add(&q->rx_stats, 1, length);
+	skb_record_rx_queue(skb, q->index);
+	tern_rx_annotate(ndev, skb, cqe);
+	skb->protocol = eth_type_trans(skb, ndev);
+	napi_gro_receive(&q->napi, skb);
+}
+
+static void tern_rx_complete(struct tern_eth_queue *q, const struct tern_hw_cqe *cqe)
+{
+	struct tern_rx *rx = &q->rx;
+	u32 length = le32_to_cpu(cqe->byte_len);
+
+	/* Receives complete in the order in which they were posted. */
+	if (rx->ci == rx->pi || le32_to_cpu(cqe->wqe_index) != rx->ci) {
+		tern_queue_stats_error(&q->rx_stats);
+		tern_netdev_restart(q->nd);
+		return;
+	}
+	if (cqe->status != TERN_WC_SUCCESS) {
+		tern_queue_stats_error(&q->rx_stats);
+		tern_netdev_restart(q->nd);
+	} else if (length < ETH_HLEN || length > tern_rx_capacity(rx)) {
+		tern_queue_stats_error(&q->rx_stats);
+	} else {
+		tern_rx_deliver(q, &rx->slots[rx->ci & rx->mask], cqe);
+	}
+	rx->ci++;
+}
+
+int tern_rx_clean(struct tern_eth_queue *q, int budget)
+{
+	struct tern_rx *rx = &q->rx;
+	const struct tern_hw_cqe *cqe;
+	int done = 0;
+
+	while (done < budget && (cqe = tern_kcq_next(&rx->cq))) {
+		tern_rx_complete(q, cqe);
+		tern_kcq_pop(&rx->cq);
+		done++;
+	}
+	if (done)
+		tern_kcq_consumed(&rx->cq);
+	if (budget)
+		tern_rx_refill(q);
+	return done;
+}
+
+static struct page_pool *tern_rx_create_pool(struct tern_eth_queue *q)
+{
+	struct device *dev = &q->nd->tdev->pdev->dev;
+	const struct page_pool_params params = {
+		.flags = PP_FLAG_DMA_MAP | PP_FLAG_DMA_SYNC_DEV,
+		.pool_size = (q->rx.mask + 1) * q->rx.npages,
+		.nid = dev_to_node(dev),
+		.dev = dev,
+		.dma_dir = DMA_FROM_DEVICE,
+		.max_len = PAGE_SIZE,
+	};
+
+	return page_pool_create(&params);
+}
+
+static void tern_rx_completed(struct tern_cq_core *core)
+{
+	napi_schedule(&container_of(core, struct tern_eth_queue, rx.cq_core)->napi);
+}
+
+static void tern_rx_failed(struct tern_cq_core *core)
+{
+	tern_netdev_restart(container_of(core, struct tern_eth_queue, rx.cq_core)->nd);
+}
+
+int tern_rx_open(struct tern_eth_queue *q)
+{
+	struct tern_netdev *nd = q->nd;
+	u8 log_size = nd->settings.rx_log_size;
+	struct tern_rx *rx = &q->rx;
+	int err;
+
+	*rx = (struct tern_rx) {
+		.mask = (1U << log_size) - 1,
+		.npages = tern_rx_pages_for(nd->ndev->mtu),
+		.cq_core = {
+			.eq = tern_eq_of_comp_vector(nd->tdev, q->index),
+			.completed = tern_rx_completed,
+			.failed = tern_rx_failed,
+		},
+	};
+	rx->slots = kvcalloc(rx->mask + 1, sizeof(*rx->slots), GFP_KERNEL);
+	if (!rx->slots)
+		return -ENOMEM;
+
+	rx->pool = tern_rx_create_pool(q);
+	if (IS_ERR(rx->pool)) {
+		err = PTR_ERR(rx->pool);
+		goto err_slots;
+	}
+	err = tern_kcq_create(nd->tdev, &rx->cq, &rx->cq_core, log_size);
+	if (err)
+		goto err_pool;
+	return 0;
+
+err_pool:
+	page_pool_destroy(rx->pool);
+err_slots:
+	kvfree(rx->slots);
+	return err;
+}
+
+void tern_rx_drain(struct tern_eth_queue *q)
+{
+	struct tern_rx *rx = &q->rx;
+	u32 slot, i;
+
+	for (slot = 0; slot <= rx->mask; slot++) {
+		for (i = 0; i < rx->npages; i++) {
+			if (rx->slots[slot].pages[i])
+				page_pool_put_full_page(rx->pool, rx->slots[slot].pages[i], false);
+		}
+	}
+}
+
+void tern_rx_close(struct tern_eth_queue *q)
+{
+	struct tern_rx *rx = &q->rx;
+
+	tern_kcq_destroy(q->nd->tdev, &rx->cq);
+	WRITE_ONCE(rx->starved, false);
+	page_pool_destroy(rx->pool);
+	kvfree(rx->slots);
+}

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The sends of the Ethernet function: frames, as send WQEs of an ETH QP. */
+#include <linux/dma-mapping.h>
+#include <linux/etherdevice.h>
+#include <linux/slab.h>
+
+#include "netdev.h"
+#include "tern.h"
+
+static struct netdev_queue *tern_txq(const struct tern_eth_queue *q)
+{
+	return netdev_get_tx_queue(q->nd->ndev, q->index);
+}
+
+static u32 tern_tx_blocks_for(u32 segs)
+{
+	return DIV_ROUND_UP((1 + segs) * TERN_SEG_SIZE, TERN_SQ_BLOCK);
+}
+
+static u32 tern_tx_free_blocks(const struct tern_tx *tx)
+{
+	return tx->mask + 1 - (READ_ONCE(tx->pi) - READ_ONCE(tx->ci));
+}
+
+static bool tern_tx_has_room(const struct tern_tx *tx)
+{
+	return tern_tx_free_blocks(tx) >= tern_tx_blocks_for(tx->max_segs);
+}
+
+static void tern_tx_set_seg(struct tern_eth_queue *q, u32 block, u32 seg, dma_addr_t dma,
+			    u32 length)
+{
+	struct tern_hw_data_seg *data = tern_kqp_sq_seg(&q->qp, block, 1 + seg);
+
+	*data = (struct tern_hw_data_seg) {
+		.addr = cpu_to_le64(dma),
+		.length = cpu_to_le32(length),
+		.lkey = cpu_to_le32(TERN_LKEY_LOCAL_DMA),
+	};
+}
+
+/* The WQE itself remembers what to unmap: segment 0 is the linear part, the others fragments. */
+static void tern_tx_unmap(struct tern_eth_queue *q, u32 block, u32 segs)
+{
+	struct device *dev = &q->nd->tdev->pdev->dev;
+	u32 seg;
+
+	for (seg = 0; seg < segs; seg++) {
+		const struct tern_hw_data_seg *data =
+			tern_kqp_sq_seg(&q->qp, block, 1 + seg);
+		dma_addr_t dma = le64_to_cpu(data->addr);
+		u32 length = le32_to_cpu(data->length);
+
+		if (seg == 0)
+			dma_unmap_single(dev, dma, length, DMA_TO_DEVICE);
+		else
+			dma_unmap_page(dev, dma, length, DMA_TO_DEVICE);
+	}
+}
+
+/* Maps @skb and writes the data segments of its WQE; returns how many, or an error. */
+static int tern_tx_map(struct tern_eth_queue *q, struct sk_buff *skb, u32 block)
+{
+	struct device *dev = &q->nd->tdev->pdev->dev;
+	struct skb_shared_info *shared = skb_shinfo(skb);
+	dma_addr_t dma;
+	int segs = 0;
+
+	if (shared->nr_frags >= q->tx.max_segs && skb_linearize(skb))
+		return -ENOMEM;
+	dma = dma_map_single(dev, skb->data, skb_headlen(skb), DMA_TO_DEVICE);
+	if (dma_mapping_error(dev, dma))
+		return -ENOMEM;
+	tern_tx_set_seg(q, block, segs++, dma, skb_headlen(skb));
+
+	while (segs <= shared->nr_frags) {
+		const skb_frag_t *frag = &shared->frags[segs - 1];
+
+		dma = skb_frag_dma_map(dev, frag, 0, skb_frag_size(frag), DMA_TO_DEVICE);
+		if (dma_mapping_error(dev, dma)) {
+			tern_tx_unmap(q, block, segs);
+			return -ENOMEM;
+		}
+		tern_tx_set_seg(q, block, segs++, dma, skb_frag_size(frag));
+	}
+	return segs;
+}
+
+/* The checksum, and with it the segments, are left to the card when the stack left them to us. */
+static void tern_tx_write_ctrl(struct tern_eth_queue *q, const struct sk_buff *skb, u32 block,
+			       u32 segs)
+{
+	struct tern_hw_eth_ctrl_seg *ctrl = tern_kqp_sq_seg(&q->qp, block, 0);
+
+	*ctrl = (struct tern_hw_eth_ctrl_seg) {
+		.opcode = TERN_OP_SEND,
+		.segs = 1 + segs,
+	};
+	if (skb->ip_summed != CHECKSUM_PARTIAL)
+		return;
+	ctrl->csum_start = cpu_to_le16(skb_checksum_start_offset(skb));
+	ctrl->csum_offset = cpu_to_le16(skb->csum_offset);
+	ctrl->mss = cpu_to_le16(skb_shinfo(skb)->gso_size);
+}
+
+/*
+ * Hands what was written to the card. Only the last WQE of a batch is signalled: its completion
+ * is that of all before it.
+ */
+static void tern_tx_flush(struct tern_eth_queue *q)
+{
+	struct tern_hw_eth_ctrl_seg *ctrl;
+
+	if (q->tx.pi == q->qp.sq_pi)
+		return;
+	ctrl = tern_kqp_sq_seg(&q->qp, q->tx.last, 0);
+	ctrl->flags = TERN_WQE_SIGNALED;
+	tern_kqp_publish_sq(q->nd->tdev, &q->qp, q->tx.pi);
+}
+
+/* Stops the queue while a WQE of the largest size might not fit. */
+static void tern_tx_stop_if_full(const struct tern_tx *tx, struct netdev_queue *txq)
+{
+	if (tern_tx_has_room(tx))
+		return;
+	netif_tx_stop_queue(txq);
+	smp_mb(); /* with tern_tx_clean(): either sees the other's store */
+	if (tern_tx_has_room(tx))
+		netif_tx_start_queue(txq);
+}
+
+netdev_tx_t tern_eth_xmit(struct sk_buff *skb, struct net_device *ndev)
+{
+	struct tern_netdev *nd = netdev_priv(ndev);
+	struct tern_eth_queue *q = &nd->queues[skb_get_queue_mapping(skb)];
+	struct netdev_queue *txq = tern_txq(q);
+	struct tern_tx *tx = &q->tx;
+	u32 block = tx->pi;
+	int segs;
+
+	segs = tern_tx_map(q, skb, block);
+	if (segs < 0)
+		goto drop;
+
+	tern_tx_write_ctrl(q, skb, block, segs);
+	tx->slots[block & tx->mask] = (struct tern_tx_slot) {
+		.skb = skb,
+		.blocks = tern_tx_blocks_for(segs),
+		.segs = segs,
+	};
+	tx->last = block;
+	WRITE_ONCE(tx->pi, block + tern_tx_blocks_for(segs));
+	skb_tx_timestamp(skb);
+	tern_tx_stop_if_full(tx, txq);
+	if (__netdev_tx_sent_queue(txq, skb->len, netdev_xmit_more()))
+		tern_tx_flush(q);
+	return NETDEV_TX_OK;
+
+drop:
+	dev_kfree_skb_any(skb);
+	dev_core_stats_tx_dropped_inc(ndev);
+	/* The frames before this one may have relied on it for the doorbell. */
+	if (!netdev_xmit_more())
+		tern_tx_flush(q);
+	return NETDEV_TX_OK;
+}
+
+/* Frees the WQE at the head of the ring. */
+static void tern_tx_retire(struct tern_eth_queue *q, int budget)
+{
+	struct tern_tx *tx = &q->tx;
+	struct tern_tx_slot *slot = &tx->slots[tx->ci & tx->mask];
+
+	tern_tx_unmap(q, tx->ci, slot->segs);
+	napi_consume_skb(slot->skb, budget);
+	slot->skb = NULL;
+	WRITE_ONCE(tx->ci, tx->ci + slot->blocks);
+}
+
+/* Retires what @cqe completes: the WQE that began at its index and all before it. */
+static void tern_tx_complete(struct tern_eth_queue *q, const struct tern_hw_cqe *cqe, int budget)
+{
+	struct tern_tx *tx = &q->tx;
+	u32 end = le32_to_cpu(cqe->wqe_index) + 1;
+	u32 frames = 0, bytes = 0;
+
+	if (cqe->status != TERN_WC_SUCCESS) {
+		tern_queue_stats_error(&q->tx_stats);
+		tern_netdev_restart(q->nd);
+	}
+	if (end - tx->ci > READ_ONCE(tx->pi) - tx->ci)
+		return;
+
+	while ((s32)(end - tx->ci) > 0) {
+		const struct sk_buff *skb = tx->slots[tx->ci & tx->mask].skb;
+
+		frames += skb_shinfo(skb)->gso_segs ?: 1;
+		bytes += skb->len;
+		tern_tx_retire(q, budget);
+	}
+	netdev_tx_completed_queue(tern_txq(q), frames, bytes);
+	if (cqe->status == TERN_WC_SUCCESS)
+		tern_queue_stats_add(&q->tx_stats, frames, bytes);
+}
+
+void tern_tx_clean(struct tern_eth_queue *q, int budget)
+{
+	struct netdev_queue *txq = tern_txq(q);
+	struct tern_tx *tx = &q->tx;
+	const struct tern_hw_cqe *cqe;
+	u32 start = tx->cq.ci;
+
+	while ((cqe = tern_kcq_next(&tx->cq))) {
+		tern_tx_complete(q, cqe, budget);
+		tern_kcq_pop(&tx->cq);
+	}
+	if (tx->cq.ci == start)
+		return;
+	tern_kcq_consumed(&tx->cq);
+
+	smp_mb(); /* with tern_tx_stop_if_full(): either sees the other's store */
+	if (netif_tx_queue_stopped(txq) && tern_tx_has_room(tx))
+		netif_tx_wake_queue(txq);
+}
+
+static void tern_tx_completed(struct tern_cq_core *core)
+{
+	napi_schedule(&container_of(core, struct tern_eth_queue, tx.cq_core)->napi);
+}
+
+static void tern_tx_failed(struct tern_cq_core *core)
+{
+	tern_netdev_restart(container_of(core, struct tern_eth_queue, tx.cq_core)->nd);
+}
+
+int tern_tx_open(struct tern_eth_queue *q)
+{
+	struct tern_netdev *nd = q->nd;
+	u8 log_size = nd->settings.tx_log_size;
+	struct tern_tx *tx = &q->tx;
+	int err;
+
+	*tx = (struct tern_tx) {
+		.mask = (1U << log_size) - 1,
+		.max_segs = min_t(u32, nd->tdev->attr.max_send_sge, MAX_SKB_FRAGS + 1),
+		.cq_core = {
+			.eq = tern_eq_of_comp_vector(nd->tdev, q->index),
+			.completed = tern_tx_completed,
+			.failed = tern_tx_failed,
+		},
+	};
+	tx->slots = kvcalloc(tx->mask + 1, sizeof(*tx->slots), GFP_KERNEL);
+	if (!tx->slots)
+		return -ENOMEM;
+
+	err = tern_kcq_create(nd->tdev, &tx->cq, &tx->cq_core, log_size);
+	if (err)
+		kvfree(tx->slots);
+	return err;
+}
+
+void tern_tx_close(struct tern_eth_queue *q)
+{
+	tern_kcq_destroy(q->nd->tdev, &q->tx.cq);
+	kvfree(q->tx.slots);
+}
+
+/* The QP has stopped: what it did not send is dropped. */
+void tern_tx_drain(struct tern_eth_queue *q)
+{
+	struct tern_tx *tx = &q->tx;
+
+	while (tx->ci != tx->pi) {
+		tern_tx_retire(q, 0);
+		dev_core_stats_tx_dropped_inc(q->nd->ndev);
+	}
+	netdev_tx_reset_queue(tern_txq(q));
+}
