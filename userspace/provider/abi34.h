@@ -82,6 +82,11 @@ struct VerbsDm {
 	uint32_t handle; /* set by ibv_cmd_alloc_dm() */
 };
 
+struct VerbsCounters {
+	ibv_counters counters;
+	uint32_t handle; /* set by ibv_cmd_create_counters() */
+};
+
 struct VerbsXrcd {
 	ibv_xrcd xrcd;
 	uint32_t comp_mask;
@@ -131,13 +136,14 @@ struct ContextOps {
 	ibv_pd *(*alloc_pd)(ibv_context *context);
 	ibv_td *(*alloc_td)(ibv_context *context, ibv_td_init_attr *attr);
 	UnusedOp async_event;
-	UnusedOp attach_counters_point_flow;
+	int (*attach_counters_point_flow)(ibv_counters *counters, ibv_counter_attach_attr *attr,
+	                                  ibv_flow *flow);
 	int (*attach_mcast)(ibv_qp *qp, const ibv_gid *gid, uint16_t lid);
 	int (*bind_mw)(ibv_qp *qp, ibv_mw *mw, ibv_mw_bind *bind);
 	int (*close_xrcd)(ibv_xrcd *xrcd);
 	UnusedOp cq_event;
 	ibv_ah *(*create_ah)(ibv_pd *pd, ibv_ah_attr *attr);
-	UnusedOp create_counters;
+	ibv_counters *(*create_counters)(ibv_context *context, ibv_counters_init_attr *attr);
 	ibv_cq *(*create_cq)(ibv_context *context, int cqe, ibv_comp_channel *channel,
 	                     int comp_vector);
 	ibv_cq_ex *(*create_cq_ex)(ibv_context *context, ibv_cq_init_attr_ex *attr);
@@ -155,7 +161,7 @@ struct ContextOps {
 	int (*dealloc_td)(ibv_td *td);
 	int (*dereg_mr)(VerbsMr *mr);
 	int (*destroy_ah)(ibv_ah *ah);
-	UnusedOp destroy_counters;
+	int (*destroy_counters)(ibv_counters *counters);
 	int (*destroy_cq)(ibv_cq *cq);
 	int (*destroy_flow)(ibv_flow *flow);
 	UnusedOp destroy_flow_action;
@@ -173,7 +179,7 @@ struct ContextOps {
 	int (*modify_cq)(ibv_cq *cq, ibv_modify_cq_attr *attr);
 	UnusedOp modify_flow_action_esp;
 	int (*modify_qp)(ibv_qp *qp, ibv_qp_attr *attr, int attr_mask);
-	UnusedOp modify_qp_rate_limit;
+	int (*modify_qp_rate_limit)(ibv_qp *qp, ibv_qp_rate_limit_attr *attr);
 	int (*modify_srq)(ibv_srq *srq, ibv_srq_attr *attr, int attr_mask);
 	int (*modify_wq)(ibv_wq *wq, ibv_wq_attr *attr);
 	ibv_qp *(*open_qp)(ibv_context *context, ibv_qp_open_attr *attr);
@@ -181,7 +187,7 @@ struct ContextOps {
 	int (*poll_cq)(ibv_cq *cq, int num_entries, ibv_wc *wc);
 	int (*post_recv)(ibv_qp *qp, ibv_recv_wr *wr, ibv_recv_wr **bad_wr);
 	int (*post_send)(ibv_qp *qp, ibv_send_wr *wr, ibv_send_wr **bad_wr);
-	UnusedOp post_srq_ops;
+	int (*post_srq_ops)(ibv_srq *srq, ibv_ops_wr *wr, ibv_ops_wr **bad_wr);
 	int (*post_srq_recv)(ibv_srq *srq, ibv_recv_wr *wr, ibv_recv_wr **bad_wr);
 	int (*query_device_ex)(ibv_context *context, const ibv_query_device_ex_input *input,
 	                       ibv_device_attr_ex *attr, size_t attr_size);
@@ -191,7 +197,8 @@ struct ContextOps {
 	UnusedOp query_qp_data_in_order;
 	int (*query_rt_values)(ibv_context *context, ibv_values_ex *values);
 	int (*query_srq)(ibv_srq *srq, ibv_srq_attr *attr);
-	UnusedOp read_counters;
+	int (*read_counters)(ibv_counters *counters, uint64_t *values, uint32_t count,
+	                     uint32_t flags);
 	ibv_mr *(*reg_dm_mr)(ibv_pd *pd, ibv_dm *dm, uint64_t dm_offset, size_t length,
 	                     unsigned access);
 	ibv_mr *(*reg_dmabuf_mr)(ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd,
@@ -212,6 +219,7 @@ static_assert(offsetof(VerbsDevice, ops) == 664 && offsetof(VerbsDevice, sysfs) 
 static_assert(sizeof(VerbsDevice) == 712);
 static_assert(sizeof(VerbsMr) == sizeof(ibv_mr) + 8);
 static_assert(sizeof(VerbsDm) == sizeof(ibv_dm) + 8);
+static_assert(sizeof(VerbsCounters) == sizeof(ibv_counters) + 8);
 static_assert(sizeof(VerbsXrcd) == sizeof(ibv_xrcd) + 8);
 static_assert(sizeof(VerbsSrq) == sizeof(ibv_srq) + 32);
 static_assert(offsetof(VerbsSrq, srq_type) == sizeof(ibv_srq));
@@ -251,13 +259,30 @@ using ModifyWqCmd = ExtendedCommand<ib_uverbs_ex_modify_wq>;
 using CreateQpCmd = ExtendedCommand<ib_uverbs_ex_create_qp>;
 using OpenQpCmd = Command<ib_uverbs_open_qp>;
 using ModifyQpCmd = Command<ib_uverbs_modify_qp>;
+using ModifyQpExCmd = ExtendedCommand<ib_uverbs_ex_modify_qp>;
 using QueryQpCmd = Command<ib_uverbs_query_qp>;
-using CreateSrqCmd = Command<ib_uverbs_create_xsrq>;
 using QuerySrqCmd = Command<ib_uverbs_query_srq>;
 using OpenXrcdCmd = Command<ib_uverbs_open_xrcd>;
 using AllocMwCmd = Command<ib_uverbs_alloc_mw>;
 
-/** With a driver part. The kernel's struct ends in a flexible array, as the responses' do. */
+/** With a driver part after it, or without. The kernel's struct ends in a flexible array, as those
+ * of the next and of the responses do. */
+struct CreateSrqCore {
+	uint64_t response;
+	uint64_t user_handle;
+	uint32_t srq_type;
+	uint32_t pd_handle;
+	uint32_t max_wr;
+	uint32_t max_sge;
+	uint32_t srq_limit;
+	uint32_t max_num_tags;
+	uint32_t xrcd_handle;
+	uint32_t cq_handle;
+};
+using CreateSrqCmd = Command<CreateSrqCore>;
+static_assert(sizeof(CreateSrqCore) == sizeof(ib_uverbs_create_xsrq));
+
+/** With a driver part. */
 struct ModifySrqCore {
 	uint32_t srq_handle;
 	uint32_t attr_mask;
@@ -411,6 +436,8 @@ int ibv_cmd_open_qp(ibv_context *context, VerbsQp *qp, int qp_size, ibv_qp_open_
                     OpenQpCmd *cmd, size_t cmd_size, void *resp, size_t resp_size);
 int ibv_cmd_modify_qp(ibv_qp *qp, ibv_qp_attr *attr, int attr_mask, ModifyQpCmd *cmd,
                       size_t cmd_size);
+int ibv_cmd_modify_qp_ex(ibv_qp *qp, ibv_qp_attr *attr, int attr_mask, ModifyQpExCmd *cmd,
+                         size_t cmd_size, ib_uverbs_ex_modify_qp_resp *resp, size_t resp_size);
 int ibv_cmd_query_qp(ibv_qp *qp, ibv_qp_attr *attr, int attr_mask, ibv_qp_init_attr *init_attr,
                      QueryQpCmd *cmd, size_t cmd_size);
 int ibv_cmd_destroy_qp(ibv_qp *qp);
@@ -438,6 +465,11 @@ int ibv_cmd_detach_mcast(ibv_qp *qp, const ibv_gid *gid, uint16_t lid);
 int ibv_cmd_create_flow(ibv_qp *qp, ibv_flow *flow, ibv_flow_attr *attr, void *driver_cmd,
                         size_t driver_cmd_size);
 int ibv_cmd_destroy_flow(ibv_flow *flow);
+int ibv_cmd_create_counters(ibv_context *context, ibv_counters_init_attr *attr,
+                            VerbsCounters *counters, CommandBuffer *driver);
+int ibv_cmd_read_counters(VerbsCounters *counters, uint64_t *values, uint32_t count, uint32_t flags,
+                          CommandBuffer *driver);
+int ibv_cmd_destroy_counters(VerbsCounters *counters);
 int ibv_cmd_alloc_mw(ibv_pd *pd, ibv_mw_type type, ibv_mw *mw, AllocMwCmd *cmd, size_t cmd_size,
                      ib_uverbs_alloc_mw_resp *resp, size_t resp_size);
 int ibv_cmd_dealloc_mw(ibv_mw *mw);

@@ -17,6 +17,8 @@ enum class ArrayType : uint64_t {
 	kSendRequests = 1,
 	kRecvRequests = 2,
 	kSharedRecvRequests = 3,
+	kTagOperations = 4,
+	kTagEntries = 5,
 };
 
 /** The allocators that a parent domain was given. */

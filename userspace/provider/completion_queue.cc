@@ -8,6 +8,7 @@
 #include "recv_queue.h"
 #include "send_queue.h"
 #include "shared_recv_queue.h"
+#include "tag_queue.h"
 
 namespace tern::provider {
 
@@ -53,6 +54,8 @@ struct CompletionQueue::Tail {
 	uint32_t qpn() const { return qpn_word.get() & TERN_DB_NUM_MASK; }
 	bool is_recv() const { return opcode & kRecvOpcode; }
 	bool is_of_wq() const { return is_recv() && flags & TERN_CQE_WQ; } /* that qpn() is */
+	bool is_tagged() const { return opcode == TERN_CQE_TAG_RECV; }
+	bool is_tag_op() const { return opcode >= TERN_CQE_TAG_ADD && opcode <= TERN_CQE_TAG_SYNC; }
 };
 
 int CompletionQueue::init(const Config &config)
@@ -108,6 +111,8 @@ bool CompletionQueue::resolve(const tern_hw_cqe &cqe, const Tail &tail,
 	if (!find_request(cqe, tail, completion.wr_id))
 		return false;
 	completion.timestamp = cqe.timestamp.get();
+	completion.tag = cqe.tag.get();
+	completion.app_ctx = cqe.app_ctx.get();
 	completion.qpn = tail.qpn();
 	completion.byte_len = cqe.byte_len.get();
 	completion.src_qpn = cqe.src_qpn.get();
@@ -135,18 +140,34 @@ bool CompletionQueue::find_request(const tern_hw_cqe &cqe, const Tail &tail, uin
 		return complete(config_.qps->find<SendQueue>(qpn, this));
 	if (tail.is_of_wq())
 		return complete(config_.wqs->find<RecvQueue>(qpn, this));
+	if (tail.is_tagged() || tail.is_tag_op())
+		return find_tagged(cqe, tail, wr_id);
 	if (cqe.srqn.get())
 		return complete(srq_of(cqe, qpn));
 	return complete(config_.qps->find<RecvQueue>(qpn, this));
 }
 
+/* The same of an operation on a list of tagged buffers, or of one of these. */
+bool CompletionQueue::find_tagged(const tern_hw_cqe &cqe, const Tail &tail, uint64_t &wr_id) const
+{
+	const uint32_t index = cqe.wqe_index.get();
+	auto *queue = config_.srqs->find<TagQueue>(cqe.srqn.get(), this);
+
+	if (!queue)
+		return false;
+	wr_id = tail.is_tagged() ? queue->receive(index, tail.flags & TERN_CQE_TAG_DATA)
+	                         : queue->complete(index, tail.status == TERN_WC_SUCCESS);
+	return true;
+}
+
 /*
- * An XRC SRQ completes to its own CQ, for QPs that may be another process'. Any other SRQ is
+ * An SRQ of XRC, or with tags, completes to its own CQ, and the QP of XRC may be another
+ * process'. Any other SRQ is
  * found through its QP: it may complete to many CQs, and outlives the QP in each.
  */
 SharedRecvQueue *CompletionQueue::srq_of(const tern_hw_cqe &cqe, uint32_t qpn) const
 {
-	if (auto *srq = config_.xrc_srqs->find<SharedRecvQueue>(cqe.srqn.get(), this))
+	if (auto *srq = config_.srqs->find<SharedRecvQueue>(cqe.srqn.get(), this))
 		return srq;
 	return config_.qps->find<SharedRecvQueue>(qpn, this);
 }
@@ -197,8 +218,8 @@ void CompletionQueue::drop_qp(uint32_t qpn, SharedRecvQueue *srq)
 		if (tail.qpn() != qpn || tail.is_of_wq())
 			return false;
 		if (tail.is_recv() && srqn) {
-			/* What came to an XRC SRQ is that SRQ's, though the QP is gone. */
-			if (config_.xrc_srqs->find<SharedRecvQueue>(srqn, this))
+			/* What came to an SRQ with a CQ is that SRQ's, though the QP is gone. */
+			if (config_.srqs->find<SharedRecvQueue>(srqn, this))
 				return false;
 			if (srq)
 				srq->complete(cqe.wqe_index.get());
@@ -214,7 +235,7 @@ void CompletionQueue::drop_wq(uint32_t wqn)
 	});
 }
 
-void CompletionQueue::drop_xrc_srq(uint32_t srqn)
+void CompletionQueue::drop_srq(uint32_t srqn)
 {
 	drop_if([&](const tern_hw_cqe &cqe, const Tail &tail) {
 		return tail.is_recv() && cqe.srqn.get() == srqn;

@@ -16,6 +16,8 @@ namespace tern::provider {
 struct Completion {
 	uint64_t wr_id;
 	uint64_t timestamp;
+	uint64_t tag; /* with TERN_CQE_TAG_MATCH, as app_ctx */
+	uint32_t app_ctx;
 	uint32_t qpn;
 	uint32_t byte_len;
 	uint32_t src_qpn; /* of datagrams, as vlan and sl */
@@ -41,7 +43,7 @@ public:
 		DoorbellPage doorbells;
 		uint32_t cqn = 0;
 		const QpTable *qps = nullptr;
-		const XrcSrqTable *xrc_srqs = nullptr;
+		const SrqTable *srqs = nullptr;
 		const WqTable *wqs = nullptr;
 	};
 
@@ -71,8 +73,8 @@ public:
 	 */
 	void drop_qp(uint32_t qpn, SharedRecvQueue *srq);
 
-	/** Voids the completions of XRC SRQ @srqn, of whichever QP. */
-	void drop_xrc_srq(uint32_t srqn);
+	/** Voids the completions of SRQ @srqn, of whichever QP; one that has a CQ of its own. */
+	void drop_srq(uint32_t srqn);
 
 	/** Voids the completions of WQ @wqn. */
 	void drop_wq(uint32_t wqn);
@@ -83,6 +85,7 @@ private:
 	hw::tern_hw_cqe *slot(uint32_t index) const;
 	bool read_tail(uint32_t index, Tail &tail) const;
 	bool resolve(const hw::tern_hw_cqe &cqe, const Tail &tail, Completion &completion) const;
+	bool find_tagged(const hw::tern_hw_cqe &cqe, const Tail &tail, uint64_t &wr_id) const;
 	bool find_request(const hw::tern_hw_cqe &cqe, const Tail &tail, uint64_t &wr_id) const;
 	SharedRecvQueue *srq_of(const hw::tern_hw_cqe &cqe, uint32_t qpn) const;
 	template <class Match>

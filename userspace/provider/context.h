@@ -13,7 +13,7 @@ struct ContextState {
 	Mapping doorbells;
 	uint32_t caps = 0; /* TERN_CAP_* */
 	QpTable qps;
-	XrcSrqTable xrc_srqs;
+	SrqTable srqs;
 	WqTable wqs;
 };
 

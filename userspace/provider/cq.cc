@@ -52,7 +52,7 @@ int attach(Cq &cq, Context &context, const tern_create_cq_resp &resp)
 	        .doorbells = context.doorbell_page(),
 	        .cqn = resp.cqn,
 	        .qps = &context.state.qps,
-	        .xrc_srqs = &context.state.xrc_srqs,
+	        .srqs = &context.state.srqs,
 	        .wqs = &context.state.wqs,
 	});
 }

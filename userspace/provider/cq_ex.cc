@@ -97,6 +97,12 @@ uint64_t read_wallclock_ns(ibv_cq_ex *ibv)
 	return cq.wall_clock.at(cq.current.timestamp, Context::of(ibv->context)->doorbell_page());
 }
 
+void read_tm_info(ibv_cq_ex *cq, ibv_wc_tm_info *info)
+{
+	info->tag = current(cq).tag;
+	info->priv = current(cq).app_ctx;
+}
+
 struct Reader {
 	uint64_t wc_flag; /* enum ibv_create_cq_wc_flags */
 	uint32_t cap;     /* that the card needs for it */
@@ -119,6 +125,8 @@ constexpr Reader kReaders[] = {
         {IBV_WC_EX_WITH_CVLAN, 0, [](ibv_cq_ex &cq) { cq.read_cvlan = read_cvlan; }},
         {IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK, TERN_CAP_CLOCK,
          [](ibv_cq_ex &cq) { cq.read_completion_wallclock_ns = read_wallclock_ns; }},
+        {IBV_WC_EX_WITH_TM_INFO, TERN_CAP_TAG_MATCHING,
+         [](ibv_cq_ex &cq) { cq.read_tm_info = read_tm_info; }},
 };
 
 } // namespace

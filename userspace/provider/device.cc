@@ -7,6 +7,7 @@
 #include "memory.h"
 #include "rdma/tern-abi.h"
 #include "tern/tern_hw.h"
+#include "terndv.h"
 
 namespace tern::provider {
 
@@ -61,3 +62,9 @@ constexpr DeviceOps kDeviceOps = {
 } // namespace
 
 } // namespace tern::provider
+
+[[gnu::visibility("default")]] bool terndv_is_supported(ibv_device *device)
+{
+	using namespace tern::provider;
+	return reinterpret_cast<VerbsDevice *>(device)->ops == &kDeviceOps;
+}

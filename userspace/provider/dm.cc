@@ -36,9 +36,9 @@ constexpr uint64_t kAlign = 4; /* of offset and length of a copy */
 /* Returns 0 or an errno. */
 int check_range(const Dm &dm, uint64_t offset, uint64_t length)
 {
-	if (offset % kAlign || length % kAlign)
-		return EINVAL;
-	return offset <= dm.length && length <= dm.length - offset ? 0 : EFAULT;
+	if (offset > dm.length || length > dm.length - offset)
+		return EFAULT;
+	return offset % kAlign || length % kAlign ? EINVAL : 0;
 }
 
 /*

@@ -21,6 +21,12 @@ public:
 		store(hw::TERN_DB_SQ, qpn & TERN_DB_NUM_MASK, pi);
 	}
 
+	/** Tells the card that tag operations up to @pi are posted on @srqn. */
+	void ring_tag_ops(uint32_t srqn, uint32_t pi) const
+	{
+		store(hw::TERN_DB_TAG_OPS, srqn & TERN_DB_NUM_MASK, pi);
+	}
+
 	/** Asks for an event as soon as @cqn has a CQE at or past @ci. */
 	void arm_cq(uint32_t cqn, bool solicited_only, uint32_t ci) const
 	{

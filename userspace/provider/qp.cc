@@ -29,6 +29,13 @@ struct CreateRssQpCmd {
 };
 static_assert(offsetof(CreateRssQpCmd, tern) == sizeof(CreateQpCmd));
 
+/* What there is to a rate limit besides the rate goes to the driver. */
+struct ModifyRateCmd {
+	ModifyQpExCmd qp;
+	tern_modify_qp_cmd tern;
+};
+static_assert(offsetof(ModifyRateCmd, tern) == sizeof(ModifyQpExCmd));
+
 constexpr bool has_send_queue(Service service)
 {
 	return service != Service::kXrcRecv && service != Service::kRss;
@@ -214,12 +221,8 @@ int check(const ibv_qp_init_attr_ex &attr, Service service, uint32_t caps)
 	constexpr uint32_t kKnown = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
 	                            IBV_QP_INIT_ATTR_CREATE_FLAGS |
 	                            IBV_QP_INIT_ATTR_SEND_OPS_FLAGS | kRssMask;
-	const bool flags = attr.comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && attr.create_flags;
 
 	if (attr.comp_mask & ~kKnown)
-		return EOPNOTSUPP;
-	/* What there is of flags, the driver knows. */
-	if (flags && attr.create_flags & ~uint32_t{IBV_QP_CREATE_BLOCK_SELF_MCAST_LB})
 		return EOPNOTSUPP;
 	if (service == Service::kRss)
 		return check_rss(attr);
@@ -250,6 +253,21 @@ int set_up(Qp &qp, Context &context, const tern_create_qp_resp &resp,
 		return 0;
 	const int err = attach(qp, context, resp, attr);
 	return err ? err : enter(qp, context);
+}
+
+/* The plain command has no room for a rate limit. */
+int modify(ibv_qp *qp, ibv_qp_attr *attr, int attr_mask, const tern_modify_qp_cmd &rate)
+{
+	if (!(attr_mask & IBV_QP_RATE_LIMIT)) {
+		ModifyQpCmd cmd = {};
+
+		return ibv_cmd_modify_qp(qp, attr, attr_mask, &cmd, sizeof(cmd));
+	}
+	ModifyRateCmd cmd = {};
+	ib_uverbs_ex_modify_qp_resp resp = {};
+
+	cmd.tern = rate;
+	return ibv_cmd_modify_qp_ex(qp, attr, attr_mask, &cmd.qp, sizeof(cmd), &resp, sizeof(resp));
 }
 
 } // namespace
@@ -353,14 +371,25 @@ ibv_qp *open_qp(ibv_context *context, ibv_qp_open_attr *attr)
 
 int modify_qp(ibv_qp *qp, ibv_qp_attr *attr, int attr_mask)
 {
-	ModifyQpCmd cmd = {};
-
-	if (const int err = ibv_cmd_modify_qp(qp, attr, attr_mask, &cmd, sizeof(cmd)))
+	if (const int err = modify(qp, attr, attr_mask, {}))
 		return err;
 	if (attr_mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET &&
 	    has_send_queue(Qp::of(qp)->service))
 		rewind(*Qp::of(qp));
 	return 0;
+}
+
+int modify_qp_rate_limit(ibv_qp *qp, ibv_qp_rate_limit_attr *limit)
+{
+	ibv_qp_attr attr = {};
+	tern_modify_qp_cmd rest = {};
+
+	if (limit->comp_mask)
+		return EINVAL;
+	attr.rate_limit = limit->rate_limit;
+	rest.max_burst_sz = limit->max_burst_sz;
+	rest.typical_pkt_sz = limit->typical_pkt_sz;
+	return modify(qp, &attr, IBV_QP_RATE_LIMIT, rest);
 }
 
 int query_qp(ibv_qp *qp, ibv_qp_attr *attr, int attr_mask, ibv_qp_init_attr *init_attr)

@@ -29,6 +29,7 @@ struct Qp {
 	SendQueue sq;
 	RecvQueue rq;
 	bool has_rq = false;
+	bool flushes = false;   /* created with TERNDV_QP_EX_WITH_FLUSH */
 	PendingRequest pending; /* under the lock of the SQ */
 
 	SharedRecvQueue *srq() const

@@ -11,6 +11,28 @@ namespace tern::provider {
 
 using namespace tern::abi34;
 
+namespace {
+
+/* Whether the caller's @attr, of @size bytes, ends behind @member. */
+template <class Member>
+bool has_room(const ibv_device_attr_ex &attr, size_t size, const Member &member)
+{
+	const auto *start = reinterpret_cast<const char *>(&attr);
+	const auto *end = reinterpret_cast<const char *>(&member + 1);
+
+	return size >= static_cast<size_t>(end - start);
+}
+
+/* All that sends but the GSI, more than cards on which only raw packets are paced. */
+constexpr ibv_packet_pacing_caps kPacingCaps = {
+        .qp_rate_limit_min = 1,
+        .qp_rate_limit_max = hw::TERN_MAX_RATE_LIMIT,
+        .supported_qpts = 1u << IBV_QPT_RC | 1u << IBV_QPT_UC | 1u << IBV_QPT_UD |
+                          1u << IBV_QPT_RAW_PACKET | 1u << IBV_QPT_XRC_SEND,
+};
+
+} // namespace
+
 int query_device_ex(ibv_context *context, const ibv_query_device_ex_input *input,
                     ibv_device_attr_ex *attr, size_t attr_size)
 {
@@ -25,8 +47,10 @@ int query_device_ex(ibv_context *context, const ibv_query_device_ex_input *input
 	std::snprintf(attr->orig_attr.fw_ver, sizeof(attr->orig_attr.fw_ver), "%u.%u",
 	              version >> 16, version & 0xffff);
 	/* What uverbs has no field for. */
-	if (attr_size >= offsetof(ibv_device_attr_ex, rss_caps) + sizeof(attr->rss_caps) &&
-	    attr->rss_caps.supported_qpts) {
+	if (has_room(*attr, attr_size, attr->packet_pacing_caps) &&
+	    Context::of(context)->has(TERN_CAP_PACING))
+		attr->packet_pacing_caps = kPacingCaps;
+	if (has_room(*attr, attr_size, attr->rss_caps) && attr->rss_caps.supported_qpts) {
 		attr->rss_caps.rx_hash_fields_mask = kHashFields;
 		attr->rss_caps.rx_hash_function = IBV_RX_HASH_FUNC_TOEPLITZ;
 	}

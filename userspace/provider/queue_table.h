@@ -15,6 +15,7 @@ class CompletionQueue;
 class RecvQueue;
 class SendQueue;
 class SharedRecvQueue;
+class TagQueue;
 
 /** A queue of an object and the CQ that it completes to. */
 template <class Queue>
@@ -142,8 +143,9 @@ private:
 /** Of QPs. One with an SRQ has that in the place of a receive queue. */
 using QpTable = QueueTable<SendQueue, RecvQueue, SharedRecvQueue>;
 
-/** Of XRC SRQs, which have a CQ of their own; other SRQs are found through the QP. */
-using XrcSrqTable = QueueTable<SharedRecvQueue>;
+/** Of SRQs that have a CQ of their own, those of XRC and those with tags; others are found through
+ * the QP. */
+using SrqTable = QueueTable<SharedRecvQueue, TagQueue>;
 
 /** Of receive WQs, which have numbers of their own. */
 using WqTable = QueueTable<RecvQueue>;

@@ -10,6 +10,7 @@
 
 #include "ah.h"
 #include "qp.h"
+#include "terndv.h"
 #include "work_request.h"
 
 namespace tern::provider {
@@ -70,7 +71,7 @@ SendRequest &begin(ibv_qp_ex *ibv, tern_hw_wqe_op op)
 	finish(qp);
 	pending.active = true;
 	pending.built = false;
-	pending.has_destination = !is_transfer(op) || !needs_destination(qp.service);
+	pending.has_destination = !is_sent(op) || !needs_destination(qp.service);
 	pending.request = {};
 	pending.request.op = op;
 	pending.request.wr_id = ibv->wr_id;
@@ -214,6 +215,40 @@ void wr_atomic_write(ibv_qp_ex *ibv, uint32_t rkey, uint64_t addr, const void *d
 	wr_set_inline_data(ibv, const_cast<void *>(data), sizeof(uint64_t));
 }
 
+/* The peer needs no range with FLUSH_MR, and the region may be longer than one can be. */
+bool set_flush(SendRequest &request, size_t len, uint8_t type, uint8_t level)
+{
+	constexpr uint8_t kTypes = TERN_FLUSH_GLOBAL | TERN_FLUSH_PERSISTENT;
+	constexpr size_t kMaxRange = size_t{1} << 31;
+	static_assert(int{TERNDV_FLUSH_GLOBAL} == TERN_FLUSH_GLOBAL &&
+	              int{TERNDV_FLUSH_PERSISTENT} == TERN_FLUSH_PERSISTENT &&
+	              int{TERNDV_FLUSH_RANGE} == TERN_FLUSH_RANGE &&
+	              int{TERNDV_FLUSH_MR} == TERN_FLUSH_MR);
+
+	if (level == TERN_FLUSH_MR)
+		len = 0;
+	request.flush_length = static_cast<uint32_t>(len);
+	request.flush_type = type;
+	request.flush_level = level;
+	return type && !(type & ~kTypes) && level <= TERN_FLUSH_MR && len <= kMaxRange;
+}
+
+void wr_flush(ibv_qp_ex *ibv, uint32_t rkey, uint64_t addr, size_t len, uint8_t type, uint8_t level)
+{
+	SendRequest &request = begin_remote(ibv, TERN_OP_FLUSH, rkey, addr);
+
+	if (!set_flush(request, len, type, level) || !Qp::of(ibv)->flushes)
+		note(Qp::of(ibv)->pending, EINVAL);
+}
+
+/* verbs.h may be too old to have a place for it. */
+void offer_flush(auto &qp)
+{
+	if constexpr (requires { qp.wr_flush; })
+		qp.wr_flush = wr_flush;
+	Qp::of(&qp)->flushes = true;
+}
+
 void wr_start(ibv_qp_ex *ibv)
 {
 	Qp &qp = *Qp::of(ibv);
@@ -269,6 +304,7 @@ constexpr ExOp kExOps[] = {
          [](ibv_qp_ex &qp) { qp.wr_atomic_fetch_add = wr_atomic_fetch_add; }},
         {IBV_QP_EX_WITH_ATOMIC_WRITE, TERN_OP_ATOMIC_WRITE,
          [](ibv_qp_ex &qp) { qp.wr_atomic_write = wr_atomic_write; }},
+        {TERNDV_QP_EX_WITH_FLUSH, TERN_OP_FLUSH, offer_flush},
         {IBV_QP_EX_WITH_LOCAL_INV, TERN_OP_LOCAL_INV,
          [](ibv_qp_ex &qp) { qp.wr_local_inv = wr_local_inv; }},
         {IBV_QP_EX_WITH_BIND_MW, TERN_OP_BIND_MW,
@@ -307,3 +343,10 @@ int set_send_ops(Qp &qp, uint64_t wanted, OpSet ops)
 }
 
 } // namespace tern::provider
+
+[[gnu::visibility("default")]] void terndv_wr_flush(ibv_qp_ex *qp, uint32_t rkey,
+                                                    uint64_t remote_addr, size_t len, uint8_t type,
+                                                    uint8_t level)
+{
+	tern::provider::wr_flush(qp, rkey, remote_addr, len, type, level);
+}

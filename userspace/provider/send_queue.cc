@@ -96,13 +96,18 @@ uint32_t SendQueue::header_segs(tern_hw_wqe_op op) const
 		return ctrl + kSegs<tern_hw_bind_seg>;
 	if (is_send(op) || op == TERN_OP_LOCAL_INV)
 		return ctrl;
-	return ctrl + kSegs<tern_hw_raddr_seg> + (is_atomic(op) ? kSegs<tern_hw_atomic_seg> : 0);
+	static_assert(kSegs<tern_hw_flush_seg> == kSegs<tern_hw_atomic_seg>);
+	const bool third = is_atomic(op) || op == TERN_OP_FLUSH;
+	return ctrl + kSegs<tern_hw_raddr_seg> + (third ? kSegs<tern_hw_atomic_seg> : 0);
 }
 
 int SendQueue::build(const SendRequest &request, std::span<const ibv_sge> sges)
 {
-	if (!config_.ops.has(request.op) || sges.size() > config_.max_sge)
+	if (!config_.ops.has(request.op))
 		return EINVAL;
+	/* Too much for one request is ENOMEM, as programs know it from other cards. */
+	if (sges.size() > config_.max_sge)
+		return ENOMEM;
 	if (takes_one_segment(request.op) && sges.size() != 1)
 		return EINVAL;
 	if (!is_transfer(request.op) && !sges.empty())
@@ -147,7 +152,7 @@ int SendQueue::build_inline_from(const SendRequest &request, std::span<const Pie
 	for (const Piece &p : pieces) {
 		const size_t piece = piece_of(p).length;
 		if (piece > room - length)
-			return EINVAL;
+			return ENOMEM;
 		length += static_cast<uint32_t>(piece);
 	}
 
@@ -204,6 +209,14 @@ tern_hw_atomic_seg atomic_seg(const SendRequest &request)
 	return {request.swap_add, request.op == TERN_OP_CMP_SWAP ? request.compare : 0};
 }
 
+tern_hw_flush_seg flush_seg(const SendRequest &request)
+{
+	return {.length = request.flush_length,
+	        .type = request.flush_type,
+	        .level = request.flush_level,
+	        .rsvd = {}};
+}
+
 } // namespace
 
 /* Writes the segments before the data and returns the number of the next, free-running. */
@@ -230,6 +243,8 @@ uint32_t SendQueue::put_headers(const SendRequest &request, uint8_t flags, uint3
 	if (is_send(request.op) || request.op == TERN_OP_LOCAL_INV)
 		return at;
 	at = put(at, tern_hw_raddr_seg{request.remote_addr, request.rkey, {}});
+	if (request.op == TERN_OP_FLUSH)
+		return put(at, flush_seg(request));
 	return is_atomic(request.op) ? put(at, atomic_seg(request)) : at;
 }
 

@@ -28,6 +28,11 @@ struct SendRequest {
 	uint64_t swap_add = 0;
 	uint64_t compare = 0;
 
+	/* FLUSH */
+	uint32_t flush_length = 0;
+	uint8_t flush_type = 0;  /* TERN_FLUSH_* */
+	uint8_t flush_level = 0; /* enum tern_hw_flush_level */
+
 	/* BIND_MW */
 	uint64_t bind_length = 0;
 	uint32_t bind_lkey = 0;
@@ -40,10 +45,16 @@ struct SendRequest {
 	const hw::tern_hw_ud_seg *address = nullptr; /* without dest_qpn and qkey */
 };
 
-/** Whether a request of @op has local data and goes somewhere. */
-constexpr bool is_transfer(hw::tern_hw_wqe_op op)
+/** Whether a request of @op goes to the peer. */
+constexpr bool is_sent(hw::tern_hw_wqe_op op)
 {
 	return op != hw::TERN_OP_LOCAL_INV && op != hw::TERN_OP_BIND_MW;
+}
+
+/** Whether it has local data, too. */
+constexpr bool is_transfer(hw::tern_hw_wqe_op op)
+{
+	return is_sent(op) && op != hw::TERN_OP_FLUSH;
 }
 
 /** A piece of data to copy into the WQE. */

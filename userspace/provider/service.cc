@@ -11,10 +11,10 @@ constexpr OpSet kSendOnly{TERN_OP_SEND};
 constexpr OpSet kUdOps{TERN_OP_SEND, TERN_OP_SEND_IMM};
 constexpr OpSet kUcOps{TERN_OP_SEND, TERN_OP_SEND_IMM, TERN_OP_WRITE, TERN_OP_WRITE_IMM,
                        TERN_OP_BIND_MW};
-constexpr OpSet kReliableOps{TERN_OP_SEND,      TERN_OP_SEND_IMM,    TERN_OP_WRITE,
-                             TERN_OP_WRITE_IMM, TERN_OP_READ,        TERN_OP_CMP_SWAP,
-                             TERN_OP_FETCH_ADD, TERN_OP_SEND_INV,    TERN_OP_LOCAL_INV,
-                             TERN_OP_BIND_MW,   TERN_OP_ATOMIC_WRITE};
+constexpr OpSet kReliableOps{TERN_OP_SEND,      TERN_OP_SEND_IMM,     TERN_OP_WRITE,
+                             TERN_OP_WRITE_IMM, TERN_OP_READ,         TERN_OP_CMP_SWAP,
+                             TERN_OP_FETCH_ADD, TERN_OP_SEND_INV,     TERN_OP_LOCAL_INV,
+                             TERN_OP_BIND_MW,   TERN_OP_ATOMIC_WRITE, TERN_OP_FLUSH};
 constexpr OpSet kAtomicOps{TERN_OP_CMP_SWAP, TERN_OP_FETCH_ADD};
 constexpr OpSet kWindowOps{TERN_OP_SEND_INV, TERN_OP_LOCAL_INV, TERN_OP_BIND_MW};
 
@@ -70,6 +70,8 @@ OpSet send_ops_of(Service service, uint32_t caps)
 		ops = ops.without(kWindowOps);
 	if (!(caps & TERN_CAP_ATOMIC_WRITE))
 		ops = ops.without(OpSet{TERN_OP_ATOMIC_WRITE});
+	if (!(caps & TERN_CAP_FLUSH))
+		ops = ops.without(OpSet{TERN_OP_FLUSH});
 	return ops;
 }
 

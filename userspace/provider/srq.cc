@@ -2,7 +2,9 @@
 #include "srq.h"
 
 #include <cerrno>
+#include <cstddef>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "context.h"
@@ -20,6 +22,28 @@ namespace {
 
 using CreateSrqResponse = Response<CreateSrqResp, tern_create_srq_resp>;
 static_assert(CreateSrqResponse::kPacked);
+
+/* One with tags is created with a driver part, others without it. */
+struct CreateTmSrqCmd {
+	CreateSrqCmd srq;
+	tern_create_srq_cmd tern;
+};
+static_assert(offsetof(CreateTmSrqCmd, tern) == sizeof(CreateSrqCmd));
+
+/* The capabilities of cards that have that type; nothing for one that there is not. */
+std::optional<uint32_t> caps_needed(ibv_srq_type type)
+{
+	switch (type) {
+	case IBV_SRQT_BASIC:
+		return TERN_CAP_SRQ;
+	case IBV_SRQT_XRC:
+		return TERN_CAP_SRQ | TERN_CAP_XRC;
+	case IBV_SRQT_TM:
+		return TERN_CAP_SRQ | TERN_CAP_TAG_MATCHING;
+	default:
+		return std::nullopt;
+	}
+}
 
 /* Maps what the driver made and finds the parts of it. Returns 0 or an errno. */
 int map(int fd, const tern_srq_buf &buf, Mapping &mapping, SharedRecvQueue::Buffer &parts)
@@ -51,27 +75,41 @@ int attach(Srq &srq, const tern_srq_buf &buf, uint32_t max_sge)
 	return srq.queue.init(parts, max_sge, srq.domain.allocator());
 }
 
+/* Lays the list of tags over what the driver made of it. */
+int attach_tags(Srq &srq, Context &context, const tern_srq_buf &buf)
+{
+	return srq.tags.init({
+	        .ring = srq.mapping.slice(buf.tag_ops_offset, uint64_t{sizeof(hw::tern_hw_tag_op)}
+	                                                              << (buf.log_tag_ops & 31)),
+	        .entries = 1u << (buf.log_tags & 31),
+	        .srqn = buf.srqn,
+	        .doorbells = context.doorbell_page(),
+	        .allocator = srq.domain.allocator(),
+	});
+}
+
 /* The number may be that of an SRQ that is gone and left completions: they are not ours. */
-int enter_xrc(Srq &srq, Context &context)
+int enter(Srq &srq, Context &context)
 {
 	CompletionQueue &cq = Cq::of(srq.verbs.cq)->queue;
 
-	if (!context.state.xrc_srqs.reserve(srq.srqn))
+	if (!context.state.srqs.reserve(srq.srqn))
 		return ENOMEM;
 	const std::lock_guard guard(cq.lock());
-	cq.drop_xrc_srq(srq.srqn);
-	context.state.xrc_srqs.insert(srq.srqn, {&srq.queue, &cq});
+	cq.drop_srq(srq.srqn);
+	context.state.srqs.insert(srq.srqn, {&srq.queue, &cq},
+	                          {srq.has_tags() ? &srq.tags : nullptr, &cq});
 	return 0;
 }
 
 /* As with QPs, the number may be another SRQ's by now. */
-void leave_xrc(Srq &srq, Context &context)
+void leave(Srq &srq, Context &context)
 {
 	CompletionQueue &cq = Cq::of(srq.verbs.cq)->queue;
 	const std::lock_guard guard(cq.lock());
 
-	if (context.state.xrc_srqs.remove(srq.srqn, &srq.queue))
-		cq.drop_xrc_srq(srq.srqn);
+	if (context.state.srqs.remove(srq.srqn, &srq.queue))
+		cq.drop_srq(srq.srqn);
 }
 
 /*
@@ -114,11 +152,10 @@ ibv_srq *create_srq_ex(ibv_context *ibv, ibv_srq_init_attr_ex *attr)
 	Context &context = *Context::of(ibv);
 	const ibv_srq_type type =
 	        attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE ? attr->srq_type : IBV_SRQT_BASIC;
-	const uint32_t needed = TERN_CAP_SRQ | (type == IBV_SRQT_XRC ? TERN_CAP_XRC : 0);
+	const std::optional<uint32_t> needed = caps_needed(type);
 
-	if ((type != IBV_SRQT_BASIC && type != IBV_SRQT_XRC) ||
-	    (context.state.caps & needed) != needed) {
-		errno = EOPNOTSUPP;
+	if (!needed || (context.state.caps & *needed) != *needed) {
+		errno = needed ? EOPNOTSUPP : EINVAL;
 		return nullptr;
 	}
 	Owned<Srq> srq = make_owned<Srq>();
@@ -127,10 +164,13 @@ ibv_srq *create_srq_ex(ibv_context *ibv, ibv_srq_init_attr_ex *attr)
 		return nullptr;
 	}
 
-	CreateSrqCmd cmd = {};
+	CreateTmSrqCmd cmd = {};
 	CreateSrqResponse resp = {};
-	int err = ibv_cmd_create_srq_ex(ibv, &srq->verbs, attr, &cmd, sizeof(cmd), &resp,
-	                                sizeof(resp));
+	const bool tags = type == IBV_SRQT_TM;
+	if (tags)
+		cmd.tern.max_ops = attr->tm_cap.max_ops;
+	int err = ibv_cmd_create_srq_ex(ibv, &srq->verbs, attr, &cmd.srq,
+	                                tags ? sizeof(cmd) : sizeof(cmd.srq), &resp, sizeof(resp));
 	if (err) {
 		errno = err;
 		return nullptr;
@@ -141,8 +181,10 @@ ibv_srq *create_srq_ex(ibv_context *ibv, ibv_srq_init_attr_ex *attr)
 	srq->domain = DomainUse(attr->pd);
 
 	err = attach(*srq, resp.tern.buf, attr->attr.max_sge);
-	if (!err && srq->is_xrc())
-		err = enter_xrc(*srq, context);
+	if (!err && tags)
+		err = attach_tags(*srq, context, resp.tern.buf);
+	if (!err && srq->has_cq())
+		err = enter(*srq, context);
 	if (err) {
 		ibv_cmd_destroy_srq(&srq->verbs.srq);
 		errno = err;
@@ -201,10 +243,21 @@ int destroy_srq(ibv_srq *ibv)
 
 	if (const int err = ibv_cmd_destroy_srq(ibv))
 		return err;
-	if (srq->is_xrc())
-		leave_xrc(*srq, *Context::of(ibv->context));
+	if (srq->has_cq())
+		leave(*srq, *Context::of(ibv->context));
 	Owned<Srq>{srq};
 	return 0;
+}
+
+int post_srq_ops(ibv_srq *ibv, ibv_ops_wr *wr, ibv_ops_wr **bad_wr)
+{
+	Srq &srq = *Srq::of(ibv);
+
+	if (!srq.has_tags()) {
+		*bad_wr = wr;
+		return EINVAL;
+	}
+	return post_ops_list(srq.tags, wr, bad_wr);
 }
 
 int post_srq_recv(ibv_srq *srq, ibv_recv_wr *wr, ibv_recv_wr **bad_wr)

@@ -5,6 +5,7 @@
 #include "mapping.h"
 #include "pd.h"
 #include "shared_recv_queue.h"
+#include "tag_queue.h"
 
 namespace tern::provider {
 
@@ -12,12 +13,15 @@ namespace tern::provider {
 struct Srq {
 	abi34::VerbsSrq verbs;
 	DomainUse domain;
-	Mapping mapping; /* slots, index ring and record */
+	Mapping mapping; /* slots, index ring, record, tag operations */
 	uint32_t srqn = 0;
 	SharedRecvQueue queue;
+	TagQueue tags; /* of type IBV_SRQT_TM */
 
 	static Srq *of(ibv_srq *srq) { return reinterpret_cast<Srq *>(srq); }
 	bool is_xrc() const { return verbs.srq_type == IBV_SRQT_XRC; }
+	bool has_tags() const { return verbs.srq_type == IBV_SRQT_TM; }
+	bool has_cq() const { return is_xrc() || has_tags(); }
 };
 
 static_assert(offsetof(abi34::VerbsSrq, srq) == 0);

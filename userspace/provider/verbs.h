@@ -67,11 +67,19 @@ int modify_srq(ibv_srq *srq, ibv_srq_attr *attr, int attr_mask);
 int query_srq(ibv_srq *srq, ibv_srq_attr *attr);
 int get_srq_num(ibv_srq *srq, uint32_t *number);
 int destroy_srq(ibv_srq *srq);
+int post_srq_ops(ibv_srq *srq, ibv_ops_wr *wr, ibv_ops_wr **bad_wr);
 int post_srq_recv(ibv_srq *srq, ibv_recv_wr *wr, ibv_recv_wr **bad_wr);
 
 /* flow.cc */
 ibv_flow *create_flow(ibv_qp *qp, ibv_flow_attr *attr);
 int destroy_flow(ibv_flow *flow);
+
+/* counters.cc */
+ibv_counters *create_counters(ibv_context *context, ibv_counters_init_attr *attr);
+int attach_counters_point_flow(ibv_counters *counters, ibv_counter_attach_attr *attr,
+                               ibv_flow *flow);
+int read_counters(ibv_counters *counters, uint64_t *values, uint32_t count, uint32_t flags);
+int destroy_counters(ibv_counters *counters);
 
 /* wq.cc */
 ibv_wq *create_wq(ibv_context *context, ibv_wq_init_attr *attr);
@@ -85,6 +93,7 @@ ibv_qp *open_qp(ibv_context *context, ibv_qp_open_attr *attr);
 ibv_qp *create_qp(ibv_pd *pd, ibv_qp_init_attr *attr);
 ibv_qp *create_qp_ex(ibv_context *context, ibv_qp_init_attr_ex *attr);
 int modify_qp(ibv_qp *qp, ibv_qp_attr *attr, int attr_mask);
+int modify_qp_rate_limit(ibv_qp *qp, ibv_qp_rate_limit_attr *attr);
 int query_qp(ibv_qp *qp, ibv_qp_attr *attr, int attr_mask, ibv_qp_init_attr *init_attr);
 int destroy_qp(ibv_qp *qp);
 int post_send(ibv_qp *qp, ibv_send_wr *wr, ibv_send_wr **bad_wr);

@@ -4,6 +4,8 @@
 #include <bit>
 #include <mutex>
 
+#include "terndv.h"
+
 namespace tern::provider {
 
 using namespace tern::hw;
@@ -22,6 +24,8 @@ ibv_wc_opcode wc_opcode(const Completion &c)
 		return IBV_WC_FETCH_ADD;
 	case TERN_OP_ATOMIC_WRITE:
 		return IBV_WC_ATOMIC_WRITE;
+	case TERN_OP_FLUSH:
+		return static_cast<ibv_wc_opcode>(TERNDV_WC_FLUSH);
 	case TERN_OP_LOCAL_INV:
 		return IBV_WC_LOCAL_INV;
 	case TERN_OP_BIND_MW:
@@ -30,6 +34,17 @@ ibv_wc_opcode wc_opcode(const Completion &c)
 		return IBV_WC_RECV;
 	case TERN_CQE_RECV_WRITE_IMM:
 		return IBV_WC_RECV_RDMA_WITH_IMM;
+	case TERN_CQE_TAG_ADD:
+		return IBV_WC_TM_ADD;
+	case TERN_CQE_TAG_DEL:
+		return IBV_WC_TM_DEL;
+	case TERN_CQE_TAG_SYNC:
+		return IBV_WC_TM_SYNC;
+	case TERN_CQE_TAG_RECV:
+	case TERN_CQE_TAG_UNEXPECTED:
+		return IBV_WC_TM_RECV;
+	case TERN_CQE_NO_TAG:
+		return IBV_WC_TM_NO_TAG;
 	default:
 		return IBV_WC_SEND;
 	}
@@ -45,6 +60,12 @@ unsigned wc_flags(const Completion &c)
 		wc |= IBV_WC_WITH_INV;
 	if (c.flags & TERN_CQE_GRH)
 		wc |= IBV_WC_GRH;
+	if (c.flags & TERN_CQE_TAG_MATCH)
+		wc |= IBV_WC_TM_MATCH;
+	if (c.flags & TERN_CQE_TAG_DATA)
+		wc |= IBV_WC_TM_DATA_VALID;
+	if (c.flags & TERN_CQE_TAG_SYNC_REQ)
+		wc |= IBV_WC_TM_SYNC_REQ;
 	return wc;
 }
 

@@ -103,7 +103,7 @@ int set_operands(const ibv_send_wr &wr, SendRequest &request)
 /* Where the request goes when the connection does not say it. Returns 0 or EINVAL. */
 int set_destination(const ibv_send_wr &wr, Service service, SendRequest &request)
 {
-	if (service == Service::kXrcSend && is_transfer(request.op))
+	if (service == Service::kXrcSend && is_sent(request.op))
 		request.srqn = wr.qp_type.xrc.remote_srqn;
 	if (service != Service::kUd)
 		return 0;
