@@ -9,8 +9,8 @@ Card::Card(const Rnic::Config &config, const Ports &ports, bool link_up)
         : config(config), ports(ports), dma(ports.memory, stats),
           memory(dma, kMaxRegions, config.device_memory), port(*this), admin(*this),
           eqs(config.vectors), pds(kMaxPds), cqs(kMaxCqs), xrcds(kMaxXrcds), srqs(kMaxSrqs),
-          wqs(kMaxWqs), wq_tables(kMaxWqTables), qps(kMaxQps, kGsiQpn), gids(kMaxGids),
-          link_up(link_up)
+          wqs(kMaxWqs), wq_tables(kMaxWqTables), qps(kMaxQps, kGsiQpn),
+          flow_counters(kMaxFlowCounters), gids(kMaxGids), link_up(link_up)
 {
 	port.mac = config.mac;
 }
@@ -33,20 +33,20 @@ bool Card::complete(uint32_t cqn, const tern_hw_cqe &cqe, bool solicited)
 		stats.add(TERN_STAT_CQ_OVERRUNS);
 		raise_event(TERN_EVENT_CQ_ERR, cqn);
 	}
-	notify(cqn, *cq, pushed);
+	if (pushed != CompletionQueue::Outcome::Done)
+		notify(cqn, *cq, pushed);
 	return !cq->failed();
 }
 
 void Card::notify(uint32_t cqn, CompletionQueue &cq, CompletionQueue::Outcome outcome)
 {
 	if (outcome == CompletionQueue::Outcome::Later)
-		timers.move({TimerOwner::Kind::Cq, cqn}, cq.timer_queued,
-		            ports.clock.now() + cq.period());
+		timers.move({TimerOwner::Kind::Cq, cqn}, cq.timer, ports.clock.now() + cq.period());
 	if (outcome != CompletionQueue::Outcome::Event)
 		return;
 	drop_timer(cqn, cq);
 	auto host = event_host();
-	if (!eqs.find(cq.eqn())->post_completion(host, cqn))
+	if (!eqs.find(cq.eqn())->post(host, TERN_EVENT_COMP, cqn))
 		stop(TERN_FATAL_EQ_DMA);
 }
 
@@ -67,6 +67,20 @@ void Card::fail_srq(uint32_t srqn)
 		raise_event(TERN_EVENT_SRQ_ERR, srqn);
 }
 
+/* No more than the ring holds, so it takes a bounded time. */
+void Card::run_tag_ops(uint32_t srqn, SharedRecvQueue &srq)
+{
+	tern_hw_cqe cqe;
+	TagQueue::Step step;
+	while (!srq.failed() && (step = srq.tags()->execute(memory, cqe)) != TagQueue::Step::None) {
+		cqe.srqn = srqn;
+		cqe.timestamp = ports.clock.now();
+		if (step == TagQueue::Step::Fault ||
+		    (step == TagQueue::Step::Complete && !complete(srq.config().cqn, cqe, false)))
+			fail_srq(srqn);
+	}
+}
+
 void Card::check_srq_limit(uint32_t srqn, SharedRecvQueue &srq)
 {
 	if (srq.limit_reached(memory))
@@ -81,6 +95,11 @@ void Card::raise_event(tern_hw_event type, uint32_t id)
 		stop(TERN_FATAL_EQ_DMA);
 }
 
+void Card::forget_events(std::span<const tern_hw_event> events, uint32_t id)
+{
+	eqs.for_each([&](uint32_t, EventQueue &eq) { eq.forget(events, id); });
+}
+
 AddressVector Card::source_address(const GidEntry &source) const
 {
 	AddressVector av;
@@ -93,38 +112,36 @@ AddressVector Card::source_address(const GidEntry &source) const
 
 void Card::set_timer(Qp &qp, uint64_t deadline)
 {
-	if (deadline < qp.timer_queued)
-		timers.move(qp.timer_owner(), qp.timer_queued, deadline);
+	if (deadline < qp.timer.deadline)
+		timers.move(qp.timer_owner(), qp.timer, deadline);
 }
 
 void Card::drop_timer(Qp &qp)
 {
-	timers.move(qp.timer_owner(), qp.timer_queued, TimerQueue::kNone);
+	timers.move(qp.timer_owner(), qp.timer, Timer::kNone);
 }
 
 void Card::drop_timer(uint32_t cqn, CompletionQueue &cq)
 {
-	timers.move({TimerOwner::Kind::Cq, cqn}, cq.timer_queued, TimerQueue::kNone);
+	timers.move({TimerOwner::Kind::Cq, cqn}, cq.timer, Timer::kNone);
 }
 
 void Card::run_timers(uint64_t now)
 {
 	while (const auto due = timers.pop_due(now)) {
-		if (due->owner.kind == TimerOwner::Kind::Cq) {
-			expire_moderation(due->owner.number);
+		if (due->kind == TimerOwner::Kind::Cq) {
+			expire_moderation(due->number);
 			continue;
 		}
-		Qp *qp = due->owner.kind == TimerOwner::Kind::Qp ? qps.find(due->owner.number)
-		                                                 : wqs.find(due->owner.number);
-		qp->timer_queued = TimerQueue::kNone;
-		qp->on_timer(now);
+		Qp *qp = due->kind == TimerOwner::Kind::Qp ? qps.find(due->number)
+		                                           : wqs.find(due->number);
+		qp->expire(now);
 	}
 }
 
 void Card::expire_moderation(uint32_t cqn)
 {
 	CompletionQueue *cq = cqs.find(cqn);
-	cq->timer_queued = TimerQueue::kNone;
 	if (cq->expire())
 		notify(cqn, *cq, CompletionQueue::Outcome::Event);
 }

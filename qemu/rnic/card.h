@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "qemu/rnic/control/admin_queue.h"
@@ -51,6 +52,9 @@ inline constexpr uint32_t kMaxMessage = 1u << 30;
 inline constexpr uint8_t kMaxLogSq = 18;
 inline constexpr uint8_t kMaxLogRq = 16;
 inline constexpr uint8_t kMaxLogSrq = 16;
+inline constexpr uint32_t kMaxTagQueues = 1u << 12;
+inline constexpr uint8_t kMaxLogTags = 10;
+inline constexpr uint8_t kMaxLogTagOps = 10;
 inline constexpr uint8_t kMaxLogCq = 22;
 inline constexpr uint8_t kMaxLogEq = 16;
 inline constexpr uint8_t kMaxRdAtomic = 16;
@@ -69,10 +73,15 @@ struct Card {
 	SharedRecvQueue::Take take_shared(uint32_t srqn, uint32_t &slot);
 	/** A slot of SRQ @srqn could not be read. */
 	void fail_srq(uint32_t srqn);
+	/** Executes the tag operations that are posted to @srq. */
+	void run_tag_ops(uint32_t srqn, SharedRecvQueue &srq);
 	/** Raises the event if @srq has got down to its limit. */
 	void check_srq_limit(uint32_t srqn, SharedRecvQueue &srq);
 	/** An asynchronous event, to the EQ of vector 0; lost when there is none. */
 	void raise_event(hw::tern_hw_event type, uint32_t id);
+	/** An object goes, and with it what was not told of it yet: its number may soon be
+	 * another's. */
+	void forget_events(std::span<const hw::tern_hw_event> events, uint32_t id);
 	/** The link and network addresses of what is sent from @source; those of the destination
 	 * are to be added. */
 	AddressVector source_address(const GidEntry &source) const;
@@ -103,9 +112,11 @@ struct Card {
 	ObjectTable<CompletionQueue> cqs;
 	ObjectTable<XrcDomain> xrcds;
 	ObjectTable<SharedRecvQueue> srqs;
+	uint32_t tag_queues = 0; /* of these have so many a list of tags, which takes memory */
 	ObjectTable<ReceiveWq> wqs;
 	ObjectTable<WqTable> wq_tables;
 	ObjectTable<Qp> qps;
+	ObjectTable<FlowCounters> flow_counters;
 	GidTable gids;
 
 	bool link_up;

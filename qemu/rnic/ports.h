@@ -31,6 +31,12 @@ public:
 	virtual bool load_acquire(Iova from, uint32_t &value) = 0;
 };
 
+/** Part of the host's memory. */
+struct HostRange {
+	Iova iova;
+	uint32_t size;
+};
+
 class Interrupts {
 public:
 	virtual ~Interrupts() = default;
@@ -48,6 +54,33 @@ public:
 	 * card keeps it and tries again after Rnic::wire_ready().
 	 */
 	virtual bool transmit(std::span<const std::byte> frame) = 0;
+
+	enum class Lend {
+		Done,
+		Full,    /* as transmit() when it returns false */
+		Refused, /* not this one: it is to be sent whole, by transmit() */
+	};
+
+	/**
+	 * Sends a RoCE packet without ICRC and without copying its payload: @head is all that goes
+	 * before that, and the receiving card takes the payload from this host's @payload, in that
+	 * order. There is no pad. Without @payload @head is all of the packet, with its pad.
+	 * @segment: unless it is 0, they are a burst (formats/burst.h) of packets with that much
+	 * payload each.
+	 */
+	virtual Lend lend(std::span<const std::byte> head, std::span<const HostRange> payload,
+	                  uint32_t segment)
+	{
+		static_cast<void>(head);
+		static_cast<void>(payload);
+		static_cast<void>(segment);
+		return Lend::Refused;
+	}
+
+	/** Nobody reads what was lent any more when this returns. Packets whose payload was not
+	 * taken by then are lost. The pieces of what the card receives just now may have given way
+	 * to copies. */
+	virtual void recall() {}
 };
 
 class Clock {

@@ -26,6 +26,13 @@ public:
 			grow();
 		(*this)[count_++] = std::move(value);
 	}
+	/** The new last one, empty. */
+	T &emplace_back()
+	{
+		if (count_ == capacity_)
+			grow();
+		return (*this)[count_++] = T();
+	}
 	void pop_front()
 	{
 		first_ = (first_ + 1) & (capacity_ - 1);

@@ -22,6 +22,7 @@ Rnic::~Rnic() = default;
 
 void Rnic::reset()
 {
+	card_->port.recall();
 	card_ = std::make_unique<Card>(card_->config, card_->ports, card_->link_up);
 }
 
@@ -46,6 +47,13 @@ void Rnic::receive(std::span<const std::byte> frame)
 {
 	if (card_->enabled && card_->fatal == TERN_FATAL_NONE)
 		card_->port.receive(frame);
+}
+
+void Rnic::receive(std::span<const std::byte> head,
+                   std::span<const std::span<const std::byte>> payload, uint32_t segment)
+{
+	if (card_->enabled && card_->fatal == TERN_FATAL_NONE)
+		card_->port.receive(head, Payload(payload), segment);
 }
 
 void Rnic::wire_ready()

@@ -51,6 +51,15 @@ public:
 	/** A frame (without FCS) arrived. It is dealt with before the call returns. */
 	void receive(std::span<const std::byte> frame);
 
+	/**
+	 * A RoCE packet without ICRC, or a burst, arrived, as Wire::lend() sends it: @head is all
+	 * that goes before its payload, and may hold that, too. Both are not needed any more when
+	 * the call returns. The payload may change meanwhile, and Wire::recall() may make each of
+	 * its pieces refer to other memory, of the same size; @head may not change.
+	 */
+	void receive(std::span<const std::byte> head,
+	             std::span<const std::span<const std::byte>> payload, uint32_t segment = 0);
+
 	/** The wire takes frames again after it refused one. */
 	void wire_ready();
 

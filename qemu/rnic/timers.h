@@ -2,10 +2,11 @@
 #pragma once
 
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <set>
 #include <utility>
+#include <vector>
 
 namespace tern {
 
@@ -19,50 +20,103 @@ struct TimerOwner {
 	auto operator<=>(const TimerOwner &) const = default;
 };
 
+/** What an owner has of the queue; stays where it is while it has a deadline. */
+struct Timer {
+	static constexpr uint64_t kNone = UINT64_MAX;
+
+	uint64_t deadline = kNone; /* ns, by the clock port */
+	uint32_t place = 0;        /* in the queue, with a deadline */
+};
+
 /**
  * Deadlines, one for each owner: who has a later one too asks again when the first has
  * passed. So the queue does not grow with what a guest does, and a timer that is put off costs
- * nothing.
+ * nothing. A heap, which allocates only when it grows past its largest size so far; of two equal
+ * deadlines that of the lesser owner comes first.
  */
 class TimerQueue {
 public:
-	struct Entry {
-		uint64_t deadline; /* ns, by the clock port */
-		TimerOwner owner;
-	};
-
-	/** The deadline of an owner that has no entry. */
-	static constexpr uint64_t kNone = UINT64_MAX;
-
-	/** The entry of @owner moves from @queued to @deadline; either may be kNone. */
-	void move(TimerOwner owner, uint64_t &queued, uint64_t deadline)
+	/** @deadline: kNone takes it out. */
+	void move(TimerOwner owner, Timer &timer, uint64_t deadline)
 	{
-		if (queued != kNone)
-			entries_.erase({queued, owner});
-		if (deadline != kNone)
-			entries_.emplace(deadline, owner);
-		queued = deadline;
+		if (timer.deadline != Timer::kNone)
+			take_out(timer.place);
+		timer.deadline = deadline;
+		if (deadline == Timer::kNone)
+			return;
+		heap_.push_back({deadline, owner, &timer});
+		rise(heap_.size() - 1);
 	}
 
 	std::optional<uint64_t> next() const
 	{
-		if (entries_.empty())
+		if (heap_.empty())
 			return std::nullopt;
-		return entries_.begin()->first;
+		return heap_.front().deadline;
 	}
 
-	/** Takes out an entry that is due at @now; its owner has none then. */
-	std::optional<Entry> pop_due(uint64_t now)
+	/** Takes out a deadline that has come at @now; its owner has none then. */
+	std::optional<TimerOwner> pop_due(uint64_t now)
 	{
-		if (entries_.empty() || entries_.begin()->first > now)
+		if (heap_.empty() || heap_.front().deadline > now)
 			return std::nullopt;
-		const auto [deadline, owner] = *entries_.begin();
-		entries_.erase(entries_.begin());
-		return Entry{deadline, owner};
+		const Entry due = heap_.front();
+		take_out(0);
+		due.timer->deadline = Timer::kNone;
+		return due.owner;
 	}
 
 private:
-	std::set<std::pair<uint64_t, TimerOwner>> entries_;
+	struct Entry {
+		uint64_t deadline;
+		TimerOwner owner;
+		Timer *timer;
+
+		bool before(const Entry &other) const
+		{
+			return std::pair(deadline, owner) < std::pair(other.deadline, other.owner);
+		}
+	};
+
+	void put(size_t place, const Entry &entry)
+	{
+		heap_[place] = entry;
+		entry.timer->place = static_cast<uint32_t>(place);
+	}
+
+	void rise(size_t place)
+	{
+		const Entry entry = heap_[place];
+		for (; place && entry.before(heap_[(place - 1) / 2]); place = (place - 1) / 2)
+			put(place, heap_[(place - 1) / 2]);
+		put(place, entry);
+	}
+
+	void sink(size_t place)
+	{
+		const Entry entry = heap_[place];
+		for (size_t child; (child = 2 * place + 1) < heap_.size(); place = child) {
+			if (child + 1 < heap_.size() && heap_[child + 1].before(heap_[child]))
+				child++;
+			if (!heap_[child].before(entry))
+				break;
+			put(place, heap_[child]);
+		}
+		put(place, entry);
+	}
+
+	void take_out(size_t place)
+	{
+		const Entry last = heap_.back();
+		heap_.pop_back();
+		if (place == heap_.size())
+			return;
+		put(place, last);
+		rise(place);
+		sink(last.timer->place);
+	}
+
+	std::vector<Entry> heap_;
 };
 
 } // namespace tern

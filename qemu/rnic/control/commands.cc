@@ -52,8 +52,11 @@ tern_hw_aq_status query_device(Card &, tern_hw_device_attr &attr)
 	attr.max_mcast_qps = MulticastGroups::kMaxQps;
 	attr.max_flows = kMaxFlows;
 	attr.max_srq_log_size = kMaxLogSrq;
+	attr.max_log_tags = kMaxLogTags;
+	attr.max_log_tag_ops = kMaxLogTagOps;
 	attr.max_wq = kMaxWqs;
 	attr.max_wq_tables = kMaxWqTables;
+	attr.max_counters = kMaxFlowCounters;
 	return TERN_AQ_OK;
 }
 
@@ -162,6 +165,8 @@ bool names_object(uint16_t opcode)
 	case TERN_AQ_DESTROY_FLOW:
 	case TERN_AQ_DESTROY_WQ:
 	case TERN_AQ_DESTROY_WQ_TABLE:
+	case TERN_AQ_DESTROY_COUNTERS:
+	case TERN_AQ_READ_COUNTERS:
 		return true;
 	default:
 		return false;
@@ -247,12 +252,21 @@ tern_hw_aq_status execute(Card &card, const tern_hw_aq_cmd &command, tern_hw_aq_
 		return create_wq_table(card, command.create_wq_table, completion.created);
 	case TERN_AQ_DESTROY_WQ_TABLE:
 		return destroy_wq_table(card, id);
+	case TERN_AQ_SET_ETH_RSS:
+		return set_eth_rss(card, command.set_eth_rss);
 	case TERN_AQ_CREATE_RSS_QP:
 		return create_rss_qp(card, command.create_rss_qp, completion.created);
 	case TERN_AQ_CREATE_FLOW:
 		return create_flow(card, command.create_flow, completion.created);
 	case TERN_AQ_DESTROY_FLOW:
 		return destroy_flow(card, id);
+	case TERN_AQ_CREATE_COUNTERS:
+		return created(card.flow_counters, std::make_unique<FlowCounters>(),
+		               completion.created);
+	case TERN_AQ_READ_COUNTERS:
+		return read_counters(card, id, completion.counters);
+	case TERN_AQ_DESTROY_COUNTERS:
+		return destroy_counters(card, id);
 	case TERN_AQ_ATTACH_MCAST:
 		return attach_mcast(card, command.mcast);
 	case TERN_AQ_DETACH_MCAST:

@@ -69,7 +69,7 @@ tern_hw_aq_status destroy_cq(Card &card, uint32_t cqn)
 		return TERN_AQ_BAD_OBJECT;
 	if (cq->users)
 		return TERN_AQ_BUSY;
-	card.eqs.find(cq->eqn())->forget(cqn);
+	card.forget_events(kCqEvents, cqn);
 	card.drop_timer(cqn, *cq);
 	card.cqs.remove(cqn);
 	card.memory.tables().drop_all();

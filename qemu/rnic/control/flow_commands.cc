@@ -53,7 +53,8 @@ tern_hw_aq_status create_flow(Card &card, const tern_hw_create_flow &cmd, tern_h
 		return TERN_AQ_BAD_FIELD;
 	Qp *qp = card.qps.find(cmd.qpn.get());
 	FrameSink *sink = qp ? qp->frame_sink() : nullptr;
-	if (!sink)
+	FlowCounters *counters = card.flow_counters.find(cmd.counters.get());
+	if (!sink || (cmd.counters.get() && !counters))
 		return TERN_AQ_BAD_OBJECT;
 	const auto number =
 	        card.port.steering.add({.sink = sink,
@@ -61,16 +62,45 @@ tern_hw_aq_status create_flow(Card &card, const tern_hw_create_flow &cmd, tern_h
 	                                .priority = cmd.priority.get(),
 	                                .ip_version = cmd.ip_version,
 	                                .key = cmd.key,
-	                                .mask = cmd.mask});
+	                                .mask = cmd.mask,
+	                                .counters = counters});
 	if (!number)
 		return TERN_AQ_NO_RESOURCE;
+	if (counters)
+		counters->users++;
 	result.id = *number;
 	return TERN_AQ_OK;
 }
 
 tern_hw_aq_status destroy_flow(Card &card, uint32_t number)
 {
-	return card.port.steering.remove(number) ? TERN_AQ_OK : TERN_AQ_BAD_OBJECT;
+	const auto flow = card.port.steering.remove(number);
+	if (!flow)
+		return TERN_AQ_BAD_OBJECT;
+	if (flow->counters)
+		flow->counters->users--;
+	return TERN_AQ_OK;
+}
+
+tern_hw_aq_status read_counters(Card &card, uint32_t number, tern_hw_counters &result)
+{
+	const FlowCounters *counters = card.flow_counters.find(number);
+	if (!counters)
+		return TERN_AQ_BAD_OBJECT;
+	result.packets = counters->packets;
+	result.bytes = counters->bytes;
+	return TERN_AQ_OK;
+}
+
+tern_hw_aq_status destroy_counters(Card &card, uint32_t number)
+{
+	const FlowCounters *counters = card.flow_counters.find(number);
+	if (!counters)
+		return TERN_AQ_BAD_OBJECT;
+	if (counters->users)
+		return TERN_AQ_BUSY;
+	card.flow_counters.remove(number);
+	return TERN_AQ_OK;
 }
 
 } // namespace tern

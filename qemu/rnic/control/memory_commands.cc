@@ -130,6 +130,7 @@ tern_hw_aq_status modify_mr(Card &card, const tern_hw_modify_mr &cmd)
 	}
 	if (cmd.mask & TERN_MODIFY_MR_TRANSLATION && !place(card, cmd.to, false, changed))
 		return TERN_AQ_BAD_FIELD;
+	card.port.recall();
 	card.memory.replace(cmd.key.get(), changed);
 	return TERN_AQ_OK;
 }
@@ -143,12 +144,14 @@ tern_hw_aq_status create_fast_mr(Card &card, uint32_t pdn, tern_hw_created &resu
 
 tern_hw_aq_status destroy_mr(Card &card, uint32_t key)
 {
+	card.port.recall();
 	return status_of(card.memory.destroy_region(key));
 }
 
 /* No table of such a region is kept from one access to the next, so nothing is left to forget. */
-tern_hw_aq_status sync_mr(const Card &card, uint32_t key)
+tern_hw_aq_status sync_mr(Card &card, uint32_t key)
 {
+	card.port.recall();
 	const Region *region = card.memory.find(key);
 	if (!region || region->is_window())
 		return TERN_AQ_BAD_OBJECT;
@@ -170,6 +173,7 @@ tern_hw_aq_status alloc_mw(Card &card, const tern_hw_alloc_mw &cmd, tern_hw_crea
 
 tern_hw_aq_status dealloc_mw(Card &card, uint32_t key)
 {
+	card.port.recall();
 	return status_of(card.memory.destroy_window(key));
 }
 

@@ -39,16 +39,16 @@ bool recv_queue_valid(const tern_hw_create_qp &cmd)
 	       !(cmd.flags & TERN_QP_SRQ) && cmd.type != TERN_QPT_XRC_INI;
 }
 
-/* Of which there is one, and it is the driver's. */
-bool is_single(uint8_t type)
+bool is_drivers_own(uint8_t type)
 {
 	return type == TERN_QPT_GSI || type == TERN_QPT_ETH;
 }
 
-bool single_exists(const Card &card, uint8_t type)
+/* Whether there are as many as there can be. */
+bool all_exist(const Card &card, uint8_t type)
 {
 	return (type == TERN_QPT_GSI && card.qps.find(kGsiQpn)) ||
-	       (type == TERN_QPT_ETH && card.port.ethernet);
+	       (type == TERN_QPT_ETH && card.port.ethernet.full());
 }
 
 bool fields_valid(const Card &card, const tern_hw_create_qp &cmd)
@@ -60,7 +60,7 @@ bool fields_valid(const Card &card, const tern_hw_create_qp &cmd)
 	       cmd.record.get() % kRecordAlign == 0 && cmd.rq_offset.get() % TERN_SQ_BLOCK == 0 &&
 	       cmd.rq_offset.get() >= uint64_t{TERN_SQ_BLOCK} << cmd.sq_log_size &&
 	       page_valid(card, cmd.db_page.get()) &&
-	       (!is_single(cmd.type) || cmd.db_page.get() == TERN_DB_PAGE_KERNEL);
+	       (!is_drivers_own(cmd.type) || cmd.db_page.get() == TERN_DB_PAGE_KERNEL);
 }
 
 tern_hw_aq_status objects_valid(const Card &card, const tern_hw_create_qp &cmd)
@@ -75,7 +75,8 @@ tern_hw_aq_status objects_valid(const Card &card, const tern_hw_create_qp &cmd)
 	if (!srq)
 		return TERN_AQ_BAD_OBJECT;
 	/* An XRC SRQ is for who names it in a packet. */
-	return srq->config().xrcdn ? TERN_AQ_BAD_FIELD : TERN_AQ_OK;
+	return srq->config().xrcdn || (srq->tags() && cmd.type != TERN_QPT_RC) ? TERN_AQ_BAD_FIELD
+	                                                                       : TERN_AQ_OK;
 }
 
 } // namespace
@@ -132,7 +133,7 @@ tern_hw_aq_status add_qp(Card &card, std::unique_ptr<Qp> qp, tern_hw_created &re
 {
 	if (!qp)
 		return TERN_AQ_BAD_FIELD;
-	if (single_exists(card, qp->config().type))
+	if (all_exist(card, qp->config().type))
 		return TERN_AQ_BUSY;
 	Qp *object = qp.get();
 	const auto status = insert(card, std::move(qp), result);
@@ -140,7 +141,7 @@ tern_hw_aq_status add_qp(Card &card, std::unique_ptr<Qp> qp, tern_hw_created &re
 		return status;
 	object->number = result.id.get();
 	if (object->config().type == TERN_QPT_ETH)
-		card.port.ethernet = static_cast<EthQp *>(object);
+		card.port.ethernet.add(static_cast<EthQp &>(*object));
 	count_users(card, object->config(), 1);
 	return TERN_AQ_OK;
 }
@@ -201,7 +202,7 @@ tern_hw_aq_status modify_qp(Card &card, const tern_hw_modify_qp &cmd)
 	Qp *qp = card.qps.find(cmd.qpn.get());
 	if (!qp)
 		return TERN_AQ_BAD_OBJECT;
-	if (cmd.attr.rsvd)
+	if (cmd.attr.rsvd || !all_zero(cmd.attr.rate_limit.rsvd))
 		return TERN_AQ_BAD_FIELD;
 	return qp->modify(cmd.attr_mask.get(), cmd.attr);
 }
@@ -248,11 +249,14 @@ tern_hw_aq_status destroy_qp(Card &card, uint32_t qpn)
 	/* Programs post datagrams and end at once; a command should not overtake them. */
 	unsigned budget = kLastTurn;
 	qp->transmit(budget);
+	card.port.recall();
+	qp->release_tags();
 	count_users(card, qp->config(), -1);
 	qp->release_windows();
 	card.port.groups.forget(qpn);
 	card.port.remove(*qp);
 	card.drop_timer(*qp);
+	card.forget_events(kQpEvents, qpn);
 	card.qps.remove(qpn);
 	card.memory.tables().drop_all();
 	return TERN_AQ_OK;

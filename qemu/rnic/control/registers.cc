@@ -9,11 +9,13 @@ using namespace hw;
 
 namespace {
 
-constexpr uint32_t kCaps = TERN_CAP_RC | TERN_CAP_ATOMIC | TERN_CAP_ROCE_V1 | TERN_CAP_ROCE_V2 |
-                           TERN_CAP_ETH | TERN_CAP_SHADOW_DB | TERN_CAP_UC | TERN_CAP_UD |
-                           TERN_CAP_MULTICAST | TERN_CAP_SRQ | TERN_CAP_XRC | TERN_CAP_RAW |
-                           TERN_CAP_MW | TERN_CAP_FAST_REG | TERN_CAP_MODIFY_MR | TERN_CAP_CLOCK |
-                           TERN_CAP_MODIFY_CQ | TERN_CAP_ATOMIC_WRITE | TERN_CAP_RSS | TERN_CAP_ODP;
+constexpr uint32_t kCaps =
+        TERN_CAP_RC | TERN_CAP_ATOMIC | TERN_CAP_ROCE_V1 | TERN_CAP_ROCE_V2 | TERN_CAP_ETH |
+        TERN_CAP_SHADOW_DB | TERN_CAP_UC | TERN_CAP_UD | TERN_CAP_MULTICAST | TERN_CAP_SRQ |
+        TERN_CAP_XRC | TERN_CAP_RAW | TERN_CAP_MW | TERN_CAP_FAST_REG | TERN_CAP_MODIFY_MR |
+        TERN_CAP_CLOCK | TERN_CAP_MODIFY_CQ | TERN_CAP_ATOMIC_WRITE | TERN_CAP_RSS | TERN_CAP_ODP |
+        TERN_CAP_TAG_MATCHING | TERN_CAP_PACING | TERN_CAP_FLOW_COUNTERS | TERN_CAP_ETH_OFFLOAD |
+        TERN_CAP_ETH_QUEUES | TERN_CAP_FLUSH;
 
 uint32_t caps(const Card &card)
 {
@@ -84,6 +86,18 @@ void ring_eq(Card &card, uint32_t page, uint32_t eqn, uint32_t ci)
 	auto host = card.event_host();
 	if (!eq->arm(host, ci))
 		card.stop(TERN_FATAL_EQ_DMA);
+}
+
+void ring_tag_ops(Card &card, uint32_t page, uint32_t srqn, uint32_t pi)
+{
+	SharedRecvQueue *srq = card.srqs.find(srqn);
+	if (!srq || !srq->tags() || srq->tags()->config().db_page != page) {
+		card.stats.add(TERN_STAT_DB_DROPPED);
+		return;
+	}
+	if (!srq->tags()->ring(pi))
+		card.fail_srq(srqn);
+	card.run_tag_ops(srqn, *srq);
 }
 
 } // namespace
@@ -177,6 +191,9 @@ void doorbell(Card &card, uint32_t page, uint32_t offset, uint64_t value)
 		break;
 	case TERN_DB_EQ_ARM:
 		ring_eq(card, page, number, index);
+		break;
+	case TERN_DB_TAG_OPS:
+		ring_tag_ops(card, page, number, index);
 		break;
 	default:
 		card.stats.add(TERN_STAT_DB_DROPPED);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "qemu/rnic/control/rss_commands.h"
 
+#include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "qemu/rnic/card.h"
@@ -23,6 +25,15 @@ bool fields_valid(const tern_hw_create_wq &cmd)
 {
 	return all_zero(cmd.rsvd) && cmd.log_size <= kMaxLogRq && cmd.log_stride >= 4 &&
 	       cmd.log_stride <= 9 && cmd.record.get() % kRecordAlign == 0;
+}
+
+/* Nothing when it is not reachable. */
+std::optional<std::vector<__le32>> read_table(Card &card, Iova from, uint8_t log_size)
+{
+	std::vector<__le32> entries(size_t{1} << log_size);
+	if (!card.dma.read(from, std::as_writable_bytes(std::span(entries))))
+		return std::nullopt;
+	return entries;
 }
 
 } // namespace
@@ -73,6 +84,7 @@ tern_hw_aq_status destroy_wq(Card &card, uint32_t wqn)
 		return TERN_AQ_BUSY;
 	count_users(card, wq->config(), -1);
 	card.drop_timer(*wq);
+	card.forget_events(kWqEvents, wqn);
 	card.wqs.remove(wqn);
 	card.memory.tables().drop_all();
 	return TERN_AQ_OK;
@@ -83,11 +95,11 @@ tern_hw_aq_status create_wq_table(Card &card, const tern_hw_create_wq_table &cmd
 {
 	if (!all_zero(cmd.rsvd) || cmd.log_size > TERN_MAX_LOG_WQ_TABLE)
 		return TERN_AQ_BAD_FIELD;
-	std::vector<__le32> entries(size_t{1} << cmd.log_size);
-	if (!card.dma.read(cmd.iova.get(), std::as_writable_bytes(std::span(entries))))
+	const auto entries = read_table(card, cmd.iova.get(), cmd.log_size);
+	if (!entries)
 		return TERN_AQ_DMA_FAULT;
 	auto table = std::make_unique<WqTable>();
-	for (const auto &entry : entries) {
+	for (const auto &entry : *entries) {
 		if (!card.wqs.find(entry.get()))
 			return TERN_AQ_BAD_OBJECT;
 		table->wqns.push_back(entry.get());
@@ -127,6 +139,26 @@ tern_hw_aq_status create_rss_qp(Card &card, const tern_hw_create_rss_qp &cmd,
 	RssQp::Spread spread{.fields = cmd.hash_fields.get()};
 	std::ranges::copy(cmd.key, spread.key.begin());
 	return add_qp(card, std::make_unique<RssQp>(card, config, spread), result);
+}
+
+tern_hw_aq_status set_eth_rss(Card &card, const tern_hw_set_eth_rss &cmd)
+{
+	if (!all_zero(cmd.rsvd) || (cmd.hash_fields.get() & ~kAllFields) ||
+	    cmd.log_size > TERN_MAX_LOG_WQ_TABLE)
+		return TERN_AQ_BAD_FIELD;
+	const auto entries = read_table(card, cmd.iova.get(), cmd.log_size);
+	if (!entries)
+		return TERN_AQ_DMA_FAULT;
+	EthFunction::Spread spread{.table = {}, .fields = cmd.hash_fields.get()};
+	std::ranges::copy(cmd.key, spread.key.begin());
+	for (const auto &entry : *entries) {
+		Qp *qp = card.qps.find(entry.get());
+		if (!qp || qp->config().type != TERN_QPT_ETH)
+			return TERN_AQ_BAD_OBJECT;
+		spread.table.push_back(static_cast<EthQp *>(qp));
+	}
+	card.port.ethernet.set_spread(std::move(spread));
+	return TERN_AQ_OK;
 }
 
 } // namespace tern

@@ -20,5 +20,7 @@ hw::tern_hw_aq_status destroy_wq_table(Card &card, uint32_t number);
 /** DESTROY_QP destroys it. */
 hw::tern_hw_aq_status create_rss_qp(Card &card, const hw::tern_hw_create_rss_qp &cmd,
                                     hw::tern_hw_created &result);
+/** Which QP of type ETH takes a frame. */
+hw::tern_hw_aq_status set_eth_rss(Card &card, const hw::tern_hw_set_eth_rss &cmd);
 
 } // namespace tern

@@ -28,6 +28,34 @@ std::optional<SharedRecvQueue::Place> make_place(const Command &cmd, uint8_t log
 	return SharedRecvQueue::Place{*pages, ring, cmd.record.get(), cmd.log_size, log_stride};
 }
 
+bool tag_fields_valid(const Card &card, const tern_hw_create_srq &cmd)
+{
+	if (cmd.flags & ~TERN_SRQ_TAGS)
+		return false;
+	const uint32_t ops = cmd.tag_ops_offset.get();
+	if (!(cmd.flags & TERN_SRQ_TAGS))
+		return !cmd.log_tags && !cmd.log_tag_ops && !ops && !cmd.db_page.get();
+	return !cmd.xrcdn.get() && cmd.log_tags <= kMaxLogTags &&
+	       cmd.log_tag_ops <= kMaxLogTagOps && ops % kRingAlign == 0 &&
+	       ops >= cmd.ring_offset.get() + (uint64_t{sizeof(__le32)} << cmd.log_size) &&
+	       page_valid(card, cmd.db_page.get());
+}
+
+/* What the SRQ of @cmd, which is valid, matches tags with. */
+std::optional<TagQueue> make_tags(const tern_hw_create_srq &cmd)
+{
+	const uint32_t offset = cmd.tag_ops_offset.get();
+	const auto pages = PageList::make(
+	        cmd.pages, 0, offset + (uint64_t{sizeof(tern_hw_tag_op)} << cmd.log_tag_ops));
+	if (!pages)
+		return std::nullopt;
+	return TagQueue(TagQueue::Config{.pages = *pages,
+	                                 .ring_offset = offset,
+	                                 .log_ring = cmd.log_tag_ops,
+	                                 .log_list = cmd.log_tags,
+	                                 .db_page = cmd.db_page.get()});
+}
+
 /* Number 0 names nothing. */
 void count_users(Card &card, const SharedRecvQueue::Config &config, int n)
 {
@@ -46,24 +74,33 @@ tern_hw_aq_status create_srq(Card &card, const tern_hw_create_srq &cmd, tern_hw_
 {
 	const auto place = make_place(cmd, cmd.log_stride);
 	const bool xrc = cmd.xrcdn.get();
-	if (!place || (!xrc && cmd.cqn.get()))
+	const bool tags = cmd.flags & TERN_SRQ_TAGS;
+	if (!place || !tag_fields_valid(card, cmd) || (!xrc && !tags && cmd.cqn.get()))
 		return TERN_AQ_BAD_FIELD;
-	if (!card.pds.find(cmd.pdn.get()) ||
-	    (xrc && (!card.xrcds.find(cmd.xrcdn.get()) || !card.cqs.find(cmd.cqn.get()))))
+	if (!card.pds.find(cmd.pdn.get()) || (xrc && !card.xrcds.find(cmd.xrcdn.get())) ||
+	    ((xrc || tags) && !card.cqs.find(cmd.cqn.get())))
 		return TERN_AQ_BAD_OBJECT;
+	auto tag_queue = tags ? make_tags(cmd) : std::nullopt;
+	if (tags && !tag_queue)
+		return TERN_AQ_BAD_FIELD;
+	if (tags && card.tag_queues == kMaxTagQueues)
+		return TERN_AQ_NO_RESOURCE;
 	const SharedRecvQueue::Config config{
 	        .pdn = cmd.pdn.get(), .xrcdn = cmd.xrcdn.get(), .cqn = cmd.cqn.get()};
-	const auto status =
-	        created(card.srqs, std::make_unique<SharedRecvQueue>(config, *place), result);
-	if (status == TERN_AQ_OK)
-		count_users(card, config, 1);
-	return status;
+	const auto status = created(
+	        card.srqs, std::make_unique<SharedRecvQueue>(config, *place, std::move(tag_queue)),
+	        result);
+	if (status != TERN_AQ_OK)
+		return status;
+	count_users(card, config, 1);
+	card.tag_queues += tags;
+	return TERN_AQ_OK;
 }
 
 tern_hw_aq_status resize_srq(Card &card, const tern_hw_resize_srq &cmd)
 {
 	SharedRecvQueue *srq = card.srqs.find(cmd.srqn.get());
-	if (!srq)
+	if (!srq || srq->tags())
 		return TERN_AQ_BAD_OBJECT;
 	const auto place = make_place(cmd, srq->place().log_stride);
 	if (!place || place->log_size < srq->place().log_size)
@@ -102,8 +139,10 @@ tern_hw_aq_status destroy_srq(Card &card, uint32_t srqn)
 	if (srq->users)
 		return TERN_AQ_BUSY;
 	count_users(card, srq->config(), -1);
+	card.tag_queues -= srq->tags() != nullptr;
 	/* A message of XRC may be on its way into it. */
 	card.qps.for_each([srqn](uint32_t, Qp &qp) { qp.forget_srq(srqn); });
+	card.forget_events(kSrqEvents, srqn);
 	card.srqs.remove(srqn);
 	card.memory.tables().drop_all();
 	return TERN_AQ_OK;

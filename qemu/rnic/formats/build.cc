@@ -2,6 +2,7 @@
 #include <cassert>
 #include <cstring>
 
+#include "qemu/rnic/formats/burst.h"
 #include "qemu/rnic/formats/headers.h"
 #include "qemu/rnic/formats/icrc.h"
 #include "qemu/rnic/formats/packet.h"
@@ -37,8 +38,8 @@ std::array<uint8_t, 4> ipv4_address(const Gid &gid)
 	return {gid.bytes[12], gid.bytes[13], gid.bytes[14], gid.bytes[15]};
 }
 
-/* With total_length zero, and the checksum of that. */
-void put_ipv4(Writer &out, const AddressVector &av)
+/* With total_length zero, and the checksum of that, of which the complement is returned. */
+uint16_t put_ipv4(Writer &out, const AddressVector &av)
 {
 	headers::Ipv4 ip{};
 	ip.version_ihl = headers::kIpv4NoOptions;
@@ -48,8 +49,10 @@ void put_ipv4(Writer &out, const AddressVector &av)
 	ip.protocol = headers::kProtoUdp;
 	ip.source = ipv4_address(av.sgid);
 	ip.destination = ipv4_address(av.dgid);
-	ip.checksum = static_cast<uint16_t>(~headers::ipv4_sum(ip));
+	const uint16_t sum = headers::ipv4_sum(ip);
+	ip.checksum = static_cast<uint16_t>(~sum);
 	out.put(ip);
+	return sum;
 }
 
 void put_ipv6(Writer &out, const AddressVector &av, uint8_t next_header)
@@ -77,20 +80,14 @@ void put_udp(Writer &out, const AddressVector &av)
 	out.put(udp);
 }
 
-size_t ext_size(const OpcodeInfo &info)
-{
-	return (info.xrceth ? sizeof(headers::Xrceth) : 0) +
-	       (info.deth ? sizeof(headers::Deth) : 0) + (info.reth ? sizeof(headers::Reth) : 0) +
-	       (info.atomic_eth ? sizeof(headers::AtomicEth) : 0) +
-	       (info.aeth ? sizeof(headers::Aeth) : 0) +
-	       (info.atomic_ack_eth ? sizeof(headers::AtomicAckEth) : 0) +
-	       (info.imm ? sizeof(headers::Imm) : 0) + (info.ieth ? sizeof(headers::Ieth) : 0);
-}
-
-constexpr size_t pad_size(size_t payload_size)
-{
-	return (0 - payload_size) & headers::kBthPadMask;
-}
+/* What of the path the lengths depend on. */
+struct PathShape {
+	size_t network_offset;
+	size_t size;
+	bool roce_v2;
+	bool ipv4;
+	uint16_t ipv4_sum;
+};
 
 template <typename T>
 void store(std::span<std::byte> out, size_t offset, T value)
@@ -99,31 +96,29 @@ void store(std::span<std::byte> out, size_t offset, T value)
 	std::memcpy(out.data() + offset, &raw, sizeof(raw));
 }
 
-/* @out holds a copy of the path's bytes; @size is that of all after the network header. */
-void set_ipv4_length(std::span<std::byte> out, size_t size)
+/* @out is the header; @size is that of all after it, @ipv4_sum its checksum's complement without.
+ */
+void set_ipv4_length(std::span<std::byte> out, size_t size, uint16_t ipv4_sum)
 {
-	headers::Ipv4 ip;
-	std::memcpy(&ip, out.data(), sizeof(ip));
-	const auto total = static_cast<uint16_t>(sizeof(ip) + size);
+	const auto total = static_cast<uint16_t>(sizeof(headers::Ipv4) + size);
 	/* RFC 1624: the old length was zero */
-	uint32_t sum = static_cast<uint16_t>(~ip.checksum.get()) + uint32_t{total};
+	uint32_t sum = ipv4_sum + uint32_t{total};
 	sum = (sum & 0xffff) + (sum >> 16);
 	store(out, offsetof(headers::Ipv4, total_length), total);
 	store(out, offsetof(headers::Ipv4, checksum), static_cast<uint16_t>(~sum));
 }
 
-void set_lengths(std::span<std::byte> out, const PathHeader &path, size_t transport_size)
+void set_lengths(std::span<std::byte> out, const PathShape &path, size_t transport_size)
 {
-	const size_t network = path.network_offset();
-	const size_t size = transport_size + (path.roce_v2() ? sizeof(headers::Udp) : 0);
+	const size_t size = transport_size + (path.roce_v2 ? sizeof(headers::Udp) : 0);
 
-	if (path.ipv4())
-		set_ipv4_length(out.subspan(network), size);
+	if (path.ipv4)
+		set_ipv4_length(out.subspan(path.network_offset), size, path.ipv4_sum);
 	else
-		store(out, network + offsetof(headers::Ipv6, payload_length),
+		store(out, path.network_offset + offsetof(headers::Ipv6, payload_length),
 		      static_cast<uint16_t>(size));
-	if (path.roce_v2())
-		store(out, path.size() - sizeof(headers::Udp) + offsetof(headers::Udp, length),
+	if (path.roce_v2)
+		store(out, path.size - sizeof(headers::Udp) + offsetof(headers::Udp, length),
 		      static_cast<uint16_t>(size));
 }
 
@@ -131,22 +126,27 @@ void set_lengths(std::span<std::byte> out, const PathHeader &path, size_t transp
  * MigReq is one: without path migration a QP stays in the state Migrated, in which all its
  * packets say so (IBA 17.2.8).
  */
-headers::Bth encode(const Bth &bth, size_t pad)
+void put_bth(Writer &out, const Bth &bth, size_t pad)
 {
-	headers::Bth raw;
-	raw.opcode = bth.opcode;
-	raw.flags = static_cast<uint8_t>((bth.solicited ? headers::kBthSolicited : 0) |
-	                                 headers::kBthMigReq | pad << headers::kBthPadShift);
-	raw.pkey = bth.pkey;
-	raw.qpn = (bth.fecn ? headers::kBthFecn : 0) | (bth.becn ? headers::kBthBecn : 0) |
-	          (bth.dest_qpn & headers::kMask24);
-	raw.psn = (bth.ack_request ? headers::kBthAckRequest : 0) | bth.psn.value();
-	return raw;
+	const auto flags = static_cast<uint8_t>((bth.solicited ? headers::kBthSolicited : 0) |
+	                                        headers::kBthMigReq | pad << headers::kBthPadShift);
+	const uint32_t qpn = (bth.fecn ? headers::kBthFecn : 0) |
+	                     (bth.becn ? headers::kBthBecn : 0) | (bth.dest_qpn & headers::kMask24);
+	/* In a register: a struct that is filled field by field in memory and then copied makes
+	 * the processor wait for all its stores. */
+	out.put(Be<uint64_t>(uint64_t{bth.opcode} << 56 | uint64_t{flags} << 48 |
+	                     uint64_t{bth.pkey} << 32 | qpn));
+	out.put(Be<uint32_t>((bth.ack_request ? headers::kBthAckRequest : 0) | bth.psn.value()));
 }
 
 headers::AtomicEth encode(const AtomicEth &atomic)
 {
 	return {atomic.va, atomic.rkey, atomic.swap_add, atomic.compare};
+}
+
+headers::Feth encode(const Feth &feth)
+{
+	return {feth.type | uint32_t{feth.level} << headers::kFethLevelShift};
 }
 
 headers::Aeth encode(const Aeth &aeth)
@@ -161,6 +161,8 @@ void put_ext(Writer &out, const OpcodeInfo &info, const ExtHeaders &ext)
 		out.put(headers::Xrceth{ext.srqn & headers::kMask24});
 	if (info.deth)
 		out.put(headers::Deth{ext.deth.qkey, ext.deth.source_qpn & headers::kMask24});
+	if (info.feth)
+		out.put(encode(ext.feth));
 	if (info.reth)
 		out.put(headers::Reth{ext.reth.va, ext.reth.rkey, ext.reth.length});
 	if (info.atomic_eth)
@@ -175,6 +177,58 @@ void put_ext(Writer &out, const OpcodeInfo &info, const ExtHeaders &ext)
 		out.put(headers::Ieth{ext.inv_rkey});
 }
 
+/* All lengths, and what goes between the path's headers and the payload of @size bytes; where that
+ * begins. */
+size_t put_transport(std::span<std::byte> out, const PathShape &path, const Bth &bth,
+                     const ExtHeaders &ext, size_t size)
+{
+	const OpcodeInfo &info = opcode_info(bth.opcode);
+	const size_t pad = pad_size(size);
+	const size_t offset = path.size + sizeof(headers::Bth) + info.ext_size;
+	assert(out.size() >= offset + size + pad + kIcrcSize);
+	set_lengths(out, path, offset - path.size + size + pad + kIcrcSize);
+
+	Writer transport(out.subspan(path.size));
+	put_bth(transport, bth, pad);
+	put_ext(transport, info, ext);
+	return offset;
+}
+
+/* Of a path that came in @head. */
+PathShape shape_of(const Packet &packet, std::span<const std::byte> head)
+{
+	PathShape shape{};
+	shape.network_offset = static_cast<size_t>(packet.network.data() - head.data());
+	shape.size = head.size() - sizeof(headers::Bth) - packet.info->ext_size;
+	shape.roce_v2 = packet.path.roce_v2;
+	shape.ipv4 = packet.network.size() == sizeof(headers::Ipv4);
+	if (shape.ipv4) {
+		headers::Ipv4 ip;
+		std::memcpy(&ip, packet.network.data(), sizeof(ip));
+		ip.total_length = 0;
+		ip.checksum = 0;
+		shape.ipv4_sum = headers::ipv4_sum(ip);
+	}
+	return shape;
+}
+
+/* Pads the payload of @size bytes, which ends at @end; all but the ICRC. */
+std::span<const std::byte> add_pad(std::span<std::byte> out, size_t end, size_t size)
+{
+	/* As the ICRC follows, there is room for more than the pad. */
+	std::memset(out.data() + end, 0, kIcrcSize);
+	return out.first(end + pad_size(size));
+}
+
+/* @end is that of the pad; the whole frame. */
+std::span<const std::byte> add_icrc(std::span<std::byte> out, size_t end, size_t network_offset,
+                                    bool roce_v2)
+{
+	const Le<uint32_t> crc = icrc(out.first(end).subspan(network_offset), roce_v2);
+	std::memcpy(out.data() + end, &crc, sizeof(crc));
+	return out.first(end + sizeof(crc));
+}
+
 } // namespace
 
 /* IPv4 only if both are IPv4: a mapped address in an IPv6 header finds no peer, but tells no lie.
@@ -186,7 +240,7 @@ PathHeader::PathHeader(const AddressVector &av)
 	put_link(out, av, ethertype(roce_v2_, ipv4_));
 	network_offset_ = static_cast<uint8_t>(out.size());
 	if (ipv4_)
-		put_ipv4(out, av);
+		ipv4_sum_ = put_ipv4(out, av);
 	else
 		put_ipv6(out, av, roce_v2_ ? headers::kProtoUdp : headers::kProtoIba);
 	if (roce_v2_)
@@ -197,19 +251,14 @@ PathHeader::PathHeader(const AddressVector &av)
 FrameBuilder::FrameBuilder(std::span<std::byte> out, const PathHeader &path, const Bth &bth,
                            const ExtHeaders &ext, size_t payload_size)
         : out_(out), network_offset_(path.network_offset()), payload_size_(payload_size),
-          roce_v2_(path.roce_v2())
+          opcode_(bth.opcode), roce_v2_(path.roce_v2())
 {
-	const OpcodeInfo &info = opcode_info(bth.opcode);
-	const size_t pad = pad_size(payload_size);
-
-	payload_offset_ = path.size() + sizeof(headers::Bth) + ext_size(info);
-	assert(out.size() >= payload_offset_ + payload_size + pad + kIcrcSize);
-	std::memcpy(out.data(), path.bytes().data(), path.size());
-	set_lengths(out, path, payload_offset_ - path.size() + payload_size + pad + kIcrcSize);
-
-	Writer transport(out.subspan(path.size()));
-	transport.put(encode(bth, pad));
-	put_ext(transport, info, ext);
+	/* All the room: a size that is known beforehand is copied faster. */
+	std::memcpy(out.data(), path.room().data(), kMaxPathHeader);
+	payload_offset_ = put_transport(
+	        out,
+	        {path.network_offset(), path.size(), path.roce_v2(), path.ipv4(), path.ipv4_sum()},
+	        bth, ext, payload_size);
 }
 
 std::span<std::byte> FrameBuilder::payload()
@@ -217,15 +266,54 @@ std::span<std::byte> FrameBuilder::payload()
 	return out_.subspan(payload_offset_, payload_size_);
 }
 
+std::span<const std::byte> FrameBuilder::bare()
+{
+	return add_pad(out_, payload_offset_ + payload_size_, payload_size_);
+}
+
 std::span<const std::byte> FrameBuilder::finish()
 {
-	const size_t pad = pad_size(payload_size_);
-	const size_t end = payload_offset_ + payload_size_ + pad;
+	return add_icrc(out_, bare().size(), network_offset_, roce_v2_);
+}
 
-	std::memset(out_.data() + end - pad, 0, pad);
-	const Le<uint32_t> crc = icrc(out_.first(end).subspan(network_offset_), roce_v2_);
-	std::memcpy(out_.data() + end, &crc, sizeof(crc));
-	return out_.first(end + sizeof(crc));
+std::span<const std::byte> make_whole(const Packet &packet, std::span<const std::byte> head,
+                                      const Payload &payload, std::span<std::byte> out)
+{
+	const size_t size = payload.size();
+	if (head.size() + size + pad_size(size) + kIcrcSize > out.size())
+		return {};
+	std::memcpy(out.data(), head.data(), head.size());
+	payload.copy_to(out.subspan(head.size()));
+	return add_icrc(out, add_pad(out, head.size() + size, size).size(),
+	                static_cast<size_t>(packet.network.data() - head.data()),
+	                packet.path.roce_v2);
+}
+
+/* ---- bursts ---- */
+
+size_t burst_size(uint8_t opcode, size_t head, size_t payload, uint32_t segment)
+{
+	const OpcodeInfo &whole = opcode_info(opcode);
+	const uint32_t packets = segments_of(payload, segment);
+	const auto ext = [&](bool first, bool last) {
+		const Opcode part = part_of(whole.kind, first, last);
+		return size_t{opcode_info(opcode_of(service_of(opcode), part)).ext_size};
+	};
+	return packets * (head - whole.ext_size + kIcrcSize) + payload + pad_size(payload) +
+	       ext(whole.first, false) + (packets - 2) * ext(false, false) + ext(false, whole.last);
+}
+
+std::span<const std::byte> make_whole(const Packet &burst, uint32_t i,
+                                      std::span<const std::byte> head, std::span<std::byte> out)
+{
+	const Packet packet = packet_of(burst, i);
+	const PathShape path = shape_of(burst, head);
+	const size_t size = packet.payload.size();
+	std::memcpy(out.data(), head.data(), path.size);
+	const size_t offset = put_transport(out, path, packet.bth, packet.ext, size);
+	packet.payload.copy_to(out.subspan(offset));
+	return add_icrc(out, add_pad(out, offset + size, size).size(), path.network_offset,
+	                path.roce_v2);
 }
 
 } // namespace tern

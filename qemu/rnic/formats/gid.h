@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-#include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
 
 namespace tern {
@@ -18,16 +18,26 @@ struct Gid {
 	/** An IPv4-mapped address, ::ffff:a.b.c.d (annex A17.4.5.2). */
 	constexpr bool is_ipv4() const
 	{
-		return std::all_of(bytes.begin(), bytes.begin() + 10,
-		                   [](uint8_t b) { return b == 0; }) &&
-		       bytes[10] == 0xff && bytes[11] == 0xff;
+		const auto w = words();
+		return w[0] == 0 && (w[1] & 0xffffffff) == 0xffff0000;
 	}
 	/** ff00::/8, or the IPv4-mapped form of 224.0.0.0/4. */
 	constexpr bool is_multicast() const
 	{
 		return bytes[0] == 0xff || (is_ipv4() && (bytes[12] & 0xf0) == 0xe0);
 	}
-	bool operator==(const Gid &) const = default;
+	constexpr bool operator==(const Gid &other) const
+	{
+		const auto a = words(), b = other.words();
+		return a[0] == b[0] && a[1] == b[1];
+	}
+
+private:
+	/* Little-endian; all addresses of each packet are looked at so. */
+	constexpr std::array<uint64_t, 2> words() const
+	{
+		return std::bit_cast<std::array<uint64_t, 2>>(bytes);
+	}
 };
 
 } // namespace tern

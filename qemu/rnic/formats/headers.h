@@ -107,6 +107,14 @@ struct Deth {
 	Be<uint32_t> source_qpn; /* eight reserved bits, QP number */
 };
 
+/** FLUSH extended transport header, annex A19. */
+struct Feth {
+	Be<uint32_t> bits; /* placement type in 3:0, selectivity level in 5:4, the rest reserved */
+};
+inline constexpr uint32_t kFethTypeMask = 0xf;
+inline constexpr unsigned kFethLevelShift = 4;
+inline constexpr uint32_t kFethLevelMask = 3;
+
 /** RDMA extended transport header, IBA 9.3.3. */
 struct Reth {
 	Be<uint64_t> va;
@@ -151,6 +159,7 @@ static_assert(sizeof(Udp) == 8 && alignof(Udp) == 1);
 static_assert(sizeof(Bth) == 12 && alignof(Bth) == 1);
 static_assert(sizeof(Xrceth) == 4 && alignof(Xrceth) == 1);
 static_assert(sizeof(Deth) == 8 && alignof(Deth) == 1);
+static_assert(sizeof(Feth) == 4 && alignof(Feth) == 1);
 static_assert(sizeof(Reth) == 16 && alignof(Reth) == 1);
 static_assert(sizeof(AtomicEth) == 28 && alignof(AtomicEth) == 1);
 static_assert(sizeof(Aeth) == 4 && alignof(Aeth) == 1);
@@ -161,12 +170,15 @@ static_assert(sizeof(Ieth) == 4 && alignof(Ieth) == 1);
 /** The one's complement sum of an IPv4 header: 0xffff when its checksum is right (RFC 1071). */
 inline uint16_t ipv4_sum(const Ipv4 &header)
 {
-	const auto words = std::bit_cast<std::array<Be<uint16_t>, sizeof(Ipv4) / 2>>(header);
-	uint32_t sum = 0;
-	for (const auto &word : words)
-		sum += word.get();
+	/* Longer words do as well, and their bytes can be put in order at the end. */
+	std::array<uint32_t, sizeof(Ipv4) / 4> words;
+	std::memcpy(words.data(), &header, sizeof(words));
+	uint64_t sum = uint64_t{words[0]} + words[1] + words[2] + words[3] + words[4];
+	sum = (sum & 0xffffffff) + (sum >> 32);
 	sum = (sum & 0xffff) + (sum >> 16);
-	return static_cast<uint16_t>((sum & 0xffff) + (sum >> 16));
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	return std::bit_cast<Be<uint16_t>>(static_cast<uint16_t>(sum)).get();
 }
 
 /** Takes headers off the front of a run of bytes. */
@@ -184,6 +196,17 @@ public:
 		std::memcpy(&header, rest_.data(), sizeof(T));
 		rest_ = rest_.subspan(sizeof(T));
 		return true;
+	}
+	/** As above, where it lies; null when too few bytes are left. */
+	template <typename T>
+	const T *take()
+	{
+		static_assert(std::is_trivially_copyable_v<T> && alignof(T) == 1);
+		if (rest_.size() < sizeof(T))
+			return nullptr;
+		const auto *header = reinterpret_cast<const T *>(rest_.data());
+		rest_ = rest_.subspan(sizeof(T));
+		return header;
 	}
 	bool skip(size_t n)
 	{

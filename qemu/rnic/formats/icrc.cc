@@ -3,6 +3,7 @@
 
 #include <isa-l/crc.h>
 
+#include <algorithm>
 #include <array>
 #include <cassert>
 #include <cstring>
@@ -17,13 +18,15 @@ namespace {
 constexpr size_t kLrhSize = 8;
 constexpr size_t kMaxMasked =
         kLrhSize + sizeof(headers::Ipv6) + sizeof(headers::Udp) + sizeof(headers::Bth);
+/* To copy so much costs less than to begin another CRC. */
+constexpr size_t kFew = 64;
 
 /* The headers up to the BTH, in which alone there are variant fields. */
 class MaskedHeaders {
 public:
 	MaskedHeaders(std::span<const std::byte> packet, bool roce_v2)
 	{
-		bytes_.fill(std::byte{0xff});
+		std::memset(bytes_.data(), 0xff, kLrhSize);
 		if (roce_v2 && std::to_integer<unsigned>(packet[0]) >> 4 == 4)
 			mask_ipv4(copy<headers::Ipv4>(packet));
 		else
@@ -34,6 +37,12 @@ public:
 		set_ones(copy<headers::Bth>(packet), offsetof(headers::Bth, qpn), 1);
 	}
 
+	/** What follows, at most kFew bytes. */
+	void append(std::span<const std::byte> few)
+	{
+		std::ranges::copy(few, bytes_.begin() + static_cast<ptrdiff_t>(size_));
+		size_ += few.size();
+	}
 	std::span<const std::byte> bytes() const { return {bytes_.data(), size_}; }
 	/** How many bytes of the packet they stand for. */
 	size_t consumed() const { return size_ - kLrhSize; }
@@ -66,7 +75,7 @@ private:
 		set_ones(header, offsetof(headers::Ipv6, hop_limit), 1);
 	}
 
-	std::array<std::byte, kMaxMasked> bytes_;
+	std::array<std::byte, kMaxMasked + kFew> bytes_;
 	size_t size_ = kLrhSize;
 };
 
@@ -80,9 +89,13 @@ uint32_t crc32(uint32_t crc, std::span<const std::byte> bytes)
 
 uint32_t icrc(std::span<const std::byte> packet, bool roce_v2)
 {
-	const MaskedHeaders masked(packet, roce_v2);
+	MaskedHeaders masked(packet, roce_v2);
 	assert(packet.size() >= masked.consumed());
-	return crc32(crc32(0, masked.bytes()), packet.subspan(masked.consumed()));
+	const auto rest = packet.subspan(masked.consumed());
+	if (rest.size() > kFew)
+		return crc32(crc32(0, masked.bytes()), rest);
+	masked.append(rest);
+	return crc32(0, masked.bytes());
 }
 
 } // namespace tern

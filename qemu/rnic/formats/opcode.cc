@@ -2,6 +2,9 @@
 #include "qemu/rnic/formats/opcode.h"
 
 #include <array>
+#include <cstddef>
+
+#include "qemu/rnic/formats/headers.h"
 
 namespace tern {
 
@@ -71,6 +74,8 @@ constexpr OpcodeInfo describe_rc(Opcode opcode)
 	case Opcode::RcCompareSwap:
 	case Opcode::RcFetchAdd:
 		return {.kind = Atomic, .first = true, .last = true, .atomic_eth = true};
+	case Opcode::RcFlush:
+		return {.kind = Flush, .first = true, .last = true, .feth = true, .reth = true};
 	case Opcode::RcAtomicWrite:
 		return {.kind = AtomicWrite,
 		        .first = true,
@@ -121,11 +126,24 @@ constexpr OpcodeInfo describe(uint8_t opcode)
 	return {};
 }
 
+constexpr size_t ext_size(const OpcodeInfo &info)
+{
+	return (info.xrceth ? sizeof(headers::Xrceth) : 0) +
+	       (info.deth ? sizeof(headers::Deth) : 0) + (info.feth ? sizeof(headers::Feth) : 0) +
+	       (info.reth ? sizeof(headers::Reth) : 0) +
+	       (info.atomic_eth ? sizeof(headers::AtomicEth) : 0) +
+	       (info.aeth ? sizeof(headers::Aeth) : 0) +
+	       (info.atomic_ack_eth ? sizeof(headers::AtomicAckEth) : 0) +
+	       (info.imm ? sizeof(headers::Imm) : 0) + (info.ieth ? sizeof(headers::Ieth) : 0);
+}
+
 constexpr std::array<OpcodeInfo, 256> make_table()
 {
 	std::array<OpcodeInfo, 256> table{};
-	for (unsigned i = 0; i < table.size(); i++)
+	for (unsigned i = 0; i < table.size(); i++) {
 		table[i] = describe(static_cast<uint8_t>(i));
+		table[i].ext_size = static_cast<uint8_t>(ext_size(table[i]));
+	}
 	return table;
 }
 

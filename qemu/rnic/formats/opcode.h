@@ -42,6 +42,7 @@ enum class Opcode : uint8_t {
 	RcFetchAdd = 0x14,
 	RcSendLastInv = 0x16,
 	RcSendOnlyInv = 0x17,
+	RcFlush = 0x1c,       /* A19 */
 	RcAtomicWrite = 0x1d, /* A19 */
 };
 
@@ -54,7 +55,8 @@ enum class PacketKind : uint8_t {
 	Acknowledge,
 	AtomicAcknowledge,
 	Atomic,
-	AtomicWrite, /* answered by a READ response without data */
+	AtomicWrite, /* answered by a READ response without data, as is a Flush */
+	Flush,
 };
 
 /** What a packet with some opcode is and carries. */
@@ -64,6 +66,7 @@ struct OpcodeInfo {
 	bool last = false;  /* ends a message (Last, Only, and all that are never split) */
 	bool xrceth = false;
 	bool deth = false;
+	bool feth = false;
 	bool reth = false;
 	bool aeth = false;
 	bool atomic_eth = false;
@@ -71,13 +74,14 @@ struct OpcodeInfo {
 	bool imm = false;
 	bool ieth = false;
 	bool payload = false; /* may carry one */
+	uint8_t ext_size = 0; /* of its extended transport headers, bytes */
 
 	bool operator==(const OpcodeInfo &) const = default;
 	constexpr bool is_request() const
 	{
 		return kind == PacketKind::Send || kind == PacketKind::Write ||
 		       kind == PacketKind::ReadRequest || kind == PacketKind::Atomic ||
-		       kind == PacketKind::AtomicWrite;
+		       kind == PacketKind::AtomicWrite || kind == PacketKind::Flush;
 	}
 };
 
@@ -94,6 +98,18 @@ constexpr uint8_t opcode_of(Service service, Opcode opcode)
 constexpr Opcode rc_opcode(uint8_t opcode)
 {
 	return static_cast<Opcode>(opcode & ~kServiceMask);
+}
+
+/** First, Middle, Last or Only of a SEND, a WRITE or a READ response. */
+constexpr Opcode part_of(PacketKind kind, bool first, bool last)
+{
+	const bool response = kind == PacketKind::ReadResponse;
+	const Opcode base = response                    ? Opcode::RcReadResponseFirst
+	                    : kind == PacketKind::Write ? Opcode::RcWriteFirst
+	                                                : Opcode::RcSendFirst;
+	const int only = response ? 3 : 4;
+	const int step = first ? (last ? only : 0) : (last ? 2 : 1);
+	return static_cast<Opcode>(static_cast<uint8_t>(base) + step);
 }
 
 /** By the wire's opcode byte; kind is Reserved for those that this card does not speak. */

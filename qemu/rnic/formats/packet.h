@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -13,6 +14,7 @@
 
 #include "qemu/rnic/formats/gid.h"
 #include "qemu/rnic/formats/opcode.h"
+#include "qemu/rnic/formats/payload.h"
 #include "qemu/rnic/formats/psn.h"
 
 namespace tern {
@@ -25,9 +27,14 @@ inline constexpr size_t kMaxPathHeader = 14 + 4 + 40 + 8;
 /** BTH + XRCETH + AtomicETH is the longest. */
 inline constexpr size_t kMaxTransportHeader = 12 + 4 + 28;
 inline constexpr size_t kIcrcSize = 4;
+/** Path MTUs are powers of two (IBA 9.2.1). */
+inline constexpr uint32_t kMinPathMtu = 256;
+inline constexpr uint32_t kMaxPathMtu = 4096;
 inline constexpr size_t kMaxRoceFrame = kMaxPathHeader + kMaxTransportHeader + 4096 + kIcrcSize;
 /** Ethernet + VLAN + the largest payload of the Ethernet function. */
 inline constexpr size_t kMaxEthFrame = 14 + 4 + 9000;
+/** Without FCS (IEEE 802.3). */
+inline constexpr size_t kMinEthFrame = 60;
 
 struct Bth {
 	uint8_t opcode = 0;
@@ -44,6 +51,11 @@ struct Bth {
 struct Deth {
 	uint32_t qkey = 0;
 	uint32_t source_qpn = 0; /* 24 bits */
+};
+
+struct Feth {
+	uint8_t type = 0;  /* TERN_FLUSH_*, four bits */
+	uint8_t level = 0; /* enum tern_hw_flush_level, two bits */
 };
 
 struct Reth {
@@ -67,6 +79,7 @@ struct AtomicEth {
 /** The extended transport headers; those are valid which the opcode calls for. */
 struct ExtHeaders {
 	Deth deth;
+	Feth feth;
 	Reth reth;
 	Aeth aeth;
 	AtomicEth atomic;
@@ -90,14 +103,18 @@ struct PathInfo {
 	uint16_t udp_sport = 0;
 };
 
-/** A RoCE packet that was parsed and whose ICRC is right. The spans point into the frame. */
+/** A RoCE packet that was parsed and, unless it was lent, whose ICRC is right. The spans point into
+ * the frame. */
 struct Packet {
 	PathInfo path;
 	Bth bth;
 	ExtHeaders ext;
 	const OpcodeInfo *info = nullptr;
 	std::span<const std::byte> network; /* the IP header or GRH */
-	std::span<const std::byte> payload; /* without pad */
+	Payload payload;                    /* without pad */
+	/* Of a burst (burst.h) the bytes of payload of each of its packets, which are several; 0:
+	 * it is one packet. */
+	uint32_t segment = 0;
 };
 
 enum class ParseError {
@@ -110,8 +127,19 @@ enum class ParseError {
 /** RoCEv1 by ethertype, or UDP to port 4791 over IPv4 or IPv6; one VLAN tag is looked through. */
 bool is_roce(std::span<const std::byte> frame);
 
-/** Takes a frame apart for which is_roce() holds. */
+/** Takes a frame apart for which is_roce() holds, and which does not change meanwhile. */
 std::variant<Packet, ParseError> parse(std::span<const std::byte> frame);
+
+/** As parse(), a packet without ICRC: @head is all that goes before @payload, after which there is
+ * no pad; or with no @payload all of the packet. The lengths in it are those of the whole packet.
+ * @segment: unless it is 0, they are to be a burst. */
+std::variant<Packet, ParseError> parse_lent(std::span<const std::byte> head, const Payload &payload,
+                                            uint32_t segment = 0);
+
+/** The whole frame of @packet, which parse_lent() made of @head and @payload, with the payload as
+ * it is now; in @out, which holds kMaxRoceFrame bytes. Empty when that is not enough. */
+std::span<const std::byte> make_whole(const Packet &packet, std::span<const std::byte> head,
+                                      const Payload &payload, std::span<std::byte> out);
 
 /** The address vector of a connection, with all that the link and network headers need. */
 struct AddressVector {
@@ -139,6 +167,10 @@ public:
 
 	size_t size() const { return size_; }
 	std::span<const std::byte> bytes() const { return {bytes_, size_}; }
+	/** Room for the longest one; those after size() mean nothing. */
+	std::span<const std::byte, kMaxPathHeader> room() const { return bytes_; }
+	/** The complement of the IPv4 checksum, for a total length of zero. */
+	uint16_t ipv4_sum() const { return ipv4_sum_; }
 	bool roce_v2() const { return roce_v2_; }
 	bool ipv4() const { return ipv4_; }
 	/** Where the IP header or GRH starts. */
@@ -146,11 +178,24 @@ public:
 
 private:
 	std::byte bytes_[kMaxPathHeader]{};
+	uint16_t ipv4_sum_ = 0;
 	uint8_t size_ = 0;
 	uint8_t network_offset_ = 14;
 	bool roce_v2_ = true;
 	bool ipv4_ = false;
 };
+
+/** Bytes that make @payload_size a whole number of words (IBA 9.2.5). */
+constexpr size_t pad_size(size_t payload_size)
+{
+	return (0 - payload_size) & 3;
+}
+
+/** The size on a wire of a frame of which @head bytes go before the payload. */
+constexpr size_t whole_size(size_t head, size_t payload)
+{
+	return std::max(head + payload + pad_size(payload) + kIcrcSize, kMinEthFrame);
+}
 
 /**
  * Builds one frame in place: headers first, then the caller fills payload(), then finish().
@@ -162,11 +207,16 @@ public:
 	FrameBuilder(std::span<std::byte> out, const PathHeader &path, const Bth &bth,
 	             const ExtHeaders &ext, size_t payload_size);
 
+	uint8_t opcode() const { return opcode_; }
+	/** What goes before the payload. */
+	std::span<const std::byte> head() const { return out_.first(payload_offset_); }
 	/** Where the payload goes, exactly payload_size bytes. */
 	std::span<std::byte> payload();
 
+	/** Pads to a word; the whole frame but its ICRC. */
+	std::span<const std::byte> bare();
 	/** Pads to a word and computes the ICRC; the whole frame, which may be shorter than
-	 * Ethernet's 60 bytes. */
+	 * kMinEthFrame. */
 	std::span<const std::byte> finish();
 
 private:
@@ -174,6 +224,7 @@ private:
 	size_t network_offset_;
 	size_t payload_offset_;
 	size_t payload_size_;
+	uint8_t opcode_;
 	bool roce_v2_;
 };
 
@@ -191,6 +242,12 @@ enum class NakCode : uint8_t {
 	RemoteAccessError = 2,
 	RemoteOperationalError = 3,
 };
+
+/** AETH syndrome of a NAK. */
+constexpr uint8_t nak_syndrome(NakCode code)
+{
+	return kAethNak | static_cast<uint8_t>(code);
+}
 
 /** Nanoseconds of a 5-bit RNR NAK timer code (IBA table 45; code 0 is the longest, 655.36 ms). */
 uint64_t rnr_timer_ns(uint8_t code);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <cstring>
 
+#include "qemu/rnic/formats/burst.h"
 #include "qemu/rnic/formats/headers.h"
 #include "qemu/rnic/formats/icrc.h"
 #include "qemu/rnic/formats/packet.h"
@@ -23,10 +24,10 @@ struct Link {
 /* VLAN id 0 tags a priority, not a VLAN (IEEE 802.1Q 9.6). */
 bool take_link(Reader &in, Link &link)
 {
-	headers::Ethernet eth;
-	if (!in.take(eth))
+	const auto *eth = in.take<headers::Ethernet>();
+	if (!eth)
 		return false;
-	link = {eth.dmac, eth.smac, kNoVlan, eth.ethertype.get(), 0};
+	link = {eth->dmac, eth->smac, kNoVlan, eth->ethertype.get(), 0};
 	if (link.ethertype != headers::kEtherVlan)
 		return true;
 
@@ -64,12 +65,24 @@ bool is_roce_ipv6(Reader &in)
 	       ip.next_header == headers::kProtoUdp && is_roce_udp(in);
 }
 
-/* What lies between the link header and the end of the ICRC. */
+/* What lies between the link header and the end of the ICRC. Of a packet that was lent, what
+ * follows the last header is elsewhere. */
 struct Network {
-	Bytes packet;    /* from the network header; without Ethernet padding */
-	Bytes header;    /* the network header */
-	Bytes transport; /* from the BTH */
+	size_t elsewhere = 0; /* bytes of it */
+	Bytes packet{};       /* from the network header; without Ethernet padding */
+	Bytes header{};       /* the network header */
+	Bytes transport{};    /* from the BTH */
 };
+
+/* Cuts what may be Ethernet padding from @bytes, of which @size bytes are the packet's, some of
+ * them perhaps elsewhere; a packet that was lent comes without any. */
+bool take_packet(Bytes bytes, size_t size, Network &net)
+{
+	if (size < net.elsewhere || size - net.elsewhere > bytes.size())
+		return false;
+	net.packet = bytes.first(size - net.elsewhere);
+	return !net.elsewhere || net.packet.size() == bytes.size();
+}
 
 Gid mapped(const std::array<uint8_t, 4> &address)
 {
@@ -83,11 +96,11 @@ Gid mapped(const std::array<uint8_t, 4> &address)
  * at. */
 bool take_udp(Reader in, PathInfo &path, Network &net)
 {
-	const size_t size = in.rest().size();
-	headers::Udp udp;
-	if (!in.take(udp) || udp.length.get() != size || udp.destination.get() != kRoceUdpPort)
+	const size_t size = in.rest().size() + net.elsewhere;
+	const auto *udp = in.take<headers::Udp>();
+	if (!udp || udp->length.get() != size || udp->destination.get() != kRoceUdpPort)
 		return false;
-	path.udp_sport = udp.source.get();
+	path.udp_sport = udp->source.get();
 	net.transport = in.rest();
 	return true;
 }
@@ -95,23 +108,20 @@ bool take_udp(Reader in, PathInfo &path, Network &net)
 /* Options and fragments: A17.4.2 has neither. */
 bool take_ipv4(Bytes bytes, PathInfo &path, Network &net)
 {
-	Reader in(bytes);
-	headers::Ipv4 ip;
-	if (!in.take(ip) || ip.version_ihl != headers::kIpv4NoOptions ||
-	    ip.protocol != headers::kProtoUdp || headers::ipv4_sum(ip) != 0xffff ||
-	    (ip.fragment.get() & (headers::kIpv4MoreFragments | headers::kIpv4OffsetMask)))
+	const auto *ip = Reader(bytes).take<headers::Ipv4>();
+	if (!ip || ip->version_ihl != headers::kIpv4NoOptions ||
+	    ip->protocol != headers::kProtoUdp || headers::ipv4_sum(*ip) != 0xffff ||
+	    (ip->fragment.get() & (headers::kIpv4MoreFragments | headers::kIpv4OffsetMask)))
 		return false;
-	const size_t size = ip.total_length.get();
-	if (size < sizeof(ip) || size > bytes.size())
+	if (!take_packet(bytes, ip->total_length.get(), net) || net.packet.size() < sizeof(*ip))
 		return false;
 
-	path.sgid = mapped(ip.source);
-	path.dgid = mapped(ip.destination);
-	path.traffic_class = ip.tos;
-	path.hop_limit = ip.ttl;
-	net.packet = bytes.first(size);
-	net.header = bytes.first(sizeof(ip));
-	return take_udp(Reader(net.packet.subspan(sizeof(ip))), path, net);
+	path.sgid = mapped(ip->source);
+	path.dgid = mapped(ip->destination);
+	path.traffic_class = ip->tos;
+	path.hop_limit = ip->ttl;
+	net.header = bytes.first(sizeof(*ip));
+	return take_udp(Reader(net.packet.subspan(sizeof(*ip))), path, net);
 }
 
 /* The header that IPv6 and the GRH have in common. */
@@ -122,8 +132,8 @@ bool take_ipv6_header(Bytes bytes, uint8_t next_header, PathInfo &path, Network 
 	if (!in.take(ip) || ip.next_header != next_header ||
 	    ip.version_class_flow.get() >> headers::kIpv6VersionShift != 6)
 		return false;
-	const size_t size = sizeof(ip) + ip.payload_length.get();
-	if (size > bytes.size())
+	if (!take_packet(bytes, sizeof(ip) + ip.payload_length.get(), net) ||
+	    net.packet.size() < sizeof(ip))
 		return false;
 
 	path.sgid = ip.source;
@@ -131,7 +141,6 @@ bool take_ipv6_header(Bytes bytes, uint8_t next_header, PathInfo &path, Network 
 	path.traffic_class =
 	        static_cast<uint8_t>(ip.version_class_flow.get() >> headers::kIpv6ClassShift);
 	path.hop_limit = ip.hop_limit;
-	net.packet = bytes.first(size);
 	net.header = bytes.first(sizeof(ip));
 	net.transport = net.packet.subspan(sizeof(ip));
 	return true;
@@ -189,12 +198,23 @@ bool take_deth(Reader &in, Deth &deth)
 	return true;
 }
 
-bool take_reth(Reader &in, Reth &reth)
+bool take_feth(Reader &in, Feth &feth)
 {
-	headers::Reth raw;
+	headers::Feth raw;
 	if (!in.take(raw))
 		return false;
-	reth = {raw.va.get(), raw.rkey.get(), raw.length.get()};
+	const uint32_t bits = raw.bits.get();
+	feth = {static_cast<uint8_t>(bits & headers::kFethTypeMask),
+	        static_cast<uint8_t>(bits >> headers::kFethLevelShift & headers::kFethLevelMask)};
+	return true;
+}
+
+bool take_reth(Reader &in, Reth &reth)
+{
+	const auto *raw = in.take<headers::Reth>();
+	if (!raw)
+		return false;
+	reth = {raw->va.get(), raw->rkey.get(), raw->length.get()};
 	return true;
 }
 
@@ -241,7 +261,8 @@ bool take_srqn(Reader &in, uint32_t &srqn)
 bool take_ext(Reader &in, const OpcodeInfo &info, ExtHeaders &ext)
 {
 	return (!info.xrceth || take_srqn(in, ext.srqn)) &&
-	       (!info.deth || take_deth(in, ext.deth)) && (!info.reth || take_reth(in, ext.reth)) &&
+	       (!info.deth || take_deth(in, ext.deth)) && (!info.feth || take_feth(in, ext.feth)) &&
+	       (!info.reth || take_reth(in, ext.reth)) &&
 	       (!info.atomic_eth || take_atomic(in, ext.atomic)) &&
 	       (!info.aeth || take_aeth(in, ext.aeth)) &&
 	       (!info.atomic_ack_eth || take_value(in, ext.atomic_ack)) &&
@@ -258,23 +279,103 @@ bool icrc_matches(Bytes packet, bool roce_v2)
 	return icrc(covered, roce_v2) == sent.get();
 }
 
-/* @in: what follows the BTH, without ICRC. */
-bool take_body(Reader in, const headers::Bth &bth, Packet &packet)
-{
-	if (!take_ext(in, *packet.info, packet.ext))
-		return false;
-	const size_t pad = bth.flags >> headers::kBthPadShift & headers::kBthPadMask;
-	const Bytes padded = in.rest();
-	if (pad > padded.size() || (!packet.info->payload && !padded.empty()))
-		return false;
-	packet.payload = padded.first(padded.size() - pad);
-	return true;
-}
-
 /* A whole number of words, which the pad is for (IBA 9.2.5). */
 bool transport_size_ok(size_t size)
 {
 	return size >= sizeof(headers::Bth) + kIcrcSize && size % 4 == 0;
+}
+
+/* All before the BTH; @net.elsewhere is set. */
+bool take_path(Bytes frame, Packet &packet, Network &net)
+{
+	Reader in(frame);
+	Link link;
+	if (!take_link(in, link))
+		return false;
+	packet.path.dmac = link.dmac;
+	packet.path.smac = link.smac;
+	packet.path.vlan = link.vlan;
+	packet.path.priority = link.priority;
+	if (!take_network(in.rest(), link.ethertype, packet.path, net) ||
+	    !transport_size_ok(net.transport.size() + net.elsewhere))
+		return false;
+	packet.network = net.header;
+	return true;
+}
+
+/* Null when it is not one. */
+const headers::Bth *take_bth(Reader &in)
+{
+	const auto *bth = in.take<headers::Bth>();
+	return bth && !(bth->flags & headers::kBthVersionMask) ? bth : nullptr;
+}
+
+size_t pad_of(const headers::Bth &bth)
+{
+	return bth.flags >> headers::kBthPadShift & headers::kBthPadMask;
+}
+
+/* What the BTH says; false when nobody knows its opcode. */
+bool take_opcode(const headers::Bth &bth, Packet &packet)
+{
+	packet.bth = decode(bth);
+	packet.info = &opcode_info(bth.opcode);
+	return packet.info->kind != PacketKind::Reserved;
+}
+
+/* What is left before the ICRC: payload and pad. */
+bool take_payload(Reader &in, const headers::Bth &bth, Packet &packet)
+{
+	const Bytes padded = in.rest();
+	if (pad_of(bth) > padded.size() || (!packet.info->payload && !padded.empty()))
+		return false;
+	packet.payload = padded.first(padded.size() - pad_of(bth));
+	return true;
+}
+
+/* The ICRC comes before all that only the transport can judge, so that a packet that was damaged on
+ * its way counts as such. */
+std::optional<ParseError> parse_whole(Bytes frame, Packet &packet)
+{
+	Network net;
+	if (!take_path(frame, packet, net))
+		return ParseError::Malformed;
+	Reader in(net.transport.first(net.transport.size() - kIcrcSize));
+	const headers::Bth *bth = take_bth(in);
+	if (!bth)
+		return ParseError::Malformed;
+	if (!icrc_matches(net.packet, packet.path.roce_v2))
+		return ParseError::BadIcrc;
+	if (!take_opcode(*bth, packet))
+		return ParseError::BadOpcode;
+	if (!take_ext(in, *packet.info, packet.ext) || !take_payload(in, *bth, packet))
+		return ParseError::Malformed;
+	return std::nullopt;
+}
+
+std::optional<ParseError> parse_head(Bytes head, const Payload &payload, uint32_t segment,
+                                     Packet &packet)
+{
+	const size_t size = segment ? segment : payload.size();
+	Network net{.elsewhere = size + pad_size(size) + kIcrcSize};
+	if (!take_path(head, packet, net))
+		return ParseError::Malformed;
+	Reader in(net.transport);
+	const headers::Bth *bth = take_bth(in);
+	if (!bth)
+		return ParseError::Malformed;
+	if (!take_opcode(*bth, packet))
+		return ParseError::BadOpcode;
+	if (!take_ext(in, *packet.info, packet.ext))
+		return ParseError::Malformed;
+	packet.payload = payload;
+	packet.segment = segment;
+	if (segment && !is_burst(packet))
+		return ParseError::Malformed;
+	const bool fits = payload.empty() ? take_payload(in, *bth, packet)
+	                                  : in.rest().empty() && pad_of(*bth) == pad_size(size) &&
+	                                            packet.info->payload;
+	return fits ? std::nullopt : std::optional(ParseError::Malformed);
 }
 
 } // namespace
@@ -297,42 +398,20 @@ bool is_roce(std::span<const std::byte> frame)
 	}
 }
 
-/*
- * The ICRC comes before all that only the transport can judge, so that a packet that was damaged on
- * its way counts as such.
- */
 std::variant<Packet, ParseError> parse(std::span<const std::byte> frame)
 {
-	Reader in(frame);
-	Link link;
-	if (!take_link(in, link))
-		return ParseError::Malformed;
-
 	std::variant<Packet, ParseError> result;
-	Packet &packet = *std::get_if<Packet>(&result);
-	packet.path.dmac = link.dmac;
-	packet.path.smac = link.smac;
-	packet.path.vlan = link.vlan;
-	packet.path.priority = link.priority;
-	Network net;
-	if (!take_network(in.rest(), link.ethertype, packet.path, net) ||
-	    !transport_size_ok(net.transport.size()))
-		return ParseError::Malformed;
+	if (const auto error = parse_whole(frame, std::get<Packet>(result)))
+		result = *error;
+	return result;
+}
 
-	Reader transport(net.transport.first(net.transport.size() - kIcrcSize));
-	headers::Bth bth;
-	if (!transport.take(bth) || (bth.flags & headers::kBthVersionMask))
-		return ParseError::Malformed;
-	if (!icrc_matches(net.packet, packet.path.roce_v2))
-		return ParseError::BadIcrc;
-
-	packet.network = net.header;
-	packet.bth = decode(bth);
-	packet.info = &opcode_info(bth.opcode);
-	if (packet.info->kind == PacketKind::Reserved)
-		return ParseError::BadOpcode;
-	if (!take_body(transport, bth, packet))
-		return ParseError::Malformed;
+std::variant<Packet, ParseError> parse_lent(std::span<const std::byte> head, const Payload &payload,
+                                            uint32_t segment)
+{
+	std::variant<Packet, ParseError> result;
+	if (const auto error = parse_head(head, payload, segment, std::get<Packet>(result)))
+		result = *error;
 	return result;
 }
 

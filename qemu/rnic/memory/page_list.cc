@@ -75,6 +75,7 @@ const std::array<hw::__le64, hw::TERN_TABLE_ENTRIES> *TableCache::get(Iova table
 
 void TableCache::drop(Iova table)
 {
+	epoch_++;
 	if (!slots_)
 		return;
 	Slot &slot = (*slots_)[(table >> kTableShift) % kSlots];
@@ -84,6 +85,7 @@ void TableCache::drop(Iova table)
 
 void TableCache::drop_all()
 {
+	epoch_++;
 	if (!slots_)
 		return;
 	for (Slot &slot : *slots_)
@@ -137,32 +139,55 @@ Reach PageList::entry(TableCache &cache, HostMemory &memory, Iova table, uint64_
 	return value & TERN_PAGE_PRESENT ? Reach::Ok : Reach::Absent;
 }
 
-/* Where leaf page @page is. A table entry is the guest's: its alignment is what keeps a run in its
- * page. */
-Reach PageList::leaf(TableCache &cache, HostMemory &memory, uint64_t page, bool write,
-                     Iova &iova) const
+/* What the table says of a leaf page. An entry is the guest's: its alignment is what keeps a run in
+ * its page. */
+Reach PageList::read_leaf(TableCache &cache, HostMemory &memory, bool write, Leaf &leaf) const
 {
-	iova = iova_;
-	for (unsigned level = levels_; level-- > 0;) {
-		const uint64_t index = page >> level * kIndexBits & (hw::TERN_TABLE_ENTRIES - 1);
-		uint64_t value;
-		const Reach reach = entry(cache, memory, iova, index, value);
-		if (reach != Reach::Ok)
-			return reach;
-		if (on_demand_) {
-			if (level == 0 && write && !(value & TERN_PAGE_WRITE))
-				return Reach::Absent;
-			value &= ~(TERN_PAGE_PRESENT | (level ? 0 : TERN_PAGE_WRITE));
-		}
-		if (!is_aligned(value, level ? kTableShift : page_shift_))
-			return Reach::Fault;
-		iova = value;
+	const Reach reach = entry(cache, memory, leaf.table, leaf.index, leaf.iova);
+	if (reach != Reach::Ok)
+		return reach;
+	if (on_demand_) {
+		if (write && !(leaf.iova & TERN_PAGE_WRITE))
+			return Reach::Absent;
+		leaf.iova &= ~(TERN_PAGE_PRESENT | TERN_PAGE_WRITE);
 	}
-	return Reach::Ok;
+	return is_aligned(leaf.iova, page_shift_) ? Reach::Ok : Reach::Fault;
 }
 
-Reach PageList::find(TableCache &cache, HostMemory &memory, uint64_t offset, bool write,
-                     Run &run) const
+Reach PageList::find_leaf(TableCache &cache, HostMemory &memory, uint64_t page, bool write,
+                          Leaf &leaf) const
+{
+	constexpr uint64_t kIndex = hw::TERN_TABLE_ENTRIES - 1;
+	leaf.table = iova_;
+	for (unsigned level = levels_ - 1; level > 0; level--) {
+		uint64_t value;
+		const Reach reach = entry(cache, memory, leaf.table,
+		                          page >> level * kIndexBits & kIndex, value);
+		if (reach != Reach::Ok)
+			return reach;
+		if (on_demand_)
+			value &= ~TERN_PAGE_PRESENT;
+		if (!is_aligned(value, kTableShift))
+			return Reach::Fault;
+		leaf.table = value;
+	}
+	leaf.index = page & kIndex;
+	return read_leaf(cache, memory, write, leaf);
+}
+
+/* By the leaf pages after @leaf, with which @run ends; those that another table holds are left to
+ * the next look. */
+void PageList::extend(TableCache &cache, HostMemory &memory, Leaf leaf, uint64_t wanted, bool write,
+                      Run &run) const
+{
+	while (run.size < wanted && ++leaf.index < hw::TERN_TABLE_ENTRIES &&
+	       read_leaf(cache, memory, write, leaf) == Reach::Ok && leaf.iova > run.iova &&
+	       leaf.iova == run.iova + run.size)
+		run.size += uint64_t{1} << page_shift_;
+}
+
+Reach PageList::look_up(TableCache &cache, HostMemory &memory, uint64_t offset, uint64_t wanted,
+                        bool write, Run &run) const
 {
 	if (offset >= length_)
 		return Reach::Fault;
@@ -175,18 +200,23 @@ Reach PageList::find(TableCache &cache, HostMemory &memory, uint64_t offset, boo
 	const uint64_t position = first_offset_ + offset;
 	const uint64_t page_size = uint64_t{1} << page_shift_;
 	const uint64_t in_page = position & (page_size - 1);
-	Iova iova;
-	const Reach reach = leaf(cache, memory, position >> page_shift_, write, iova);
-	if (reach == Reach::Ok)
-		run = {iova + in_page, std::min(left, page_size - in_page)};
-	return reach;
+	Leaf leaf;
+	const Reach reach = find_leaf(cache, memory, position >> page_shift_, write, leaf);
+	if (reach != Reach::Ok)
+		return reach;
+	run = {leaf.iova + in_page, page_size - in_page};
+	extend(cache, memory, leaf, std::min(wanted, left), write, run);
+	run.size = std::min(run.size, left);
+	if (!on_demand_)
+		latest_ = {offset, run, cache.epoch()};
+	return Reach::Ok;
 }
 
 std::optional<PageList::Run> PageList::at(TableCache &cache, HostMemory &memory,
                                           uint64_t offset) const
 {
 	Run run;
-	if (find(cache, memory, offset, true, run) != Reach::Ok)
+	if (find(cache, memory, offset, 1, true, run) != Reach::Ok)
 		return std::nullopt;
 	return run;
 }
@@ -206,7 +236,8 @@ Reach PageList::copy(TableCache &cache, HostMemory &memory, uint64_t offset, std
 	constexpr bool kWrite = std::is_const_v<Byte>;
 	for (done = 0; done < data.size();) {
 		Run run;
-		const Reach reach = find(cache, memory, offset + done, kWrite, run);
+		const Reach reach =
+		        find(cache, memory, offset + done, data.size() - done, kWrite, run);
 		if (reach != Reach::Ok)
 			return reach;
 		const auto part =

@@ -29,6 +29,8 @@ public:
 	void drop(Iova table);
 	/** Forgets all: some object ended, its tables may now be anything. */
 	void drop_all();
+	/** Changes with each drop: what came from a table before is not to be relied on. */
+	uint32_t epoch() const { return epoch_; }
 
 private:
 	static constexpr unsigned kSlots = 256;
@@ -40,6 +42,7 @@ private:
 
 	HostMemory &memory_;
 	std::unique_ptr<std::array<Slot, kSlots>> slots_;
+	uint32_t epoch_ = 0;
 };
 
 /** What became of a look for pages. */
@@ -70,14 +73,22 @@ public:
 	/** A contiguous run. */
 	struct Run {
 		Iova iova;
-		uint64_t size; /* bytes until the end of the leaf page, or of the buffer */
+		uint64_t size; /* bytes until the end of a leaf page, or of the buffer */
 	};
 	/** The run at byte @offset of the buffer; nothing when a table cannot be read or an entry
 	 * is misaligned. */
 	std::optional<Run> at(TableCache &cache, HostMemory &memory, uint64_t offset) const;
-	/** As at(), of any list; @write: it will be written. */
-	Reach find(TableCache &cache, HostMemory &memory, uint64_t offset, bool write,
-	           Run &run) const;
+	/** As at(), of any list; of the @wanted bytes the run has as many as lie together. @write:
+	 * they will be written. */
+	Reach find(TableCache &cache, HostMemory &memory, uint64_t offset, uint64_t wanted,
+	           bool write, Run &run) const
+	{
+		const uint64_t into = offset - latest_.offset;
+		if (into >= latest_.run.size || latest_.epoch != cache.epoch())
+			return look_up(cache, memory, offset, wanted, write, run);
+		run = {latest_.run.iova + into, latest_.run.size - into};
+		return Reach::Ok;
+	}
 
 	/** Makes @cache forget the tables of this list. */
 	void forget(TableCache &cache) const;
@@ -94,8 +105,20 @@ public:
 	           uint64_t &done) const;
 
 private:
-	Reach leaf(TableCache &cache, HostMemory &memory, uint64_t page, bool write,
-	           Iova &iova) const;
+	/* A leaf page, and where that was found. */
+	struct Leaf {
+		Iova table;
+		uint64_t index;
+		Iova iova;
+	};
+
+	Reach look_up(TableCache &cache, HostMemory &memory, uint64_t offset, uint64_t wanted,
+	              bool write, Run &run) const;
+	void extend(TableCache &cache, HostMemory &memory, Leaf leaf, uint64_t wanted, bool write,
+	            Run &run) const;
+	Reach find_leaf(TableCache &cache, HostMemory &memory, uint64_t page, bool write,
+	                Leaf &leaf) const;
+	Reach read_leaf(TableCache &cache, HostMemory &memory, bool write, Leaf &leaf) const;
 	Reach entry(TableCache &cache, HostMemory &memory, Iova table, uint64_t index,
 	            uint64_t &value) const;
 
@@ -105,6 +128,15 @@ private:
 	uint8_t levels_ = 0;
 	uint8_t page_shift_ = 0;
 	bool on_demand_ = false;
+
+	/* What was found last: rings and messages go on where they were. Nothing of pages on
+	 * demand, which come and go. */
+	struct Latest {
+		uint64_t offset = 0;
+		Run run{};
+		uint32_t epoch = 0;
+	};
+	mutable Latest latest_;
 };
 
 } // namespace tern

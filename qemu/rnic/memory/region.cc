@@ -128,10 +128,10 @@ std::optional<const Region *> Memory::authorize(const Sge &sge, Domain domain, b
 
 Access Memory::check_local(std::span<const Sge> sges, Domain domain, bool write) const
 {
-	const bool ok = std::all_of(sges.begin(), sges.end(), [&](const Sge &sge) {
-		return sge.length == 0 || authorize(sge, domain, write);
-	});
-	return ok ? Access::Ok : Access::Denied;
+	for (const Sge &sge : sges)
+		if (sge.length && !authorize(sge, domain, write))
+			return Access::Denied;
+	return Access::Ok;
 }
 
 /* @offset is that of the first byte which is absent. */
@@ -201,9 +201,52 @@ Access Memory::gather(std::span<const Sge> sges, Domain domain, uint64_t offset,
 }
 
 Access Memory::scatter(std::span<const Sge> sges, Domain domain, uint64_t offset,
-                       std::span<const std::byte> from)
+                       const Payload &from)
 {
-	return transfer(sges, domain, offset, from);
+	for (size_t i = 0; i < from.pieces(); i++) {
+		const Access access = transfer(sges, domain, offset, from.piece(i));
+		if (access != Access::Ok)
+			return access;
+		offset += from.piece(i).size();
+	}
+	return Access::Ok;
+}
+
+bool Memory::locate(const Region *region, uint64_t addr, size_t size, HostRanges &ranges)
+{
+	if (!region)
+		return ranges.add(addr, static_cast<uint32_t>(size));
+	const auto [holder, offset] = place_of(*region, addr);
+	if (holder.device)
+		return false;
+	for (size_t done = 0; done < size;) {
+		PageList::Run run;
+		if (holder.pages.find(tables_, host_, offset + done, size - done, false, run) !=
+		    Reach::Ok)
+			return false;
+		const size_t part = std::min<uint64_t>(run.size, size - done);
+		if (!ranges.add(run.iova, static_cast<uint32_t>(part)))
+			return false;
+		done += part;
+	}
+	return true;
+}
+
+bool Memory::locate(std::span<const Sge> sges, Domain domain, uint64_t offset, size_t size,
+                    HostRanges &ranges)
+{
+	for (Pieces pieces(sges, offset); size;) {
+		const Sge *sge = pieces.current();
+		const auto region = sge ? authorize(*sge, domain, false) : std::nullopt;
+		if (!region)
+			return false;
+		const size_t part = std::min<uint64_t>(sge->length - pieces.offset(), size);
+		if (!locate(*region, sge->addr + pieces.offset(), part, ranges))
+			return false;
+		pieces.advance(part);
+		size -= part;
+	}
+	return true;
 }
 
 const Region *Memory::authorize_remote(uint32_t rkey, uint64_t va, uint64_t length, Target target,
@@ -225,6 +268,19 @@ Access Memory::check_remote(uint32_t rkey, uint64_t va, uint64_t length, Target 
 	                                                                         : Access::Denied;
 }
 
+Access Memory::check_flush(uint32_t rkey, uint64_t va, uint64_t length, bool whole,
+                           Target target) const
+{
+	const Region *region = find(rkey);
+	if (region && whole) {
+		va = region->start;
+		length = region->length;
+	}
+	return authorize_remote(rkey, va, length, target, TERN_ACCESS_FLUSH_GLOBAL)
+	               ? Access::Ok
+	               : Access::Denied;
+}
+
 Access Memory::read_remote(uint32_t rkey, uint64_t va, Target target, std::span<std::byte> to,
                            uint64_t ahead)
 {
@@ -237,8 +293,15 @@ Access Memory::read_remote(uint32_t rkey, uint64_t va, Target target, std::span<
 	return copy(region, va, to, ahead);
 }
 
-Access Memory::write_remote(uint32_t rkey, uint64_t va, Target target,
-                            std::span<const std::byte> from, uint64_t ahead)
+bool Memory::locate_remote(uint32_t rkey, uint64_t va, Target target, size_t size,
+                           HostRanges &ranges)
+{
+	const Region *region = authorize_remote(rkey, va, size, target, TERN_ACCESS_REMOTE_READ);
+	return region && locate(region, va, size, ranges);
+}
+
+Access Memory::write_remote(uint32_t rkey, uint64_t va, Target target, const Payload &from,
+                            uint64_t ahead)
 {
 	if (from.empty())
 		return Access::Ok;
@@ -246,7 +309,15 @@ Access Memory::write_remote(uint32_t rkey, uint64_t va, Target target,
 	        authorize_remote(rkey, va, from.size(), target, TERN_ACCESS_REMOTE_WRITE);
 	if (!region)
 		return Access::Denied;
-	return copy(region, va, from, ahead);
+	for (size_t i = 0, done = 0; i < from.pieces(); i++) {
+		const auto &piece = from.piece(i);
+		done += piece.size();
+		const Access access =
+		        copy(region, va + done - piece.size(), piece, ahead + from.size() - done);
+		if (access != Access::Ok)
+			return access;
+	}
+	return Access::Ok;
 }
 
 /* An aligned va gives an aligned IOVA, unless the region was laid out askew: a contiguous or a
@@ -260,7 +331,7 @@ Access Memory::load_atomic(uint32_t rkey, uint64_t va, Target target, uint8_t ri
 	const auto [holder, offset] = place_of(*region, va);
 	HostMemory &memory = memory_of(holder);
 	PageList::Run run;
-	const Reach reach = holder.pages.find(tables_, memory, offset, true, run);
+	const Reach reach = holder.pages.find(tables_, memory, offset, kAtomicSize, true, run);
 	if (reach == Reach::Absent) {
 		note_fault(holder, offset, kAtomicSize, true);
 		return Access::NeedPages;

@@ -7,7 +7,9 @@
 #include <span>
 
 #include "qemu/rnic/control/object_table.h"
+#include "qemu/rnic/formats/payload.h"
 #include "qemu/rnic/memory/device_memory.h"
+#include "qemu/rnic/memory/host_ranges.h"
 #include "qemu/rnic/memory/page_list.h"
 #include "qemu/rnic/ports.h"
 #include "tern/tern_hw.h"
@@ -16,9 +18,10 @@ namespace tern {
 
 /**
  * What a key names: a memory region, that is [start, start + length) of some protection domain,
- * with rights; or a window, which gives peers a part of a region.
+ * with rights; or a window, which gives peers a part of a region. Of many in use each costs cache
+ * lines: no more than it has to.
  */
-struct Region {
+struct alignas(64) Region {
 	enum class Kind : uint8_t {
 		Registered,
 		Fast,    /* registered and freed by work requests */
@@ -73,6 +76,10 @@ struct Sge {
 	uint32_t lkey = 0;
 };
 
+/** What a FLUSH may ask for, and bytes of its range. */
+inline constexpr uint8_t kFlushTypes = TERN_FLUSH_GLOBAL | TERN_FLUSH_PERSISTENT;
+inline constexpr uint32_t kMaxFlushRange = 1u << 31;
+
 /** Bytes of an atomic operation. */
 inline constexpr uint64_t kAtomicSize = 8;
 
@@ -111,7 +118,7 @@ constexpr bool region_access_valid(uint8_t access)
 {
 	constexpr uint8_t kRights = TERN_ACCESS_LOCAL_WRITE | TERN_ACCESS_REMOTE_WRITE |
 	                            TERN_ACCESS_REMOTE_READ | TERN_ACCESS_REMOTE_ATOMIC |
-	                            TERN_ACCESS_MW_BIND;
+	                            TERN_ACCESS_MW_BIND | TERN_ACCESS_FLUSH_GLOBAL;
 	constexpr uint8_t kNeedLocalWrite = TERN_ACCESS_REMOTE_WRITE | TERN_ACCESS_REMOTE_ATOMIC;
 	return !(access & ~kRights) &&
 	       (!(access & kNeedLocalWrite) || (access & TERN_ACCESS_LOCAL_WRITE));
@@ -181,18 +188,29 @@ public:
 	Access gather(std::span<const Sge> sges, Domain domain, uint64_t offset,
 	              std::span<std::byte> to);
 	Access scatter(std::span<const Sge> sges, Domain domain, uint64_t offset,
-	               std::span<const std::byte> from);
+	               const Payload &from);
+	/** Where @size bytes from @offset on are, to be read by others. False when they cannot be
+	 * told so: they are not the host's, absent, in too many parts, or the check fails. */
+	bool locate(std::span<const Sge> sges, Domain domain, uint64_t offset, size_t size,
+	            HostRanges &ranges);
 
 	/** Whether a peer may access [@va, @va + @length) by @rkey with all rights of @rights
 	 * (TERN_ACCESS_REMOTE_*). Zero length is always Ok (IBA 9.7.4.1.3). */
 	Access check_remote(uint32_t rkey, uint64_t va, uint64_t length, Target target,
 	                    uint8_t rights) const;
+	/** Whether a peer may flush these bytes, or @whole the region that they need not be of. No
+	 * bytes need the right, too. */
+	Access check_flush(uint32_t rkey, uint64_t va, uint64_t length, bool whole,
+	                   Target target) const;
 	/** Checks as check_remote() and copies. @ahead: bytes that the same message will touch
 	 * after these. */
 	Access read_remote(uint32_t rkey, uint64_t va, Target target, std::span<std::byte> to,
 	                   uint64_t ahead = 0);
-	Access write_remote(uint32_t rkey, uint64_t va, Target target,
-	                    std::span<const std::byte> from, uint64_t ahead = 0);
+	Access write_remote(uint32_t rkey, uint64_t va, Target target, const Payload &from,
+	                    uint64_t ahead = 0);
+	/** As locate(), for a peer that may read it. */
+	bool locate_remote(uint32_t rkey, uint64_t va, Target target, size_t size,
+	                   HostRanges &ranges);
 	/** Runs @update on the 8 bytes at @va (aligned, checked for @right) and stores its
 	 * result; the value before in @original. */
 	template <typename Update>
@@ -221,6 +239,7 @@ private:
 	                std::span<Byte> data);
 	template <typename Byte>
 	Access copy(const Region *region, uint64_t addr, std::span<Byte> data, uint64_t ahead);
+	bool locate(const Region *region, uint64_t addr, size_t size, HostRanges &ranges);
 	void note_fault(const Region &region, uint64_t offset, uint64_t length, bool write);
 	/* Where an atomic takes place. */
 	struct Word {

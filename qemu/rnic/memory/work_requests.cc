@@ -8,14 +8,15 @@ using namespace hw;
 
 namespace {
 
-constexpr uint8_t kRemoteRights =
+constexpr uint8_t kWindowRights =
         TERN_ACCESS_REMOTE_WRITE | TERN_ACCESS_REMOTE_READ | TERN_ACCESS_REMOTE_ATOMIC;
+constexpr uint8_t kRemoteRights = kWindowRights | TERN_ACCESS_FLUSH_GLOBAL;
 constexpr uint8_t kWrites = TERN_ACCESS_REMOTE_WRITE | TERN_ACCESS_REMOTE_ATOMIC;
 
 bool window_access_valid(const Region &window, uint8_t access)
 {
 	const uint8_t more = window.kind == Region::Kind::Window2 ? TERN_ACCESS_ZERO_BASED : 0;
-	return !(access & ~(kRemoteRights | more));
+	return !(access & ~(kWindowRights | more));
 }
 
 /* Whether @request may give a part of @region away (IBA 10.6.7.1). */

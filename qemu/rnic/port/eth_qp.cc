@@ -4,6 +4,9 @@
 #include <algorithm>
 
 #include "qemu/rnic/card.h"
+#include "qemu/rnic/formats/tcp.h"
+#include "qemu/rnic/port/frame_checksums.h"
+#include "qemu/rnic/transport/qp_attr.h"
 
 namespace tern {
 
@@ -44,21 +47,35 @@ EthQp::EthQp(Card &card, const QpConfig &config, SendQueue sq, RecvQueue rq)
 
 EthQp::~EthQp()
 {
-	if (card_.port.ethernet == this)
-		card_.port.ethernet = nullptr;
+	if (config_.type == TERN_QPT_ETH)
+		card_.port.ethernet.remove(*this);
+}
+
+/* Port and rate limit are what programs say of raw packets. */
+tern_hw_aq_status EthQp::check(tern_hw_qp_state to, uint32_t mask,
+                               const tern_hw_qp_attr &attr) const
+{
+	uint32_t known = TERN_QP_STATE;
+	if (config_.type == TERN_QPT_RAW)
+		known |= TERN_QP_RATE_LIMIT | (to == TERN_QPS_INIT ? TERN_QP_PORT : 0);
+	if (!(mask & (TERN_QP_STATE | TERN_QP_RATE_LIMIT)) || (mask & ~known) ||
+	    ((mask & TERN_QP_PORT) && attr.port != 1) ||
+	    ((mask & TERN_QP_RATE_LIMIT) && attr.rate_limit.rate.get() > TERN_MAX_RATE_LIMIT))
+		return TERN_AQ_BAD_FIELD;
+	return (mask & TERN_QP_RATE_LIMIT) && to != TERN_QPS_RTS ? TERN_AQ_BAD_STATE : TERN_AQ_OK;
 }
 
 tern_hw_aq_status EthQp::modify(uint32_t mask, const tern_hw_qp_attr &attr)
 {
-	const auto to = static_cast<tern_hw_qp_state>(attr.state);
-	const bool may_name_port = config_.type == TERN_QPT_RAW && to == TERN_QPS_INIT;
-	if ((mask & ~(may_name_port ? TERN_QP_PORT : 0)) != TERN_QP_STATE ||
-	    ((mask & TERN_QP_PORT) && attr.port != 1))
-		return TERN_AQ_BAD_FIELD;
+	const auto to = next_state(state_, mask, attr);
+	const auto status = check(to, mask, attr);
+	if (status != TERN_AQ_OK)
+		return status;
 
 	switch (to) {
 	case TERN_QPS_RESET:
 		reset_queues();
+		under_way_.reset();
 		break;
 	case TERN_QPS_ERR:
 		enter_error();
@@ -76,6 +93,8 @@ tern_hw_aq_status EthQp::modify(uint32_t mask, const tern_hw_qp_attr &attr)
 		return TERN_AQ_BAD_FIELD;
 	}
 	state_ = to;
+	if (mask & TERN_QP_RATE_LIMIT)
+		set_rate_limit(attr.rate_limit);
 	if (state_ == TERN_QPS_RTS)
 		card_.port.activate(*this);
 	return TERN_AQ_OK;
@@ -85,11 +104,13 @@ void EthQp::query(tern_hw_qp_attr &attr) const
 {
 	attr.state = static_cast<uint8_t>(state_);
 	attr.cur_state = attr.state;
+	attr.rate_limit = rate_limit();
 }
 
 void EthQp::enter_error()
 {
 	state_ = TERN_QPS_ERR;
+	under_way_.reset();
 	forget_faults();
 	flush_send();
 	flush_recv();
@@ -122,53 +143,91 @@ bool EthQp::transmit(unsigned &budget)
 		return false;
 
 	while (!waits_for_pages(Side::Requester)) {
-		if (!send_posted())
+		if (!send_posted() || paced())
 			return false;
 		if (!budget || !card_.port.ready())
 			return true;
-		budget--;
-		send_one();
+		send_some(budget);
 		if (state_ != TERN_QPS_RTS)
 			return false;
 	}
 	return false;
 }
 
-void EthQp::send_one()
+void EthQp::send_some(unsigned &budget)
 {
 	SendWqe &wqe = card_.scratch_send;
-	const uint32_t index = sq_.head();
-	const Fetch fetch = sq_.fetch(card_.memory, index, wqe);
-	if (fetch == Fetch::Fault) {
-		fatal();
-		return;
-	}
+	const Fetch fetch = sq_.fetch(card_.memory, sq_.head(), wqe);
+	if (fetch == Fetch::Fault)
+		return fatal();
+	if (fetch == Fetch::Ok && wqe.offload.mss)
+		return send_segments(wqe, budget);
+	budget--;
+	if (fetch == Fetch::Ok)
+		send_whole(wqe);
+	else
+		fail_send(wqe, TERN_WC_LOC_QP_OP_ERR);
+}
 
-	const auto frame = card_.port.buffer();
-	const auto status = fetch == Fetch::Ok ? build(wqe, frame) : TERN_WC_LOC_QP_OP_ERR;
-	if (!status) {
+void EthQp::send_whole(const SendWqe &wqe)
+{
+	const Check status = build(wqe);
+	if (!status)
+		return wait_for_pages(Side::Requester);
+	if (*status != TERN_WC_SUCCESS)
+		return fail_send(wqe, *status);
+	send_frame(wqe.length);
+	finish_send(wqe);
+}
+
+/* The WQE may have been read again since the segment before: nothing needs to be as it was. */
+void EthQp::send_segments(const SendWqe &wqe, unsigned &budget)
+{
+	Check status = under_way_ ? TERN_WC_SUCCESS : begin_segments(wqe);
+	while (status == TERN_WC_SUCCESS && budget && card_.port.ready()) {
+		budget--;
+		const size_t done = under_way_->headers.payload + under_way_->sent;
+		if (wqe.length < done) {
+			status = TERN_WC_LOC_LEN_ERR;
+			break;
+		}
+		const size_t left = wqe.length - done;
+		const size_t size = std::min<size_t>(left, wqe.offload.mss);
+		status = build_segment(wqe, size);
+		if (status != TERN_WC_SUCCESS)
+			break;
+		under_way_->sent += size;
+		under_way_->count++;
+		send_frame(under_way_->headers.payload + size);
+		if (size == left)
+			return finish_send(wqe);
+	}
+	if (!status)
 		wait_for_pages(Side::Requester);
-		return;
-	}
-	if (*status != TERN_WC_SUCCESS) {
+	else if (*status != TERN_WC_SUCCESS)
 		fail_send(wqe, *status);
-		return;
-	}
+}
 
-	sq_.advance(wqe.blocks);
-	const size_t size = wqe.length;
+void EthQp::send_frame(size_t size)
+{
 	card_.stats.add(counters_.tx_frames);
 	if (counters_.tx_bytes)
 		card_.stats.add(*counters_.tx_bytes, size);
-	const bool signaled = config_.signal_all || (wqe.flags & TERN_WQE_SIGNALED);
-	const uint8_t opcode = wqe.opcode;
 	/* Flows take nothing from the host's own IP. */
 	if (config_.type == TERN_QPT_RAW)
-		card_.port.send_raw(*this, size);
+		pace(card_.port.send_raw(*this, size));
 	else
 		card_.port.send(size);
-	if (signaled)
-		complete_send(index, opcode, TERN_WC_SUCCESS, static_cast<uint32_t>(wqe.length));
+}
+
+void EthQp::finish_send(const SendWqe &wqe)
+{
+	const uint32_t index = sq_.head();
+	under_way_.reset();
+	sq_.advance(wqe.blocks);
+	if (config_.signal_all || (wqe.flags & TERN_WQE_SIGNALED))
+		complete_send(index, wqe.opcode, TERN_WC_SUCCESS,
+		              static_cast<uint32_t>(wqe.length));
 }
 
 void EthQp::fail_send(const SendWqe &wqe, tern_hw_cqe_status status)
@@ -192,14 +251,70 @@ void EthQp::resume_requester(bool ok)
 	card_.port.activate(*this);
 }
 
-std::optional<tern_hw_cqe_status> EthQp::build(const SendWqe &wqe, std::span<std::byte> frame)
+size_t EthQp::max_frame() const
 {
-	if (wqe.length < kEthHeader || wqe.length > kEthHeader + kVlanTag + card_.port.mtu)
-		return TERN_WC_LOC_LEN_ERR;
-	const Access access = gather_send(wqe, 0, frame.first(wqe.length));
+	return kEthHeader + kVlanTag + card_.port.mtu;
+}
+
+EthQp::Check EthQp::gather(const SendWqe &wqe, size_t offset, std::span<std::byte> to)
+{
+	const Access access = gather_send(wqe, offset, to);
 	if (access == Access::NeedPages)
 		return std::nullopt;
 	return access == Access::Ok ? TERN_WC_SUCCESS : TERN_WC_LOC_PROT_ERR;
+}
+
+EthQp::Check EthQp::build(const SendWqe &wqe)
+{
+	if (wqe.length < kEthHeader || wqe.length > max_frame())
+		return TERN_WC_LOC_LEN_ERR;
+	const auto frame = card_.port.buffer().first(wqe.length);
+	const Check status = gather(wqe, 0, frame);
+	const EthOffload &offload = wqe.offload;
+	if (status != TERN_WC_SUCCESS || !offload.csum_start)
+		return status;
+	if (!put_checksum(frame, offload.csum_start, offload.csum_offset))
+		return TERN_WC_LOC_QP_OP_ERR;
+	card_.stats.add(TERN_STAT_ETH_TX_CSUM);
+	return TERN_WC_SUCCESS;
+}
+
+EthQp::Check EthQp::begin_segments(const SendWqe &wqe)
+{
+	const size_t head_size = wqe.offload.csum_start + sizeof(headers::Tcp);
+	if (wqe.length < head_size || head_size > max_frame() || wqe.length > TERN_MAX_TSO)
+		return TERN_WC_LOC_LEN_ERR;
+	const auto head = card_.port.buffer().first(head_size);
+	const Check status = gather(wqe, 0, head);
+	if (status != TERN_WC_SUCCESS)
+		return status;
+	const auto found = find_tcp_headers(head, wqe.offload.csum_start);
+	if (!found)
+		return TERN_WC_LOC_QP_OP_ERR;
+	under_way_ = Segments{.headers = *found};
+	card_.stats.add(TERN_STAT_ETH_TX_TSO);
+	return TERN_WC_SUCCESS;
+}
+
+EthQp::Check EthQp::build_segment(const SendWqe &wqe, size_t size)
+{
+	const TcpHeaders &headers = under_way_->headers;
+	if (headers.payload + size > max_frame())
+		return TERN_WC_LOC_LEN_ERR;
+	const auto frame = card_.port.buffer().first(headers.payload + size);
+	Check status = gather(wqe, 0, frame.first(headers.payload));
+	if (status == TERN_WC_SUCCESS)
+		status = gather(wqe, headers.payload + under_way_->sent,
+		                frame.subspan(headers.payload));
+	if (status != TERN_WC_SUCCESS)
+		return status;
+	finish_segment(frame, headers,
+	               {.offset = under_way_->sent,
+	                .size = size,
+	                .index = under_way_->count,
+	                .whole = wqe.length - headers.payload});
+	card_.stats.add(TERN_STAT_ETH_TX_CSUM);
+	return TERN_WC_SUCCESS;
 }
 
 FrameSink *EthQp::frame_sink()
@@ -212,11 +327,11 @@ bool EthQp::receives() const
 	return state_ == TERN_QPS_RTR || state_ == TERN_QPS_RTS;
 }
 
-void EthQp::receive(std::span<const std::byte> frame)
+void EthQp::receive(std::span<const std::byte> frame, const RxNotes &notes)
 {
 	if (!receives())
 		return;
-	if (frame.size() > kEthHeader + kVlanTag + card_.port.mtu) {
+	if (frame.size() > max_frame()) {
 		card_.stats.add(counters_.rx_errors);
 		return;
 	}
@@ -234,7 +349,7 @@ void EthQp::receive(std::span<const std::byte> frame)
 		return end_recv(frame.size(), TERN_WC_LOC_LEN_ERR);
 	switch (scatter_recv(wqe, 0, frame)) {
 	case Access::Ok:
-		return end_recv(frame.size(), TERN_WC_SUCCESS);
+		return end_recv(frame.size(), TERN_WC_SUCCESS, notes);
 	case Access::NeedPages:
 		if (!may_wait_for_pages())
 			return end_recv(frame.size(), TERN_WC_LOC_PROT_ERR);
@@ -246,12 +361,14 @@ void EthQp::receive(std::span<const std::byte> frame)
 	}
 }
 
-void EthQp::end_recv(size_t size, tern_hw_cqe_status status)
+void EthQp::end_recv(size_t size, tern_hw_cqe_status status, const RxNotes &notes)
 {
 	tern_hw_cqe cqe{};
 	cqe.opcode = TERN_CQE_RECV;
 	cqe.byte_len = static_cast<uint32_t>(size);
 	cqe.status = static_cast<uint8_t>(status);
+	cqe.flags = notes.flags;
+	cqe.hash = notes.hash;
 	const bool ok = status == TERN_WC_SUCCESS;
 	card_.stats.add(ok ? counters_.rx_frames : counters_.rx_errors);
 	if (ok && counters_.rx_bytes)

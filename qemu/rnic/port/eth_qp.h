@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "qemu/rnic/port/frame_sink.h"
+#include "qemu/rnic/port/tcp_segments.h"
 #include "qemu/rnic/transport/qp.h"
 
 namespace tern {
@@ -19,9 +20,15 @@ struct FrameCounters {
 	std::optional<hw::tern_hw_stat> rx_bytes;
 };
 
+/** What the CQE of a frame says besides its size. */
+struct RxNotes {
+	uint8_t flags = 0; /* TERN_CQE_IP_OK, TERN_CQE_L4_OK */
+	uint32_t hash = 0;
+};
+
 /**
  * A QP whose messages are Ethernet frames: a send WQE is a frame to send, a receive WQE a buffer
- * for one. The Ethernet function of the card is one, those of type RAW are the others.
+ * for one. Those of the Ethernet function and those of type RAW are such.
  */
 class EthQp : public Qp, public FrameSink {
 public:
@@ -30,16 +37,18 @@ public:
 
 	bool transmit(unsigned &budget) override;
 	bool deliver(const Packet &packet) override;
-	void on_timer(uint64_t now) override;
 	hw::tern_hw_aq_status modify(uint32_t mask, const hw::tern_hw_qp_attr &attr) override;
 	void query(hw::tern_hw_qp_attr &attr) const override;
 
 	FrameSink *frame_sink() override;
 	bool receives() const override;
+	/** A frame that a flow gives it. */
+	void receive(std::span<const std::byte> frame) override { receive(frame, {}); }
 	/** A frame that passed the filters, or that a flow gives it. */
-	void receive(std::span<const std::byte> frame) override;
+	void receive(std::span<const std::byte> frame, const RxNotes &notes);
 
 protected:
+	void on_timer(uint64_t now) override;
 	void enter_error() override;
 	/** Whether the host can be told of a page fault: it is of a QP. */
 	virtual bool may_wait_for_pages() const { return true; }
@@ -48,16 +57,41 @@ private:
 	void resume_requester(bool ok) override;
 	void resume_responder(bool ok) override;
 	void schedule_flush();
-	void send_one();
+	hw::tern_hw_aq_status check(hw::tern_hw_qp_state to, uint32_t mask,
+	                            const hw::tern_hw_qp_attr &attr) const;
+	/** Sends the WQE at the head of the send queue, or as much of it as there is room for;
+	 * @budget is not 0. */
+	void send_some(unsigned &budget);
+	void send_whole(const SendWqe &wqe);
+	void send_segments(const SendWqe &wqe, unsigned &budget);
+	void send_frame(size_t size);
+	/** The WQE at the head of the send queue is sent. */
+	void finish_send(const SendWqe &wqe);
 	/** Ends the WQE at the head of the send queue with an error, and the QP. */
 	void fail_send(const SendWqe &wqe, hw::tern_hw_cqe_status status);
-	/** What is wrong with @wqe as a frame, or success; nothing when it has to wait for pages.
+	/** What is wrong with a send WQE, or success; nothing when it has to wait for pages. */
+	using Check = std::optional<hw::tern_hw_cqe_status>;
+	/** Builds @wqe as a frame in the port's buffer. */
+	Check build(const SendWqe &wqe);
+	/** Finds the headers of @wqe, which is to be cut. */
+	Check begin_segments(const SendWqe &wqe);
+	/** Builds the next segment of @wqe, with @size bytes of its payload, in the port's buffer.
 	 */
-	std::optional<hw::tern_hw_cqe_status> build(const SendWqe &wqe, std::span<std::byte> frame);
+	Check build_segment(const SendWqe &wqe, size_t size);
+	Check gather(const SendWqe &wqe, size_t offset, std::span<std::byte> to);
+	size_t max_frame() const;
 	/** Ends the claimed receive WQE; @size bytes arrived. */
-	void end_recv(size_t size, hw::tern_hw_cqe_status status);
+	void end_recv(size_t size, hw::tern_hw_cqe_status status, const RxNotes &notes = {});
+
+	/** The WQE at the head of the send queue, while segments of it are sent. */
+	struct Segments {
+		TcpHeaders headers;
+		size_t sent = 0; /* of its payload */
+		size_t count = 0;
+	};
 
 	const FrameCounters &counters_;
+	std::optional<Segments> under_way_;
 };
 
 } // namespace tern

@@ -4,14 +4,13 @@
 #include <algorithm>
 
 #include "qemu/rnic/formats/headers.h"
+#include "qemu/rnic/formats/tcp.h"
 
 namespace tern {
 
 namespace {
 
 using headers::Reader;
-
-constexpr uint8_t kProtoTcp = 6;
 
 /* TCP and UDP both begin with them. */
 struct Ports {
@@ -23,7 +22,8 @@ static_assert(sizeof(Ports) == 4 && alignof(Ports) == 1);
 void read_ports(Reader in, FrameFields &fields)
 {
 	Ports ports;
-	if ((fields.key.ip_proto != kProtoTcp && fields.key.ip_proto != headers::kProtoUdp) ||
+	if ((fields.key.ip_proto != headers::kProtoTcp &&
+	     fields.key.ip_proto != headers::kProtoUdp) ||
 	    !in.take(ports))
 		return;
 	fields.has_ports = true;
@@ -86,6 +86,20 @@ FrameFields read_fields(std::span<const std::byte> frame)
 	else if (ethertype == headers::kEtherIpv6)
 		read_ipv6(in, fields);
 	return fields;
+}
+
+std::optional<NetworkPacket> network_packet(std::span<const std::byte> frame)
+{
+	Reader in(frame);
+	headers::Ethernet eth;
+	if (!in.take(eth))
+		return std::nullopt;
+	if (eth.ethertype.get() != headers::kEtherVlan)
+		return NetworkPacket{eth.ethertype.get(), sizeof(eth)};
+	headers::Vlan tag;
+	if (!in.take(tag))
+		return std::nullopt;
+	return NetworkPacket{tag.ethertype.get(), sizeof(eth) + sizeof(tag)};
 }
 
 } // namespace tern

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "tern/tern_hw.h"
@@ -21,5 +22,14 @@ struct FrameFields {
 
 /** @frame has an Ethernet header at least. */
 FrameFields read_fields(std::span<const std::byte> frame);
+
+/** What an Ethernet frame carries. */
+struct NetworkPacket {
+	uint16_t ethertype; /* the one after a VLAN tag */
+	size_t offset;
+};
+
+/** Nothing when @frame ends before. */
+std::optional<NetworkPacket> network_packet(std::span<const std::byte> frame);
 
 } // namespace tern

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "qemu/rnic/card.h"
+#include "qemu/rnic/formats/burst.h"
 #include "qemu/rnic/port/eth_qp.h"
 
 namespace tern {
@@ -27,12 +28,17 @@ bool is_multicast(const Mac &mac)
 
 constexpr Mac kBroadcast{0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
 constexpr size_t kEthHeader = 14;
-constexpr size_t kMinFrame =
-        60; /* without FCS (IEEE 802.3); RoCE and Ethernet receivers ignore the pad */
+
+/* Both keys must have the same low 15 bits, and one of them be a full member's (IBA 10.9.3); ours
+ * is. */
+bool pkey_matches(const Packet &packet)
+{
+	return (packet.bth.pkey & 0x7fff) == (kDefaultPkey & 0x7fff);
+}
 
 } // namespace
 
-Port::Port(Card &card) : card_(card), buffer_(std::make_unique<Buffer>()) {}
+Port::Port(Card &card) : ethernet(card), card_(card), buffer_(std::make_unique<Buffer>()) {}
 
 void Port::activate(Qp &qp)
 {
@@ -77,12 +83,12 @@ void Port::transmit_turn(unsigned &budget)
 	budget -= std::max(burst - left, 1u);
 }
 
-void Port::send(size_t size)
+size_t Port::send(size_t size)
 {
-	start(pad(size), false);
+	return start(pad(size), false);
 }
 
-void Port::send_raw(const EthQp &sender, size_t size)
+size_t Port::send_raw(const EthQp &sender, size_t size)
 {
 	size = pad(size);
 	const auto frame = std::span(*buffer_).first(size);
@@ -90,31 +96,76 @@ void Port::send_raw(const EthQp &sender, size_t size)
 	const bool multicast = is_multicast(dmac_of(frame));
 	if (claimed && multicast)
 		loop_copy(size);
-	start(size, claimed && !multicast);
+	return start(size, claimed && !multicast);
 }
 
+/* RoCE and Ethernet receivers ignore it. */
 size_t Port::pad(size_t size)
 {
-	if (size >= kMinFrame)
+	if (size >= kMinEthFrame)
 		return size;
-	std::memset(buffer_->data() + size, 0, kMinFrame - size);
-	return kMinFrame;
+	std::memset(buffer_->data() + size, 0, kMinEthFrame - size);
+	return kMinEthFrame;
 }
 
-void Port::start(size_t size, bool back)
+size_t Port::start(size_t size, bool back)
 {
 	back_ = back;
 	card_.stats.add(TERN_STAT_TX_FRAMES);
 	card_.stats.add(TERN_STAT_TX_BYTES, size);
 	if (!try_send(size))
 		pending_ = size;
+	return size;
 }
 
-void Port::send_roce(size_t size)
+size_t Port::send_roce(FrameBuilder &frame)
 {
+	const size_t bare = frame.bare().size();
+	if (offer(bare, {}, {0, 1, whole_size(bare, 0)}) == Wire::Lend::Done)
+		return whole_size(bare, 0);
+	const size_t size = pad(frame.finish().size());
 	card_.stats.add(TERN_STAT_ROCE_TX_PACKETS);
 	card_.stats.add(TERN_STAT_ROCE_TX_BYTES, size);
-	send(size);
+	return send(size);
+}
+
+Wire::Lend Port::lend(const FrameBuilder &frame, const HostRanges &payload)
+{
+	const size_t head = frame.head().size();
+	return offer(head, payload, {0, 1, whole_size(head, payload.bytes())});
+}
+
+Wire::Lend Port::lend_burst(const FrameBuilder &frame, const HostRanges &payload, uint32_t segment)
+{
+	const size_t head = frame.head().size();
+	const size_t size = payload.bytes();
+	return offer(head, payload,
+	             {segment, segments_of(size, segment),
+	              burst_size(frame.opcode(), head, size, segment)});
+}
+
+Wire::Lend Port::offer(size_t head, const HostRanges &payload, const Shape &shape)
+{
+	const auto bytes = std::span(*buffer_).first(head);
+	if (dmac_of(bytes) == mac)
+		return Wire::Lend::Refused;
+	const auto lent = card_.ports.wire.lend(bytes, payload.list(), shape.segment);
+	full_ = lent == Wire::Lend::Full;
+	if (lent != Wire::Lend::Done)
+		return lent;
+	lent_ |= !payload.list().empty();
+	card_.stats.add(TERN_STAT_TX_FRAMES, shape.packets);
+	card_.stats.add(TERN_STAT_TX_BYTES, shape.size);
+	card_.stats.add(TERN_STAT_ROCE_TX_PACKETS, shape.packets);
+	card_.stats.add(TERN_STAT_ROCE_TX_BYTES, shape.size);
+	return lent;
+}
+
+void Port::recall()
+{
+	if (lent_)
+		card_.ports.wire.recall();
+	lent_ = false;
 }
 
 bool Port::try_send(size_t size)
@@ -158,6 +209,12 @@ void Port::loop_copy(size_t size)
 
 void Port::wire_ready()
 {
+	full_ = false;
+	resend();
+}
+
+void Port::resend()
+{
 	if (pending_ && try_send(pending_))
 		pending_ = 0;
 }
@@ -170,7 +227,7 @@ void Port::deliver_looped(unsigned &budget)
 		budget--;
 		receive(std::span(*looped.frame).first(looped.size));
 		spare_.push_back(std::move(looped.frame));
-		wire_ready();
+		resend();
 	}
 }
 
@@ -200,10 +257,8 @@ void Port::receive(std::span<const std::byte> frame)
 		sink->receive(frame);
 	else if (roce || !accepts(dmac))
 		card_.stats.add(TERN_STAT_RX_FILTERED);
-	else if (ethernet)
-		ethernet->receive(frame);
 	else
-		card_.stats.add(TERN_STAT_ETH_RX_NO_BUFFER);
+		ethernet.receive(frame);
 }
 
 void Port::receive_roce(std::span<const std::byte> frame)
@@ -212,21 +267,75 @@ void Port::receive_roce(std::span<const std::byte> frame)
 	card_.stats.add(TERN_STAT_ROCE_RX_BYTES, frame.size());
 
 	const auto parsed = parse(frame);
-	if (const auto *error = std::get_if<ParseError>(&parsed)) {
-		card_.stats.add(*error == ParseError::Malformed ? TERN_STAT_RX_MALFORMED
-		                : *error == ParseError::BadIcrc ? TERN_STAT_RX_BAD_ICRC
-		                                                : TERN_STAT_RX_BAD_OPCODE);
+	if (const auto *packet = std::get_if<Packet>(&parsed))
+		admit(*packet);
+	else
+		count_error(std::get<ParseError>(parsed));
+}
+
+void Port::receive(std::span<const std::byte> head, const Payload &payload, uint32_t segment)
+{
+	const auto parsed = parse_lent(head, payload, segment);
+	const auto *packet = std::get_if<Packet>(&parsed);
+	if (packet && (!takes_roce(packet->path.dmac) || steering.has_sniffers())) {
+		receive_whole(*packet, head, payload);
 		return;
 	}
-	const Packet &packet = std::get<Packet>(parsed);
+	const bool burst = packet && segment;
+	const uint32_t packets = burst ? packets_in(*packet) : 1;
+	const size_t size =
+	        burst ? burst_size(packet->bth.opcode, head.size(), payload.size(), segment)
+	              : whole_size(head.size(), payload.size());
+	card_.stats.add(TERN_STAT_RX_FRAMES, packets);
+	card_.stats.add(TERN_STAT_RX_BYTES, size);
+	card_.stats.add(TERN_STAT_ROCE_RX_PACKETS, packets);
+	card_.stats.add(TERN_STAT_ROCE_RX_BYTES, size);
+	if (burst)
+		admit_burst(*packet);
+	else if (packet)
+		admit(*packet);
+	else
+		count_error(std::get<ParseError>(parsed));
+}
 
-	/* Both keys must have the same low 15 bits, and one of them be a full member's
-	 * (IBA 10.9.3); ours is. */
-	if ((packet.bth.pkey & 0x7fff) != (kDefaultPkey & 0x7fff)) {
+/* Flows may take it, and they give frames. */
+void Port::receive_whole(const Packet &packet, std::span<const std::byte> head,
+                         const Payload &payload)
+{
+	auto buffer = spare_buffer();
+	if (!packet.segment)
+		receive(make_whole(packet, head, payload, *buffer));
+	else
+		for (uint32_t i = 0; i < packets_in(packet); i++)
+			receive(make_whole(packet, i, head, *buffer));
+	spare_.push_back(std::move(buffer));
+}
+
+void Port::count_error(ParseError error)
+{
+	card_.stats.add(error == ParseError::Malformed ? TERN_STAT_RX_MALFORMED
+	                : error == ParseError::BadIcrc ? TERN_STAT_RX_BAD_ICRC
+	                                               : TERN_STAT_RX_BAD_OPCODE);
+}
+
+void Port::admit(const Packet &packet)
+{
+	if (!pkey_matches(packet)) {
 		card_.stats.add(TERN_STAT_RX_BAD_PKEY);
 		return;
 	}
 	deliver(packet);
+}
+
+/* In one go if it is as it should be; and whatever is not happens to one of its packets. */
+void Port::admit_burst(const Packet &burst)
+{
+	Qp *qp = card_.qps.find(burst.bth.dest_qpn);
+	uint32_t done = 0;
+	if (qp && pkey_matches(burst) && !burst.path.dgid.is_multicast())
+		done = qp->deliver_burst(burst);
+	for (uint32_t i = done; i < packets_in(burst); i++)
+		admit(packet_of(burst, i));
 }
 
 void Port::deliver(const Packet &packet)

@@ -33,6 +33,16 @@ bool matches(const Flow &flow, const FrameFields &fields)
 	return true;
 }
 
+/* Whether or not the QP has room for it. */
+FrameSink *take(const Flow &flow, std::span<const std::byte> frame)
+{
+	if (flow.counters) {
+		flow.counters->packets++;
+		flow.counters->bytes += frame.size();
+	}
+	return flow.sink;
+}
+
 /* One that looks at other fields alone says nothing of where that is. */
 bool names_destination(const Flow &flow)
 {
@@ -101,11 +111,11 @@ FrameSink *Steering::receiver(std::span<const std::byte> frame) const
 		return nullptr;
 	const FrameFields fields = read_fields(frame);
 	if (const Flow *flow = normal_of(fields))
-		return flow->sink;
+		return take(*flow, frame);
 	const bool multicast = fields.key.dmac[0] & 1;
 	for (const Flow *flow : defaults_)
 		if (flow->sink->receives() && (flow->type == TERN_FLOW_ALL_DEFAULT || multicast))
-			return flow->sink;
+			return take(*flow, frame);
 	return nullptr;
 }
 
@@ -120,7 +130,8 @@ bool Steering::takes_from(const FrameSink &sender, std::span<const std::byte> fr
 void Steering::sniff(std::span<const std::byte> frame) const
 {
 	for (const Flow *flow : sniffers_)
-		flow->sink->receive(frame);
+		if (flow->sink->receives())
+			take(*flow, frame)->receive(frame);
 }
 
 } // namespace tern

@@ -14,6 +14,13 @@
 
 namespace tern {
 
+/** The frames that some flows took. */
+struct FlowCounters {
+	uint64_t packets = 0;
+	uint64_t bytes = 0;
+	uint32_t users = 0; /* flows */
+};
+
 /** Some frames for a QP of type RAW. */
 struct Flow {
 	FrameSink *sink = nullptr;
@@ -22,6 +29,7 @@ struct Flow {
 	uint8_t ip_version = 0;
 	hw::tern_hw_flow_key key{};
 	hw::tern_hw_flow_key mask{};
+	FlowCounters *counters = nullptr; /* null: it is not counted */
 };
 
 /**
@@ -39,12 +47,13 @@ public:
 	/** Whether some flow names @sink. */
 	bool names(const FrameSink &sink) const;
 
-	/** Who alone gets @frame; null when no flow matches. Flows of a QP that does not receive
-	 * now do not count. */
+	/** Who alone gets @frame, which the flow counts; null when no flow matches. Those of a QP
+	 * that does not receive now are passed over. */
 	FrameSink *receiver(std::span<const std::byte> frame) const;
 	/** Whether @frame, which @sender sends, is for a QP of this card: the flow of type NORMAL
 	 * that takes it is another QP's and names the whole destination MAC or IP address. */
 	bool takes_from(const FrameSink &sender, std::span<const std::byte> frame) const;
+	bool has_sniffers() const { return !sniffers_.empty(); }
 	/** Gives @frame to all sniffers. */
 	void sniff(std::span<const std::byte> frame) const;
 

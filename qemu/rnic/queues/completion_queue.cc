@@ -12,7 +12,9 @@ using namespace hw;
 
 namespace {
 
-constexpr size_t kPublished = 8; /* the last bytes of a CQE, one store */
+constexpr size_t kPublished = 8;     /* the last bytes of a CQE, one store */
+constexpr unsigned kPhaseShift = 56; /* in them */
+static_assert(offsetof(tern_hw_cqe, phase) == sizeof(tern_hw_cqe) - 1);
 
 uint8_t phase_of(uint32_t index, uint8_t log_size)
 {
@@ -38,20 +40,22 @@ bool CompletionQueue::has_room(HostMemory &memory)
 }
 
 CompletionQueue::Outcome CompletionQueue::push(HostMemory &memory, TableCache &tables,
-                                               tern_hw_cqe cqe, bool solicited)
+                                               const tern_hw_cqe &cqe, bool solicited)
 {
 	if (failed_)
 		return Outcome::Dead;
 
 	const uint64_t offset = uint64_t{pi_ & (place_.entries() - 1)} * sizeof(cqe);
-	const auto run = place_.pages.at(tables, memory, offset);
-	cqe.phase = phase_of(pi_, place_.log_size);
-	uint64_t last;
+	PageList::Run run;
+	const auto reach = place_.pages.find(tables, memory, offset, sizeof(cqe), true, run);
 	const auto bytes = std::as_bytes(std::span(&cqe, 1));
-	std::memcpy(&last, bytes.data() + sizeof(cqe) - kPublished, kPublished);
-	if (!has_room(memory) || !run ||
-	    !memory.write(run->iova, bytes.first(sizeof(cqe) - kPublished)) ||
-	    !memory.store_release(run->iova + sizeof(cqe) - kPublished, last)) {
+	Le<uint64_t> published;
+	std::memcpy(&published, bytes.data() + sizeof(cqe) - kPublished, kPublished);
+	const uint64_t last = published.get() | uint64_t{phase_of(pi_, place_.log_size)}
+	                                                << kPhaseShift;
+	if (!has_room(memory) || reach != Reach::Ok ||
+	    !memory.write(run.iova, bytes.first(sizeof(cqe) - kPublished)) ||
+	    !memory.store_release(run.iova + sizeof(cqe) - kPublished, last)) {
 		failed_ = true;
 		return Outcome::Failed;
 	}

@@ -47,9 +47,10 @@ public:
 		Dead,   /* it had failed before */
 	};
 
-	/** Writes @cqe (the phase is filled in). @solicited: counts for a solicited-only arm; a
-	 * failed status always does. */
-	Outcome push(HostMemory &memory, TableCache &tables, hw::tern_hw_cqe cqe, bool solicited);
+	/** Writes @cqe (its phase, which is zero, is filled in). @solicited: counts for a
+	 * solicited-only arm; a failed status always does. */
+	Outcome push(HostMemory &memory, TableCache &tables, const hw::tern_hw_cqe &cqe,
+	             bool solicited);
 
 	/** The host wants an event; CQEs that count and lie beyond @ci already are the first. */
 	Outcome arm(uint32_t ci, bool solicited_only);
@@ -63,7 +64,7 @@ public:
 	hw::tern_hw_aq_status move_to(HostMemory &memory, TableCache &tables, const Place &place);
 
 	uint32_t users = 0; /* QPs, SRQs and WQs that complete here */
-	uint64_t timer_queued = TimerQueue::kNone;
+	Timer timer;
 
 private:
 	enum class Armed : uint8_t { No, Solicited, Any };

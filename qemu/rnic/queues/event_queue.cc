@@ -37,19 +37,10 @@ bool EventQueue::post(Host &host, tern_hw_event type, uint32_t id)
 {
 	if (full()) {
 		host.stats.add(TERN_STAT_EQ_OVERRUNS);
+		waiting_.emplace(type, id);
 		return true;
 	}
 	return write(host, type, id);
-}
-
-bool EventQueue::post_completion(Host &host, uint32_t cqn)
-{
-	if (full()) {
-		/* One entry per CQ: it says "look", not how often. */
-		waiting_.insert(cqn);
-		return true;
-	}
-	return write(host, TERN_EVENT_COMP, cqn);
 }
 
 bool EventQueue::arm(Host &host, uint32_t ci)
@@ -59,9 +50,9 @@ bool EventQueue::arm(Host &host, uint32_t ci)
 	ci_ = ci;
 	armed_ = true;
 	while (!waiting_.empty() && !full()) {
-		const uint32_t cqn = *waiting_.begin();
+		const auto [type, id] = *waiting_.begin();
 		waiting_.erase(waiting_.begin());
-		if (!write(host, TERN_EVENT_COMP, cqn))
+		if (!write(host, type, id))
 			return false;
 	}
 	if (armed_ && pi_ != ci_) {
@@ -71,9 +62,10 @@ bool EventQueue::arm(Host &host, uint32_t ci)
 	return true;
 }
 
-void EventQueue::forget(uint32_t cqn)
+void EventQueue::forget(std::span<const tern_hw_event> events, uint32_t id)
 {
-	waiting_.erase(cqn);
+	for (const tern_hw_event type : events)
+		waiting_.erase({type, id});
 }
 
 } // namespace tern

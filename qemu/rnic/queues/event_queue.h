@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <set>
+#include <span>
+#include <utility>
 
 #include "qemu/rnic/memory/page_list.h"
 #include "qemu/rnic/ports.h"
@@ -11,11 +13,20 @@
 
 namespace tern {
 
-class CompletionQueue;
+/* What there is to tell of an object, whose events have its number. */
+inline constexpr hw::tern_hw_event kCqEvents[] = {hw::TERN_EVENT_COMP, hw::TERN_EVENT_CQ_ERR};
+inline constexpr hw::tern_hw_event kQpEvents[] = {
+        hw::TERN_EVENT_QP_FATAL,   hw::TERN_EVENT_QP_REQ_ERR, hw::TERN_EVENT_QP_ACCESS_ERR,
+        hw::TERN_EVENT_COMM_EST,   hw::TERN_EVENT_SQ_DRAINED, hw::TERN_EVENT_LAST_WQE,
+        hw::TERN_EVENT_PAGE_FAULT,
+};
+inline constexpr hw::tern_hw_event kSrqEvents[] = {hw::TERN_EVENT_SRQ_LIMIT,
+                                                   hw::TERN_EVENT_SRQ_ERR};
+inline constexpr hw::tern_hw_event kWqEvents[] = {hw::TERN_EVENT_WQ_FATAL};
 
 /**
- * One event queue and its interrupt vector. When the ring is full, completion events wait with
- * their CQs until the host has made room; asynchronous events are dropped and counted.
+ * One event queue and its interrupt vector. None is lost: when the ring is full, events wait
+ * until the host has made room, each kind once for each object.
  */
 class EventQueue {
 public:
@@ -34,15 +45,14 @@ public:
 		Stats &stats;
 	};
 
-	/** Writes an asynchronous event. False when the ring cannot be written (card fatal). */
+	/** Writes an event, now or when there is room. False when the ring cannot be written
+	 * (card fatal). */
 	bool post(Host &host, hw::tern_hw_event type, uint32_t id);
-	/** Writes the completion event of CQ @cqn, now or when there is room. False as above. */
-	bool post_completion(Host &host, uint32_t cqn);
 	/** The host has consumed up to @ci and wants an interrupt for what comes after. False as
 	 * above. */
 	bool arm(Host &host, uint32_t ci);
-	/** CQ @cqn goes: its waiting event is dropped. */
-	void forget(uint32_t cqn);
+	/** An object goes: what waits of @events about @id is dropped. */
+	void forget(std::span<const hw::tern_hw_event> events, uint32_t id);
 
 private:
 	bool full() const { return pi_ - ci_ == 1u << log_size_; }
@@ -54,7 +64,7 @@ private:
 	uint32_t pi_ = 0;
 	uint32_t ci_ = 0;
 	bool armed_ = false;
-	std::set<uint32_t> waiting_; /* CQs with an event that found no room */
+	std::set<std::pair<hw::tern_hw_event, uint32_t>> waiting_; /* found no room */
 };
 
 } // namespace tern

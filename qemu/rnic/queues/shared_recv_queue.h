@@ -2,8 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <utility>
 
 #include "qemu/rnic/memory/page_list.h"
+#include "qemu/rnic/queues/tag_queue.h"
 #include "qemu/rnic/queues/wqe.h"
 
 namespace tern {
@@ -19,7 +22,7 @@ public:
 	struct Config {
 		uint32_t pdn = 0;
 		uint32_t xrcdn = 0; /* 0: not an XRC SRQ */
-		uint32_t cqn = 0;   /* XRC: where its WQEs complete */
+		uint32_t cqn = 0;   /* XRC, tags: where its WQEs complete */
 	};
 	/** Where it lies; RESIZE_SRQ changes all but the stride. */
 	struct Place {
@@ -30,13 +33,19 @@ public:
 		uint8_t log_stride = 0;
 	};
 
-	SharedRecvQueue(const Config &config, const Place &place) : config_(config), place_(place)
+	/** @tags: none when it matches none. */
+	SharedRecvQueue(const Config &config, const Place &place,
+	                std::optional<TagQueue> tags = std::nullopt)
+	        : config_(config), place_(place), tags_(std::move(tags))
 	{
 	}
 
 	const Config &config() const { return config_; }
 	const Place &place() const { return place_; }
 	uint32_t entries() const { return 1u << place_.log_size; }
+	TagQueue *tags() { return tags_ ? &*tags_ : nullptr; }
+	const TagQueue *tags() const { return tags_ ? &*tags_ : nullptr; }
+	bool failed() const { return failed_; }
 
 	enum class Take {
 		Done,
@@ -66,6 +75,7 @@ private:
 
 	Config config_;
 	Place place_;
+	std::optional<TagQueue> tags_;
 	uint32_t head_ = 0;
 	uint32_t pi_ = 0; /* as last read from the record */
 	bool failed_ = false;

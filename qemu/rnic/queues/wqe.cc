@@ -2,7 +2,12 @@
 #include "qemu/rnic/queues/wqe.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstddef>
 #include <cstring>
+
+#include "qemu/rnic/formats/headers.h"
+#include "qemu/rnic/formats/tcp.h"
 
 namespace tern {
 
@@ -12,7 +17,6 @@ namespace {
 
 constexpr uint8_t kKnownFlags =
         TERN_WQE_SIGNALED | TERN_WQE_SOLICITED | TERN_WQE_FENCE | TERN_WQE_INLINE;
-constexpr uint32_t kMaxSgeLength = 1u << 31;
 constexpr uint32_t kMaxSrqn = 0xffffff;
 
 /** Hands out the segments of a WQE one after the other, and never reads past its end. */
@@ -53,7 +57,7 @@ constexpr uint32_t opcodes_of(tern_hw_qp_type type)
 	case TERN_QPT_XRC_INI:
 		return kUnreliable | bits(TERN_OP_READ, TERN_OP_CMP_SWAP, TERN_OP_FETCH_ADD,
 		                          TERN_OP_SEND_INV, TERN_OP_LOCAL_INV, TERN_OP_BIND_MW,
-		                          TERN_OP_REG_MR, TERN_OP_ATOMIC_WRITE);
+		                          TERN_OP_REG_MR, TERN_OP_ATOMIC_WRITE, TERN_OP_FLUSH);
 	case TERN_QPT_UC:
 		return kUnreliable | bits(TERN_OP_BIND_MW);
 	case TERN_QPT_UD:
@@ -75,12 +79,31 @@ bool takes_opcode(tern_hw_qp_type type, uint8_t opcode)
 bool takes_remote_address(uint8_t opcode)
 {
 	return (opcode >= TERN_OP_WRITE && opcode <= TERN_OP_FETCH_ADD) ||
-	       opcode == TERN_OP_ATOMIC_WRITE;
+	       opcode == TERN_OP_ATOMIC_WRITE || opcode == TERN_OP_FLUSH;
 }
 
 bool is_atomic(uint8_t opcode)
 {
 	return opcode == TERN_OP_CMP_SWAP || opcode == TERN_OP_FETCH_ADD;
+}
+
+/* The fields of the control segment that types of QPs use in their own ways. */
+bool decode_own_fields(SendWqe &wqe, tern_hw_qp_type type, const tern_hw_ctrl_seg &ctrl)
+{
+	wqe.srqn = 0;
+	wqe.offload = {};
+	if (type != TERN_QPT_ETH) {
+		wqe.srqn = ctrl.srqn.get();
+		return wqe.srqn <= (type == TERN_QPT_XRC_INI ? kMaxSrqn : 0);
+	}
+	const auto eth = std::bit_cast<tern_hw_eth_ctrl_seg>(ctrl);
+	wqe.offload = {eth.csum_start.get(), eth.csum_offset.get(), eth.mss.get()};
+	if (eth.rsvd1.get())
+		return false;
+	if (!eth.csum_start.get())
+		return !eth.csum_offset.get() && !eth.mss.get();
+	return eth.csum_start.get() >= sizeof(headers::Ethernet) &&
+	       (!eth.mss.get() || eth.csum_offset.get() == offsetof(headers::Tcp, checksum));
 }
 
 bool decode_datagram(SendWqe &wqe, tern_hw_qp_type type, Segments &in)
@@ -145,6 +168,18 @@ bool decode_registration(RegisterRequest &reg, Segments &in)
 	return true;
 }
 
+/* It takes no data, and sends none. */
+bool decode_flush(SendWqe &wqe, Segments &in)
+{
+	tern_hw_flush_seg seg;
+	if (!in.take(seg) || !std::ranges::all_of(seg.rsvd, [](uint8_t b) { return b == 0; }))
+		return false;
+	wqe.flush = {seg.length.get(), seg.type, seg.level};
+	return in.left() == 0 && !(wqe.flags & TERN_WQE_INLINE) && seg.type &&
+	       !(seg.type & ~kFlushTypes) && seg.level <= TERN_FLUSH_MR &&
+	       wqe.flush.length <= kMaxFlushRange;
+}
+
 /* What is done on this card takes no data, and says nothing to the peer. */
 bool decode_local(SendWqe &wqe, Segments &in)
 {
@@ -196,21 +231,22 @@ Fetch decode(SendWqe &wqe, unsigned segs, tern_hw_qp_type type)
 	wqe.opcode = ctrl.opcode;
 	wqe.flags = ctrl.flags;
 	wqe.imm = ctrl.imm.get();
-	wqe.srqn = ctrl.srqn.get();
 	wqe.length = 0;
 	wqe.sge_count = 0;
 	wqe.inline_offset = 0;
 	wqe.inline_size = 0;
 	if (!takes_opcode(type, ctrl.opcode))
 		return Fetch::Invalid;
-	if ((ctrl.flags & ~kKnownFlags) || ctrl.rsvd0 ||
-	    ctrl.srqn.get() > (type == TERN_QPT_XRC_INI ? kMaxSrqn : 0))
+	if ((ctrl.flags & ~kKnownFlags) || ctrl.rsvd0 || !decode_own_fields(wqe, type, ctrl))
 		return Fetch::Invalid;
 	if (!decode_datagram(wqe, type, in) || !decode_remote(wqe, in))
 		return Fetch::Invalid;
 
 	if (wqe.is_local())
 		return !ctrl.inline_len.get() && decode_local(wqe, in) ? Fetch::Ok : Fetch::Invalid;
+
+	if (wqe.opcode == TERN_OP_FLUSH)
+		return !ctrl.inline_len.get() && decode_flush(wqe, in) ? Fetch::Ok : Fetch::Invalid;
 
 	const bool is_inline = ctrl.flags & TERN_WQE_INLINE;
 	if (!is_inline && ctrl.inline_len.get())

@@ -16,6 +16,9 @@
 
 namespace tern {
 
+/** Bytes of one local buffer. */
+inline constexpr uint32_t kMaxSgeLength = 1u << 31;
+
 enum class Fetch {
 	Ok,
 	Invalid, /* the WQE breaks the rules */
@@ -36,6 +39,20 @@ struct DatagramAddress {
 	uint32_t qkey = 0;
 };
 
+/** What is to be done to a frame before it goes out. */
+struct EthOffload {
+	uint16_t csum_start = 0; /* 0: nothing */
+	uint16_t csum_offset = 0;
+	uint16_t mss = 0; /* 0: it is one frame */
+};
+
+/** What of the peer's memory a FLUSH is about. */
+struct FlushRequest {
+	uint32_t length = 0; /* of the range */
+	uint8_t type = 0;    /* TERN_FLUSH_* */
+	uint8_t level = 0;   /* enum tern_hw_flush_level */
+};
+
 struct SendWqe {
 	uint8_t opcode = 0; /* enum tern_hw_wqe_op */
 	uint8_t flags = 0;  /* TERN_WQE_* */
@@ -49,6 +66,8 @@ struct SendWqe {
 	DatagramAddress to;  /* of QPs of type UD and GSI */
 	BindRequest bind;    /* BIND_MW */
 	RegisterRequest reg; /* REG_MR */
+	FlushRequest flush;  /* FLUSH */
+	EthOffload offload;  /* of QPs of type ETH */
 	uint64_t length = 0; /* bytes to send or to read; 8 for atomics */
 
 	std::array<Sge, hw::TERN_MAX_SEND_SGE> sge;
@@ -69,11 +88,12 @@ struct SendWqe {
 		return opcode == hw::TERN_OP_LOCAL_INV || opcode == hw::TERN_OP_BIND_MW ||
 		       opcode == hw::TERN_OP_REG_MR;
 	}
-	/** READ, atomics and ATOMIC_WRITE: an acknowledgement is not enough, each has a response of
-	 * its own. */
+	/** READ, atomics, ATOMIC_WRITE and FLUSH: an acknowledgement is not enough, each has a
+	 * response of its own. */
 	bool expects_response() const
 	{
-		return expects_data() || opcode == hw::TERN_OP_ATOMIC_WRITE;
+		return expects_data() || opcode == hw::TERN_OP_ATOMIC_WRITE ||
+		       opcode == hw::TERN_OP_FLUSH;
 	}
 	/** READ and atomics: the peer answers with data, and the local buffers are written. */
 	bool expects_data() const

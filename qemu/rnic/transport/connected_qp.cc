@@ -13,13 +13,18 @@ bool ConnectedQp::accepts(const Packet &packet)
 		card_.stats.add(TERN_STAT_RX_BAD_STATE);
 		return false;
 	}
-	/* The GIDs of the connection (IBA 9.6.1.1 and 9.6.1.2), in its VLAN and protocol. */
-	if (packet.path.sgid != remote_gid_ || packet.path.dgid != local_gid_ ||
-	    packet.path.vlan != vlan_ || packet.path.roce_v2 != path_.roce_v2()) {
+	if (!from_peer(packet)) {
 		card_.stats.add(TERN_STAT_RX_BAD_ADDR);
 		return false;
 	}
 	return true;
+}
+
+/* The GIDs of the connection (IBA 9.6.1.1 and 9.6.1.2), in its VLAN and protocol. */
+bool ConnectedQp::from_peer(const Packet &packet) const
+{
+	return packet.path.sgid == remote_gid_ && packet.path.dgid == local_gid_ &&
+	       packet.path.vlan == vlan_ && packet.path.roce_v2 == path_.roce_v2();
 }
 
 void ConnectedQp::note_established()

@@ -20,12 +20,6 @@ constexpr uint64_t kFlushIntervalMax = 64'000'000;
 
 } // namespace
 
-bool IbQp::receives() const
-{
-	return state_ == TERN_QPS_RTR || state_ == TERN_QPS_RTS || state_ == TERN_QPS_SQD ||
-	       state_ == TERN_QPS_SQE;
-}
-
 void IbQp::on_timer(uint64_t now)
 {
 	if (state_ == TERN_QPS_ERR) {
@@ -48,6 +42,8 @@ void IbQp::enter_error()
 	if (state_ == TERN_QPS_ERR)
 		return;
 	state_ = TERN_QPS_ERR;
+	/* What is flushed is the host's again. */
+	card_.port.recall();
 	forget_faults();
 	flush_requests();
 	flush_send();
@@ -106,6 +102,8 @@ tern_hw_aq_status IbQp::modify(uint32_t mask, const tern_hw_qp_attr &attr)
 void IbQp::apply(uint32_t mask, const tern_hw_qp_attr &attr)
 {
 	take_attributes(mask, attr, attr_);
+	if (mask & TERN_QP_RATE_LIMIT)
+		set_rate_limit(attr.rate_limit);
 }
 
 void IbQp::enter(tern_hw_qp_state to)
@@ -142,8 +140,10 @@ void IbQp::enter(tern_hw_qp_state to)
 void IbQp::reset()
 {
 	state_ = TERN_QPS_RESET;
+	card_.port.recall();
 	attr_ = {};
 	draining_ = false;
+	release_tags();
 	stop();
 	reset_queues();
 }
@@ -154,6 +154,7 @@ void IbQp::query(tern_hw_qp_attr &attr) const
 	attr.state = static_cast<uint8_t>(state_);
 	attr.cur_state = attr.state;
 	attr.sq_draining = draining_;
+	attr.rate_limit = rate_limit();
 }
 
 } // namespace tern

@@ -16,10 +16,11 @@ class IbQp : public Qp {
 public:
 	hw::tern_hw_aq_status modify(uint32_t mask, const hw::tern_hw_qp_attr &attr) final;
 	void query(hw::tern_hw_qp_attr &attr) const override;
-	void on_timer(uint64_t now) final;
 
 protected:
 	using Qp::Qp;
+
+	void on_timer(uint64_t now) final;
 
 	/* What the states mean to the protocol of a service. */
 
@@ -41,7 +42,11 @@ protected:
 	virtual void apply(uint32_t mask, const hw::tern_hw_qp_attr &attr);
 
 	/** Whether packets from peers are taken: RTR and later (IBA 10.3.1). */
-	bool receives() const;
+	bool receives() const
+	{
+		return state_ == hw::TERN_QPS_RTR || state_ == hw::TERN_QPS_RTS ||
+		       state_ == hw::TERN_QPS_SQD || state_ == hw::TERN_QPS_SQE;
+	}
 	/** Whether responses are taken and requests under way go on. */
 	bool sends() const { return state_ == hw::TERN_QPS_RTS || state_ == hw::TERN_QPS_SQD; }
 	/** Whether what is posted to the send queue is flushed at once. */

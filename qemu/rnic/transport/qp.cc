@@ -2,6 +2,7 @@
 #include "qemu/rnic/transport/qp.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "qemu/rnic/card.h"
 
@@ -22,6 +23,45 @@ void Qp::ring(uint32_t pi)
 		return;
 	}
 	card_.port.activate(*this);
+}
+
+void Qp::expire(uint64_t now)
+{
+	on_timer(now);
+	if (!pacing_)
+		return;
+	if (pacer_.next() <= now) {
+		pacing_ = false;
+		card_.port.activate(*this);
+	} else {
+		card_.set_timer(*this, pacer_.next());
+	}
+}
+
+void Qp::set_rate_limit(const tern_hw_rate_limit &limit)
+{
+	pacer_.set(limit);
+	pacing_ = false;
+	card_.port.activate(*this);
+}
+
+bool Qp::wait_for_rate()
+{
+	if (pacer_.next() <= card_.ports.clock.now())
+		return false;
+	pacing_ = true;
+	card_.set_timer(*this, pacer_.next());
+	return true;
+}
+
+bool Qp::paced_after(size_t size) const
+{
+	return pacer_.limited() && pacer_.exhausted_by(card_.ports.clock.now(), size);
+}
+
+void Qp::spend_rate(size_t size)
+{
+	pacer_.sent(card_.ports.clock.now(), size);
 }
 
 void Qp::fatal()
@@ -49,8 +89,14 @@ Access Qp::gather_send(const SendWqe &wqe, uint64_t offset, std::span<std::byte>
 {
 	if (!(wqe.flags & TERN_WQE_INLINE))
 		return card_.memory.gather(wqe.sges(), domain(), offset, to);
-	std::ranges::copy(wqe.inline_data().subspan(offset, to.size()), to.begin());
+	std::memcpy(to.data(), wqe.inline_data().data() + offset, to.size());
 	return Access::Ok;
+}
+
+bool Qp::locate_send(const SendWqe &wqe, uint64_t offset, size_t size, HostRanges &ranges)
+{
+	return !(wqe.flags & TERN_WQE_INLINE) &&
+	       card_.memory.locate(wqe.sges(), domain(), offset, size, ranges);
 }
 
 tern_hw_cqe_status Qp::execute_local(const SendWqe &wqe)
@@ -58,9 +104,12 @@ tern_hw_cqe_status Qp::execute_local(const SendWqe &wqe)
 	bool done = false;
 	switch (wqe.opcode) {
 	case TERN_OP_LOCAL_INV:
+		card_.port.recall();
 		done = card_.memory.invalidate(wqe.imm, target(), Memory::Invalidator::Host);
 		break;
 	case TERN_OP_BIND_MW:
+		/* It may have been bound to something else. */
+		card_.port.recall();
 		done = card_.memory.bind(wqe.bind, target());
 		bound_windows_ |= done;
 		break;
@@ -105,6 +154,13 @@ Qp::Claim Qp::claim_shared(uint32_t srqn)
 Fetch Qp::load_recv(RecvWqe &wqe)
 {
 	const uint32_t srqn = claimed_->srqn;
+	if (claimed_->report.listed()) {
+		const Sge &buffer = card_.srqs.find(srqn)->tags()->list().buffer(claimed_->index);
+		wqe.sge[0] = buffer;
+		wqe.sge_count = 1;
+		wqe.length = buffer.length;
+		return Fetch::Ok;
+	}
 	const Fetch fetch = srqn ? card_.srqs.find(srqn)->fetch(card_.memory, claimed_->index, wqe)
 	                         : rq_.fetch(card_.memory, claimed_->index, wqe);
 	if (fetch == Fetch::Fault) {
@@ -116,23 +172,33 @@ Fetch Qp::load_recv(RecvWqe &wqe)
 }
 
 /* The buffers of an SRQ are those of its own protection domain (IBA 10.2.9). */
-Access Qp::scatter_recv(const RecvWqe &wqe, uint64_t offset, std::span<const std::byte> data)
+Memory::Domain Qp::recv_domain(uint32_t srqn) const
 {
 	Memory::Domain whose = domain();
-	if (claimed_->srqn)
-		whose.pdn = card_.srqs.find(claimed_->srqn)->config().pdn;
-	const Access access = card_.memory.scatter(wqe.sges(), whose, offset, data);
+	if (srqn)
+		whose.pdn = card_.srqs.find(srqn)->config().pdn;
+	return whose;
+}
+
+Access Qp::scatter_recv(const RecvWqe &wqe, uint64_t offset, const Payload &data)
+{
+	const Access access =
+	        card_.memory.scatter(wqe.sges(), recv_domain(claimed_->srqn), offset, data);
 	claimed_->needs_pages = access == Access::NeedPages;
 	return access;
 }
 
 void Qp::complete_recv(tern_hw_cqe cqe, bool solicited)
 {
-	cqe.wqe_index = claimed_->index;
-	cqe.srqn = claimed_->srqn;
-	/* An XRC SRQ has a CQ of its own. */
-	const SharedRecvQueue *srq = card_.srqs.find(claimed_->srqn);
+	const Claimed claim = *claimed_;
 	claimed_.reset();
+	cqe.wqe_index = claim.index;
+	cqe.srqn = claim.srqn;
+	claim.report.add_to(cqe);
+	/* An SRQ of XRC, or with tags, has a CQ of its own. */
+	SharedRecvQueue *srq = card_.srqs.find(claim.srqn);
+	if (claim.report.listed())
+		srq->tags()->list().release(claim.index);
 	complete(srq && srq->config().cqn ? srq->config().cqn : config_.recv_cqn, cqe, solicited);
 }
 
@@ -183,6 +249,8 @@ void Qp::reset_queues()
 	sq_.reset(card_.memory.host());
 	rq_.reset();
 	claimed_.reset();
+	pacer_ = {};
+	pacing_ = false;
 	last_wqe_told_ = false;
 	forget_faults();
 	release_windows();
@@ -228,14 +296,13 @@ void Qp::complete_send(uint32_t wqe_index, uint8_t opcode, tern_hw_cqe_status st
 	complete(config_.send_cqn, cqe, false);
 }
 
-void Qp::complete(uint32_t cqn, const tern_hw_cqe &cqe, bool solicited)
+void Qp::complete(uint32_t cqn, tern_hw_cqe &cqe, bool solicited)
 {
-	tern_hw_cqe full = cqe;
-	full.qpn = number;
-	full.flags |= config_.is_wq ? TERN_CQE_WQ : 0;
-	full.timestamp = card_.ports.clock.now();
+	cqe.qpn = number;
+	cqe.flags |= config_.is_wq ? TERN_CQE_WQ : 0;
+	cqe.timestamp = card_.ports.clock.now();
 	/* In ERR it is the flush that fails, and there is nothing left to break. */
-	if (!card_.complete(cqn, full, solicited))
+	if (!card_.complete(cqn, cqe, solicited))
 		fatal();
 }
 

@@ -12,12 +12,14 @@
 #include "qemu/rnic/queues/recv_queue.h"
 #include "qemu/rnic/queues/send_queue.h"
 #include "qemu/rnic/timers.h"
+#include "qemu/rnic/transport/pacer.h"
 #include "tern/tern_hw.h"
 
 namespace tern {
 
 struct Card;
 class FrameSink;
+class TagList;
 
 /** What CREATE_QP says, checked. */
 struct QpConfig {
@@ -53,8 +55,11 @@ public:
 	virtual bool transmit(unsigned &budget) = 0;
 	/** A packet for this QP arrived. False when it is none of this QP's service. */
 	virtual bool deliver(const Packet &packet) = 0;
+	/** A burst for this QP arrived. How many of its packets, from the first on, are dealt with
+	 * thereby; the others are to be delivered. */
+	virtual uint32_t deliver_burst(const Packet &) { return 0; }
 	/** A deadline set by Card::set_timer() has passed. */
-	virtual void on_timer(uint64_t now) = 0;
+	void expire(uint64_t now);
 	/** MODIFY_QP, in whole or not at all. */
 	virtual hw::tern_hw_aq_status modify(uint32_t mask, const hw::tern_hw_qp_attr &attr) = 0;
 	virtual void query(hw::tern_hw_qp_attr &attr) const = 0;
@@ -70,6 +75,9 @@ public:
 	/** SRQ @srqn goes away: a message that has taken a WQE of it has none any more. */
 	void forget_srq(uint32_t srqn);
 
+	/** The messages under way that have matched a tag end, flushed. */
+	virtual void release_tags();
+
 	/** Frees the windows that are bound through this QP. */
 	void release_windows();
 
@@ -77,7 +85,7 @@ public:
 	Qp *active_prev = nullptr;
 	Qp *active_next = nullptr;
 	bool active = false;
-	uint64_t timer_queued = TimerQueue::kNone;
+	Timer timer;
 	TimerOwner timer_owner() const
 	{
 		return {config_.is_wq ? TimerOwner::Kind::Wq : TimerOwner::Kind::Qp, number};
@@ -87,6 +95,8 @@ public:
 	static constexpr uint32_t kNoPage = UINT32_MAX;
 
 protected:
+	/** A deadline has passed; others may not have, and are set anew. */
+	virtual void on_timer(uint64_t now) = 0;
 	/** A queue or a CQ cannot be used: to the error state, with the event. */
 	void fatal();
 	/** To ERR: everything posted and to be posted is flushed. */
@@ -111,10 +121,27 @@ protected:
 	virtual void resume_requester(bool ok) = 0;
 	virtual void resume_responder(bool ok) = 0;
 
+	/* The rate limit is of what comes from the send queue; responses go at once. */
+	void set_rate_limit(const hw::tern_hw_rate_limit &limit);
+	const hw::tern_hw_rate_limit &rate_limit() const { return pacer_.limit(); }
+	bool rate_limited() const { return pacer_.limited(); }
+	/** The next frame has to wait; the QP gets a turn when it need not any more. */
+	bool paced() { return pacer_.limited() && wait_for_rate(); }
+	/** After a frame of @size bytes the next will have to wait. */
+	bool paced_after(size_t size) const;
+	/** A frame of @size bytes has gone. */
+	void pace(size_t size)
+	{
+		if (pacer_.limited())
+			spend_rate(size);
+	}
+
 	/** Whether a WQE waits in the send queue; when not, the host rings for the next. */
 	bool send_posted();
 	/** Copies bytes [@offset, @offset + to.size()) of what @wqe sends. */
 	Access gather_send(const SendWqe &wqe, uint64_t offset, std::span<std::byte> to);
+	/** Where they are instead, @size of them; false when they have to be copied. */
+	bool locate_send(const SendWqe &wqe, uint64_t offset, size_t size, HostRanges &ranges);
 	/** Carries out a work request on keys of this card. */
 	hw::tern_hw_cqe_status execute_local(const SendWqe &wqe);
 	/** Flushes the send WQEs that were not started. */
@@ -135,12 +162,38 @@ protected:
 	/** As above, from SRQ @srqn; 0: the queue of its own. */
 	Claim claim_recv(uint32_t srqn);
 	bool has_claim() const { return claimed_.has_value(); }
+
+	/** What an SRQ that matches tags tells of a message besides. */
+	struct TagReport {
+		uint8_t opcode = hw::TERN_CQE_RECV; /* enum tern_hw_cqe_op */
+		uint8_t flags = 0;                  /* TERN_CQE_TAG_* */
+		uint64_t tag = 0;
+		uint32_t app_ctx = 0;
+		hw::tern_hw_cqe_status status = hw::TERN_WC_SUCCESS; /* if all goes well */
+
+		bool listed() const { return opcode == hw::TERN_CQE_TAG_RECV; }
+		void add_to(hw::tern_hw_cqe &cqe) const;
+	};
+	/** The list of the SRQ; null when it has none, or cannot be used. */
+	TagList *tags() const;
+	/** The message takes entry @entry of the list, which it has matched. @header: bytes at its
+	 * beginning that are not for the buffer. */
+	void claim_tagged(uint32_t entry, const TagReport &report, size_t header);
+	/** The claimed WQE is completed like this. */
+	void report_claim(const TagReport &report) { claimed_->report = report; }
+	size_t claim_header() const { return claimed_->header; }
+	/** Tells of an entry that no message has claimed now; with TERN_CQE_TAG_DATA it is free. */
+	void complete_tag(uint32_t entry, const TagReport &report, uint32_t byte_len,
+	                  bool solicited);
+	/** Whose buffers an SRQ has. */
+	Memory::Domain recv_domain(uint32_t srqn) const;
+
 	/** The buffers of the claimed WQE need pages. */
 	bool claim_needs_pages() const { return claimed_ && claimed_->needs_pages; }
 	/** Reads the claimed WQE; a fault is fatal to this QP. */
 	Fetch load_recv(RecvWqe &wqe);
 	/** Puts @data into the buffers of the claimed WQE. */
-	Access scatter_recv(const RecvWqe &wqe, uint64_t offset, std::span<const std::byte> data);
+	Access scatter_recv(const RecvWqe &wqe, uint64_t offset, const Payload &data);
 	/** Completes the claimed WQE; its index is filled in. */
 	void complete_recv(hw::tern_hw_cqe cqe, bool solicited);
 	/** Receive WQEs that messages can take, the claimed one among them; nothing when others
@@ -158,23 +211,29 @@ protected:
 	hw::tern_hw_qp_state state_ = hw::TERN_QPS_RESET;
 
 private:
+	bool wait_for_rate();
+	void spend_rate(size_t size);
 	bool end_fault(Side side, hw::tern_hw_resume how);
 	void tell_faults();
 	Claim claim_shared(uint32_t srqn);
 	void flush_claimed();
-	void complete(uint32_t cqn, const hw::tern_hw_cqe &cqe, bool solicited);
+	void complete(uint32_t cqn, hw::tern_hw_cqe &cqe, bool solicited);
 
-	/** A receive WQE that a message has taken. */
+	/** A receive WQE, or an entry of the list of tags, that a message has taken. */
 	struct Claimed {
 		uint32_t srqn; /* 0: of our own receive queue */
 		uint32_t index;
 		bool needs_pages = false;
+		TagReport report{};
+		size_t header = 0;
 	};
 
 	RecvQueue rq_;
 	std::optional<Claimed> claimed_;
 	bool last_wqe_told_ = false;
 	bool bound_windows_ = false; /* some window may be bound through us */
+	Pacer pacer_;
+	bool pacing_ = false; /* a turn ended for the rate limit */
 
 	std::array<std::optional<PageFault>, 2> faults_; /* by Side */
 	bool faults_told_ = false; /* PAGE_FAULT was raised, RESUME_QP did not follow yet */

@@ -23,6 +23,7 @@ constexpr Types kXrcTgt = 1u << TERN_QPT_XRC_TGT;
 constexpr Types kConnected = kRc | kUc | kXrcIni | kXrcTgt;
 constexpr Types kDatagram = kUd | kGsi;
 constexpr Types kResponder = kRc | kXrcTgt; /* of a reliable service */
+constexpr Types kPaced = kRc | kUc | kXrcIni | kUd;
 constexpr Types kAll = kConnected | kDatagram;
 
 /* For QPs of @types, one step of the state machine with attributes it must and may have. What a QP
@@ -66,10 +67,12 @@ constexpr Rule kRules[] = {
         {kRtr, kRts, kRc | kXrcIni, kRetry | TERN_QP_MAX_QP_RD_ATOMIC, 0},
         {kRtr, kRts, kXrcTgt, TERN_QP_TIMEOUT, 0},
         {kRtr, kRts, kResponder, 0, TERN_QP_MIN_RNR_TIMER},
+        {kRtr, kRts, kPaced, 0, TERN_QP_RATE_LIMIT},
 
         {kRts, kRts, kConnected, 0, TERN_QP_CUR_STATE | TERN_QP_ACCESS_FLAGS},
         {kRts, kRts, kDatagram, 0, TERN_QP_CUR_STATE | TERN_QP_QKEY},
         {kRts, kRts, kResponder, 0, TERN_QP_MIN_RNR_TIMER},
+        {kRts, kRts, kPaced, 0, TERN_QP_RATE_LIMIT},
 
         {kRts, kSqd, kAll, 0, TERN_QP_EN_SQD_ASYNC_NOTIFY},
 
@@ -113,7 +116,8 @@ bool values_valid(uint32_t mask, const tern_hw_qp_attr &a)
 		return !(mask & bit) || (value >= low && value <= high);
 	};
 	constexpr uint8_t kRemoteRights = TERN_ACCESS_LOCAL_WRITE | TERN_ACCESS_REMOTE_WRITE |
-	                                  TERN_ACCESS_REMOTE_READ | TERN_ACCESS_REMOTE_ATOMIC;
+	                                  TERN_ACCESS_REMOTE_READ | TERN_ACCESS_REMOTE_ATOMIC |
+	                                  TERN_ACCESS_FLUSH_GLOBAL;
 	return within(TERN_QP_ACCESS_FLAGS, a.access & ~kRemoteRights, 0, 0) &&
 	       within(TERN_QP_PATH_MTU, a.path_mtu, 1, 5) &&
 	       within(TERN_QP_TIMEOUT, a.timeout, 0, 31) &&
@@ -129,7 +133,8 @@ bool values_valid(uint32_t mask, const tern_hw_qp_attr &a)
 	       within(TERN_QP_PORT, a.port, 1, 1) &&
 	       within(TERN_QP_AV, a.flow_label.get(), 0, 0xfffff) &&
 	       within(TERN_QP_AV, a.sl, 0, 15) &&
-	       within(TERN_QP_EN_SQD_ASYNC_NOTIFY, a.en_sqd_async_notify, 0, 1);
+	       within(TERN_QP_EN_SQD_ASYNC_NOTIFY, a.en_sqd_async_notify, 0, 1) &&
+	       within(TERN_QP_RATE_LIMIT, a.rate_limit.rate.get(), 0, TERN_MAX_RATE_LIMIT);
 }
 
 } // namespace

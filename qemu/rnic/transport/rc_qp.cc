@@ -5,6 +5,20 @@ namespace tern {
 
 using namespace hw;
 
+namespace {
+
+/* One of many QPs is not in the caches when its turn comes: its lines are fetched side by side, not
+ * each when it is needed. */
+void prefetch(const RcQp &qp)
+{
+	constexpr size_t kLine = 64;
+	const auto *bytes = reinterpret_cast<const std::byte *>(&qp);
+	for (size_t at = 0; at < sizeof(qp); at += kLine)
+		__builtin_prefetch(bytes + at);
+}
+
+} // namespace
+
 RcQp::RcQp(Card &card, const QpConfig &config, SendQueue sq, RecvQueue rq)
         : ConnectedQp(card, config, std::move(sq), std::move(rq)), requester_(*this),
           responder_(*this)
@@ -16,6 +30,12 @@ void RcQp::stop()
 	ConnectedQp::stop();
 	requester_.reset(Psn());
 	responder_.reset(Psn());
+}
+
+void RcQp::release_tags()
+{
+	ConnectedQp::release_tags();
+	requester_.flush_rendezvous();
 }
 
 bool RcQp::expects(const Packet &packet) const
@@ -32,6 +52,8 @@ bool RcQp::expects(const Packet &packet) const
 
 bool RcQp::deliver(const Packet &packet)
 {
+	if (!active)
+		prefetch(*this);
 	if (service_of(packet.bth.opcode) != service() || !expects(packet))
 		return false;
 	if (!accepts(packet))
@@ -47,8 +69,20 @@ bool RcQp::deliver(const Packet &packet)
 	return true;
 }
 
+uint32_t RcQp::deliver_burst(const Packet &burst)
+{
+	if (service_of(burst.bth.opcode) != service() || !expects(burst) || !receives() ||
+	    !from_peer(burst) || burst.segment != mtu_)
+		return 0;
+	if (!burst.info->is_request())
+		return sends() ? requester_.receive_burst(burst) : 0;
+	note_established();
+	return responder_.receive_burst(burst);
+}
+
 bool RcQp::transmit(unsigned &budget)
 {
+	prefetch(*this);
 	/* What the host posted in ERR. */
 	if (flushes_sends())
 		flush_send();

@@ -10,6 +10,14 @@
 
 namespace tern {
 
+/** What became of a packet whose payload is in the host's memory. */
+enum class Sending : uint8_t {
+	Done,
+	Full, /* the wire takes nothing now */
+	NeedPages,
+	Failed, /* the payload cannot be had */
+};
+
 /** A reliable connected QP, or one of the two ends of an XRC connection, which has only one of the
  * halves (annex A14). */
 class RcQp final : public ConnectedQp {
@@ -18,7 +26,9 @@ public:
 
 	bool transmit(unsigned &budget) override;
 	bool deliver(const Packet &packet) override;
+	uint32_t deliver_burst(const Packet &burst) override;
 	void query(hw::tern_hw_qp_attr &attr) const override;
+	void release_tags() override;
 
 private:
 	friend class Requester;
@@ -43,14 +53,62 @@ private:
 
 	/** As ConnectedQp, with the opcode of RC in @bth turned into that of this service. */
 	template <typename Fill>
-	bool send_packet(Bth bth, const ExtHeaders &ext, size_t payload_size, Fill fill)
+	size_t send_packet(Bth bth, const ExtHeaders &ext, size_t payload_size, Fill fill)
 	{
 		bth.opcode = opcode_of(service(), static_cast<Opcode>(bth.opcode));
 		return ConnectedQp::send_packet(bth, ext, payload_size, fill);
 	}
 
+	/**
+	 * As above, a packet whose payload is in the host's memory: lent, if @locate tells where
+	 * and the wire takes it so, or what @fill copies. @bth becomes that of this service.
+	 * @sent: the size of the frame, unless none was sent.
+	 */
+	template <typename Locate, typename Fill>
+	Sending send_data(Bth &bth, const ExtHeaders &ext, size_t size, Locate locate, Fill fill,
+	                  size_t &sent);
+	/** Sends what @locate finds, more than the path MTU, as a burst, if the wire takes that. */
+	template <typename Locate>
+	Wire::Lend lend_burst(Bth bth, const ExtHeaders &ext, Locate locate);
+
 	Requester requester_;
 	Responder responder_;
 };
+
+template <typename Locate, typename Fill>
+Sending RcQp::send_data(Bth &bth, const ExtHeaders &ext, size_t size, Locate locate, Fill fill,
+                        size_t &sent)
+{
+	bth.opcode = opcode_of(service(), static_cast<Opcode>(bth.opcode));
+	bth.dest_qpn = attr_.dest_qpn.get();
+	FrameBuilder frame(card_.port.buffer(), path_, bth, ext, size);
+	HostRanges ranges;
+	if (size >= Port::kMinLent && locate(ranges)) {
+		const auto lent = card_.port.lend(frame, ranges);
+		if (lent == Wire::Lend::Full)
+			return Sending::Full;
+		if (lent == Wire::Lend::Done) {
+			sent = whole_size(frame.head().size(), size);
+			return Sending::Done;
+		}
+	}
+	const Access access = fill(frame.payload());
+	if (access != Access::Ok)
+		return access == Access::NeedPages ? Sending::NeedPages : Sending::Failed;
+	sent = card_.port.send_roce(frame);
+	return Sending::Done;
+}
+
+template <typename Locate>
+Wire::Lend RcQp::lend_burst(Bth bth, const ExtHeaders &ext, Locate locate)
+{
+	HostRanges ranges;
+	if (!locate(ranges))
+		return Wire::Lend::Refused;
+	bth.opcode = opcode_of(service(), static_cast<Opcode>(bth.opcode));
+	bth.dest_qpn = attr_.dest_qpn.get();
+	return card_.port.lend_burst(FrameBuilder(card_.port.buffer(), path_, bth, ext, mtu_),
+	                             ranges, mtu_);
+}
 
 } // namespace tern

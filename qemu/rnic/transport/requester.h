@@ -12,10 +12,12 @@
 #include "qemu/rnic/formats/packet.h"
 #include "qemu/rnic/queues/wqe.h"
 #include "qemu/rnic/ring_buffer.h"
+#include "qemu/rnic/transport/rendezvous.h"
 
 namespace tern {
 
 class RcQp;
+enum class Sending : uint8_t;
 
 class Requester {
 public:
@@ -26,9 +28,16 @@ public:
 	bool transmit(unsigned &budget);
 	/** A response, of a QP that takes responses. */
 	void receive(const Packet &packet);
+	/** As Qp::deliver_burst(), READ responses in packets of the path MTU. */
+	uint32_t receive_burst(const Packet &burst);
 	void on_timer(uint64_t now);
 	/** The pages that were waited for are there (@ok), or cannot be had. */
 	void resume(bool ok);
+
+	/** Fetches the data of @rendezvous as soon as this QP may send. */
+	void fetch(const Rendezvous &rendezvous);
+	/** Flushes the tags whose data was not fetched yet. */
+	void flush_rendezvous();
 
 	/** Flushes all requests under way, oldest first. */
 	void flush();
@@ -38,24 +47,33 @@ public:
 	Psn next_psn() const { return next_psn_; }
 
 private:
-	/** A work request from its first packet to its completion. */
+	/** A work request from its first packet to its completion. Two in a cache line. */
 	struct Request {
-		uint32_t index = 0; /* of the block where the WQE starts */
+		uint32_t index = 0; /* of the block where the WQE starts; of a rendezvous its
+		                       number */
 		uint32_t length = 0;
 		uint32_t packets = 0;   /* PSNs it takes; those of its responses for a READ */
 		uint32_t responses = 0; /* response packets that arrived */
-		uint32_t ssn = 0;       /* send sequence number, 24 bits */
+		uint32_t ssn = 0;       /* send sequence number, 24 bits, compared as PSNs are */
 		Psn first;
 		uint8_t opcode = 0;
 		uint8_t flags = 0;
-		bool local = false;    /* an operation on keys of this card: no packets */
-		bool deferred = false; /* ... that takes effect when it is the oldest */
-		hw::tern_hw_cqe_status status = hw::TERN_WC_SUCCESS; /* a local error found in it */
+		bool rendezvous = false; /* the card's own: a READ, or the FIN */
+		bool local = false;      /* an operation on keys of this card: no packets */
+		bool deferred = false;   /* ... that takes effect when it is the oldest */
+		/* a local error found in it */
+		hw::tern_hw_cqe_status status : 8 = hw::TERN_WC_SUCCESS;
 
 		Psn end() const { return first + packets; }
-		bool expects_response() const;
+		bool expects_response() const
+		{
+			return opcode == hw::TERN_OP_READ || opcode == hw::TERN_OP_CMP_SWAP ||
+			       opcode == hw::TERN_OP_FETCH_ADD ||
+			       opcode == hw::TERN_OP_ATOMIC_WRITE || opcode == hw::TERN_OP_FLUSH;
+		}
 		bool takes_recv() const;
 	};
+	static_assert(sizeof(Request) == 32);
 
 	enum class Step {
 		Sent,
@@ -63,21 +81,48 @@ private:
 		Blocked, /* until the wire takes frames */
 	};
 
-	Step send_next();
+	Step send_next(unsigned &budget);
 	bool start_request();
-	hw::tern_hw_cqe_status check_request(const SendWqe &wqe) const;
+	bool start_posted();
+	bool start_rendezvous();
+	/** Makes @wqe the youngest request, @r. */
+	void enter(Request &r, const SendWqe &wqe);
+	Memory::Domain domain(const Request &r) const;
+	hw::tern_hw_cqe_status check_request(const Request &r, const SendWqe &wqe) const;
 	void start_local(Request &r, const SendWqe &wqe);
 	void skip_local();
 	bool must_wait(const SendWqe &wqe) const;
+	bool exceeds_limits(const SendWqe &wqe) const;
 	bool may_send(const Request &r, uint32_t packet) const;
 	bool has_credit(const Request &r, uint32_t packet) const;
-	Step send_packet(Request &r, uint32_t packet);
+	/** Sends @packet, and perhaps as many after it as @budget and all that a request is held to
+	 * allow. */
+	Step send_packets(Request &r, uint32_t packet, unsigned &budget);
+	/** @packets more of @r, or its READ request, have gone. */
+	void sent_packets(const Request &r, uint32_t packets);
 	bool covered(const Request &r) const;
 	/** Makes scratch_send of the card hold the WQE of @r; false when that is no longer the one
 	 * it was. */
 	bool load(const Request &r);
-	Access send_request_packet(Request &r, uint32_t packet, const SendWqe &wqe);
-	bool wants_ack(const Request &r, uint32_t packet) const;
+	Sending send_request_packet(Request &r, uint32_t packet, const SendWqe &wqe);
+	/** The next packet was sent before. Then it is not lent: a host that takes back its memory
+	 * again and again, and with it what is on its way, would get nowhere. */
+	bool sends_again() const { return next_psn_ - sent_ < 0; }
+	/** How many packets from @packet on may go as a burst. */
+	uint32_t burst_of(const Request &r, uint32_t packet, const SendWqe &wqe,
+	                  unsigned budget) const;
+	Wire::Lend lend_burst(const Request &r, uint32_t packet, uint32_t packets,
+	                      const SendWqe &wqe);
+	/** What @packets of a SEND or WRITE from @packet on, as one, say of themselves; the size
+	 * of their payload. */
+	size_t describe(const Request &r, uint32_t packet, uint32_t packets, const SendWqe &wqe,
+	                Bth &bth, ExtHeaders &ext) const;
+	/** As describe(), of what has a response of its own; @packet: of a READ the response asked
+	 * for first. */
+	size_t describe_data_request(const Request &r, uint32_t packet, const SendWqe &wqe,
+	                             Bth &bth, ExtHeaders &ext) const;
+	/** @psn: of @packet. */
+	bool wants_ack(const Request &r, uint32_t packet, Psn psn) const;
 
 	void receive_ack(const Packet &packet);
 	void receive_nak(const Packet &packet);
@@ -86,7 +131,8 @@ private:
 	void receive_atomic_ack(const Packet &packet);
 	Request *expect_data(const Packet &packet, bool atomic);
 	bool shape_matches(const Request &r, const Packet &packet) const;
-	bool place(Request &r, uint64_t offset, std::span<const std::byte> data);
+	void after_response();
+	bool place(Request &r, uint64_t offset, const Payload &data);
 	void update_credits(const Aeth &aeth);
 	/** The packet of @psn, sent or received, needs pages. */
 	void wait_for_pages(Psn psn);
@@ -96,6 +142,9 @@ private:
 	bool acknowledge(Psn end);
 	void progress(Psn una);
 	void complete_front();
+	/** Tells the host that @r, which is no longer under way, has ended. */
+	void report(const Request &r, hw::tern_hw_cqe_status status);
+	void report_rendezvous(const Request &r, hw::tern_hw_cqe_status status, uint32_t placed);
 	/** Ends the oldest request with @status, and the QP with it. */
 	void fail(hw::tern_hw_cqe_status status);
 	/** Now is the time to tell of the oldest request's local error, and to carry out and
@@ -114,10 +163,13 @@ private:
 	Psn una_;                      /* oldest PSN not acknowledged */
 	Psn next_psn_;                 /* to send next */
 	Psn sent_;                     /* just past the highest PSN sent so far */
+	int32_t window_ = 0;           /* how many packets may be in flight */
 	Psn end_;                      /* just past the PSNs of all started requests */
 	size_t cursor_ = 0;            /* the request of next_psn_ */
-	uint32_t data_requests_ = 0;   /* READs, atomics and ATOMIC_WRITEs under way */
+	uint32_t data_requests_ = 0;   /* that have a response of their own, under way */
 	uint32_t ssn_ = 0;
+	RendezvousQueue rendezvous_;
+	bool posted_first_ = false; /* a rendezvous was started last: it is the host's turn */
 
 	bool credits_known_ = false; /* the responder does end-to-end flow control */
 	uint32_t limit_ssn_ = 0;     /* last message that has a receive WQE for sure */

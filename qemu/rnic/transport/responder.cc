@@ -2,9 +2,9 @@
 #include "qemu/rnic/transport/responder.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "qemu/rnic/card.h"
+#include "qemu/rnic/formats/burst.h"
 #include "qemu/rnic/transport/rc_qp.h"
 
 namespace tern {
@@ -16,11 +16,6 @@ namespace {
 /* Responses that a QP may have waiting; a peer that repeats itself faster than we answer is not
  * heard. */
 constexpr size_t kMaxResponses = 4 * kMaxRdAtomic;
-
-uint8_t nak_syndrome(NakCode code)
-{
-	return kAethNak | static_cast<uint8_t>(code);
-}
 
 } // namespace
 
@@ -79,13 +74,44 @@ void Responder::receive_expected(const Packet &packet)
 		reject(packet, outcome);
 		return;
 	}
-	if (page_wait_ && page_wait_->psn == packet.bth.psn)
+	forget_wait(packet.bth.psn, 1);
+	if (packet.info->kind == PacketKind::Send || packet.info->kind == PacketKind::Write)
+		advance(packet);
+}
+
+void Responder::advance(const Packet &packet)
+{
+	expected_ = expected_ + packets_in(packet);
+	if (packet.bth.ack_request)
+		acknowledge();
+}
+
+/* These packets, which may have waited for pages, went well. */
+void Responder::forget_wait(Psn psn, uint32_t packets)
+{
+	if (page_wait_ && page_wait_->psn - psn >= 0 && page_wait_->psn - (psn + packets) < 0)
 		page_wait_.reset();
-	if (packet.info->kind == PacketKind::Send || packet.info->kind == PacketKind::Write) {
-		++expected_;
-		if (packet.bth.ack_request)
-			acknowledge();
-	}
+}
+
+/* Only what is expected, and goes well. All else its packets meet one after another, with nothing
+ * changed that they would not find the same. */
+uint32_t Responder::receive_burst(const Packet &burst)
+{
+	if (responses_.size() >= kMaxResponses || burst.bth.psn != expected_ ||
+	    !in_sequence(burst) || !find_srq(burst))
+		return 0;
+	const bool done = burst.info->kind == PacketKind::Write
+	                          ? execute_write(burst) == Outcome::Done
+	                          : execute_send_burst(burst);
+	if (!done)
+		/* With a queue that cannot be used the first of them has met its end. */
+		return qp_.receives() ? 0 : 1;
+	nak_sent_ = false;
+	forget_wait(burst.bth.psn, packets_in(burst));
+	advance(burst);
+	if (has_responses())
+		qp_.card_.port.activate(qp_);
+	return packets_in(burst);
 }
 
 /* The order of First, Middle, Last and Only (IBA 9.7.4.1.1, table 48). */
@@ -145,6 +171,8 @@ Responder::Outcome Responder::execute(const Packet &packet)
 		return execute_read(packet);
 	case PacketKind::AtomicWrite:
 		return execute_atomic_write(packet);
+	case PacketKind::Flush:
+		return execute_flush(packet);
 	default:
 		return execute_atomic(packet);
 	}
@@ -165,10 +193,17 @@ Responder::Outcome Responder::claim_recv()
 Responder::Outcome Responder::execute_send(const Packet &packet)
 {
 	Card &card = qp_.card_;
+	Payload data = packet.payload;
 	if (packet.info->first) {
-		const Outcome outcome = claim_recv();
+		const Outcome outcome = claim_for_send(packet);
 		if (outcome != Outcome::Done)
 			return outcome;
+		if (!qp_.has_claim()) {
+			card.stats.add(TERN_STAT_RESP_SENDS);
+			finish_message();
+			return Outcome::Done;
+		}
+		data = data.skip(qp_.claim_header());
 		placed_ = 0;
 	} else if (!qp_.has_claim()) {
 		/* Its SRQ was destroyed meanwhile. */
@@ -185,11 +220,11 @@ Responder::Outcome Responder::execute_send(const Packet &packet)
 	case Fetch::Ok:
 		break;
 	}
-	if (placed_ + packet.payload.size() > wqe.length) {
+	if (placed_ + data.size() > wqe.length) {
 		complete_recv(packet, TERN_CQE_RECV, 0, TERN_WC_LOC_LEN_ERR);
 		return Outcome::TooLong;
 	}
-	switch (qp_.scatter_recv(wqe, placed_, packet.payload)) {
+	switch (qp_.scatter_recv(wqe, placed_, data)) {
 	case Access::Ok:
 		break;
 	case Access::NeedPages:
@@ -199,14 +234,37 @@ Responder::Outcome Responder::execute_send(const Packet &packet)
 		return Outcome::OperationalError;
 	}
 
-	placed_ += packet.payload.size();
+	return end_send(packet, data.size());
+}
+
+/* Tags are matched, and errors told, packet by packet. */
+bool Responder::execute_send_burst(const Packet &burst)
+{
+	if (burst.info->first) {
+		if (qp_.tags() || claim_recv() != Outcome::Done)
+			return false;
+		placed_ = 0;
+	} else if (!qp_.has_claim()) {
+		return false;
+	}
+	RecvWqe &wqe = qp_.card_.scratch_recv;
+	if (qp_.load_recv(wqe) != Fetch::Ok || placed_ + burst.payload.size() > wqe.length ||
+	    qp_.scatter_recv(wqe, placed_, burst.payload) != Access::Ok)
+		return false;
+	end_send(burst, burst.payload.size());
+	return true;
+}
+
+Responder::Outcome Responder::end_send(const Packet &packet, size_t size)
+{
+	placed_ += size;
 	message_ = Message::Send;
 	if (packet.info->ieth && !invalidate(packet)) {
 		complete_recv(packet, TERN_CQE_RECV, 0, TERN_WC_LOC_ACCESS_ERR);
 		return Outcome::BadInvalidate;
 	}
 	if (packet.info->last) {
-		card.stats.add(TERN_STAT_RESP_SENDS);
+		qp_.card_.stats.add(TERN_STAT_RESP_SENDS);
 		finish_message();
 		complete_recv(packet, TERN_CQE_RECV, static_cast<uint32_t>(placed_),
 		              TERN_WC_SUCCESS);
@@ -217,6 +275,7 @@ Responder::Outcome Responder::execute_send(const Packet &packet)
 bool Responder::invalidate(const Packet &packet)
 {
 	Card &card = qp_.card_;
+	card.port.recall();
 	if (!card.memory.invalidate(packet.ext.inv_rkey, target(packet), Memory::Invalidator::Peer))
 		return false;
 	card.stats.add(TERN_STAT_RESP_INVALIDATES);
@@ -239,7 +298,10 @@ Responder::Outcome Responder::begin_write(const Packet &packet)
 	if (packet.info->last ? reth.length != packet.payload.size()
 	                      : reth.length <= packet.payload.size())
 		return Outcome::InvalidRequest;
-	if (!allowed(packet, TERN_ACCESS_REMOTE_WRITE))
+	/* What is done in one step, Memory::write_remote() checks the same. */
+	const bool one_step = packet.info->last && !packet.info->imm;
+	if (one_step ? !(qp_.attr_.access & TERN_ACCESS_REMOTE_WRITE)
+	             : !allowed(packet, TERN_ACCESS_REMOTE_WRITE))
 		return Outcome::AccessError;
 	write_ = reth;
 	placed_ = 0;
@@ -327,33 +389,6 @@ Responder::Outcome Responder::execute_atomic(const Packet &packet)
 	                      .psn = packet.bth.psn,
 	                      .msn = msn_,
 	                      .original = original});
-	++expected_;
-	return Outcome::Done;
-}
-
-/* A WRITE that nobody sees half done, and that is answered like a READ (annex A19). */
-Responder::Outcome Responder::execute_atomic_write(const Packet &packet)
-{
-	const Reth &reth = packet.ext.reth;
-	if (packet.payload.size() != kAtomicSize || reth.length != kAtomicSize ||
-	    reth.va % kAtomicSize || outstanding_data() >= qp_.attr_.max_dest_rd_atomic)
-		return Outcome::InvalidRequest;
-	if (!(qp_.attr_.access & TERN_ACCESS_REMOTE_WRITE))
-		return Outcome::AccessError;
-	Le<uint64_t> value;
-	std::memcpy(&value, packet.payload.data(), sizeof(value));
-	uint64_t original;
-	const Access access = qp_.card_.memory.atomic_remote(
-	        reth.rkey, reth.va, target(packet), original, [&](uint64_t) { return value.get(); },
-	        TERN_ACCESS_REMOTE_WRITE);
-	if (access == Access::NeedPages)
-		return Outcome::NeedPages;
-	if (access != Access::Ok)
-		return Outcome::AccessError;
-
-	qp_.card_.stats.add(TERN_STAT_RESP_WRITES);
-	finish_message();
-	push_atomic_write(packet.bth.psn, false);
 	++expected_;
 	return Outcome::Done;
 }
@@ -448,8 +483,9 @@ void Responder::receive_duplicate(const Packet &packet)
 		break;
 	}
 	case PacketKind::AtomicWrite:
+	case PacketKind::Flush:
 		if (!read_queued(psn))
-			push_atomic_write(psn, true);
+			push_empty_read(psn, true);
 		break;
 	default:
 		repeat_atomic(psn);
@@ -485,205 +521,6 @@ bool Responder::read_queued(Psn psn) const
 			return true;
 	}
 	return false;
-}
-
-/* ---- responses ---- */
-
-uint32_t Responder::outstanding_data() const
-{
-	uint32_t count = 0;
-	for (size_t i = 0; i < responses_.size(); i++)
-		count += !responses_[i].duplicate && (responses_[i].kind == Response::Kind::Read ||
-		                                      responses_[i].kind == Response::Kind::Atomic);
-	return count;
-}
-
-/* One acknowledgement at the end of the queue speaks for all before expected_. */
-void Responder::acknowledge()
-{
-	const Psn psn = expected_ + Psn::kMask; /* the one before */
-	if (!responses_.empty() && responses_.back().kind == Response::Kind::Ack) {
-		responses_.back().psn = psn;
-		responses_.back().msn = msn_;
-		return;
-	}
-	responses_.push_back({.kind = Response::Kind::Ack, .psn = psn, .msn = msn_});
-}
-
-void Responder::push_nak(Psn psn, uint8_t syndrome)
-{
-	responses_.push_back(
-	        {.kind = Response::Kind::Nak, .syndrome = syndrome, .psn = psn, .msn = msn_});
-}
-
-void Responder::push_rnr_nak(Psn psn)
-{
-	qp_.card_.stats.add(TERN_STAT_RESP_TX_RNR_NAK);
-	push_nak(psn, kAethRnrNak | qp_.attr_.min_rnr_timer);
-}
-
-void Responder::push_read(const Packet &packet, bool duplicate)
-{
-	const Reth &reth = packet.ext.reth;
-	responses_.push_back({.kind = Response::Kind::Read,
-	                      .duplicate = duplicate,
-	                      .psn = packet.bth.psn,
-	                      .msn = msn_,
-	                      .target = target(packet),
-	                      .va = reth.va,
-	                      .rkey = reth.rkey,
-	                      .length = reth.length});
-}
-
-/* The response is that to a READ of nothing. */
-void Responder::push_atomic_write(Psn psn, bool duplicate)
-{
-	responses_.push_back(
-	        {.kind = Response::Kind::Read, .duplicate = duplicate, .psn = psn, .msn = msn_});
-}
-
-bool Responder::transmit(unsigned &budget)
-{
-	while (!responses_.empty()) {
-		if (!budget || !qp_.card_.port.ready())
-			return true;
-		budget--;
-		send_response(responses_.front());
-	}
-	return false;
-}
-
-void Responder::send_response(Response &response)
-{
-	switch (response.kind) {
-	case Response::Kind::Ack:
-		send_aeth(Opcode::RcAcknowledge, response, ack_syndrome());
-		break;
-	case Response::Kind::Nak:
-		send_aeth(Opcode::RcAcknowledge, response, response.syndrome);
-		break;
-	case Response::Kind::Atomic:
-		send_aeth(Opcode::RcAtomicAcknowledge, response, ack_syndrome());
-		break;
-	case Response::Kind::Read: {
-		const Access access = send_read_packet(response);
-		if (access != Access::Ok) {
-			stop_read(access);
-			return;
-		}
-		if (response.length)
-			return;
-		break;
-	}
-	}
-	responses_.pop_front();
-}
-
-/*
- * Either the region went while its data was being sent; or the requester is to ask again from here
- * on, and so also for all that was to be said after it.
- */
-void Responder::stop_read(Access access)
-{
-	const Psn psn = responses_.front().psn;
-	responses_.clear();
-	if (access == Access::NeedPages && qp_.state() != TERN_QPS_ERR) {
-		wait_for_pages(psn, false);
-		push_rnr_nak(psn);
-		return;
-	}
-	fail_access(psn);
-}
-
-void Responder::fail_access(Psn psn)
-{
-	qp_.card_.stats.add(TERN_STAT_RESP_TX_ACCESS_NAK);
-	qp_.card_.raise_event(TERN_EVENT_QP_ACCESS_ERR, qp_.number);
-	push_nak(psn, nak_syndrome(NakCode::RemoteAccessError));
-	qp_.enter_error();
-}
-
-/* The first that waits is the one whose fault the host sees. */
-void Responder::wait_for_pages(Psn psn, bool recv)
-{
-	if (!qp_.waits_for_pages(RcQp::Side::Responder))
-		page_wait_ = {psn, recv};
-	qp_.wait_for_pages(RcQp::Side::Responder);
-}
-
-/* The requester tries again by itself. */
-void Responder::resume(bool ok)
-{
-	const auto wait = page_wait_;
-	page_wait_.reset();
-	if (ok || !wait)
-		return;
-	responses_.clear();
-	if (!wait->recv) {
-		fail_access(wait->psn);
-		return;
-	}
-	if (qp_.has_claim()) {
-		tern_hw_cqe cqe{};
-		cqe.opcode = TERN_CQE_RECV;
-		cqe.status = TERN_WC_LOC_PROT_ERR;
-		qp_.card_.stats.add(TERN_STAT_RESP_CQE_ERRORS);
-		qp_.complete_recv(cqe, false);
-	}
-	qp_.card_.stats.add(TERN_STAT_RESP_TX_OP_NAK);
-	push_nak(wait->psn, nak_syndrome(NakCode::RemoteOperationalError));
-	qp_.enter_error();
-}
-
-/* One packet of the data; what is left to send shrinks. */
-Access Responder::send_read_packet(Response &response)
-{
-	const uint32_t size = std::min(response.length, qp_.mtu_);
-	const bool last = size == response.length;
-	const bool first = !response.started;
-
-	Bth bth;
-	bth.psn = response.psn;
-	bth.opcode = static_cast<uint8_t>(first && last ? Opcode::RcReadResponseOnly
-	                                  : first       ? Opcode::RcReadResponseFirst
-	                                  : last        ? Opcode::RcReadResponseLast
-	                                                : Opcode::RcReadResponseMiddle);
-	ExtHeaders ext;
-	ext.aeth = {ack_syndrome(), response.msn};
-	Access access = Access::Ok;
-	qp_.send_packet(bth, ext, size, [&](std::span<std::byte> payload) {
-		access = qp_.card_.memory.read_remote(response.rkey, response.va, response.target,
-		                                      payload, response.length - size);
-		return access == Access::Ok;
-	});
-	if (access != Access::Ok)
-		return access;
-	if (page_wait_ && page_wait_->psn == response.psn)
-		page_wait_.reset();
-	response.started = true;
-	response.va += size;
-	response.length -= size;
-	++response.psn;
-	return Access::Ok;
-}
-
-void Responder::send_aeth(Opcode opcode, const Response &response, uint8_t syndrome)
-{
-	Bth bth;
-	bth.psn = response.psn;
-	bth.opcode = static_cast<uint8_t>(opcode);
-	ExtHeaders ext;
-	ext.aeth = {syndrome, response.msn};
-	ext.atomic_ack = response.original;
-	qp_.send_packet(bth, ext, 0, [](std::span<std::byte>) { return true; });
-}
-
-/* ACK with the credits of the receive queue, the WQE of a SEND under way among them; a shared one
- * has none to give (IBA 9.7.7.2). */
-uint8_t Responder::ack_syndrome()
-{
-	const auto credits = qp_.recv_credits();
-	return kAethAck | (credits ? encode_credits(*credits) : kCreditsInvalid);
 }
 
 } // namespace tern

@@ -11,13 +11,16 @@
 #include <optional>
 
 #include "qemu/rnic/formats/packet.h"
+#include "qemu/rnic/formats/tag_header.h"
 #include "qemu/rnic/memory/region.h"
+#include "qemu/rnic/queues/tag_list.h"
 #include "qemu/rnic/ring_buffer.h"
 #include "tern/tern_hw.h"
 
 namespace tern {
 
 class RcQp;
+enum class Sending : uint8_t;
 
 class Responder {
 public:
@@ -25,6 +28,8 @@ public:
 
 	/** A request, of a QP that receives. */
 	void receive(const Packet &packet);
+	/** As Qp::deliver_burst(), requests in packets of the path MTU. */
+	uint32_t receive_burst(const Packet &burst);
 	/** Sends responses; true when it stopped only for @budget or the wire. */
 	bool transmit(unsigned &budget);
 	bool has_responses() const { return !responses_.empty(); }
@@ -81,6 +86,8 @@ private:
 	void receive_ahead();
 	void repeat_atomic(Psn psn);
 
+	/** A SEND or WRITE, or a burst of it, was carried out. */
+	void advance(const Packet &packet);
 	bool in_sequence(const Packet &packet) const;
 	bool size_valid(const Packet &packet) const;
 	bool find_srq(const Packet &packet);
@@ -88,14 +95,27 @@ private:
 	Outcome execute(const Packet &packet);
 	/** Takes a receive WQE for this message. */
 	Outcome claim_recv();
+	/** Takes the buffer that a SEND of @packet goes to; none when the card fetches its data. */
+	Outcome claim_for_send(const Packet &packet);
+	/* When the SRQ matches tags. */
+	Outcome claim_slot(uint8_t opcode);
+	Outcome claim_by_tag(const Packet &packet, TagList &tags);
+	void take_eager(const Packet &packet, const headers::TagMatching &tag, uint32_t entry);
+	void take_rendezvous(const Packet &packet, const headers::TagMatching &tag, uint32_t entry,
+	                     const Sge &buffer);
 	/** Takes the key back that a SEND names. */
 	bool invalidate(const Packet &packet);
 	Outcome execute_send(const Packet &packet);
+	/** As execute_send(); false when it cannot be done in one go. */
+	bool execute_send_burst(const Packet &burst);
+	/** @size bytes of a SEND are where they belong. */
+	Outcome end_send(const Packet &packet, size_t size);
 	Outcome execute_write(const Packet &packet);
 	Outcome begin_write(const Packet &packet);
 	Outcome execute_read(const Packet &packet);
 	Outcome execute_atomic(const Packet &packet);
 	Outcome execute_atomic_write(const Packet &packet);
+	Outcome execute_flush(const Packet &packet);
 	/** Ends the claimed receive WQE with @status. */
 	void complete_recv(const Packet &packet, uint8_t opcode, uint32_t byte_len,
 	                   hw::tern_hw_cqe_status status);
@@ -109,16 +129,22 @@ private:
 	void push_rnr_nak(Psn psn);
 	/** The packet of @psn needs pages; @recv: in the buffers of a receive WQE. */
 	void wait_for_pages(Psn psn, bool recv);
+	void forget_wait(Psn psn, uint32_t packets);
 	/** Ends the READ at the front, and the QP, unless its pages are still to come. */
-	void stop_read(Access access);
+	void stop_read(bool need_pages);
 	/** NAK Remote Access Error for @psn, and the end of the QP. */
 	void fail_access(Psn psn);
 	void push_read(const Packet &packet, bool duplicate);
-	void push_atomic_write(Psn psn, bool duplicate);
+	/** Answers ATOMIC WRITE and FLUSH. */
+	void push_empty_read(Psn psn, bool duplicate);
 	uint32_t outstanding_data() const;
 	bool read_queued(Psn psn) const;
-	void send_response(Response &response);
-	Access send_read_packet(Response &response);
+	void send_response(Response &response, unsigned &budget);
+	Sending send_read(Response &response, unsigned &budget);
+	Sending send_read_packet(Response &response);
+	Wire::Lend lend_read_burst(const Response &response, uint32_t size);
+	void begin_read_part(const Response &response, uint32_t size, Bth &bth, ExtHeaders &ext);
+	void end_read_part(Response &response, uint32_t size);
 	void send_aeth(Opcode opcode, const Response &response, uint8_t syndrome);
 	uint8_t ack_syndrome();
 	void finish_message();

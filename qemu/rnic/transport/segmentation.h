@@ -11,7 +11,7 @@ namespace tern {
 /** Packets that a message of @length bytes takes; an empty one takes one too. */
 constexpr uint32_t packets_of(uint64_t length, uint32_t mtu)
 {
-	return length ? static_cast<uint32_t>((length + mtu - 1) / mtu) : 1;
+	return length > mtu ? static_cast<uint32_t>((length + mtu - 1) / mtu) : 1;
 }
 
 /** First, Middle, Last or Only of a SEND or WRITE, in the order in which their opcodes follow

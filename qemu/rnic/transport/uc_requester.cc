@@ -20,7 +20,7 @@ void UcRequester::reset(Psn sq_psn)
 bool UcRequester::transmit(unsigned &budget)
 {
 	loaded_ = false;
-	while (has_work()) {
+	while (has_work() && !qp_.paced()) {
 		if (!budget || !qp_.card_.port.ready())
 			return true;
 		budget--;
@@ -118,10 +118,10 @@ std::optional<tern_hw_cqe_status> UcRequester::send_packet()
 	ext.imm = wqe.imm;
 	ext.reth = {wqe.remote_addr, wqe.rkey, r.length};
 	Access access = Access::Ok;
-	qp_.send_packet(bth, ext, size, [&](std::span<std::byte> payload) {
+	qp_.pace(qp_.send_packet(bth, ext, size, [&](std::span<std::byte> payload) {
 		access = qp_.gather_send(wqe, offset, payload);
 		return access == Access::Ok;
-	});
+	}));
 	if (access == Access::NeedPages)
 		return std::nullopt;
 	if (access != Access::Ok)

@@ -74,7 +74,7 @@ bool UdQp::transmit(unsigned &budget)
 	if (flushes_sends())
 		flush_send();
 	while (state_ == TERN_QPS_RTS && !waits_for_pages(Side::Requester)) {
-		if (!send_posted())
+		if (!send_posted() || paced())
 			return false;
 		if (!budget || !card_.port.ready())
 			return true;
@@ -173,10 +173,9 @@ std::optional<tern_hw_cqe_status> UdQp::send(const SendWqe &wqe)
 	if (access != Access::Ok)
 		return TERN_WC_LOC_PROT_ERR;
 	++psn_;
-	const size_t size = frame.finish().size();
 	if (to.dgid.is_multicast() && !config_.no_mc_loopback)
-		card_.port.loop_multicast(size);
-	card_.port.send_roce(size);
+		card_.port.loop_multicast(frame.finish().size());
+	pace(card_.port.send_roce(frame));
 	return TERN_WC_SUCCESS;
 }
 

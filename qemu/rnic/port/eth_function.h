@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "qemu/rnic/port/toeplitz.h"
+
+namespace tern {
+
+struct Card;
+class EthQp;
+
+/** The Ethernet function of the port: the QPs of type ETH, and which of them takes a frame. */
+class EthFunction {
+public:
+	/** SET_ETH_RSS. */
+	struct Spread {
+		std::vector<EthQp *>
+		        table;       /* a power of two of them; empty: the oldest takes all */
+		uint32_t fields = 0; /* TERN_HASH_* */
+		HashKey key{};
+	};
+
+	explicit EthFunction(Card &card) : card_(card) {}
+
+	/** Whether there is no room for another QP. */
+	bool full() const { return qps_.size() == hw::TERN_MAX_ETH_QPS; }
+	void add(EthQp &qp) { qps_.push_back(&qp); }
+	/** @qp goes away, and with it a table that names it. */
+	void remove(EthQp &qp);
+	void set_spread(Spread spread) { spread_ = std::move(spread); }
+
+	/** A frame that passed the filters. */
+	void receive(std::span<const std::byte> frame);
+
+private:
+	Card &card_;
+	std::vector<EthQp *> qps_; /* oldest first */
+	Spread spread_;
+};
+
+} // namespace tern

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* What the requester makes of the responses: acknowledgements, and data for the host. */
+#include <algorithm>
+
+#include "qemu/rnic/card.h"
+#include "qemu/rnic/formats/burst.h"
+#include "qemu/rnic/transport/rc_qp.h"
+#include "qemu/rnic/transport/requester.h"
+#include "qemu/rnic/transport/segmentation.h"
+
+namespace tern {
+
+using namespace hw;
+
+void Requester::receive(const Packet &packet)
+{
+	loaded_.reset();
+	/* From a dropped response on all is asked for once more. */
+	if (response_dropped_)
+		return;
+	/* A PSN that was never sent, or none is waited for: a ghost of an earlier connection
+	 * (IBA 9.7.5.1.1). */
+	if (packet.bth.psn - sent_ >= 0 || requests_.empty()) {
+		qp_.card_.stats.add(TERN_STAT_REQ_DUP_ACK);
+		return;
+	}
+	switch (packet.info->kind) {
+	case PacketKind::Acknowledge:
+		receive_ack(packet);
+		break;
+	case PacketKind::ReadResponse:
+		receive_read_response(packet);
+		break;
+	default:
+		receive_atomic_ack(packet);
+		break;
+	}
+	after_response();
+}
+
+void Requester::after_response()
+{
+	settle_front();
+	qp_.check_drained();
+	/* Room in the window, a fence lifted, a request to send again: the next turn tells. */
+	if (qp_.sends())
+		qp_.card_.port.activate(qp_);
+}
+
+void Requester::receive_ack(const Packet &packet)
+{
+	switch (packet.ext.aeth.syndrome & kAethKindMask) {
+	case kAethAck:
+		if (packet.bth.psn - una_ < 0)
+			qp_.card_.stats.add(TERN_STAT_REQ_DUP_ACK);
+		update_credits(packet.ext.aeth);
+		if (!acknowledge(packet.bth.psn + 1))
+			implied_nak();
+		break;
+	case kAethRnrNak:
+		receive_rnr(packet);
+		break;
+	case kAethNak:
+		receive_nak(packet);
+		break;
+	default:
+		qp_.card_.stats.add(TERN_STAT_REQ_BAD_RESP);
+		break;
+	}
+}
+
+void Requester::update_credits(const Aeth &aeth)
+{
+	const uint8_t code = aeth.syndrome & kAethValueMask;
+	const bool counted = code != kCreditsInvalid;
+	const uint32_t limit = (aeth.msn + decode_credits(code)) & Psn::kMask;
+	/* The count is rounded down and may come late, but what was once granted stays so. */
+	if (counted && (!credits_known_ || Psn(limit) - Psn(limit_ssn_) > 0))
+		limit_ssn_ = limit;
+	credits_known_ = counted;
+}
+
+void Requester::receive_nak(const Packet &packet)
+{
+	/* A NAK acknowledges all before the PSN that it names. */
+	if (packet.bth.psn - una_ < 0)
+		return;
+	Stats &stats = qp_.card_.stats;
+	const auto code = static_cast<NakCode>(packet.ext.aeth.syndrome & kAethValueMask);
+	if (!acknowledge(packet.bth.psn)) {
+		/* The peer failed a later request, but data of an earlier one is missing: ask for
+		 * that first. */
+		implied_nak();
+		return;
+	}
+	if (requests_.empty())
+		return;
+
+	switch (code) {
+	case NakCode::PsnSequenceError:
+		stats.add(TERN_STAT_REQ_RX_SEQ_NAK);
+		if (spend_retry())
+			seek(packet.bth.psn);
+		break;
+	case NakCode::InvalidRequest:
+		stats.add(TERN_STAT_REQ_RX_INV_REQ_NAK);
+		fail(TERN_WC_REM_INV_REQ_ERR);
+		break;
+	case NakCode::RemoteAccessError:
+		stats.add(TERN_STAT_REQ_RX_ACCESS_NAK);
+		fail(TERN_WC_REM_ACCESS_ERR);
+		break;
+	case NakCode::RemoteOperationalError:
+		stats.add(TERN_STAT_REQ_RX_OP_NAK);
+		fail(TERN_WC_REM_OP_ERR);
+		break;
+	default:
+		stats.add(TERN_STAT_REQ_BAD_RESP);
+		break;
+	}
+}
+
+void Requester::receive_rnr(const Packet &packet)
+{
+	/* While we wait nothing is sent: the same NAK once more. */
+	if (packet.bth.psn - una_ < 0 || rnr_until_)
+		return;
+	qp_.card_.stats.add(TERN_STAT_REQ_RX_RNR_NAK);
+	if (!acknowledge(packet.bth.psn)) {
+		implied_nak();
+		return;
+	}
+	if (requests_.empty())
+		return;
+	/* 7 means for ever (IBA 9.7.5.2.8). */
+	if (qp_.attr_.rnr_retry != 7) {
+		if (!rnr_retries_left_) {
+			qp_.card_.stats.add(TERN_STAT_REQ_RNR_RETRY_EXCEEDED);
+			fail(TERN_WC_RNR_RETRY_EXC_ERR);
+			return;
+		}
+		rnr_retries_left_--;
+	}
+	seek(packet.bth.psn);
+	/* The peer answers: what got lost before is forgotten. */
+	retries_left_ = qp_.attr_.retry_cnt;
+	rnr_until_ = qp_.card_.ports.clock.now() +
+	             rnr_timer_ns(packet.ext.aeth.syndrome & kAethValueMask);
+	timeout_at_ = UINT64_MAX;
+	qp_.card_.set_timer(qp_, rnr_until_);
+}
+
+/* The request whose next data packet this is; null when it is not the time for it. */
+Requester::Request *Requester::expect_data(const Packet &packet, bool atomic)
+{
+	const Psn psn = packet.bth.psn;
+	if (psn - una_ < 0) {
+		qp_.card_.stats.add(TERN_STAT_REQ_DUP_ACK);
+		return nullptr;
+	}
+	/* Data acknowledges all requests before its own. */
+	if (!acknowledge(psn)) {
+		implied_nak();
+		return nullptr;
+	}
+	if (requests_.empty() || requests_.front().status != TERN_WC_SUCCESS)
+		return nullptr;
+	Request &r = requests_.front();
+	const bool is_atomic = r.opcode == TERN_OP_CMP_SWAP || r.opcode == TERN_OP_FETCH_ADD;
+	if (!r.expects_response() || is_atomic != atomic || psn != r.first + r.responses ||
+	    !shape_matches(r, packet)) {
+		qp_.card_.stats.add(TERN_STAT_REQ_BAD_RESP);
+		fail(TERN_WC_BAD_RESP_ERR);
+		return nullptr;
+	}
+	return &r;
+}
+
+/* The opcode and the size that the response packet at this place must have (IBA 9.7.5.1.5). */
+bool Requester::shape_matches(const Request &r, const Packet &packet) const
+{
+	if (r.opcode == TERN_OP_ATOMIC_WRITE || r.opcode == TERN_OP_FLUSH)
+		return packet.info->first && packet.info->last && packet.payload.empty();
+	if (r.opcode != TERN_OP_READ)
+		return true;
+	const uint64_t offset = uint64_t{r.responses} * qp_.mtu_;
+	const bool last = r.responses + 1 == r.packets;
+	/* After a retry the responder starts anew with First or Only, in the middle of ours. */
+	return packet.info->last == last &&
+	       packet.payload.size() == std::min<uint64_t>(qp_.mtu_, r.length - offset);
+}
+
+void Requester::receive_read_response(const Packet &packet)
+{
+	if (packet.info->aeth && (packet.ext.aeth.syndrome & kAethKindMask) != kAethAck) {
+		qp_.card_.stats.add(TERN_STAT_REQ_BAD_RESP);
+		return;
+	}
+	Request *r = expect_data(packet, false);
+	if (!r || (r->opcode == TERN_OP_READ &&
+	           !place(*r, uint64_t{r->responses} * qp_.mtu_, packet.payload)))
+		return;
+	r->responses++;
+	if (packet.info->aeth)
+		update_credits(packet.ext.aeth);
+	progress(r->first + r->responses);
+	if (r->responses == r->packets)
+		complete_front();
+}
+
+/* Only those that are waited for next, of a READ that is the oldest, and go well. */
+uint32_t Requester::receive_burst(const Packet &burst)
+{
+	loaded_.reset();
+	const uint32_t packets = packets_in(burst);
+	const Psn end = burst.bth.psn + packets;
+	if (response_dropped_ || end - sent_ > 0 || requests_.empty() ||
+	    (burst.info->aeth && (burst.ext.aeth.syndrome & kAethKindMask) != kAethAck))
+		return 0;
+	Request &r = requests_.front();
+	const uint64_t offset = uint64_t{r.responses} * qp_.mtu_;
+	const bool last = end == r.end();
+	if (r.status != TERN_WC_SUCCESS || r.opcode != TERN_OP_READ ||
+	    burst.bth.psn != r.first + r.responses || burst.info->last != last ||
+	    end - r.end() > 0 || (last && burst.payload.size() != r.length - offset) || !load(r) ||
+	    qp_.card_.memory.scatter(qp_.card_.scratch_send.sges(), domain(r), offset,
+	                             burst.payload) != Access::Ok)
+		return 0;
+	r.responses += packets;
+	if (burst.info->aeth)
+		update_credits(burst.ext.aeth);
+	progress(end);
+	if (last)
+		complete_front();
+	after_response();
+	return packets;
+}
+
+void Requester::receive_atomic_ack(const Packet &packet)
+{
+	Request *r = expect_data(packet, true);
+	if (!r)
+		return;
+	const __le64 original = packet.ext.atomic_ack;
+	if (!place(*r, 0, std::as_bytes(std::span(&original, 1))))
+		return;
+	r->responses = 1;
+	update_credits(packet.ext.aeth);
+	progress(r->end());
+	complete_front();
+}
+
+/* Writes response data to the local buffers. */
+bool Requester::place(Request &r, uint64_t offset, const Payload &data)
+{
+	if (!load(r)) {
+		fail(TERN_WC_LOC_QP_OP_ERR);
+		return false;
+	}
+	switch (qp_.card_.memory.scatter(qp_.card_.scratch_send.sges(), domain(r), offset, data)) {
+	case Access::Ok:
+		return true;
+	case Access::NeedPages:
+		response_dropped_ = true;
+		/* It was there, though. */
+		retries_left_ = qp_.attr_.retry_cnt;
+		wait_for_pages(una_);
+		return false;
+	default:
+		fail(TERN_WC_LOC_PROT_ERR);
+		return false;
+	}
+}
+
+} // namespace tern

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "qemu/rnic/transport/responder.h"
+
+#include <algorithm>
+
+#include "qemu/rnic/card.h"
+#include "qemu/rnic/formats/burst.h"
+#include "qemu/rnic/transport/rc_qp.h"
+
+namespace tern {
+
+using namespace hw;
+
+uint32_t Responder::outstanding_data() const
+{
+	uint32_t count = 0;
+	for (size_t i = 0; i < responses_.size(); i++)
+		count += !responses_[i].duplicate && (responses_[i].kind == Response::Kind::Read ||
+		                                      responses_[i].kind == Response::Kind::Atomic);
+	return count;
+}
+
+/* One acknowledgement at the end of the queue speaks for all before expected_. */
+void Responder::acknowledge()
+{
+	const Psn psn = expected_ + Psn::kMask; /* the one before */
+	if (!responses_.empty() && responses_.back().kind == Response::Kind::Ack) {
+		responses_.back().psn = psn;
+		responses_.back().msn = msn_;
+		return;
+	}
+	responses_.push_back({.kind = Response::Kind::Ack, .psn = psn, .msn = msn_});
+}
+
+void Responder::push_nak(Psn psn, uint8_t syndrome)
+{
+	responses_.push_back(
+	        {.kind = Response::Kind::Nak, .syndrome = syndrome, .psn = psn, .msn = msn_});
+}
+
+void Responder::push_rnr_nak(Psn psn)
+{
+	qp_.card_.stats.add(TERN_STAT_RESP_TX_RNR_NAK);
+	push_nak(psn, kAethRnrNak | qp_.attr_.min_rnr_timer);
+}
+
+void Responder::push_read(const Packet &packet, bool duplicate)
+{
+	const Reth &reth = packet.ext.reth;
+	responses_.push_back({.kind = Response::Kind::Read,
+	                      .duplicate = duplicate,
+	                      .psn = packet.bth.psn,
+	                      .msn = msn_,
+	                      .target = target(packet),
+	                      .va = reth.va,
+	                      .rkey = reth.rkey,
+	                      .length = reth.length});
+}
+
+bool Responder::transmit(unsigned &budget)
+{
+	while (!responses_.empty()) {
+		if (!budget || !qp_.card_.port.ready())
+			return true;
+		send_response(responses_.front(), budget);
+	}
+	return false;
+}
+
+void Responder::send_response(Response &response, unsigned &budget)
+{
+	if (response.kind != Response::Kind::Read)
+		budget--;
+	switch (response.kind) {
+	case Response::Kind::Ack:
+		send_aeth(Opcode::RcAcknowledge, response, ack_syndrome());
+		break;
+	case Response::Kind::Nak:
+		send_aeth(Opcode::RcAcknowledge, response, response.syndrome);
+		break;
+	case Response::Kind::Atomic:
+		send_aeth(Opcode::RcAtomicAcknowledge, response, ack_syndrome());
+		break;
+	case Response::Kind::Read: {
+		const auto sending = send_read(response, budget);
+		if (sending == Sending::NeedPages || sending == Sending::Failed)
+			stop_read(sending == Sending::NeedPages);
+		if (sending != Sending::Done || response.length)
+			return;
+		break;
+	}
+	}
+	responses_.pop_front();
+}
+
+/*
+ * Either the region went while its data was being sent; or the requester is to ask again from here
+ * on, and so also for all that was to be said after it.
+ */
+void Responder::stop_read(bool need_pages)
+{
+	const Psn psn = responses_.front().psn;
+	responses_.clear();
+	if (need_pages && qp_.state() != TERN_QPS_ERR) {
+		wait_for_pages(psn, false);
+		push_rnr_nak(psn);
+		return;
+	}
+	fail_access(psn);
+}
+
+void Responder::fail_access(Psn psn)
+{
+	qp_.card_.stats.add(TERN_STAT_RESP_TX_ACCESS_NAK);
+	qp_.card_.raise_event(TERN_EVENT_QP_ACCESS_ERR, qp_.number);
+	push_nak(psn, nak_syndrome(NakCode::RemoteAccessError));
+	qp_.enter_error();
+}
+
+/* The first that waits is the one whose fault the host sees. */
+void Responder::wait_for_pages(Psn psn, bool recv)
+{
+	if (!qp_.waits_for_pages(RcQp::Side::Responder))
+		page_wait_ = {psn, recv};
+	qp_.wait_for_pages(RcQp::Side::Responder);
+}
+
+/* The requester tries again by itself. */
+void Responder::resume(bool ok)
+{
+	const auto wait = page_wait_;
+	page_wait_.reset();
+	if (ok || !wait)
+		return;
+	responses_.clear();
+	if (!wait->recv) {
+		fail_access(wait->psn);
+		return;
+	}
+	if (qp_.has_claim()) {
+		tern_hw_cqe cqe{};
+		cqe.opcode = TERN_CQE_RECV;
+		cqe.status = TERN_WC_LOC_PROT_ERR;
+		qp_.card_.stats.add(TERN_STAT_RESP_CQE_ERRORS);
+		qp_.complete_recv(cqe, false);
+	}
+	qp_.card_.stats.add(TERN_STAT_RESP_TX_OP_NAK);
+	push_nak(wait->psn, nak_syndrome(NakCode::RemoteOperationalError));
+	qp_.enter_error();
+}
+
+/* Some of the data; what is left to send shrinks. */
+Sending Responder::send_read(Response &response, unsigned &budget)
+{
+	const uint32_t most = qp_.mtu_ * std::min(budget, kMaxBurst / qp_.mtu_);
+	const uint32_t size = std::min(response.length, most);
+	if (size > qp_.mtu_ && !response.duplicate) {
+		switch (lend_read_burst(response, size)) {
+		case Wire::Lend::Done:
+			budget -= segments_of(size, qp_.mtu_);
+			end_read_part(response, size);
+			return Sending::Done;
+		case Wire::Lend::Full:
+			return Sending::Full;
+		case Wire::Lend::Refused:
+			break;
+		}
+	}
+	budget--;
+	return send_read_packet(response);
+}
+
+Wire::Lend Responder::lend_read_burst(const Response &response, uint32_t size)
+{
+	Bth bth;
+	ExtHeaders ext;
+	begin_read_part(response, size, bth, ext);
+	return qp_.lend_burst(bth, ext, [&](HostRanges &ranges) {
+		return qp_.card_.memory.locate_remote(response.rkey, response.va, response.target,
+		                                      size, ranges);
+	});
+}
+
+void Responder::begin_read_part(const Response &response, uint32_t size, Bth &bth, ExtHeaders &ext)
+{
+	bth.psn = response.psn;
+	bth.opcode = static_cast<uint8_t>(
+	        part_of(PacketKind::ReadResponse, !response.started, size == response.length));
+	ext.aeth = {ack_syndrome(), response.msn};
+}
+
+void Responder::end_read_part(Response &response, uint32_t size)
+{
+	const uint32_t packets = std::max(1u, segments_of(size, qp_.mtu_));
+	forget_wait(response.psn, packets);
+	response.started = true;
+	response.va += size;
+	response.length -= size;
+	response.psn = response.psn + packets;
+}
+
+Sending Responder::send_read_packet(Response &response)
+{
+	const uint32_t size = std::min(response.length, qp_.mtu_);
+	Bth bth;
+	ExtHeaders ext;
+	begin_read_part(response, size, bth, ext);
+	Memory &memory = qp_.card_.memory;
+	size_t sent = 0; /* only requests are paced */
+	const auto sending = qp_.send_data(
+	        bth, ext, size,
+	        [&](HostRanges &ranges) {
+		        /* As what a requester sends again. */
+		        return !response.duplicate &&
+		               memory.locate_remote(response.rkey, response.va, response.target,
+		                                    size, ranges);
+	        },
+	        [&](std::span<std::byte> payload) {
+		        return memory.read_remote(response.rkey, response.va, response.target,
+		                                  payload, response.length - size);
+	        },
+	        sent);
+	if (sending == Sending::Done)
+		end_read_part(response, size);
+	return sending;
+}
+
+void Responder::send_aeth(Opcode opcode, const Response &response, uint8_t syndrome)
+{
+	Bth bth;
+	bth.psn = response.psn;
+	bth.opcode = static_cast<uint8_t>(opcode);
+	ExtHeaders ext;
+	ext.aeth = {syndrome, response.msn};
+	ext.atomic_ack = response.original;
+	qp_.send_packet(bth, ext, 0, [](std::span<std::byte>) { return true; });
+}
+
+/* ACK with the credits of the receive queue, the WQE of a SEND under way among them; a shared one
+ * has none to give (IBA 9.7.7.2). */
+uint8_t Responder::ack_syndrome()
+{
+	const auto credits = qp_.recv_credits();
+	return kAethAck | (credits ? encode_credits(*credits) : kCreditsInvalid);
+}
+
+} // namespace tern

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Where SENDs go whose SRQ matches tags: rdma-core's Documentation/tag_matching.md. */
+#include <algorithm>
+
+#include "qemu/rnic/card.h"
+#include "qemu/rnic/formats/headers.h"
+#include "qemu/rnic/transport/rc_qp.h"
+#include "qemu/rnic/transport/responder.h"
+
+namespace tern {
+
+using namespace hw;
+
+namespace {
+
+/* Both headers in one packet, which holds nothing that only a receive WQE could tell the host. */
+bool is_rendezvous(const Packet &packet)
+{
+	const size_t size = packet.payload.size();
+	return packet.info->last && !packet.info->imm && !packet.info->ieth &&
+	       size >= sizeof(headers::TagMatching) + sizeof(headers::Rendezvous) &&
+	       size <= TERN_MAX_RNDV_HDR;
+}
+
+/* Once: what a peer lent may be another the next time. */
+template <typename Header>
+bool take_header(const Payload &from, Header &header)
+{
+	if (from.size() < sizeof(header))
+		return false;
+	from.copy_to(std::as_writable_bytes(std::span(&header, 1)));
+	return true;
+}
+
+} // namespace
+
+Responder::Outcome Responder::claim_for_send(const Packet &packet)
+{
+	TagList *tags = qp_.tags();
+	/* A packet that comes again for want of pages was looked at before. */
+	return tags && !qp_.has_claim() ? claim_by_tag(packet, *tags) : claim_recv();
+}
+
+Responder::Outcome Responder::claim_slot(uint8_t opcode)
+{
+	const Outcome outcome = claim_recv();
+	if (outcome == Outcome::Done)
+		qp_.report_claim({.opcode = opcode});
+	return outcome;
+}
+
+Responder::Outcome Responder::claim_by_tag(const Packet &packet, TagList &tags)
+{
+	headers::TagMatching header;
+	if (!take_header(packet.payload, header))
+		return claim_slot(TERN_CQE_NO_TAG);
+	const bool eager = header.opcode == headers::kTagEager;
+	if (!eager && header.opcode != headers::kTagRendezvous)
+		return claim_slot(TERN_CQE_NO_TAG);
+
+	const auto entry =
+	        eager || is_rendezvous(packet) ? tags.match(header.tag.get()) : std::nullopt;
+	if (!entry) {
+		const Outcome outcome = claim_slot(TERN_CQE_TAG_UNEXPECTED);
+		/* One that is refused for want of a WQE comes again, and may match then. */
+		if (outcome == Outcome::Done)
+			tags.count_unexpected();
+		return outcome;
+	}
+	if (eager)
+		take_eager(packet, header, *entry);
+	else
+		take_rendezvous(packet, header, *entry, tags.buffer(*entry));
+	return Outcome::Done;
+}
+
+/* Other messages may match before the last packet is here: the host learns their order. */
+void Responder::take_eager(const Packet &packet, const headers::TagMatching &header, uint32_t entry)
+{
+	RcQp::TagReport report{.opcode = TERN_CQE_TAG_RECV,
+	                       .flags = TERN_CQE_TAG_MATCH,
+	                       .tag = header.tag.get(),
+	                       .app_ctx = header.app_ctx.get()};
+	if (packet.info->last) {
+		report.flags |= TERN_CQE_TAG_DATA;
+	} else {
+		qp_.complete_tag(entry, report, 0, packet.bth.solicited);
+		report = {.opcode = TERN_CQE_TAG_RECV, .flags = TERN_CQE_TAG_DATA};
+	}
+	qp_.claim_tagged(entry, report, sizeof(header));
+}
+
+void Responder::take_rendezvous(const Packet &packet, const headers::TagMatching &header,
+                                uint32_t entry, const Sge &buffer)
+{
+	Rendezvous rendezvous{.entry = entry, .buffer = buffer, .tag = header};
+	take_header(packet.payload.skip(sizeof(header)), rendezvous.from);
+	RcQp::TagReport report{.opcode = TERN_CQE_TAG_RECV,
+	                       .flags = TERN_CQE_TAG_MATCH,
+	                       .tag = header.tag.get(),
+	                       .app_ctx = header.app_ctx.get()};
+	const uint32_t length = rendezvous.from.length.get();
+	if (length > buffer.length || length > kMaxMessage) {
+		/* The host has to fetch it: the buffer gets the headers. */
+		report.flags |= TERN_CQE_TAG_DATA;
+		report.status = TERN_WC_TM_RNDV_INCOMPLETE;
+		qp_.claim_tagged(entry, report, 0);
+		return;
+	}
+	qp_.complete_tag(entry, report, 0, packet.bth.solicited);
+	qp_.requester_.fetch(rendezvous);
+}
+
+} // namespace tern
