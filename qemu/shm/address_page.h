@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace tern::shm {
+
+/* Twice as many as there are addresses in the switch at most. */
+constexpr size_t kAddressSlots = 8192;
+
+/** An Ethernet address of @frame as a number, its first byte in 47:40; @offset 0 is the
+ * destination, 6 the source. */
+inline uint64_t address_at(std::span<const std::byte> frame, size_t offset)
+{
+	uint64_t address = 0;
+	for (const std::byte byte : frame.subspan(offset, 6))
+		address = address << 8 | std::to_integer<uint64_t>(byte);
+	return address;
+}
+
+/**
+ * What the switch tells all hosts through memory that they can only read: where the addresses
+ * live, in a hash table with linear probing. A reader may find an entry that was just
+ * removed, or miss one while others move, and does no harm then: what is not found goes
+ * through the switch.
+ */
+struct AddressPage {
+	/* Every frame has to pass the switch, which counts, spoils or records it. */
+	alignas(64) std::atomic<uint32_t> through_switch;
+	/* the address in 63:16, 1 + the host's id in 15:0; zero is no entry */
+	alignas(64) std::atomic<uint64_t> slots[kAddressSlots];
+
+	static constexpr size_t first_slot(uint64_t address)
+	{
+		return (address * 0x9e3779b97f4a7c15) >> 51;
+	}
+
+	std::optional<uint32_t> find(uint64_t address) const
+	{
+		for (size_t i = 0; i < kAddressSlots; i++) {
+			const size_t slot = (first_slot(address) + i) % kAddressSlots;
+			const uint64_t entry = slots[slot].load(std::memory_order_relaxed);
+			if (entry == 0)
+				return std::nullopt;
+			if (entry >> 16 == address)
+				return static_cast<uint32_t>(entry & 0xffff) - 1;
+		}
+		return std::nullopt;
+	}
+};
+static_assert((1 << (64 - 51)) == kAddressSlots);
+
+} // namespace tern::shm

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "qemu/shm/message.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <sys/socket.h>
+
+namespace tern::shm {
+
+constexpr size_t kControlSize = CMSG_SPACE(kMaxFds * sizeof(int));
+
+Message refusal(const std::string &reason)
+{
+	Message message{.kind = Message::Kind::Refused};
+	reason.copy(message.reason, sizeof(message.reason) - 1);
+	return message;
+}
+
+bool send_message(const Fd &socket, const Message &message, std::span<const int> fds)
+{
+	iovec body{const_cast<Message *>(&message), sizeof(message)};
+	alignas(cmsghdr) std::byte control[kControlSize]{};
+	msghdr header{};
+	header.msg_iov = &body;
+	header.msg_iovlen = 1;
+	if (!fds.empty()) {
+		header.msg_control = control;
+		header.msg_controllen = CMSG_SPACE(fds.size_bytes());
+		cmsghdr *const rights = CMSG_FIRSTHDR(&header);
+		rights->cmsg_level = SOL_SOCKET;
+		rights->cmsg_type = SCM_RIGHTS;
+		rights->cmsg_len = CMSG_LEN(fds.size_bytes());
+		std::memcpy(CMSG_DATA(rights), fds.data(), fds.size_bytes());
+	}
+	return sendmsg(socket.get(), &header, MSG_NOSIGNAL | MSG_DONTWAIT) ==
+	       static_cast<ssize_t>(sizeof(message));
+}
+
+/* Owns what came along, whatever the message is worth. */
+static void collect_fds(msghdr &header, std::vector<Fd> &fds)
+{
+	for (cmsghdr *part = CMSG_FIRSTHDR(&header); part; part = CMSG_NXTHDR(&header, part)) {
+		if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS)
+			continue;
+		const size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		for (size_t i = 0; i < count; i++) {
+			int fd;
+			std::memcpy(&fd, CMSG_DATA(part) + i * sizeof(fd), sizeof(fd));
+			fds.emplace_back(fd);
+		}
+	}
+}
+
+Received receive_message(const Fd &socket, Message &message, std::vector<Fd> &fds)
+{
+	message = {.magic = 0};
+	fds.clear();
+	iovec body{&message, sizeof(message)};
+	alignas(cmsghdr) std::byte control[kControlSize];
+	msghdr header{};
+	header.msg_iov = &body;
+	header.msg_iovlen = 1;
+	header.msg_control = control;
+	header.msg_controllen = sizeof(control);
+	const ssize_t size = recvmsg(socket.get(), &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	if (size < 0)
+		return errno == EAGAIN || errno == EINTR ? Received::Nothing : Received::End;
+	collect_fds(header, fds);
+	if (static_cast<size_t>(size) < offsetof(Message, kind) || message.magic != kMagic)
+		return Received::End;
+	if (message.version != kVersion)
+		return Received::Message;
+	if (size != sizeof(message) || header.msg_flags & (MSG_TRUNC | MSG_CTRUNC) ||
+	    message.blocks > kMaxBlocks)
+		return Received::End;
+	message.reason[sizeof(message.reason) - 1] = '\0';
+	return Received::Message;
+}
+
+} // namespace tern::shm

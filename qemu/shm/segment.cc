@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "qemu/shm/segment.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+namespace tern::shm {
+
+Fd make_segment(const char *name, size_t size)
+{
+	Fd fd(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+	if (!fd || ftruncate(fd.get(), static_cast<off_t>(size)) ||
+	    fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW))
+		return Fd();
+	return fd;
+}
+
+bool seal_for_readers(const Fd &fd)
+{
+	return fcntl(fd.get(), F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) == 0;
+}
+
+Fd reopen_for_reading(int fd)
+{
+	const std::string path = "/proc/self/fd/" + std::to_string(fd);
+	return Fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+}
+
+size_t segment_size(int fd)
+{
+	struct stat status;
+	return fstat(fd, &status) || status.st_size < 0 ? 0 : static_cast<size_t>(status.st_size);
+}
+
+std::string check_segment(int fd, size_t size)
+{
+	const int seals = fcntl(fd, F_GET_SEALS);
+	if (seals < 0)
+		return "not a memfd";
+	if (!(seals & F_SEAL_SHRINK))
+		return "not sealed against shrinking";
+	/* In this order: a size that cannot shrink any more. */
+	if (size == 0 || segment_size(fd) < size)
+		return "too short";
+	return {};
+}
+
+Mapping::~Mapping()
+{
+	if (!bytes_.empty())
+		munmap(bytes_.data(), bytes_.size());
+}
+
+std::string Mapping::map(const Fd &fd, size_t size, Access access)
+{
+	if (const std::string error = check_segment(fd.get(), size); !error.empty())
+		return error;
+	const int protection = access == Access::Read ? PROT_READ : PROT_READ | PROT_WRITE;
+	void *const at = mmap(nullptr, size, protection, MAP_SHARED, fd.get(), 0);
+	if (at == MAP_FAILED)
+		return std::strerror(errno);
+	*this = Mapping();
+	bytes_ = {static_cast<std::byte *>(at), size};
+	return {};
+}
+
+} // namespace tern::shm

@@ -1,0 +1,596 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "qemu/shm/shared_wire.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "qemu/rnic/formats/burst.h"
+
+namespace tern::shm {
+
+constexpr uint64_t kMillisecond = 1'000'000;
+/* How long a sender waits for a host that takes no frames, as the switch does. */
+constexpr uint64_t kPatience = 1000 * kMillisecond;
+/* How long one may read what was lent to it and is wanted back. */
+constexpr uint64_t kReturnTime = 500 * kMillisecond;
+constexpr uint64_t kReturnSpin = 20'000;
+constexpr uint64_t kRetryTime = 200 * kMillisecond;
+/* When a link that was cut for a late return comes back: the first time, and at most. */
+constexpr uint64_t kRenewTime = 1000 * kMillisecond;
+constexpr uint64_t kRenewLimit = 64 * kRenewTime;
+constexpr uint64_t kGreetingTime = 10'000 * kMillisecond;
+
+/* What stands before the ranges and the head in a lent entry. */
+struct LentHeader {
+	uint32_t ranges;
+	uint32_t head_size;
+	uint32_t segment; /* of a burst; 0: it is one packet */
+	uint32_t reserved;
+};
+static_assert(sizeof(LentHeader) == 16);
+
+static uint64_t monotonic_ns()
+{
+	timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 +
+	       static_cast<uint64_t>(now.tv_nsec);
+}
+
+SharedWire::SharedWire(std::string path, const EventPoll &poll)
+        : path_(std::move(path)), poll_(poll)
+{
+}
+
+SharedWire::~SharedWire()
+{
+	recall();
+}
+
+bool SharedWire::share(int fd, uint64_t size)
+{
+	if (block_fds_.size() == kMaxBlocks || !check_segment(fd, size).empty())
+		return false;
+	Fd readable = reopen_for_reading(fd);
+	if (!readable)
+		return false;
+	block_fds_.push_back(std::move(readable));
+	block_sizes_.push_back(size);
+	return true;
+}
+
+/* ---- the switch ------------------------------------------------------------- */
+
+/* Asks the switch to be let in; its answer comes later. */
+std::string SharedWire::greet()
+{
+	sockaddr_un address{};
+	address.sun_family = AF_UNIX;
+	if (path_.empty() || path_.size() >= sizeof(address.sun_path))
+		return "a socket's path has 1 to 107 bytes";
+	path_.copy(address.sun_path, path_.size());
+	Fd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+	if (!socket ||
+	    ::connect(socket.get(), reinterpret_cast<sockaddr *>(&address), sizeof(address))) {
+		if (errno == EPROTOTYPE)
+			return "somebody else listens there than a switch for shared memory";
+		return std::strerror(errno);
+	}
+
+	Message hello{.kind = Message::Kind::Hello};
+	hello.blocks = static_cast<uint32_t>(block_fds_.size());
+	std::ranges::copy(block_sizes_, hello.block_sizes);
+	std::vector<int> fds;
+	for (const Fd &fd : block_fds_)
+		fds.push_back(fd.get());
+	if (!send_message(socket, hello, fds))
+		return std::strerror(errno);
+	socket_ = std::move(socket);
+	poll_.watch(socket_.get(), EventPoll::News::Message);
+	state_ = State::Greeting;
+	return {};
+}
+
+std::string SharedWire::connect()
+{
+	if (std::string error = greet(); !error.empty())
+		return path_ + ": " + error;
+	const uint64_t limit = monotonic_ns() + kGreetingTime;
+	deadline_ = limit;
+	while (state_ == State::Greeting) {
+		pollfd answer{.fd = socket_.get(), .events = POLLIN, .revents = 0};
+		poll(&answer, 1, static_cast<int>(kGreetingTime / kMillisecond));
+		listen(monotonic_ns());
+		attend(monotonic_ns());
+	}
+	return up() ? std::string() : path_ + ": " + why_;
+}
+
+void SharedWire::attend(uint64_t now)
+{
+	switch (state_) {
+	case State::Down:
+		if (now < deadline_)
+			return;
+		if (greet().empty())
+			deadline_ = now + kGreetingTime;
+		else
+			deadline_ = now + kRetryTime;
+		break;
+	case State::Greeting:
+		if (now >= deadline_) {
+			why_ = "the switch does not answer";
+			disconnect(now);
+		}
+		break;
+	case State::Up:
+		sweep(now);
+		renew(now);
+		lose_patience(now);
+		break;
+	}
+}
+
+std::optional<uint64_t> SharedWire::next_deadline() const
+{
+	if (state_ != State::Up)
+		return deadline_;
+	std::optional<uint64_t> next = next_renewal_;
+	if (blocked_ && !blocked_->given_up && blocked_->idle_since)
+		next = std::min(next.value_or(~uint64_t{0}), blocked_->idle_since + kPatience);
+	return next;
+}
+
+void SharedWire::listen(uint64_t now)
+{
+	Message message;
+	std::vector<Fd> fds;
+	while (state_ != State::Down) {
+		switch (receive_message(socket_, message, fds)) {
+		case Received::Nothing:
+			return;
+		case Received::End:
+			why_ = "the switch hung up";
+			disconnect(now);
+			return;
+		case Received::Message:
+			why_ = handle(message, fds);
+			if (!why_.empty())
+				disconnect(now);
+		}
+	}
+}
+
+/* Why there is nothing more to say to that switch, or empty. */
+std::string SharedWire::handle(const Message &message, std::vector<Fd> &fds)
+{
+	if (message.version != kVersion)
+		return "the switch speaks version " + std::to_string(message.version) +
+		       " of the protocol, this host " + std::to_string(kVersion);
+	switch (message.kind) {
+	case Message::Kind::Refused:
+		return "the switch refuses: " + std::string(message.reason);
+	case Message::Kind::Welcome:
+		if (state_ == State::Greeting)
+			return welcome(message, fds);
+		break;
+	case Message::Kind::Peer:
+		if (up() && message.id < kMaxHosts && message.id != id_) {
+			add_peer(message, fds);
+			return {};
+		}
+		break;
+	case Message::Kind::Gone:
+		if (up() && message.id < kMaxHosts) {
+			if (Link *link = peers_[message.id])
+				cut(*link);
+			peers_[message.id] = nullptr;
+			renewals_[message.id] = {};
+			return {};
+		}
+		break;
+	case Message::Kind::Hello:
+	case Message::Kind::Renew:
+		break;
+	}
+	return "the switch talks nonsense";
+}
+
+std::string SharedWire::welcome(const Message &message, std::vector<Fd> &fds)
+{
+	if (message.id >= kMaxHosts || fds.size() != kWelcomeFds)
+		return "the switch talks nonsense";
+	std::string error = page_memory_.map(fds[0], sizeof(AddressPage), Mapping::Access::Read);
+	if (!error.empty())
+		return "the switch's addresses are " + error;
+	auto link = std::make_unique<Link>();
+	error = open(*link, std::move(fds[2]), fds[3], fds[4]);
+	if (!error.empty())
+		return error;
+	id_ = message.id;
+	bell_ = Bell(std::move(fds[1]));
+	poll_.watch(bell_.fd(), EventPoll::News::Bell);
+	switch_ = link.get();
+	links_.push_back(std::move(link));
+	state_ = State::Up;
+	return {};
+}
+
+/* Without a direct way to it, its frames go through the switch. */
+void SharedWire::add_peer(const Message &message, std::vector<Fd> &fds)
+{
+	if (Link *old = peers_[message.id])
+		cut(*old);
+	peers_[message.id] = nullptr;
+	renewals_[message.id].due = 0;
+	if (fds.size() != kPeerFds + message.blocks)
+		return;
+	auto link = std::make_unique<Link>();
+	link->id = message.id;
+	if (!open(*link, std::move(fds[0]), fds[1], fds[2]).empty())
+		return;
+	for (uint32_t i = 0; i < message.blocks; i++) {
+		const auto error = link->ram.emplace_back().map(
+		        fds[kPeerFds + i], message.block_sizes[i], Mapping::Access::Read);
+		if (!error.empty()) {
+			cut(*link);
+			return;
+		}
+	}
+	peers_[message.id] = link.get();
+	links_.push_back(std::move(link));
+}
+
+std::string SharedWire::open(Link &link, Fd bell, const Fd &in, const Fd &out)
+{
+	link.bell = Bell(std::move(bell));
+	std::string error = link.in.open(in, link.bell);
+	if (error.empty())
+		error = link.out.open(out, link.bell);
+	return error;
+}
+
+void SharedWire::disconnect(uint64_t now)
+{
+	recall();
+	state_ = State::Down;
+	deadline_ = now + kRetryTime;
+	socket_ = Fd();
+	poll_.forget(bell_.fd());
+	bell_ = Bell();
+	switch_ = nullptr;
+	blocked_ = nullptr;
+	peers_ = {};
+	renewals_ = {};
+	next_renewal_.reset();
+	direct_ = 0;
+	links_.clear();
+	page_memory_ = Mapping();
+}
+
+/* ---- links -------------------------------------------------------------------- */
+
+void SharedWire::cut(Link &link)
+{
+	if (link.cut)
+		return;
+	link.cut = true;
+	link.in.close();
+	link.out.close();
+}
+
+/* Not in receive(), which may have called what led to the cut. */
+void SharedWire::sweep(uint64_t now)
+{
+	for (auto &link : links_) {
+		if (link->in.broken() || link->out.broken() || link->in.closed() ||
+		    link->out.closed())
+			cut(*link);
+	}
+	if (switch_ && switch_->cut) {
+		disconnect(now);
+		return;
+	}
+	std::erase_if(links_, [&](const auto &link) {
+		if (!link->cut)
+			return false;
+		if (peers_[link->id] == link.get()) {
+			peers_[link->id] = nullptr;
+			if (link->overdue)
+				plan_renewal(link->id, now);
+		}
+		if (blocked_ == link.get())
+			blocked_ = nullptr;
+		if (!link->overdue)
+			await_return(*link);
+		return true;
+	});
+}
+
+/* Later each time: one that claims what it never gives back costs no more than that. */
+void SharedWire::plan_renewal(uint32_t id, uint64_t now)
+{
+	Renewal &renewal = renewals_[id];
+	renewal.wait = renewal.wait ? std::min(renewal.wait * 2, kRenewLimit) : kRenewTime;
+	renewal.due = now + renewal.wait;
+	next_renewal_ = std::min(next_renewal_.value_or(~uint64_t{0}), renewal.due);
+}
+
+/* Asks, and once more if nothing comes of it. */
+void SharedWire::renew(uint64_t now)
+{
+	if (!next_renewal_ || now < *next_renewal_)
+		return;
+	next_renewal_.reset();
+	for (uint32_t id = 0; id < kMaxHosts; id++) {
+		Renewal &renewal = renewals_[id];
+		if (!renewal.due)
+			continue;
+		if (now >= renewal.due) {
+			send_message(socket_, {.kind = Message::Kind::Renew, .id = id});
+			renewal.due = now + renewal.wait;
+		}
+		next_renewal_ = std::min(next_renewal_.value_or(~uint64_t{0}), renewal.due);
+	}
+}
+
+void SharedWire::lose_patience(uint64_t now)
+{
+	if (!blocked_ || blocked_->given_up)
+		return;
+	Link &link = *blocked_;
+	link.out.used();
+	if (!link.idle_since || link.progress != link.out.progress()) {
+		link.progress = link.out.progress();
+		link.idle_since = now;
+	}
+	link.given_up = now - link.idle_since >= kPatience;
+}
+
+bool SharedWire::room_made()
+{
+	if (!waiting_)
+		return false;
+	return !blocked_ || blocked_->cut || blocked_->given_up || blocked_->out.has_room() ||
+	       blocked_->out.broken();
+}
+
+/* ---- sending ------------------------------------------------------------------- */
+
+/* The direct way for a frame, or null. */
+SharedWire::Link *SharedWire::way_of(std::span<const std::byte> head)
+{
+	if (head.size() < 14)
+		return nullptr;
+	const auto &page = *reinterpret_cast<const AddressPage *>(page_memory_.bytes().data());
+	if (page.through_switch.load(std::memory_order_relaxed))
+		return nullptr;
+	/* A source that the switch does not know here it has to learn. */
+	if (page.find(address_at(head, 6)) != id_)
+		return nullptr;
+	const auto host = page.find(address_at(head, 0));
+	Link *const link = host && *host < kMaxHosts ? peers_[*host] : nullptr;
+	return link && !link->cut ? link : nullptr;
+}
+
+/* False: no room. What cannot be sent at all is lost. */
+bool SharedWire::put(Link &link, const Outgoing &what)
+{
+	if (link.given_up) {
+		if (!link.out.has_room())
+			return true;
+		link.given_up = false;
+	}
+	if (append(link, what) || link.out.broken())
+		return true;
+	if (!link.out.await_room()) {
+		waiting_ = true;
+		blocked_ = &link;
+		link.idle_since = 0;
+		return false;
+	}
+	return append(link, what) || link.out.broken();
+}
+
+bool SharedWire::append(Link &link, const Outgoing &what)
+{
+	if (!link.out.put(what.state, what.first, what.second))
+		return false;
+	if (&link != switch_)
+		switch_->out.tell_direct(direct_ += what.frames);
+	return true;
+}
+
+bool SharedWire::send(std::span<const std::byte> frame)
+{
+	if (!up() || frame.size() > kMaxEntry)
+		return true; /* no wire carries that */
+	Link *const direct = way_of(frame);
+	return put(direct ? *direct : *switch_, {kWhole, frame});
+}
+
+Wire::Lend SharedWire::lend(std::span<const std::byte> head, std::span<const RamRange> payload,
+                            uint32_t segment)
+{
+	if (!up() || payload.size() > kMaxRanges ||
+	    head.size() > (payload.empty() ? kMaxEntry : kMaxHead))
+		return Wire::Lend::Refused;
+	Link *const direct = way_of(head);
+	if (!direct)
+		return Wire::Lend::Refused;
+	if (payload.empty())
+		return put(*direct, {kBare, head}) ? Wire::Lend::Done : Wire::Lend::Full;
+	size_t size = 0;
+	for (const RamRange &range : payload)
+		size += range.size;
+	std::array<std::byte, sizeof(LentHeader) + kMaxRanges * sizeof(RamRange)> first;
+	const LentHeader header{static_cast<uint32_t>(payload.size()),
+	                        static_cast<uint32_t>(head.size()), segment, 0};
+	std::memcpy(first.data(), &header, sizeof(header));
+	std::memcpy(first.data() + sizeof(header), payload.data(), payload.size_bytes());
+	const auto used = std::span(first).first(sizeof(header) + payload.size_bytes());
+	const uint32_t frames = segment ? segments_of(size, segment) : 1;
+	return put(*direct, {kLent, used, head, frames}) ? Wire::Lend::Done : Wire::Lend::Full;
+}
+
+std::optional<uint32_t> SharedWire::announce()
+{
+	std::optional<uint32_t> found;
+	for (auto &link : links_) {
+		if (link->cut)
+			continue;
+		const auto cpu = link->out.announce();
+		if (cpu && link.get() != switch_ && link->id < id_)
+			found = cpu;
+	}
+	return found;
+}
+
+void SharedWire::recall()
+{
+	for (auto &link : links_) {
+		if (link->overdue || await_return(*link))
+			continue;
+		link->overdue = !link->out.broken();
+		cut(*link);
+	}
+}
+
+/* False: it is not given back. */
+bool SharedWire::await_return(Link &link)
+{
+	if (link.out.revoke())
+		return !link.out.broken();
+	give_back();
+	const uint64_t begin = monotonic_ns();
+	while (!link.out.revoke()) {
+		const uint64_t waited = monotonic_ns() - begin;
+		if (waited > kReturnTime)
+			return false;
+		if (waited > kReturnSpin) {
+			const timespec moment{.tv_sec = 0, .tv_nsec = 20'000};
+			nanosleep(&moment, nullptr);
+		}
+	}
+	return !link.out.broken();
+}
+
+/* ---- receiving ------------------------------------------------------------------- */
+
+bool SharedWire::has_frames() const
+{
+	return std::ranges::any_of(
+	        links_, [](const auto &link) { return !link->cut && !link->in.empty(); });
+}
+
+bool SharedWire::receive(unsigned budget, Sink &sink)
+{
+	bool more = false;
+	for (auto &link : links_) {
+		unsigned taken = 0;
+		while (taken < budget && !link->cut) {
+			const auto entry = link->in.take(entry_);
+			if (!entry)
+				break;
+			claimed_ = link.get();
+			pieces_ = 0;
+			if (!deal_with(*link, *entry, sink))
+				cut(*link);
+			if (claimed_)
+				link->in.done();
+			claimed_ = nullptr;
+			taken++;
+		}
+		more |= taken == budget;
+	}
+	return more;
+}
+
+/* False: no host says that. */
+bool SharedWire::deal_with(Link &link, const Consumer::Entry &entry, Sink &sink)
+{
+	if (entry.state == kRevoked)
+		return true;
+	if (entry.state == kWhole) {
+		sink.frame(entry.bytes);
+		return true;
+	}
+	if (entry.state == kBare) {
+		sink.lent(entry.bytes, {}, 0);
+		return true;
+	}
+
+	LentHeader header;
+	std::span<const std::byte> rest = entry.bytes;
+	if (rest.size() < sizeof(header))
+		return false;
+	std::memcpy(&header, rest.data(), sizeof(header));
+	rest = rest.subspan(sizeof(header));
+	if (!header.ranges || header.ranges > kMaxRanges || header.head_size > kMaxHead ||
+	    rest.size() != header.ranges * sizeof(RamRange) + header.head_size)
+		return false;
+
+	size_t size = 0;
+	for (uint32_t i = 0; i < header.ranges; i++) {
+		RamRange range;
+		std::memcpy(&range, rest.data(), sizeof(range));
+		rest = rest.subspan(sizeof(range));
+		if (range.block >= link.ram.size())
+			return false;
+		const auto block = link.ram[range.block].bytes();
+		if (range.offset > block.size() || range.size > block.size() - range.offset)
+			return false;
+		payload_[i] = block.subspan(range.offset, range.size);
+		size += range.size;
+	}
+	if (size > kMaxPayload)
+		return false;
+	pieces_ = header.ranges;
+	sink.lent(rest, std::span(payload_).first(pieces_), header.segment);
+	return true;
+}
+
+/* Before waiting for others, who may wait for what this host is just reading: it goes on with a
+ * copy. */
+void SharedWire::give_back()
+{
+	if (!claimed_)
+		return;
+	std::byte *to = copy_.data();
+	for (auto &piece : std::span(payload_).first(pieces_)) {
+		std::memcpy(to, piece.data(), piece.size());
+		piece = {to, piece.size()};
+		to += piece.size();
+	}
+	claimed_->in.done();
+	claimed_ = nullptr;
+}
+
+void SharedWire::discard_received()
+{
+	for (auto &link : links_) {
+		if (!link->cut)
+			link->in.discard();
+	}
+}
+
+/* ---- sleeping --------------------------------------------------------------------- */
+
+void SharedWire::sleeps(uint32_t cpu)
+{
+	for (auto &link : links_)
+		link->in.sleeps(cpu);
+}
+
+void SharedWire::awake()
+{
+	for (auto &link : links_)
+		link->in.awake();
+}
+
+} // namespace tern::shm
