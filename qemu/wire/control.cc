@@ -89,7 +89,7 @@ std::string Control::stats() const
 	    << " flooded=" << stats.flooded << " filtered=" << stats.filtered
 	    << " dropped=" << ports_.frames_dropped() << " lost=" << stats.lost
 	    << " duplicated=" << stats.duplicated << " reordered=" << stats.reordered
-	    << " corrupted=" << stats.corrupted;
+	    << " corrupted=" << stats.corrupted << " direct=" << ports_.frames_direct();
 	return out.str();
 }
 

@@ -16,6 +16,8 @@ public:
 	/** All on one line. */
 	virtual std::string describe_ports() const = 0;
 	virtual uint64_t frames_dropped() const = 0;
+	/** That hosts with shared memory sent to one another without the switch, as they say. */
+	virtual uint64_t frames_direct() const = 0;
 };
 
 /** The commands by which a person or the lab steers the wire: a line in, a line out. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* tern-switch --listen PATH [--control PATH] */
+/* tern-switch --listen PATH [--shared PATH] [--control PATH] */
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -10,6 +10,7 @@
 
 #include "qemu/wire/server.h"
 
+using tern::Fd;
 using namespace tern::wire;
 
 namespace {
@@ -38,7 +39,7 @@ private:
 
 int usage()
 {
-	std::fputs("usage: tern-switch --listen PATH [--control PATH]\n", stderr);
+	std::fputs("usage: tern-switch --listen PATH [--shared PATH] [--control PATH]\n", stderr);
 	return 2;
 }
 
@@ -54,13 +55,16 @@ int main(int argc, char **argv)
 {
 	const option options[] = {
 	        {"listen", required_argument, nullptr, 'l'},
+	        {"shared", required_argument, nullptr, 's'},
 	        {"control", required_argument, nullptr, 'c'},
 	        {},
 	};
-	std::string listen, control;
+	std::string listen, shared, control;
 	for (int c; (c = getopt_long(argc, argv, "", options, nullptr)) != -1;) {
 		if (c == 'l')
 			listen = optarg;
+		else if (c == 's')
+			shared = optarg;
 		else if (c == 'c')
 			control = optarg;
 		else
@@ -73,6 +77,10 @@ int main(int argc, char **argv)
 	Signals signals(server.loop());
 	if (const std::string error = server.listen(listen); !error.empty())
 		return fail(error);
+	if (!shared.empty()) {
+		if (const std::string error = server.listen_for_shared(shared); !error.empty())
+			return fail(error);
+	}
 	if (!control.empty()) {
 		if (const std::string error = server.listen_for_control(control); !error.empty())
 			return fail(error);

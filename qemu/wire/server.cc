@@ -8,11 +8,16 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include "qemu/wire/shared_port.h"
+#include "qemu/wire/stream_port.h"
+
 namespace tern::wire {
 
 using namespace std::chrono_literals;
 
 constexpr size_t kMaxPorts = 64;
+static_assert(kMaxPorts <= shm::kMaxHosts);
+constexpr size_t kMaxRefused = 8;
 constexpr size_t kMaxClients = 16;
 constexpr size_t kMaxLine = 4096;
 /* How long the others wait for a host that takes no frames. */
@@ -24,12 +29,11 @@ constexpr int kHoldMs = 5;
 /** Someone who sends commands. */
 class ControlClient final : private Watched {
 public:
-	ControlClient(EventLoop &loop, Control &control, Fd fd)
-	        : loop_(loop), control_(control), fd_(std::move(fd))
+	ControlClient(Server &server, Fd fd) : server_(server), fd_(std::move(fd))
 	{
-		gone_ = !loop_.watch(fd_.get(), EPOLLIN, *this);
+		gone_ = !server_.loop().watch(fd_.get(), EPOLLIN, *this);
 	}
-	~ControlClient() override { loop_.forget(fd_.get()); }
+	~ControlClient() override { server_.loop().forget(fd_.get()); }
 
 	bool gone() const { return gone_; }
 
@@ -37,8 +41,7 @@ private:
 	void ready(uint32_t) override;
 	void answer(std::string_view line);
 
-	EventLoop &loop_;
-	Control &control_;
+	Server &server_;
 	const Fd fd_;
 	std::string input_;
 	bool gone_ = false;
@@ -64,14 +67,15 @@ void ControlClient::ready(uint32_t)
 /* A client that sends commands without reading replies is not waited for. */
 void ControlClient::answer(std::string_view line)
 {
-	const std::string reply = control_.execute(line) + '\n';
+	const std::string reply = server_.execute(line) + '\n';
 	const ssize_t sent =
 	        send(fd_.get(), reply.data(), reply.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
 	gone_ = sent != static_cast<ssize_t>(reply.size());
 }
 
 Server::Server()
-        : control_(switch_, capture_, *this), hosts_(*this, &Server::add_port),
+        : control_(switch_, capture_, *this), stream_hosts_(*this, &Server::add_stream),
+          shared_hosts_(*this, &Server::add_shared, SOCK_SEQPACKET),
           controls_(*this, &Server::add_client)
 {
 }
@@ -80,7 +84,12 @@ Server::~Server() = default;
 
 std::string Server::listen(const std::string &path)
 {
-	return open(hosts_, path);
+	return open(stream_hosts_, path);
+}
+
+std::string Server::listen_for_shared(const std::string &path)
+{
+	return open(shared_hosts_, path);
 }
 
 std::string Server::listen_for_control(const std::string &path)
@@ -103,12 +112,23 @@ void Server::Doorman::ready(uint32_t)
 }
 
 /* Too many are turned away: their end of the connection closes at once. */
-void Server::add_port(Fd fd)
+void Server::add_stream(Fd fd)
 {
-	if (ports_.size() >= kMaxPorts)
-		return;
 	FrameSink &sink = *this;
-	auto port = std::make_unique<Port>(loop_, sink, std::move(fd));
+	if (ports_.size() < kMaxPorts)
+		attach(std::make_unique<StreamPort>(loop_, sink, std::move(fd)));
+}
+
+/* A few more, who will hear that the wire is full. */
+void Server::add_shared(Fd fd)
+{
+	FrameSink &sink = *this;
+	if (ports_.size() < kMaxPorts + kMaxRefused)
+		attach(std::make_unique<SharedPort>(loop_, sink, sharing_, std::move(fd)));
+}
+
+void Server::attach(std::unique_ptr<Port> port)
+{
 	port->id = switch_.attach(*port);
 	ports_.push_back(std::move(port));
 }
@@ -116,7 +136,7 @@ void Server::add_port(Fd fd)
 void Server::add_client(Fd fd)
 {
 	if (clients_.size() < kMaxClients)
-		clients_.push_back(std::make_unique<ControlClient>(loop_, control_, std::move(fd)));
+		clients_.push_back(std::make_unique<ControlClient>(*this, std::move(fd)));
 }
 
 void Server::step(std::optional<int> timeout_ms)
@@ -154,6 +174,19 @@ void Server::settle()
 	for (auto &port : ports_)
 		port->update_interest();
 	std::erase_if(clients_, [](const auto &client) { return client->gone(); });
+	publish();
+}
+
+void Server::publish()
+{
+	sharing_.publish(switch_, capture_.running() || switch_.faults().any() || switch_.holds());
+}
+
+std::string Server::execute(std::string_view line)
+{
+	std::string reply = control_.execute(line);
+	publish();
+	return reply;
 }
 
 bool Server::resume_waiting()
@@ -176,6 +209,7 @@ void Server::remove_dead_ports()
 			return false;
 		switch_.detach(port->id);
 		dropped_by_gone_ports_ += port->stats().dropped;
+		direct_of_gone_ports_ += port->direct();
 		return true;
 	});
 }
@@ -194,7 +228,8 @@ std::string Server::describe_ports() const
 	for (const auto &port : ports_) {
 		const Port::Stats &stats = port->stats();
 		out << "; port=" << port->id << " rx=" << stats.received << " tx=" << stats.sent
-		    << " dropped=" << stats.dropped << " queued=" << port->queued() << " macs=";
+		    << " dropped=" << stats.dropped << " queued=" << port->queued()
+		    << " direct=" << port->direct() << " macs=";
 		const char *separator = "";
 		for (const Mac &mac : switch_.addresses_of(port->id)) {
 			out << separator << to_string(mac);
@@ -210,6 +245,14 @@ uint64_t Server::frames_dropped() const
 	for (const auto &port : ports_)
 		dropped += port->stats().dropped;
 	return dropped;
+}
+
+uint64_t Server::frames_direct() const
+{
+	uint64_t direct = direct_of_gone_ports_;
+	for (const auto &port : ports_)
+		direct += port->direct();
+	return direct;
 }
 
 } // namespace tern::wire

@@ -9,6 +9,7 @@
 #include "qemu/wire/control.h"
 #include "qemu/wire/event_loop.h"
 #include "qemu/wire/port.h"
+#include "qemu/wire/shared_hosts.h"
 #include "qemu/wire/switch.h"
 #include "qemu/wire/unix_socket.h"
 
@@ -24,18 +25,22 @@ public:
 
 	/** Error messages, or empty. */
 	std::string listen(const std::string &path);
+	std::string listen_for_shared(const std::string &path);
 	std::string listen_for_control(const std::string &path);
 
 	/** One round: waits for something to happen and deals with it. */
 	void step(std::optional<int> timeout_ms = std::nullopt);
+
+	/** The reply to a command, which has taken effect then. */
+	std::string execute(std::string_view line);
 
 	EventLoop &loop() { return loop_; }
 
 private:
 	/* Calls a member function when somebody connects. */
 	struct Doorman final : Watched {
-		Doorman(Server &server, void (Server::*welcome)(Fd))
-		        : server(server), welcome(welcome)
+		Doorman(Server &server, void (Server::*welcome)(Fd), int type = SOCK_STREAM)
+		        : server(server), welcome(welcome), listener(type)
 		{
 		}
 		void ready(uint32_t events) override;
@@ -46,7 +51,9 @@ private:
 	};
 
 	std::string open(Doorman &doorman, const std::string &path);
-	void add_port(Fd fd);
+	void add_stream(Fd fd);
+	void add_shared(Fd fd);
+	void attach(std::unique_ptr<Port> port);
 	void add_client(Fd fd);
 
 	/* FrameSink */
@@ -54,21 +61,26 @@ private:
 	/* PortReport */
 	std::string describe_ports() const override;
 	uint64_t frames_dropped() const override;
+	uint64_t frames_direct() const override;
 
 	void settle();
 	bool resume_waiting();
 	void remove_dead_ports();
 	std::optional<int> patience() const;
+	void publish();
 
 	EventLoop loop_;
 	Switch switch_;
 	Capture capture_;
 	Control control_;
-	Doorman hosts_;
+	Doorman stream_hosts_;
+	Doorman shared_hosts_;
 	Doorman controls_;
+	SharedHosts sharing_;
 	std::vector<std::unique_ptr<Port>> ports_;
 	std::vector<std::unique_ptr<ControlClient>> clients_;
 	uint64_t dropped_by_gone_ports_ = 0;
+	uint64_t direct_of_gone_ports_ = 0;
 };
 
 } // namespace tern::wire

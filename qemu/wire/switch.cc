@@ -4,20 +4,14 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "qemu/shm/address_page.h"
+
 namespace tern::wire {
 
 /* Hosts make up addresses; a table that overflows starts again. */
 constexpr size_t kMaxAddresses = 4096;
 constexpr size_t kMacSize = 6;
 constexpr uint64_t kGroupBit = uint64_t{1} << 40;
-
-static uint64_t mac_at(Frame frame, size_t offset)
-{
-	uint64_t mac = 0;
-	for (size_t i = 0; i < kMacSize; i++)
-		mac = mac << 8 | std::to_integer<uint64_t>(frame[offset + i]);
-	return mac;
-}
 
 std::string to_string(const Mac &mac)
 {
@@ -46,6 +40,7 @@ void Switch::detach(PortId id)
 	port.held.clear();
 	port.outlet = nullptr;
 	std::erase_if(addresses_, [id](const auto &entry) { return entry.second == id; });
+	address_changes_++;
 }
 
 Outlet *Switch::forward(PortId from, Frame frame)
@@ -58,7 +53,7 @@ Outlet *Switch::forward(PortId from, Frame frame)
 	}
 	learn(from, frame);
 
-	const uint64_t destination = mac_at(frame, 0);
+	const uint64_t destination = shm::address_at(frame, 0);
 	const auto known =
 	        destination & kGroupBit ? addresses_.end() : addresses_.find(destination);
 	if (known != addresses_.end()) {
@@ -82,10 +77,13 @@ Outlet *Switch::forward(PortId from, Frame frame)
 
 void Switch::learn(PortId from, Frame frame)
 {
-	const uint64_t source = mac_at(frame, kMacSize);
+	const uint64_t source = shm::address_at(frame, kMacSize);
 	if (source & kGroupBit)
 		return;
 	const auto known = addresses_.find(source);
+	if (known != addresses_.end() && known->second == from)
+		return;
+	address_changes_++;
 	if (known != addresses_.end()) {
 		known->second = from;
 		return;

@@ -58,6 +58,10 @@ public:
 	void release_held();
 
 	std::vector<Mac> addresses_of(PortId id) const;
+	/** Each as a number, its first byte in 47:40. */
+	const std::unordered_map<uint64_t, PortId> &addresses() const { return addresses_; }
+	/** Another number, never zero, whenever addresses() have changed. */
+	uint64_t address_changes() const { return address_changes_; }
 	Faults &faults() { return faults_; }
 	const Stats &stats() const { return stats_; }
 
@@ -76,6 +80,7 @@ private:
 
 	std::vector<Port> ports_;
 	std::unordered_map<uint64_t, PortId> addresses_;
+	uint64_t address_changes_ = 1;
 	Faults faults_;
 	std::vector<std::byte> scratch_;
 	unsigned held_ = 0;

@@ -3,14 +3,14 @@
 
 #include <cerrno>
 #include <cstring>
-#include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 namespace tern::wire {
 
-static Fd new_socket()
+static Fd new_socket(int type)
 {
-	return Fd(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+	return Fd(socket(AF_UNIX, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
 
 UnixListener::~UnixListener()
@@ -29,13 +29,15 @@ std::string UnixListener::open(const std::string &path)
 	const auto *generic = reinterpret_cast<const sockaddr *>(&address);
 
 	/* What a killed process left. */
-	const Fd probe = new_socket();
+	const Fd probe = new_socket(type_);
 	if (connect(probe.get(), generic, sizeof(address)) == 0)
+		return path + ": somebody listens there already";
+	if (errno == EPROTOTYPE)
 		return path + ": somebody listens there already";
 	if (errno == ECONNREFUSED)
 		unlink(path.c_str());
 
-	Fd fd = new_socket();
+	Fd fd = new_socket(type_);
 	if (!fd || bind(fd.get(), generic, sizeof(address)) || listen(fd.get(), SOMAXCONN))
 		return path + ": " + std::strerror(errno);
 	fd_ = std::move(fd);

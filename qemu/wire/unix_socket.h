@@ -2,39 +2,17 @@
 #pragma once
 
 #include <string>
-#include <unistd.h>
-#include <utility>
+#include <sys/socket.h>
+
+#include "qemu/shm/fd.h"
 
 namespace tern::wire {
-
-/** Owns a file descriptor. */
-class Fd {
-public:
-	Fd() = default;
-	explicit Fd(int fd) : fd_(fd) {}
-	Fd(Fd &&other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-	Fd &operator=(Fd &&other) noexcept
-	{
-		std::swap(fd_, other.fd_);
-		return *this;
-	}
-	~Fd()
-	{
-		if (fd_ >= 0)
-			close(fd_);
-	}
-
-	int get() const { return fd_; }
-	explicit operator bool() const { return fd_ >= 0; }
-
-private:
-	int fd_ = -1;
-};
 
 /** Listens at @path, which disappears with this. Takes over a path at which nobody listens. */
 class UnixListener {
 public:
-	UnixListener() = default;
+	/** @type: SOCK_STREAM or SOCK_SEQPACKET. */
+	explicit UnixListener(int type) : type_(type) {}
 	~UnixListener();
 	UnixListener(const UnixListener &) = delete;
 	UnixListener &operator=(const UnixListener &) = delete;
@@ -46,6 +24,7 @@ public:
 	int fd() const { return fd_.get(); }
 
 private:
+	const int type_;
 	Fd fd_;
 	std::string path_;
 };

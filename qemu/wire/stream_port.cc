@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "qemu/wire/port.h"
+#include "qemu/wire/stream_port.h"
 
 #include <cerrno>
 #include <sys/epoll.h>
@@ -15,19 +15,19 @@ constexpr size_t kQueueSize = 4 << 20;
 constexpr size_t kHighWater = 512 << 10;
 constexpr size_t kLowWater = kHighWater / 2;
 
-Port::Port(EventLoop &loop, FrameSink &sink, Fd fd)
-        : loop_(loop), sink_(sink), fd_(std::move(fd)), queue_(kQueueSize), interest_(EPOLLIN),
-          last_progress_(std::chrono::steady_clock::now())
+StreamPort::StreamPort(EventLoop &loop, FrameSink &sink, Fd fd)
+        : Port(sink, kLowWater), loop_(loop), fd_(std::move(fd)), queue_(kQueueSize),
+          interest_(EPOLLIN)
 {
 	dead_ = !loop_.watch(fd_.get(), interest_, *this);
 }
 
-Port::~Port()
+StreamPort::~StreamPort()
 {
 	loop_.forget(fd_.get());
 }
 
-bool Port::deliver(Frame frame)
+bool StreamPort::deliver(Frame frame)
 {
 	if (dead_)
 		return true;
@@ -41,7 +41,7 @@ bool Port::deliver(Frame frame)
 	return queue_.size() < kHighWater;
 }
 
-void Port::flush()
+void StreamPort::flush()
 {
 	while (!queue_.empty() && !dead_) {
 		auto pieces = queue_.pieces();
@@ -56,12 +56,12 @@ void Port::flush()
 			return;
 		}
 		queue_.written(static_cast<size_t>(written));
-		last_progress_ = std::chrono::steady_clock::now();
+		note_progress();
 	}
-	given_up_ = given_up_ && queue_.size() > kLowWater;
+	hope_again();
 }
 
-void Port::update_interest()
+void StreamPort::update_interest()
 {
 	const uint32_t interest = (waiting_for_ ? 0u : EPOLLIN) | (queue_.empty() ? 0u : EPOLLOUT);
 	if (interest == interest_ || dead_)
@@ -70,24 +70,7 @@ void Port::update_interest()
 	loop_.change(fd_.get(), interest, *this);
 }
 
-bool Port::congested() const
-{
-	return !dead_ && !given_up_ && queue_.size() > kLowWater;
-}
-
-void Port::give_up_if_idle_since(SteadyTime limit)
-{
-	if (congested() && last_progress_ < limit)
-		given_up_ = true;
-}
-
-void Port::resume()
-{
-	waiting_for_ = nullptr;
-	forward_frames();
-}
-
-void Port::ready(uint32_t events)
+void StreamPort::ready(uint32_t events)
 {
 	if (events & EPOLLIN)
 		read();
@@ -97,7 +80,7 @@ void Port::ready(uint32_t events)
 		flush();
 }
 
-void Port::read()
+void StreamPort::read()
 {
 	if (waiting_for_ || dead_)
 		return;
@@ -115,14 +98,13 @@ void Port::read()
 	forward_frames();
 }
 
-void Port::forward_frames()
+void StreamPort::forward_frames()
 {
 	while (!waiting_for_ && !dead_) {
 		const auto frame = reader_.next();
 		if (!frame)
 			break;
-		stats_.received++;
-		waiting_for_ = sink_.frame_from(*this, *frame);
+		hand_on(*frame);
 	}
 	if (reader_.broken())
 		dead_ = true;

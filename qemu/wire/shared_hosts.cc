@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "qemu/wire/shared_hosts.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "qemu/wire/shared_port.h"
+
+namespace tern::wire {
+
+using namespace std::chrono_literals;
+using shm::Message;
+
+/* 28 of the largest frames; what is lent takes a hundredth of that. */
+constexpr size_t kRingSize = 256 << 10;
+/* For how long two hosts have to make do with a pair of rings. */
+constexpr auto kRenewInterval = 500ms;
+
+SharedHosts::SharedHosts()
+        : paired_(shm::kMaxHosts * shm::kMaxHosts),
+          page_fd_(shm::make_segment("tern-wire", sizeof(shm::AddressPage)))
+{
+	if (!page_fd_ ||
+	    !page_memory_.map(page_fd_, sizeof(shm::AddressPage), shm::Mapping::Access::ReadWrite)
+	             .empty() ||
+	    !shm::seal_for_readers(page_fd_))
+		return;
+	page_ = reinterpret_cast<shm::AddressPage *>(page_memory_.bytes().data());
+}
+
+Fd SharedHosts::address_page() const
+{
+	return page_ ? shm::reopen_for_reading(page_fd_.get()) : Fd();
+}
+
+void SharedHosts::add(SharedPort &port)
+{
+	for (SharedPort *other : ports_)
+		pair(port, *other);
+	ports_.push_back(&port);
+	changes_ = 0;
+}
+
+void SharedHosts::remove(SharedPort &port)
+{
+	if (std::erase(ports_, &port) == 0)
+		return;
+	for (SharedPort *other : ports_)
+		other->tell({.kind = Message::Kind::Gone, .id = port.id}, {});
+}
+
+/* They may have found out both, or that host has just left. */
+void SharedHosts::renew(SharedPort &port, Switch::PortId id)
+{
+	const auto other =
+	        std::ranges::find_if(ports_, [id](auto *other) { return other->id == id; });
+	if (other == ports_.end() || *other == &port)
+		return;
+	if (std::chrono::steady_clock::now() - paired(port, **other) >= kRenewInterval)
+		pair(port, **other);
+}
+
+SteadyTime &SharedHosts::paired(const SharedPort &one, const SharedPort &other)
+{
+	return paired_[std::min(one.id, other.id) * shm::kMaxHosts + std::max(one.id, other.id)];
+}
+
+static Message introduce(const SharedPort &port)
+{
+	Message message{.kind = Message::Kind::Peer, .id = port.id};
+	for (const SharedPort::Block &block : port.blocks())
+		message.block_sizes[message.blocks++] = block.size;
+	return message;
+}
+
+/* Without memory for rings their frames go through the switch. */
+void SharedHosts::pair(SharedPort &one, SharedPort &other)
+{
+	const Fd to_one = shm::RingEnd::make(kRingSize), to_other = shm::RingEnd::make(kRingSize);
+	if (!to_one || !to_other)
+		return;
+	paired(one, other) = std::chrono::steady_clock::now();
+	const auto tell = [](SharedPort &whom, const SharedPort &of, const Fd &in, const Fd &out) {
+		std::vector<int> fds{of.bell().fd(), in.get(), out.get()};
+		for (const SharedPort::Block &block : of.blocks())
+			fds.push_back(block.fd.get());
+		whom.tell(introduce(of), fds);
+	};
+	tell(one, other, to_one, to_other);
+	tell(other, one, to_other, to_one);
+}
+
+void SharedHosts::publish(const Switch &ethernet, bool through_switch)
+{
+	if (!page_)
+		return;
+	page_->through_switch.store(through_switch, std::memory_order_relaxed);
+	if (changes_ == ethernet.address_changes())
+		return;
+	changes_ = ethernet.address_changes();
+	write_addresses(ethernet);
+}
+
+void SharedHosts::write_addresses(const Switch &ethernet)
+{
+	std::vector<uint64_t> slots(shm::kAddressSlots);
+	for (const auto &[address, id] : ethernet.addresses()) {
+		if (std::ranges::none_of(ports_, [id = id](auto *port) { return port->id == id; }))
+			continue;
+		size_t slot = shm::AddressPage::first_slot(address);
+		while (slots[slot])
+			slot = (slot + 1) % shm::kAddressSlots;
+		slots[slot] = address << 16 | (id + 1);
+	}
+	for (size_t i = 0; i < shm::kAddressSlots; i++) {
+		if (page_->slots[i].load(std::memory_order_relaxed) != slots[i])
+			page_->slots[i].store(slots[i], std::memory_order_relaxed);
+	}
+}
+
+} // namespace tern::wire

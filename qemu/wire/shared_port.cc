@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "qemu/wire/shared_port.h"
+
+#include <array>
+#include <sys/epoll.h>
+
+#include "qemu/shm/segment.h"
+#include "qemu/wire/shared_hosts.h"
+
+namespace tern::wire {
+
+using shm::Message;
+
+/*
+ * From kHighWater on, senders wait. Until they do, each may add what it has of
+ * one frame (twice, when duplicated), so the rest is room for those.
+ */
+constexpr size_t kRingSize = 2 << 20;
+constexpr size_t kHighWater = kRingSize / 2;
+constexpr size_t kLowWater = kRingSize / 4; /* as Producer::has_room() */
+/* What one host may send before others get their turn. */
+constexpr unsigned kForwardBudget = 64;
+
+SharedPort::SharedPort(EventLoop &loop, FrameSink &sink, SharedHosts &hosts, Fd socket)
+        : Port(sink, kLowWater), loop_(loop), hosts_(hosts), socket_(std::move(socket)),
+          own_bell_(shm::Bell::make()), host_bell_(shm::Bell::make()),
+          host_ear_(*this, &SharedPort::hear_host), bell_ear_(*this, &SharedPort::hear_bell)
+{
+	dead_ = !own_bell_ || !host_bell_ || !loop_.watch(socket_.get(), EPOLLIN, host_ear_) ||
+	        !loop_.watch(own_bell_.fd(), EPOLLIN, bell_ear_);
+}
+
+SharedPort::~SharedPort()
+{
+	hosts_.remove(*this);
+	loop_.forget(socket_.get());
+	loop_.forget(own_bell_.fd());
+}
+
+/* ---- handshake ---------------------------------------------------------------- */
+
+void SharedPort::hear_host()
+{
+	Message message;
+	std::vector<Fd> fds;
+	switch (receive_message(socket_, message, fds)) {
+	case shm::Received::Nothing:
+		return;
+	case shm::Received::End:
+		dead_ = true;
+		return;
+	case shm::Received::Message:
+		break;
+	}
+	const std::string error = greeted_ ? heed(message) : greet(message, fds);
+	if (!error.empty())
+		refuse(error);
+}
+
+/* Lets it in. Why not, or empty. */
+std::string SharedPort::greet(const Message &hello, std::vector<Fd> &fds)
+{
+	if (hello.version != shm::kVersion)
+		return "this switch speaks version " + std::to_string(shm::kVersion) +
+		       " of the protocol, the host " + std::to_string(hello.version);
+	if (id >= shm::kMaxHosts)
+		return "the wire is full";
+	if (hello.kind != Message::Kind::Hello || fds.size() != hello.blocks)
+		return "that is no greeting";
+	for (uint32_t i = 0; i < hello.blocks; i++) {
+		const std::string error = shm::check_segment(fds[i].get(), hello.block_sizes[i]);
+		if (!error.empty())
+			return "RAM block " + std::to_string(i) + " is " + error;
+		blocks_.push_back({std::move(fds[i]), hello.block_sizes[i]});
+	}
+	if (std::string error = open_rings(); !error.empty())
+		return error;
+	greeted_ = true;
+	hosts_.add(*this);
+	return {};
+}
+
+std::string SharedPort::open_rings()
+{
+	const Fd to_host = shm::RingEnd::make(kRingSize);
+	const Fd from_host = shm::RingEnd::make(kRingSize);
+	const Fd page = hosts_.address_page();
+	if (!to_host || !from_host || !page)
+		return "no memory for rings";
+	std::string error = out_.open(to_host, host_bell_);
+	if (error.empty())
+		error = in_.open(from_host, host_bell_);
+	if (!error.empty())
+		return error;
+	in_.sleeps(0);
+	const int fds[shm::kWelcomeFds] = {page.get(), host_bell_.fd(), own_bell_.fd(),
+	                                   to_host.get(), from_host.get()};
+	tell({.kind = Message::Kind::Welcome, .id = id}, fds);
+	return {};
+}
+
+/* Of one that is in. Why it has to leave, or empty. */
+std::string SharedPort::heed(const Message &wish)
+{
+	if (wish.version != shm::kVersion || wish.kind != Message::Kind::Renew)
+		return "that is nothing to say after a greeting";
+	hosts_.renew(*this, wish.id);
+	return {};
+}
+
+void SharedPort::refuse(const std::string &reason)
+{
+	tell(shm::refusal(reason), {});
+	dead_ = true;
+}
+
+/* Who reads nothing is not waited for. */
+void SharedPort::tell(const Message &message, std::span<const int> fds)
+{
+	dead_ |= !send_message(socket_, message, fds);
+}
+
+/* ---- frames --------------------------------------------------------------------- */
+
+bool SharedPort::deliver(Frame frame)
+{
+	if (dead_ || !greeted_)
+		return true;
+	if (given_up_ || frame.size() > shm::kMaxEntry || !out_.put(shm::kWhole, frame)) {
+		stats_.dropped++;
+		return given_up_;
+	}
+	stats_.sent++;
+	out_.announce();
+	queued_ = out_.used();
+	return queued_ < kHighWater;
+}
+
+void SharedPort::flush()
+{
+	if (!greeted_)
+		return;
+	dead_ |= in_.broken() || out_.broken() || in_.closed() || out_.closed();
+	queued_ = out_.used();
+	if (queued_ > kLowWater && out_.await_room())
+		queued_ = out_.used();
+	if (progress_ != out_.progress() || queued_ == 0)
+		note_progress();
+	progress_ = out_.progress();
+	hope_again();
+}
+
+void SharedPort::forward_frames()
+{
+	if (!greeted_ || dead_)
+		return;
+	own_bell_.silence();
+	for (unsigned i = 0; i < kForwardBudget && !waiting_for_; i++) {
+		const auto entry = in_.take(frame_);
+		if (entry) {
+			/* A lent one has no business here. */
+			if (entry->state == shm::kWhole)
+				hand_on(entry->bytes);
+			in_.done();
+			continue;
+		}
+		in_.sleeps(0);
+		/* Either this sees the frame, or its sender that this sleeps. */
+		std::atomic_thread_fence(std::memory_order_seq_cst);
+		if (in_.empty())
+			return;
+		in_.awake();
+	}
+	/* There may be more, after the others' turn. */
+	if (!waiting_for_)
+		own_bell_.ring();
+}
+
+} // namespace tern::wire
