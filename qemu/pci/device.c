@@ -29,6 +29,7 @@ OBJECT_DECLARE_SIMPLE_TYPE(TernDevice, TERN)
 enum {
 	REGS_SIZE = 4096,
 	PM_CAP_OFFSET = 0xc8,
+	ATS_CAP_OFFSET = PCI_CONFIG_SPACE_SIZE, /* the first extended one */
 	/* Of device memory; a 32-bit BAR has to find its place below 4 GiB. */
 	MIN_DM_SIZE = 4096,
 	MAX_DM_SIZE = 256 << 20,
@@ -47,6 +48,8 @@ struct TernDevice {
 	uint32_t doorbell_pages;
 	uint32_t speed;
 	uint32_t dm_size;
+	char *wire;
+	bool link; /* as the property says */
 
 	MemoryRegion regs;
 	MemoryRegion doorbells;
@@ -180,6 +183,20 @@ static bool init_device_memory(TernDevice *tern, Error **errp)
 
 /* ---- what the engine asks for, in its own thread ------------------------------ */
 
+static void engine_dma_hold(void *opaque)
+{
+	TernDevice *tern = opaque;
+
+	tern_dma_hold(&tern->dma);
+}
+
+static void engine_dma_release(void *opaque)
+{
+	TernDevice *tern = opaque;
+
+	tern_dma_release(&tern->dma);
+}
+
 static bool engine_dma_read(void *opaque, uint64_t from, void *to, size_t size)
 {
 	TernDevice *tern = opaque;
@@ -206,6 +223,14 @@ static bool engine_dma_load32(void *opaque, uint64_t from, uint32_t *value)
 	TernDevice *tern = opaque;
 
 	return tern_dma_load32(&tern->dma, from, value);
+}
+
+static size_t engine_dma_find_shared(void *opaque, uint64_t from, size_t size,
+                                     struct tern_ram_range *ranges, size_t room)
+{
+	TernDevice *tern = opaque;
+
+	return tern_dma_find_shared(&tern->dma, from, size, ranges, room);
 }
 
 static void engine_interrupts_pending(void *opaque)
@@ -240,10 +265,13 @@ static void engine_lock(void)
 }
 
 static const struct tern_engine_ops engine_ops = {
+        .dma_hold = engine_dma_hold,
+        .dma_release = engine_dma_release,
         .dma_read = engine_dma_read,
         .dma_write = engine_dma_write,
         .dma_store64 = engine_dma_store64,
         .dma_load32 = engine_dma_load32,
+        .dma_find_shared = engine_dma_find_shared,
         .interrupts_pending = engine_interrupts_pending,
         .frames_pending = engine_frames_pending,
         .receive_ready = engine_receive_ready,
@@ -331,11 +359,18 @@ static void receive_again(void *opaque)
 	qemu_flush_queued_packets(qemu_get_queue(tern->nic));
 }
 
+/* A card on a netdev has two that may unplug it. */
+static void update_cable(TernDevice *tern)
+{
+	const NetClientState *nc = tern->nic ? qemu_get_queue(tern->nic) : NULL;
+
+	tern_engine_set_cable(tern->engine,
+	                      tern->link && (tern->wire || (nc && nc->peer && !nc->link_down)));
+}
+
 static void nic_link_status_changed(NetClientState *nc)
 {
-	TernDevice *tern = qemu_get_nic_opaque(nc);
-
-	tern_engine_set_link(tern->engine, nc->peer && !nc->link_down);
+	update_cable(qemu_get_nic_opaque(nc));
 }
 
 static NetClientInfo nic_info = {
@@ -353,7 +388,6 @@ static void init_nic(TernDevice *tern)
 	tern->nic = qemu_new_nic(&nic_info, &tern->conf, object_get_typename(OBJECT(tern)), dev->id,
 	                         &dev->mem_reentrancy_guard, tern);
 	qemu_format_nic_info_str(qemu_get_queue(tern->nic), tern->conf.macaddr.a);
-	nic_link_status_changed(qemu_get_queue(tern->nic));
 }
 
 /* ---- life ---------------------------------------------------------------------------- */
@@ -365,12 +399,24 @@ static void vm_state_changed(void *opaque, bool running, RunState state)
 	tern_engine_pause(tern->engine, !running);
 }
 
-static void start_engine(TernDevice *tern)
+/* The other hosts read what is lent to them from RAM that is a shared memfd. */
+static bool connect_wire(TernDevice *tern, Error **errp)
+{
+	tern_dma_share_ram(&tern->dma, tern->engine);
+	const char *trouble = tern_engine_connect(tern->engine);
+
+	if (trouble)
+		error_setg(errp, "tern: wire: %s", trouble);
+	return !trouble;
+}
+
+static bool start_engine(TernDevice *tern, Error **errp)
 {
 	struct tern_engine_config config = {
 	        .vectors = tern->vectors,
 	        .doorbell_pages = tern->doorbell_pages,
 	        .link_speed_mbps = tern->speed,
+	        .wire_path = tern->wire,
 	};
 
 	if (tern->dm_size) {
@@ -378,19 +424,25 @@ static void start_engine(TernDevice *tern)
 		config.device_memory_size = tern->dm_size;
 	}
 	memcpy(config.mac, tern->conf.macaddr.a, sizeof(config.mac));
-	tern->dma.pci = PCI_DEVICE(tern);
-	tern_dma_reset(&tern->dma);
+	tern_dma_init(&tern->dma, PCI_DEVICE(tern));
 	tern->engine = tern_engine_new(&config, &engine_ops, tern);
+	if (tern->wire && !connect_wire(tern, errp)) {
+		tern_engine_free(tern->engine);
+		tern_dma_exit(&tern->dma);
+		return false;
+	}
 	tern->interrupt_bh = qemu_bh_new(send_interrupts, tern);
 	tern->send_bh = qemu_bh_new(send_frames, tern);
 	tern->receive_bh = qemu_bh_new(receive_again, tern);
 	qemu_thread_create(&tern->thread, "tern", engine_thread, tern, QEMU_THREAD_JOINABLE);
+	return true;
 }
 
 static void stop_engine(TernDevice *tern)
 {
 	tern_engine_stop(tern->engine);
 	qemu_thread_join(&tern->thread);
+	tern_dma_exit(&tern->dma);
 	qemu_bh_delete(tern->receive_bh);
 	qemu_bh_delete(tern->send_bh);
 	qemu_bh_delete(tern->interrupt_bh);
@@ -412,6 +464,10 @@ static bool check_properties(TernDevice *tern, Error **errp)
 		           MAX_DM_SIZE);
 		return false;
 	}
+	if (tern->wire && tern->conf.peers.ncs[0]) {
+		error_setg(errp, "tern: netdev and wire are two ways to the network; give one");
+		return false;
+	}
 	return true;
 }
 
@@ -430,6 +486,7 @@ static bool init_capabilities(TernDevice *tern, Error **errp)
 		goto no_pcie;
 	}
 	pcie_cap_flr_init(pci);
+	pcie_ats_init(pci, ATS_CAP_OFFSET, true);
 
 	pm = pci_add_capability(pci, PCI_CAP_ID_PM, PM_CAP_OFFSET, PCI_PM_SIZEOF, errp);
 	if (pm < 0)
@@ -446,6 +503,12 @@ no_pcie:
 	return false;
 }
 
+static void exit_capabilities(PCIDevice *pci)
+{
+	pcie_cap_exit(pci);
+	msix_uninit_exclusive_bar(pci);
+}
+
 static void tern_realize(PCIDevice *pci, Error **errp)
 {
 	TernDevice *tern = TERN(pci);
@@ -456,8 +519,13 @@ static void tern_realize(PCIDevice *pci, Error **errp)
 	if (!init_device_memory(tern, errp) || !init_capabilities(tern, errp))
 		return;
 	init_bars(tern);
-	start_engine(tern);
-	init_nic(tern);
+	if (!start_engine(tern, errp)) {
+		exit_capabilities(pci);
+		return;
+	}
+	if (!tern->wire)
+		init_nic(tern);
+	update_cable(tern);
 	tern->vm_state = qdev_add_vm_change_state_handler(DEVICE(tern), vm_state_changed, tern);
 	tern_engine_pause(tern->engine, !runstate_is_running());
 }
@@ -468,10 +536,10 @@ static void tern_exit(PCIDevice *pci)
 
 	qemu_del_vm_change_state_handler(tern->vm_state);
 	stop_engine(tern);
-	qemu_del_nic(tern->nic);
+	if (tern->nic)
+		qemu_del_nic(tern->nic);
 	tern_engine_free(tern->engine);
-	pcie_cap_exit(pci);
-	msix_uninit_exclusive_bar(pci);
+	exit_capabilities(pci);
 }
 
 /* System, bus and function level reset. */
@@ -497,7 +565,27 @@ static void tern_write_config(PCIDevice *pci, uint32_t addr, uint32_t value, int
 	/* Once the guest has taken the right to do DMA, none may be under way. */
 	if (was_bus_master && !is_bus_master(pci))
 		tern_engine_flush(TERN(pci)->engine);
+	tern_dma_configured(&TERN(pci)->dma);
 	pcie_cap_flr_write_config(pci, addr, value, size);
+}
+
+static bool get_link(Object *object, Error **errp)
+{
+	return TERN(object)->link;
+}
+
+static void set_link(Object *object, bool link, Error **errp)
+{
+	TernDevice *tern = TERN(object);
+
+	tern->link = link;
+	if (DEVICE(object)->realized)
+		update_cable(tern);
+}
+
+static void tern_init(Object *object)
+{
+	TERN(object)->link = true;
 }
 
 static Property tern_properties[] = {
@@ -505,6 +593,7 @@ static Property tern_properties[] = {
         DEFINE_PROP_UINT32("vectors", TernDevice, vectors, 8),
         DEFINE_PROP_UINT32("doorbell-pages", TernDevice, doorbell_pages, 2048),
         DEFINE_PROP_UINT32("dm-size", TernDevice, dm_size, 1 << 20), /* device memory, bytes */
+        DEFINE_PROP_STRING("wire", TernDevice, wire), /* a socket of tern-switch --shared */
         DEFINE_PROP_UINT32("speed", TernDevice, speed, 100000), /* Mb/s, as told to the driver */
         DEFINE_PROP_END_OF_LIST(),
 };
@@ -533,6 +622,9 @@ static void tern_class_init(ObjectClass *class, void *data)
 	dc->reset = tern_reset;
 	dc->vmsd = &tern_vmstate;
 	device_class_set_props(dc, tern_properties);
+	object_class_property_add_bool(class, "link", get_link, set_link);
+	object_class_property_set_description(class, "link",
+	                                      "whether a cable is plugged in, at any time");
 	set_bit(DEVICE_CATEGORY_NETWORK, dc->categories);
 }
 
@@ -540,6 +632,7 @@ static const TypeInfo tern_type = {
         .name = TYPE_TERN,
         .parent = TYPE_PCI_DEVICE,
         .instance_size = sizeof(TernDevice),
+        .instance_init = tern_init,
         .class_init = tern_class_init,
         .interfaces = (InterfaceInfo[]){{INTERFACE_PCIE_DEVICE}, {}},
 };

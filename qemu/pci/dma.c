@@ -2,6 +2,7 @@
 #include "qemu/osdep.h"
 
 #include "exec/address-spaces.h"
+#include "exec/cpu-common.h"
 #include "exec/memory.h"
 #include "qemu/main-loop.h"
 #include "qemu/rcu.h"
@@ -9,53 +10,155 @@
 #include "qemu/pci/dma.h"
 
 struct access {
+	struct tern_dma *dma;
 	AddressSpace *as;
-	MemTxAttrs attrs;
-	bool locked;
+	bool is_write;
+	enum {
+		DIRECT, /* there is no IOMMU */
+		CACHED, /* what the IOMMU has translated before */
+		LOCKED, /* with the BQL */
+	} way;
 };
 
-static struct access begin(struct tern_dma *dma)
+static struct access begin(struct tern_dma *dma, bool is_write)
 {
 	struct access access = {
+	        .dma = dma,
 	        .as = pci_get_address_space(dma->pci),
-	        .attrs = {.memory = 1, .requester_id = pci_requester_id(dma->pci)},
-	        .locked = qatomic_read(&dma->behind_iommu),
+	        .is_write = is_write,
+	        .way = !dma->held && qatomic_read(&dma->behind_iommu) ? CACHED : DIRECT,
 	};
 
-	if (access.locked)
-		qemu_mutex_lock_iothread();
+	if (access.way == CACHED)
+		tern_iotlb_enter(&dma->iotlb);
 	rcu_read_lock();
 	return access;
+}
+
+/* For the rest of @access. */
+static void lock(struct access *access)
+{
+	rcu_read_unlock();
+	tern_iotlb_leave(&access->dma->iotlb);
+	qemu_mutex_lock_iothread();
+	rcu_read_lock();
+	access->way = LOCKED;
 }
 
 static void end(const struct access *access)
 {
 	rcu_read_unlock();
-	if (access->locked)
+	if (access->way == CACHED)
+		tern_iotlb_leave(&access->dma->iotlb);
+	else if (access->way == LOCKED)
 		qemu_mutex_unlock_iothread();
 }
 
 /* Where the RAM at @iova is and how much of *@size is there; NULL when it is not RAM. */
-static void *translate(const struct access *access, uint64_t iova, hwaddr *size, bool is_write,
-                       MemoryRegion **mr)
+static void *translate(const struct access *access, uint64_t iova, hwaddr *size, MemoryRegion **mr)
 {
+	/* Only an IOMMU asks who it is, and finding out takes longer than all the rest. */
+	const MemTxAttrs attrs = {
+	        .memory = 1,
+	        .requester_id = access->way == DIRECT ? 0 : pci_requester_id(access->dma->pci),
+	};
 	hwaddr offset;
 
-	*mr = address_space_translate(access->as, iova, &offset, size, is_write, access->attrs);
-	if (!memory_access_is_direct(*mr, is_write) || !*size)
+	*mr = address_space_translate(access->as, iova, &offset, size, access->is_write, attrs);
+	if (!memory_access_is_direct(*mr, access->is_write) || !*size)
 		return NULL;
 	return (char *)memory_region_get_ram_ptr(*mr) + offset;
 }
 
-/*
- * Tells the migration, the display and the code translator that RAM changed. Only
- * unmapping does all of that, so this takes the reference that mapping would have
- * taken. (Mapping itself could end in a bounce buffer if the map changed just now.)
- */
-static void written(const struct access *access, MemoryRegion *mr, void *ram, hwaddr size)
+/* As translate(), for as much as lies together, which is kept until tern_dma_release(). */
+static void *look(struct access *access, uint64_t iova, hwaddr *size, MemoryRegion **mr)
 {
-	memory_region_ref(mr);
-	address_space_unmap(access->as, ram, size, true, size);
+	struct tern_dma_window *window = &access->dma->windows[access->is_write];
+
+	if (iova - window->iova >= window->size) {
+		hwaddr there = UINT64_MAX - iova;
+		char *ram = translate(access, iova, &there, mr);
+
+		if (!ram)
+			return NULL;
+		*window = (struct tern_dma_window){iova, there, ram, *mr};
+	}
+	const uint64_t offset = iova - window->iova;
+
+	*size = MIN(*size, window->size - offset);
+	*mr = window->mr;
+	return window->ram + offset;
+}
+
+/* Keeps the page of @iova, which has been translated, if all of it is RAM. */
+static void keep(const struct access *access, uint64_t iova)
+{
+	const uint64_t page = iova & ~(uint64_t)(TERN_IOTLB_PAGE_SIZE - 1);
+	hwaddr size = TERN_IOTLB_PAGE_SIZE;
+	MemoryRegion *mr;
+	void *ram;
+
+	if (!tern_iotlb_keeps(&access->dma->iotlb))
+		return;
+	ram = translate(access, page, &size, &mr);
+	if (ram && size == TERN_IOTLB_PAGE_SIZE)
+		tern_iotlb_fill(&access->dma->iotlb, page, access->is_write, ram, mr);
+}
+
+/* As translate(), which it saves behind an IOMMU where it can. */
+static void *reach(struct access *access, uint64_t iova, hwaddr *size, MemoryRegion **mr)
+{
+	void *ram;
+
+	if (access->dma->held)
+		return look(access, iova, size, mr);
+	if (access->way == DIRECT)
+		return translate(access, iova, size, mr);
+	ram = tern_iotlb_find(&access->dma->iotlb, iova, access->is_write, size, mr);
+	if (ram)
+		return ram;
+	if (access->way == CACHED)
+		lock(access);
+	/* Page by page, so that each is kept. */
+	*size = MIN(*size, TERN_IOTLB_PAGE_SIZE - iova % TERN_IOTLB_PAGE_SIZE);
+	ram = translate(access, iova, size, mr);
+	if (ram)
+		keep(access, iova);
+	return ram;
+}
+
+/*
+ * Tells the migration, the display and the code translator that RAM changed. Only unmapping
+ * does all of that, and that of a cache of translations without taking references: hence a
+ * cache that holds just this place. (Mapping itself could end in a bounce buffer if the map
+ * changed just now.)
+ */
+static void written(MemoryRegion *mr, void *ram, hwaddr size)
+{
+	MemoryRegionCache place = {
+	        .ptr = ram,
+	        .xlat = (char *)ram - (char *)memory_region_get_ram_ptr(mr),
+	        .len = size,
+	        .mrs = {.mr = mr},
+	        .is_write = true,
+	};
+
+	address_space_cache_invalidate(&place, 0, size);
+}
+
+void tern_dma_hold(struct tern_dma *dma)
+{
+	dma->held = !qatomic_read(&dma->behind_iommu);
+	memset(dma->windows, 0, sizeof(dma->windows));
+	if (dma->held)
+		rcu_read_lock();
+}
+
+void tern_dma_release(struct tern_dma *dma)
+{
+	if (dma->held)
+		rcu_read_unlock();
+	dma->held = false;
 }
 
 static bool in_range(uint64_t iova, size_t size)
@@ -68,11 +171,11 @@ bool tern_dma_read(struct tern_dma *dma, uint64_t from, void *to, size_t size)
 	if (!in_range(from, size))
 		return false;
 
-	struct access access = begin(dma);
+	struct access access = begin(dma, false);
 	while (size) {
 		hwaddr part = size;
 		MemoryRegion *mr;
-		void *ram = translate(&access, from, &part, false, &mr);
+		void *ram = reach(&access, from, &part, &mr);
 
 		if (!ram)
 			break;
@@ -90,16 +193,16 @@ bool tern_dma_write(struct tern_dma *dma, uint64_t to, const void *from, size_t 
 	if (!in_range(to, size))
 		return false;
 
-	struct access access = begin(dma);
+	struct access access = begin(dma, true);
 	while (size) {
 		hwaddr part = size;
 		MemoryRegion *mr;
-		void *ram = translate(&access, to, &part, true, &mr);
+		void *ram = reach(&access, to, &part, &mr);
 
 		if (!ram)
 			break;
 		memcpy(ram, from, part);
-		written(&access, mr, ram, part);
+		written(mr, ram, part);
 		from += part;
 		to += part;
 		size -= part;
@@ -116,12 +219,12 @@ bool tern_dma_store64(struct tern_dma *dma, uint64_t to, uint64_t value)
 	if (to % sizeof(value))
 		return false;
 
-	struct access access = begin(dma);
-	uint64_t *ram = translate(&access, to, &size, true, &mr);
+	struct access access = begin(dma, true);
+	uint64_t *ram = reach(&access, to, &size, &mr);
 	const bool reached = ram && size == sizeof(value);
 	if (reached) {
 		__atomic_store_n(ram, cpu_to_le64(value), __ATOMIC_RELEASE);
-		written(&access, mr, ram, sizeof(value));
+		written(mr, ram, sizeof(value));
 	}
 	end(&access);
 	return reached;
@@ -135,8 +238,8 @@ bool tern_dma_load32(struct tern_dma *dma, uint64_t from, uint32_t *value)
 	if (from % sizeof(*value))
 		return false;
 
-	struct access access = begin(dma);
-	const uint32_t *ram = translate(&access, from, &size, false, &mr);
+	struct access access = begin(dma, false);
+	const uint32_t *ram = reach(&access, from, &size, &mr);
 	const bool reached = ram && size == sizeof(*value);
 	if (reached)
 		*value = le32_to_cpu(__atomic_load_n(ram, __ATOMIC_ACQUIRE));
@@ -144,8 +247,99 @@ bool tern_dma_load32(struct tern_dma *dma, uint64_t from, uint32_t *value)
 	return reached;
 }
 
+struct sharing {
+	struct tern_dma *dma;
+	struct tern_engine *engine;
+};
+
+static int share_block(RAMBlock *block, void *opaque)
+{
+	struct sharing *sharing = opaque;
+	struct tern_dma *dma = sharing->dma;
+	const uint64_t size = qemu_ram_get_used_length(block);
+	const int fd = qemu_ram_get_fd(block);
+
+	if (fd < 0 || !qemu_ram_is_shared(block) || dma->shared_count == TERN_DMA_MAX_SHARED ||
+	    !tern_engine_share_ram(sharing->engine, fd, size))
+		return 0;
+	dma->shared[dma->shared_count].host = qemu_ram_get_host_addr(block);
+	dma->shared[dma->shared_count].size = size;
+	dma->shared_count++;
+	return 0;
+}
+
+void tern_dma_share_ram(struct tern_dma *dma, struct tern_engine *engine)
+{
+	struct sharing sharing = {.dma = dma, .engine = engine};
+
+	qemu_ram_foreach_block(share_block, &sharing);
+}
+
+static bool find_block(const struct tern_dma *dma, const char *ram, size_t size,
+                       struct tern_ram_range *range)
+{
+	for (size_t i = 0; i < dma->shared_count; i++) {
+		const uint64_t offset = ram - dma->shared[i].host;
+
+		if (ram < dma->shared[i].host || offset >= dma->shared[i].size ||
+		    size > dma->shared[i].size - offset)
+			continue;
+		*range = (struct tern_ram_range){.block = i, .size = size, .offset = offset};
+		return true;
+	}
+	return false;
+}
+
+/* Not behind an IOMMU: what it lets the card reach may change before the others read. */
+size_t tern_dma_find_shared(struct tern_dma *dma, uint64_t from, size_t size,
+                            struct tern_ram_range *ranges, size_t room)
+{
+	size_t count = 0;
+
+	if (!dma->shared_count || qatomic_read(&dma->behind_iommu) || !in_range(from, size))
+		return 0;
+
+	struct access access = begin(dma, false);
+	while (size && count < room) {
+		hwaddr part = size;
+		MemoryRegion *mr;
+		const char *ram = reach(&access, from, &part, &mr);
+
+		if (!ram || !find_block(dma, ram, part, &ranges[count]))
+			break;
+		count++;
+		from += part;
+		size -= part;
+	}
+	end(&access);
+	return size ? 0 : count;
+}
+
+void tern_dma_init(struct tern_dma *dma, PCIDevice *pci)
+{
+	dma->pci = pci;
+	tern_dma_reset(dma);
+	tern_iotlb_init(&dma->iotlb, pci_get_address_space(pci));
+}
+
+void tern_dma_exit(struct tern_dma *dma)
+{
+	tern_iotlb_exit(&dma->iotlb);
+}
+
 void tern_dma_reset(struct tern_dma *dma)
 {
+	pci_set_word(dma->pci->config + dma->pci->exp.ats_cap + PCI_ATS_CTRL, 0);
+	tern_dma_configured(dma);
 	qatomic_set(&dma->behind_iommu,
 	            pci_device_iommu_address_space(dma->pci) != &address_space_memory);
+}
+
+void tern_dma_configured(struct tern_dma *dma)
+{
+	const PCIDevice *pci = dma->pci;
+
+	const uint16_t control = pci_get_word(pci->config + pci->exp.ats_cap + PCI_ATS_CTRL);
+
+	tern_iotlb_set_ats(&dma->iotlb, control & PCI_ATS_CTRL_ENABLE);
 }

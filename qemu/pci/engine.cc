@@ -7,11 +7,18 @@
 #include <cstring>
 #include <ctime>
 #include <optional>
+#include <sched.h>
 #include <span>
+#include <string>
+#include <sys/prctl.h>
+#include <utility>
 
+#include "qemu/pci/idling.h"
 #include "qemu/pci/parking.h"
+#include "qemu/pci/placement.h"
 #include "qemu/pci/spsc_ring.h"
 #include "qemu/rnic/rnic.h"
+#include "qemu/shm/shared_wire.h"
 
 namespace tern {
 namespace {
@@ -22,7 +29,7 @@ struct Command {
 		WriteRegister,
 		ReadRegister,
 		Doorbell,
-		SetLink,
+		SetCable,
 		Reset,
 		Flush,
 		Pause,
@@ -53,6 +60,12 @@ constexpr size_t kFrames = 256;
 /* How much is done before the engine looks at its queues again. */
 constexpr unsigned kRunBudget = 16;
 constexpr unsigned kReceiveBudget = 32;
+/* How often a busy engine wakes those whom it has sent something. */
+constexpr unsigned kAnnounceInterval = 32;
+/* How often a busy engine looks at the memory map anew. */
+constexpr unsigned kHoldInterval = 64;
+/* How often a busy engine looks at the wire's socket. */
+constexpr unsigned kAttendInterval = 128;
 
 uint64_t monotonic_ns()
 {
@@ -90,41 +103,22 @@ private:
 	std::atomic<uint64_t> state_{monotonic_ns() << 1 | kStopped};
 };
 
-/*
- * For how long to poll before sleeping. Sleeping costs the waker a system call and the
- * work a wake-up, polling takes a processor from the guest. So poll only while work
- * keeps coming soon after.
- */
-class PollWindow {
-public:
-	uint64_t length() const { return window_; }
-
-	/* After an idle time of @idle ns, polling included. */
-	void learn(uint64_t idle)
-	{
-		if (idle > kMax)
-			window_ = 0;
-		else if (idle > window_)
-			window_ = window_ ? (window_ * 2 > kMax ? kMax : window_ * 2) : kMin;
-	}
-
-private:
-	static constexpr uint64_t kMin = 5'000;
-	static constexpr uint64_t kMax = 40'000;
-	uint64_t window_ = 0;
-};
-
 } // namespace
 
-class Engine : private HostMemory, private Interrupts, private Wire {
+class Engine : private HostMemory, private Interrupts, private Wire, private shm::SharedWire::Sink {
 public:
 	Engine(const tern_engine_config &config, const tern_engine_ops &ops, void *opaque)
 	        : ops_(ops), opaque_(opaque),
 	          rnic_(rnic_config(config), Ports{*this, *this, *this, clock_})
 	{
+		if (config.wire_path)
+			wire_.emplace(config.wire_path, parking_.poll());
 	}
 
 	void thread();
+
+	bool share_ram(int fd, uint64_t size) { return wire_->share(fd, size); }
+	const char *connect();
 
 	void post(const Command &command);
 	uint32_t call(Command command);
@@ -174,24 +168,67 @@ private:
 
 	/* Wire */
 	bool transmit(std::span<const std::byte> frame) override;
+	Lend lend(std::span<const std::byte> head, std::span<const HostRange> payload,
+	          uint32_t segment) override;
+	void recall() override;
 
+	/* SharedWire::Sink */
+	void frame(std::span<const std::byte> frame) override
+	{
+		if (!plugged_)
+			return;
+		pieces_++;
+		rnic_.receive(frame);
+	}
+	void lent(std::span<const std::byte> head,
+	          std::span<const std::span<const std::byte>> payload, uint32_t segment) override
+	{
+		if (!plugged_)
+			return;
+		pieces_++;
+		rnic_.receive(head, payload, segment);
+	}
+
+	bool do_round();
+	void announce();
+	void release_dma();
+	bool attend_wire();
+	bool update_link();
+	void set_cable(bool plugged);
 	void do_commands();
 	void do_command(const Command &command);
 	bool do_received();
 	bool wire_has_room();
 	void discard_received();
-	bool has_work() const;
+	bool has_work();
+	bool poll();
+	bool doze();
+	std::optional<uint64_t> time_left();
 	void idle();
+	void sleep();
 
 	void let_others_run();
 
 	const tern_engine_ops ops_;
 	void *const opaque_;
 
+	Parking parking_;
+
+	/* Of the engine's thread: in place of the two rings of frames below. */
+	std::optional<shm::SharedWire> wire_;
+	std::string wire_error_;
+	bool plugged_ = false;
+	bool link_up_ = false;
+
 	StoppableClock clock_;
 	Rnic rnic_;
-	Parking parking_;
-	PollWindow poll_;
+	Habit polling_;
+	Habit dozing_;
+	std::optional<Placement> placement_; /* of the engine's thread */
+	/* Of the engine's thread: what it did since it was last idle. */
+	unsigned pieces_ = 0;
+	bool dozed_ = false;
+	bool dma_held_ = false;
 
 	SpscRing<Command, kCommands> commands_;
 	/* Frames on their way in, and out. */
@@ -217,18 +254,79 @@ private:
 
 void Engine::thread()
 {
-	while (!stopping_) {
-		do_commands();
-		bool more = false;
-		if (!paused_) {
-			more = do_received();
-			if (wire_has_room())
-				rnic_.wire_ready();
-			more |= rnic_.run(kRunBudget);
+	/* So that a moment is not rounded up, by 50 us. */
+	prctl(PR_SET_TIMERSLACK, 1);
+	placement_.emplace();
+	for (unsigned round = 0; !stopping_; round++) {
+		if (!commands_.empty()) {
+			release_dma();
+			do_commands();
 		}
-		if (!more && !stopping_)
+		if (wire_ && round % kAttendInterval == 0) {
+			wire_->listen(monotonic_ns());
+			attend_wire();
+		}
+		if (round % kHoldInterval == 0)
+			release_dma();
+		const bool more = !paused_ && do_round();
+		if (wire_ && (!more || round % kAnnounceInterval == 0))
+			announce();
+		if (!more && !stopping_) {
+			release_dma();
 			idle();
+		}
 	}
+	release_dma();
+}
+
+/* True when there is more. */
+bool Engine::do_round()
+{
+	if (!std::exchange(dma_held_, true))
+		ops_.dma_hold(opaque_);
+	bool more = do_received();
+	if (wire_has_room())
+		rnic_.wire_ready();
+	more |= rnic_.run(kRunBudget);
+	return more;
+}
+
+void Engine::announce()
+{
+	const std::optional<uint32_t> cpu = wire_->announce();
+	if (cpu && placement_->crowded(wire_->hosts()))
+		placement_->join(*cpu, monotonic_ns());
+}
+
+void Engine::release_dma()
+{
+	if (std::exchange(dma_held_, false))
+		ops_.dma_release(opaque_);
+}
+
+/* True when the link has changed. */
+bool Engine::attend_wire()
+{
+	wire_->attend(monotonic_ns());
+	return update_link();
+}
+
+bool Engine::update_link()
+{
+	const bool up = plugged_ && (!wire_ || wire_->up());
+	if (up == link_up_)
+		return false;
+	link_up_ = up;
+	rnic_.set_link(up);
+	return true;
+}
+
+void Engine::set_cable(bool plugged)
+{
+	if (plugged != plugged_)
+		discard_received();
+	plugged_ = plugged;
+	update_link();
 }
 
 void Engine::do_commands()
@@ -255,14 +353,15 @@ void Engine::do_command(const Command &command)
 	case Command::Kind::Doorbell:
 		rnic_.doorbell(command.page, command.offset, command.value);
 		break;
-	case Command::Kind::SetLink:
-		rnic_.set_link(command.value != 0);
+	case Command::Kind::SetCable:
+		set_cable(command.value != 0);
 		break;
 	case Command::Kind::Reset:
 		discard_received();
 		rnic_.reset();
 		break;
 	case Command::Kind::Flush:
+		recall();
 		break;
 	case Command::Kind::Pause:
 		clock_.stop();
@@ -273,6 +372,7 @@ void Engine::do_command(const Command &command)
 		paused_ = false;
 		break;
 	case Command::Kind::Stop:
+		recall();
 		stopping_ = true;
 		break;
 	}
@@ -283,11 +383,13 @@ void Engine::do_command(const Command &command)
 /* True when there are more frames. */
 bool Engine::do_received()
 {
+	if (wire_)
+		return wire_->receive(kReceiveBudget, *this);
 	for (unsigned i = 0; i < kReceiveBudget; i++) {
 		const Frame *frame = received_.front();
 		if (!frame)
 			return false;
-		rnic_.receive({frame->data, frame->size});
+		this->frame({frame->data, frame->size});
 		received_.pop();
 		std::atomic_thread_fence(std::memory_order_seq_cst);
 		if (receive_blocked_.load(std::memory_order_relaxed) && received_.half_empty() &&
@@ -299,6 +401,8 @@ bool Engine::do_received()
 
 void Engine::discard_received()
 {
+	if (wire_)
+		wire_->discard_received();
 	while (received_.front())
 		received_.pop();
 	if (receive_blocked_.exchange(false))
@@ -307,44 +411,100 @@ void Engine::discard_received()
 
 bool Engine::wire_has_room()
 {
+	if (wire_) {
+		const bool room = wire_->room_made();
+		if (room)
+			wire_->try_again();
+		return room;
+	}
 	return send_blocked_.load(std::memory_order_relaxed) && sent_.half_empty() &&
 	       send_blocked_.exchange(false);
 }
 
-bool Engine::has_work() const
+bool Engine::has_work()
 {
 	if (!commands_.empty())
 		return true;
 	if (paused_)
 		return false;
+	if (wire_)
+		return wire_->has_frames() || wire_->room_made();
 	return !received_.empty() ||
 	       (send_blocked_.load(std::memory_order_relaxed) && sent_.half_empty());
 }
 
+/* How long nothing is due, ns; none: for ever. */
+std::optional<uint64_t> Engine::time_left()
+{
+	std::optional<uint64_t> left;
+	const auto until = [&](std::optional<uint64_t> deadline, uint64_t now) {
+		if (deadline)
+			left = std::min(left.value_or(~uint64_t{0}),
+			                *deadline > now ? *deadline - now : 0);
+	};
+	if (!paused_)
+		until(rnic_.next_deadline(), clock_.now());
+	if (wire_)
+		until(wire_->next_deadline(), monotonic_ns());
+	return left;
+}
+
 void Engine::idle()
 {
-	const uint64_t start = monotonic_ns();
-	const auto deadline = paused_ ? std::nullopt : rnic_.next_deadline();
-	std::optional<uint64_t> timeout;
-	if (deadline) {
-		const uint64_t now = clock_.now();
-		timeout = *deadline > now ? *deadline - now : 0;
-	}
+	const unsigned pieces = std::exchange(pieces_, 0);
+	if (std::exchange(dozed_, false))
+		dozing_.learn(pieces >= kWorthADoze);
+	if (polling_.now() && poll())
+		return;
+	dozed_ = dozing_.now() && doze();
+	if (!dozed_)
+		sleep();
+}
 
-	const uint64_t window = timeout ? std::min(*timeout, poll_.length()) : poll_.length();
-	uint64_t polled = 0;
-	while (!has_work()) {
-		polled = monotonic_ns() - start;
-		if (polled >= window) {
-			if (timeout)
-				*timeout -= std::min(*timeout, polled);
-			if (timeout != 0)
-				parking_.sleep(timeout, [this] { return has_work(); });
-			break;
-		}
+/* True: there is work. */
+bool Engine::poll()
+{
+	const uint64_t start = monotonic_ns();
+	const uint64_t end = start + std::min(time_left().value_or(~uint64_t{0}), kPollTime);
+	uint64_t now = start;
+	while (!has_work() && now < end) {
 		__builtin_ia32_pause();
+		now = monotonic_ns();
 	}
-	poll_.learn(monotonic_ns() - start);
+	polling_.learn(now < end);
+	return now < end;
+}
+
+/* False: the wire or a timer does not let it. */
+bool Engine::doze()
+{
+	if (paused_ || time_left().value_or(~uint64_t{0}) <= kDozeTime)
+		return false;
+	const timespec moment{.tv_sec = 0, .tv_nsec = kDozeTime};
+	nanosleep(&moment, nullptr);
+	return true;
+}
+
+void Engine::sleep()
+{
+	if (wire_ && attend_wire())
+		return;
+	const std::optional<uint64_t> timeout = time_left();
+	if (timeout == 0)
+		return;
+	const auto has_work = [this] { return this->has_work(); };
+	if (!wire_) {
+		parking_.sleep(timeout, has_work);
+		return;
+	}
+	placement_->leave(monotonic_ns());
+	/* A paused engine takes no frames, so it need not hear of them. */
+	if (!paused_)
+		wire_->sleeps(static_cast<uint32_t>(std::max(sched_getcpu(), 0)));
+	const bool message = parking_.sleep(timeout, has_work);
+	wire_->awake();
+	if (message)
+		wire_->listen(monotonic_ns());
 }
 
 void Engine::raise(unsigned vector)
@@ -360,8 +520,11 @@ void Engine::raise(unsigned vector)
 
 bool Engine::transmit(std::span<const std::byte> frame)
 {
-	if (frame.size() > kMaxFrame)
+	if (!plugged_ || frame.size() > kMaxFrame)
 		return true; /* no wire carries that */
+	pieces_++;
+	if (wire_)
+		return wire_->send(frame);
 	Frame *slot = sent_.reserve();
 	if (!slot) {
 		send_blocked_.store(true, std::memory_order_relaxed);
@@ -379,7 +542,43 @@ bool Engine::transmit(std::span<const std::byte> frame)
 	return true;
 }
 
+Wire::Lend Engine::lend(std::span<const std::byte> head, std::span<const HostRange> payload,
+                        uint32_t segment)
+{
+	if (!plugged_ || !wire_ || !wire_->lends(head))
+		return Lend::Refused;
+	std::array<tern_ram_range, shm::kMaxRanges> found;
+	std::array<shm::RamRange, shm::kMaxRanges> ranges;
+	size_t count = 0;
+	for (const HostRange &range : payload) {
+		const size_t parts =
+		        ops_.dma_find_shared(opaque_, range.iova, range.size, found.data() + count,
+		                             found.size() - count);
+		if (!parts)
+			return Lend::Refused;
+		count += parts;
+	}
+	std::ranges::transform(std::span(found).first(count), ranges.begin(),
+	                       [](const tern_ram_range &from) {
+		                       return shm::RamRange{from.block, from.size, from.offset};
+	                       });
+	pieces_++;
+	return wire_->lend(head, std::span(ranges).first(count), segment);
+}
+
+void Engine::recall()
+{
+	if (wire_)
+		wire_->recall();
+}
+
 /* ---- everyone else, under the BQL ------------------------------------------- */
+
+const char *Engine::connect()
+{
+	wire_error_ = wire_->connect();
+	return wire_error_.empty() ? nullptr : wire_error_.c_str();
+}
 
 void Engine::post(const Command &command)
 {
@@ -504,6 +703,16 @@ void tern_engine_free(tern_engine *engine)
 	delete engine;
 }
 
+bool tern_engine_share_ram(tern_engine *engine, int fd, uint64_t size)
+{
+	return engine->share_ram(fd, size);
+}
+
+const char *tern_engine_connect(tern_engine *engine)
+{
+	return engine->connect();
+}
+
 void tern_engine_run(tern_engine *engine)
 {
 	engine->thread();
@@ -525,9 +734,9 @@ void tern_engine_doorbell(tern_engine *engine, uint32_t page, uint32_t offset, u
 	        {.kind = Command::Kind::Doorbell, .page = page, .offset = offset, .value = value});
 }
 
-void tern_engine_set_link(tern_engine *engine, bool up)
+void tern_engine_set_cable(tern_engine *engine, bool plugged)
 {
-	engine->post({.kind = Command::Kind::SetLink, .value = up});
+	engine->post({.kind = Command::Kind::SetCable, .value = plugged});
 }
 
 uint32_t tern_engine_read_register(tern_engine *engine, uint32_t offset)

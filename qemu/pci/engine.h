@@ -30,14 +30,30 @@ struct tern_engine_config {
 	/* BAR 5: outlives the engine; NULL and 0 if there is none */
 	void *device_memory;
 	size_t device_memory_size;
+	/* where the switch listens for hosts that share memory; NULL: frames go through QEMU */
+	const char *wire_path;
+};
+
+/* Where memory that was shared with tern_engine_share_ram() lies. */
+struct tern_ram_range {
+	uint32_t block;
+	uint32_t size;
+	uint64_t offset;
 };
 
 struct tern_engine_ops {
 	/* Called by the engine's thread, without the BQL. */
+	/* Around a round of work, which makes each of its accesses cheaper. */
+	void (*dma_hold)(void *opaque);
+	void (*dma_release)(void *opaque);
 	bool (*dma_read)(void *opaque, uint64_t from, void *to, size_t size);
 	bool (*dma_write)(void *opaque, uint64_t to, const void *from, size_t size);
 	bool (*dma_store64)(void *opaque, uint64_t to, uint64_t value);
 	bool (*dma_load32)(void *opaque, uint64_t from, uint32_t *value);
+	/* Finds @size bytes at @from in shared RAM, in up to @room ranges; how many they are,
+	 * or 0 when they are elsewhere. */
+	size_t (*dma_find_shared)(void *opaque, uint64_t from, size_t size,
+	                          struct tern_ram_range *ranges, size_t room);
 	/* Something waits for tern_engine_take_interrupts(), ..._next_frame(), ..._receive(). */
 	void (*interrupts_pending)(void *opaque);
 	void (*frames_pending)(void *opaque);
@@ -53,6 +69,12 @@ struct tern_engine *tern_engine_new(const struct tern_engine_config *config,
 /* After tern_engine_stop(), when the thread has ended. */
 void tern_engine_free(struct tern_engine *engine);
 
+/* With a wire_path, before tern_engine_connect(): lets the other hosts read that RAM. False: they
+ * cannot; its number is how many true ones there were before. */
+bool tern_engine_share_ram(struct tern_engine *engine, int fd, uint64_t size);
+/* With a wire_path, before tern_engine_run(). NULL, or why there is no wire. */
+const char *tern_engine_connect(struct tern_engine *engine);
+
 /* The thread: returns after tern_engine_stop(). Begins paused. */
 void tern_engine_run(struct tern_engine *engine);
 /* Waits. From then on reads give all ones, and everything else does nothing. */
@@ -62,7 +84,9 @@ void tern_engine_stop(struct tern_engine *engine);
 void tern_engine_write_register(struct tern_engine *engine, uint32_t offset, uint32_t value);
 void tern_engine_doorbell(struct tern_engine *engine, uint32_t page, uint32_t offset,
                           uint64_t value);
-void tern_engine_set_link(struct tern_engine *engine, bool up);
+/* Whether a cable is plugged in, as it is not at first. The link is up when there is somebody at
+ * its other end, too; without it all frames are lost. */
+void tern_engine_set_cable(struct tern_engine *engine, bool plugged);
 
 /* The card's clock, ns, with which CQEs are stamped. */
 uint64_t tern_engine_clock(struct tern_engine *engine);

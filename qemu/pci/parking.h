@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* How threads wait for one another: two uses of a futex. */
+/* How threads wait for one another. */
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <optional>
 
+#include "qemu/shm/bell.h"
+#include "qemu/shm/event_poll.h"
+
 namespace tern {
 
-/** An answer that one thread waits for and another gives, once. */
+/** An answer that one thread waits for and another gives, once: a futex. */
 class Completion {
 public:
 	void signal();
@@ -25,24 +28,29 @@ private:
  */
 class Parking {
 public:
+	Parking() { poll_.watch(bell_.fd(), shm::EventPoll::News::Bell); }
+
+	/** For what else the sleeper is to hear of. */
+	const shm::EventPoll &poll() const { return poll_; }
+
 	/** After making work. No system call unless someone sleeps. */
 	void wake();
 
-	/** Sleeps for at most @timeout_ns unless @has_work(). */
+	/** Sleeps for at most @timeout_ns unless @has_work(). True: poll() has a message. */
 	template <typename HasWork>
-	void sleep(std::optional<uint64_t> timeout_ns, HasWork has_work)
+	bool sleep(std::optional<uint64_t> timeout_ns, HasWork has_work)
 	{
 		asleep_.store(1, std::memory_order_relaxed);
 		std::atomic_thread_fence(std::memory_order_seq_cst);
-		if (!has_work())
-			block(timeout_ns);
+		const bool message = !has_work() && poll_.wait(timeout_ns);
 		asleep_.store(0, std::memory_order_relaxed);
+		return message;
 	}
 
 private:
-	void block(std::optional<uint64_t> timeout_ns);
-
 	std::atomic<uint32_t> asleep_{0};
+	const shm::Bell bell_ = shm::Bell::make();
+	const shm::EventPoll poll_;
 };
 
 } // namespace tern
