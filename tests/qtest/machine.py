@@ -17,6 +17,9 @@ TOP = Path(__file__).resolve().parents[2]
 HALT = b"\xfa\xf4\xeb\xfd"  # cli; hlt; jmp to the cli
 BIOS_SIZE = 64 * 1024
 
+ECAM = 0xb0000000
+ATS = 0x100  # the card's first extended capability
+
 PATIENCE = 30
 
 
@@ -132,6 +135,9 @@ class Machine:
             assert "event" in answer, answer
             self.events.append(answer)
 
+    def set_cable(self, plugged, device="card"):
+        self.qmp("qom-set", path=f"/machine/peripheral/{device}", property="link", value=plugged)
+
     def hmp(self, line):
         return self.qmp("human-monitor-command", **{"command-line": line})
 
@@ -166,7 +172,8 @@ class PciDevice:
 
     def __init__(self, machine, bus, slot):
         self.machine = machine
-        self._select = 1 << 31 | bus << 16 | slot << 11
+        self.function = bus << 8 | slot << 3
+        self._select = 1 << 31 | self.function << 8
 
     def read(self, size, offset):
         self.machine.command(f"outl 0xcf8 {self._select | offset & 0xfc:#x}")
@@ -183,6 +190,19 @@ class PciDevice:
                 return offset
             offset = self.read(1, offset + 1)
         return None
+
+    def _extended(self, offset):
+        """Where that part is in memory, which the host bridge is to decode."""
+        bridge = PciDevice(self.machine, 0, 0)
+        if bridge.read(4, 0x60) != ECAM | 1:  # a change of it is one of the memory map
+            bridge.write(4, 0x60, ECAM | 1)
+        return ECAM + (self.function << 12) + offset
+
+    def enable_ats(self, on=True):
+        self.machine.write(2, self._extended(ATS + 6), 0x8000 if on else 0)
+
+    def ats_enabled(self):
+        return bool(self.machine.read(2, self._extended(ATS + 6)) & 0x8000)
 
 
 def header_constants():
@@ -289,7 +309,7 @@ class CardTest(unittest.TestCase):
     """A test of one machine; whatever a test does, QEMU must end in good order."""
 
     arguments = ("-netdev", "hubport,id=net,hubid=0",
-                 "-device", "tern,netdev=net,mac=02:54:45:52:4e:01,addr=4")
+                 "-device", "tern,id=card,netdev=net,mac=02:54:45:52:4e:01,addr=4")
 
     def setUp(self):
         self.machine = Machine(*self.arguments)

@@ -2,6 +2,7 @@
 """Cards that come and go while the machine runs."""
 
 from machine import HW, Card, CardTest, PciDevice
+from vtd import Vtd
 
 
 class Hotplug(CardTest):
@@ -9,6 +10,7 @@ class Hotplug(CardTest):
     arguments = ("-global", "ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off",
                  "-device", "pcie-root-port,id=rp,chassis=1,addr=3",
                  "-netdev", "hubport,id=net,hubid=0")
+    network = {"netdev": "net"}
 
     def find_card(self):
         port = self.port = PciDevice(self.machine, 0, 3)
@@ -27,7 +29,7 @@ class Hotplug(CardTest):
         self.port.write(2, control, self.port.read(2, control) & ~0x0700 | state)
 
     def plug(self):
-        self.machine.qmp("device_add", driver="tern", id="card", bus="rp", netdev="net")
+        self.machine.qmp("device_add", driver="tern", id="card", bus="rp", **self.network)
         self.slot_power(on=True)
         self.card = Card(self.machine, bus=1, slot=0)
         self.card.enable_msix()
@@ -51,3 +53,22 @@ class Hotplug(CardTest):
         self.plug()
         self.card.enable()
         self.card.submit(0, HW.AQ_QUERY_DEVICE)
+
+
+class BehindIommu(Hotplug):
+    """What an IOMMU tells a card goes nowhere when the card has gone."""
+
+    arguments = ("-device", "intel-iommu,device-iotlb=on", *Hotplug.arguments)
+    iommu = None
+
+    def plug(self):
+        super().plug()
+        if not self.iommu:
+            self.iommu = Vtd(self.card, device_iotlb=True)
+            for page in (Card.AQ, Card.ACQ):
+                self.iommu.map(page, page)
+        self.card.enable_ats()
+
+    def unplug(self):
+        super().unplug()
+        self.iommu.invalidate(self.iommu.iotlb(Card.ACQ), self.iommu.device_iotlb(Card.ACQ))

@@ -88,6 +88,19 @@ class Registers(CardTest):
             self.machine.qmp("set_link", name="net", up=True)
             self.assertEqual(self.card.reg("LINK"), HW.LINK_UP)
 
+    def test_cable(self):
+        """Either way of unplugging is enough."""
+        for by_link, by_property in ((0, 0), (0, 1), (1, 1), (1, 0), (0, 0), (1, 1)):
+            self.machine.qmp("set_link", name="net", up=bool(by_link))
+            self.machine.set_cable(bool(by_property))
+            self.assertEqual(self.card.reg("LINK") == HW.LINK_UP, by_link and by_property)
+        self.machine.hmp("qom-set /machine/peripheral/card link off")
+        self.assertEqual(self.card.reg("LINK"), 0)
+        self.machine.qmp("system_reset")
+        self.machine.wait_event("RESET")
+        self.card.place()
+        self.assertEqual(self.card.reg("LINK"), 0, "a reset plugs nothing in")
+
     def test_stop_and_continue(self):
         for _ in range(10):
             self.machine.qmp("stop")
@@ -96,11 +109,23 @@ class Registers(CardTest):
         self.assertEqual(self.card.reg("VECTORS"), 8)
 
 
+class Unplugged(CardTest):
+    arguments = ("-netdev", "hubport,id=net,hubid=0", "-device",
+                 "tern,id=card,netdev=net,addr=4,link=off")
+
+    def test_link(self):
+        self.assertEqual(self.card.reg("LINK"), 0)
+        self.machine.set_cable(True)
+        self.assertEqual(self.card.reg("LINK"), HW.LINK_UP)
+
+
 class NoNetwork(CardTest):
     arguments = ("-device",
-                 "tern,addr=4,vectors=3,doorbell-pages=16,speed=25000,dm-size=8192")
+                 "tern,id=card,addr=4,vectors=3,doorbell-pages=16,speed=25000,dm-size=8192")
 
     def test_link_is_down(self):
+        self.assertEqual(self.card.reg("LINK"), 0)
+        self.machine.set_cable(True)
         self.assertEqual(self.card.reg("LINK"), 0)
 
     def test_properties(self):

@@ -36,6 +36,9 @@ Endpoint::Endpoint(Node &n, Rng rng, uint32_t pd, const test::QpOptions &queues,
           counts_(n, rng_, pd, limits.ops * kWord, TERN_ACCESS_LOCAL_WRITE, false),
           inbox_(n, rng_, pd, (limits.ops + 8) * uint64_t{limits.max_size} * 2 + 4096,
                  TERN_ACCESS_LOCAL_WRITE, false),
+          flushed_(n, rng_, pd, 65536,
+                   TERN_ACCESS_LOCAL_WRITE | TERN_ACCESS_REMOTE_WRITE | TERN_ACCESS_FLUSH_GLOBAL,
+                   false),
           lent_(n, rng_, pd, 8192, TERN_ACCESS_LOCAL_WRITE | TERN_ACCESS_MW_BIND, false,
                 queues.db_page != TERN_DB_PAGE_KERNEL), /* else lent by a list of its pages */
           shared_(shared), max_posted_(1u << queues.rq_log_size)
@@ -106,7 +109,7 @@ void Endpoint::plan()
 
 void Endpoint::plan_one()
 {
-	switch (rng_.below(12)) {
+	switch (rng_.below(13)) {
 	case 0 ... 2:
 		return plan_send(false, false);
 	case 3 ... 5:
@@ -117,6 +120,8 @@ void Endpoint::plan_one()
 		return plan_atomic();
 	case 10:
 		return plan_count();
+	case 11:
+		return plan_flush();
 	default:
 		return plan_fenced();
 	}
@@ -396,7 +401,7 @@ void Endpoint::act()
 		const uint32_t index = qp->post_send(op.request, ring);
 		posted = !ring;
 		sends_.push_back({index, op.blocks, op.request.opcode, op.length,
-		                  (op.request.flags & TERN_WQE_SIGNALED) != 0});
+		                  (op.request.flags & TERN_WQE_SIGNALED) != 0, op.flushed});
 		plan_.pop_front();
 	}
 	if (posted)
@@ -462,6 +467,8 @@ void Endpoint::on_send(const tern_hw_cqe &cqe)
 			lent();
 		else if (send.opcode == TERN_OP_LOCAL_INV)
 			end_loan(true);
+		else if (send.opcode == TERN_OP_FLUSH)
+			flushed(send.flushed);
 		return;
 	}
 	if (!doomed_)
@@ -558,7 +565,7 @@ void Endpoint::to_error()
 
 void Endpoint::deregister_one()
 {
-	Area *const areas[] = {&source_, &window_, &target_, &operand_, &sink_, &inbox_};
+	Area *const areas[] = {&source_, &window_, &target_, &operand_, &flushed_, &sink_, &inbox_};
 	Area &area = *areas[rng_.below(std::size(areas))];
 	if (node.driver.destroy(TERN_AQ_DESTROY_MR, area.mr.key) != TERN_AQ_OK)
 		failure("DESTROY_MR failed");
@@ -570,8 +577,9 @@ void Endpoint::verify() const
 	const std::pair<const char *, const Area *> constant[] = {{"source", &source_},
 	                                                          {"window", &window_}};
 	const std::pair<const char *, const Area *> changing[] = {
-	        {"target", &target_}, {"operand", &operand_}, {"sink", &sink_},
-	        {"fenced", &fenced_}, {"inbox", &inbox_},     {"lent", &lent_}};
+	        {"target", &target_}, {"operand", &operand_}, {"flushed", &flushed_},
+	        {"sink", &sink_},     {"fenced", &fenced_},   {"inbox", &inbox_},
+	        {"lent", &lent_}};
 	const auto check = [this](const auto &areas) {
 		for (const auto &[name, area] : areas)
 			if (const auto text = area->differs(name); !text.empty())
@@ -592,8 +600,8 @@ void Endpoint::destroy()
 			failure("DESTROY_QP failed");
 	if (!take_down_loan())
 		failure("DEALLOC_MW failed");
-	for (Area *area :
-	     {&source_, &window_, &target_, &operand_, &sink_, &fenced_, &counts_, &inbox_, &lent_})
+	for (Area *area : {&source_, &window_, &target_, &operand_, &flushed_, &sink_, &fenced_,
+	                   &counts_, &inbox_, &lent_})
 		if (std::exchange(area->registered, false) &&
 		    driver.destroy(TERN_AQ_DESTROY_MR, area->mr.key) != TERN_AQ_OK)
 			failure("DESTROY_MR failed");

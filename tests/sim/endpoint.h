@@ -82,6 +82,7 @@ private:
 		test::SendRequest request;
 		uint32_t length = 0;
 		uint32_t blocks = 0;
+		uint64_t flushed = 0; /* FLUSH: bytes of the peer's area */
 	};
 	struct Posted {
 		uint32_t index = 0;
@@ -89,6 +90,7 @@ private:
 		uint8_t opcode = 0;
 		uint32_t length = 0;
 		bool signaled = false;
+		uint64_t flushed = 0;
 	};
 	struct Receive {
 		std::vector<Sge> sges;
@@ -126,6 +128,9 @@ private:
 	void plan_fenced();
 	void plan_atomic();
 	void plan_atomic_write();
+	void plan_flush();
+	/** A FLUSH has completed: what was written before it is there, @bytes of it. */
+	void flushed(uint64_t bytes) const;
 	void plan_count();
 	void expect(Message message);
 	void push(test::SendRequest request, uint32_t length);
@@ -160,6 +165,7 @@ private:
 	Area fenced_;  /* read into, then sent from behind a fence */
 	Area counts_;  /* results of adding to the peer's counter */
 	Area inbox_;   /* receive buffers */
+	Area flushed_; /* the peer writes it once, from its beginning on, and flushes that */
 	Area lent_;    /* parts of it are lent to the peer */
 	Loan loan_;
 

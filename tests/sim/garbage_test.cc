@@ -2,7 +2,9 @@
 /* A guest that writes anything anywhere, on one wire with two that behave. */
 #include <gtest/gtest.h>
 
+#include "qemu/rnic/formats/headers.h"
 #include "qemu/rnic/formats/packet.h"
+#include "qemu/rnic/formats/tag_header.h"
 #include "tests/sim/node.h"
 #include "tests/sim/options.h"
 #include "tests/sim/traffic.h"
@@ -35,7 +37,7 @@ public:
 			break;
 		case 1 ... 2:
 			node_.driver.doorbell(static_cast<uint32_t>(rng_.below(3)),
-			                      static_cast<uint32_t>(rng_.below(4) * 8), number(),
+			                      static_cast<uint32_t>(rng_.below(5) * 8), number(),
 			                      number());
 			break;
 		case 3 ... 4:
@@ -97,6 +99,8 @@ private:
 		srqs_.push_back(d.create_srq({.pd = pd, .log_size = 3}));
 		srqs_.push_back(
 		        d.create_srq({.pd = pd, .xrcdn = xrcd, .cqn = cq->number, .log_size = 3}));
+		srqs_.push_back(
+		        d.create_srq({.pd = pd, .cqn = cq->number, .log_size = 3, .tags = true}));
 		qps_.clear();
 		for (int i = 0; i < 2; i++) {
 			qps_.push_back(d.create_qp({.pd = pd,
@@ -112,6 +116,8 @@ private:
 			                  .recv_cqn = cq->number,
 			                  .sq_log_size = 4,
 			                  .rq_log_size = 3};
+			if (i == 2)
+				o.srqn = srqs_[2]->number;
 			if (i == 3)
 				o.srqn = srqs_[0]->number;
 			if (i == 4) {
@@ -221,6 +227,14 @@ private:
 			c.create_srq.cqn = number();
 			c.create_srq.log_size = static_cast<uint8_t>(rng_.below(5));
 			c.create_srq.log_stride = static_cast<uint8_t>(rng_.between(4, 9));
+			if (rng_.chance(1, 2)) {
+				c.create_srq.flags = TERN_SRQ_TAGS;
+				c.create_srq.xrcdn = 0u;
+				c.create_srq.log_tags = static_cast<uint8_t>(rng_.below(12));
+				c.create_srq.log_tag_ops = static_cast<uint8_t>(rng_.below(5));
+				c.create_srq.tag_ops_offset = 1u << 13;
+				c.create_srq.db_page = static_cast<uint32_t>(rng_.below(3));
+			}
 			break;
 		case TERN_AQ_RESIZE_SRQ:
 			c.resize_srq.pages = pages();
@@ -312,6 +326,8 @@ private:
 			srq.release(static_cast<uint32_t>(rng_.below(rng_.chance(1, 20) ? 9 : 8)));
 		if (rng_.chance(1, 4) && !srq.full())
 			srq.post(Sge{rng_.below(8192), number() & 0xfff, key()});
+		if (srq.options.tags && rng_.chance(1, 2))
+			srq.post_tag_op(tag_op(), rng_.chance(7, 8));
 		const bool receives = !qp.options.srqn && qp.options.type != TERN_QPT_XRC_INI &&
 		                      qp.options.type != TERN_QPT_XRC_TGT;
 		if (receives && rng_.chance(1, 3)) {
@@ -321,7 +337,7 @@ private:
 		}
 		test::SendRequest request;
 		request.opcode = static_cast<uint8_t>(rng_.chance(1, 20) ? rng_.below(256)
-		                                                         : rng_.between(1, 12));
+		                                                         : rng_.between(1, 13));
 		request.flags = static_cast<uint8_t>(rng_.below(rng_.chance(1, 20) ? 256 : 8));
 		request.remote_addr = rng_.below(1024) * 8;
 		request.rkey = key();
@@ -332,6 +348,8 @@ private:
 		const bool atomic = request.opcode == TERN_OP_CMP_SWAP ||
 		                    request.opcode == TERN_OP_FETCH_ADD ||
 		                    request.opcode == TERN_OP_ATOMIC_WRITE;
+		if (request.opcode == TERN_OP_FLUSH)
+			return post_flush(qp, request);
 		for (auto n = atomic ? 1 : rng_.below(5); n > 0; n--)
 			request.sges.push_back(
 			        {rng_.below(4096), atomic ? 8 : number() & 0xfff, key()});
@@ -341,6 +359,14 @@ private:
 		if (rng_.chance(1, 20))
 			blocks[rng_.below(blocks.size())] ^= static_cast<std::byte>(rng_.next());
 		qp.post_blocks(blocks);
+	}
+	void post_flush(test::HostQp &qp, test::SendRequest &request)
+	{
+		request.flush.emplace();
+		request.flush->length = number();
+		request.flush->type = static_cast<uint8_t>(rng_.below(5));
+		request.flush->level = static_cast<uint8_t>(rng_.below(3));
+		qp.post_blocks(encode(request));
 	}
 	void post_local(test::HostQp &qp, test::SendRequest &request)
 	{
@@ -384,19 +410,82 @@ private:
 		bth.dest_qpn = static_cast<uint32_t>(rng_.between(1, 10));
 		ExtHeaders ext;
 		ext.reth = {rng_.below(8192), key(), rng_.chance(1, 4) ? 8 : number() & 0xfff};
+		ext.feth = {static_cast<uint8_t>(rng_.below(5)),
+		            static_cast<uint8_t>(rng_.below(3))};
 		ext.atomic = {rng_.below(1024) * 8, key(), rng_.next(), 0};
 		ext.aeth = {static_cast<uint8_t>(rng_.below(128)), number()};
 		ext.imm = number();
 		ext.inv_rkey = key();
 		ext.srqn = number();
-		constexpr size_t kSizes[] = {0, 1, 8, 100, 256, 512, 1024, 2048, 4096};
+		constexpr size_t kSizes[] = {0, 1, 8, 40, 100, 256, 512, 1024, 2048, 4096};
 		const size_t size =
 		        opcode_info(bth.opcode).payload ? kSizes[rng_.below(std::size(kSizes))] : 0;
 		Link::Frame frame(kMaxRoceFrame);
 		FrameBuilder builder(frame, PathHeader(av), bth, ext, size);
 		rng_.fill(builder.payload());
+		if (rng_.chance(1, 3))
+			forge_tag(builder.payload());
+		if (rng_.chance(1, 3)) {
+			/* In pieces of any size, and at times not what the head says. */
+			const auto payload = std::span<const std::byte>(builder.payload());
+			const auto cut = static_cast<size_t>(rng_.below(size + 1));
+			const std::span<const std::byte> pieces[] = {
+			        payload.first(cut), payload.subspan(cut), payload.first(cut)};
+			node_.receive(builder.head(),
+			              std::span(pieces).first(rng_.chance(1, 8) ? 3 : 2), 0);
+			return;
+		}
+		if (rng_.chance(1, 3)) {
+			forge_burst(builder.head(), builder.payload());
+			return;
+		}
 		node_.receive({frame.begin(),
 		               frame.begin() + static_cast<ptrdiff_t>(builder.finish().size())});
+	}
+	/** The payload again and again, as a burst, or as what is none. */
+	void forge_burst(std::span<const std::byte> head, std::span<const std::byte> payload)
+	{
+		std::vector<std::span<const std::byte>> pieces(rng_.below(20), payload);
+		pieces.push_back(payload.first(rng_.below(payload.size() + 1)));
+		node_.receive(head, pieces,
+		              rng_.chance(1, 8) ? number() : static_cast<uint32_t>(payload.size()));
+	}
+	tern_hw_tag_op tag_op()
+	{
+		tern_hw_tag_op op{};
+		if (rng_.chance(1, 10))
+			rng_.fill(std::as_writable_bytes(std::span(&op, 1)));
+		op.opcode = static_cast<uint8_t>(rng_.below(5));
+		op.flags = static_cast<uint8_t>(rng_.below(4));
+		op.unexpected = op.flags & TERN_TAG_COUNT ? number() & 3 : 0;
+		if (op.opcode == TERN_TAG_SYNC)
+			return op;
+		op.entry = static_cast<uint32_t>(rng_.below(9));
+		if (op.opcode == TERN_TAG_DEL)
+			return op;
+		op.tag = rng_.below(4);
+		op.mask = rng_.below(4);
+		op.buf.addr = rng_.below(8192);
+		op.buf.length = number() & 0xfff;
+		op.buf.lkey = key();
+		return op;
+	}
+	/** Makes a message of @payload that has a tag. */
+	void forge_tag(std::span<std::byte> payload)
+	{
+		headers::TagMatching tag{};
+		tag.opcode = static_cast<uint8_t>(rng_.below(5));
+		tag.tag = rng_.below(4);
+		headers::Rendezvous from;
+		from.va = rng_.below(8192);
+		from.rkey = key();
+		from.length = number() & 0xfff;
+		if (payload.size() < sizeof(tag) + sizeof(from))
+			return;
+		headers::Writer out(payload);
+		out.put(tag);
+		if (rng_.chance(3, 4))
+			out.put(from);
 	}
 	/** Mostly one that is good. */
 	uint32_t key()
@@ -433,9 +522,13 @@ TEST(Garbage, GuestHarmsOnlyItself)
 		Traffic traffic(seed);
 		Fabric &fabric = traffic.fabric();
 		Rng rng(~seed);
-		const LinkConfig link;
+		LinkConfig link;
+		link.borrow = 500;
+		link.bursts = 500;
 		Node bad(fabric.loop, rng.fork(), 100, link,
-		         [&](const Link::Frame &frame) { fabric.forward(frame); });
+		         [&](const Link::Frame &frame, const Link::Loan &loan) {
+			         fabric.forward(frame, loan, bad);
+		         });
 		fabric.guests.push_back(&bad);
 		Vandal vandal(bad, rng.fork(), fabric.nodes);
 		bool on = true;
@@ -479,6 +572,102 @@ TEST(Garbage, Frames)
 				frame[37] = std::byte{0xb7};
 			}
 			to->receive(frame);
+			fabric.loop.after(rng.between(100, 5000), tick);
+		};
+		fabric.loop.after(0, tick);
+		ASSERT_EQ(traffic.run(Disruption::None), "") << replay(seed);
+		on = false;
+		fabric.loop.run_for(100'000);
+	}
+}
+
+/* One that lends: heads of real packets with payloads of another size, heads that are cut or go on
+ * too far, noise. None of that is a packet, or it is one that was there before. */
+class Swindler {
+public:
+	Swindler(Fabric &fabric, Rng rng) : fabric_(fabric), rng_(rng)
+	{
+		fabric.tap = [this](const Link::Frame &frame, const Link::Loan &loan) {
+			/* What was damaged on its way would pass without its ICRC. */
+			if (!loan.lent &&
+			    (!is_roce(frame) || !std::holds_alternative<Packet>(parse(frame))))
+				return;
+			seen_[next_++ % seen_.size()] = {frame, loan.bytes(), loan.segment};
+		};
+	}
+
+	void act()
+	{
+		Seen seen = seen_[rng_.below(seen_.size())];
+		if (rng_.chance(1, 8)) {
+			seen = {Link::Frame(rng_.below(200))};
+			rng_.fill(seen.frame);
+		}
+		const uint32_t segment = absurd_segment(seen);
+		std::vector<std::byte> payload(rng_.below(rng_.chance(1, 8) ? 70'000 : 5000));
+		if (seen.size) {
+			/* As close as one byte, or a whole segment. */
+			const bool long_enough = seen.size > uint64_t{3} * seen.segment;
+			const uint64_t step =
+			        long_enough && rng_.chance(1, 2) ? std::max(seen.segment, 1u) : 1;
+			if (rng_.chance(1, 2))
+				payload.resize(seen.size + step * (rng_.between(1, 4) * 2 - 5));
+			/* A part of a burst is one for its head, and may be a packet. */
+			if (!segment &&
+			    (payload.size() == seen.size || payload.size() == seen.segment))
+				return;
+		} else if (!segment) {
+			const auto cut = static_cast<size_t>(rng_.below(seen.frame.size() + 1));
+			const auto from = seen.frame.begin() + static_cast<ptrdiff_t>(cut);
+			payload.assign(from, seen.frame.end());
+			payload.resize(rng_.below(payload.size() + 1));
+			seen.frame.resize(cut);
+		}
+		const std::span<const std::byte> piece(payload);
+		const auto cut = static_cast<size_t>(rng_.below(piece.size() + 1));
+		const std::span<const std::byte> pieces[] = {piece.first(cut), piece.subspan(cut)};
+		for (const auto &node : fabric_.nodes)
+			node->receive(seen.frame, pieces, segment);
+	}
+
+private:
+	struct Seen {
+		Link::Frame frame;
+		uint64_t size = 0; /* of the payload that is elsewhere */
+		uint32_t segment = 0;
+	};
+
+	/* None, or one that the lengths in the head do not tell. */
+	uint32_t absurd_segment(const Seen &seen)
+	{
+		if (rng_.chance(1, 3))
+			return 0;
+		const auto any = static_cast<uint32_t>(rng_.next() >> rng_.below(60));
+		const uint32_t segment = rng_.chance(1, 2) ? 128u << rng_.below(7) : any;
+		return segment == seen.segment || segment == seen.size ? 0 : segment;
+	}
+
+	Fabric &fabric_;
+	Rng rng_;
+	std::array<Seen, 32> seen_;
+	size_t next_ = 0;
+};
+
+TEST(Garbage, Loans)
+{
+	for (uint64_t i = 0; i < options().seeds; i++) {
+		const uint64_t seed = options().seed + i;
+		Traffic traffic(seed);
+		Fabric &fabric = traffic.fabric();
+		for (const auto &node : fabric.nodes)
+			node->uplink.config.borrow = node->uplink.config.bursts = 800;
+		Rng rng(~seed);
+		Swindler swindler(fabric, rng.fork());
+		bool on = true;
+		std::function<void()> tick = [&] {
+			if (!on)
+				return;
+			swindler.act();
 			fabric.loop.after(rng.between(100, 5000), tick);
 		};
 		fabric.loop.after(0, tick);

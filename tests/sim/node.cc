@@ -72,6 +72,13 @@ void Node::receive(const Link::Frame &frame)
 	wake();
 }
 
+void Node::receive(std::span<const std::byte> head,
+                   std::span<const std::span<const std::byte>> payload, uint32_t segment)
+{
+	card.receive(head, payload, segment);
+	wake();
+}
+
 void Node::raise(unsigned vector)
 {
 	loop.after(rng_.between(500, 5000), [this, vector] {
@@ -107,17 +114,34 @@ Fabric::Fabric(uint64_t seed, unsigned count, const LinkConfig &link) : rng(seed
 	for (unsigned i = 0; i < count; i++)
 		nodes.push_back(std::make_unique<Node>(
 		        loop, rng.fork(), i, link,
-		        [this, i](const Link::Frame &frame) { forward(frame, nodes[i].get()); }));
+		        [this, i](const Link::Frame &frame, const Link::Loan &loan) {
+			        forward(frame, loan, *nodes[i]);
+		        }));
 }
 
-void Fabric::forward(const Link::Frame &frame, const Node *from)
+void Fabric::forward(const Link::Frame &frame, const Link::Loan &loan, Node &from)
 {
 	if (frame.size() < sizeof(Mac))
 		return;
+	if (tap)
+		tap(frame, loan);
+	std::vector<std::span<const std::byte>> payload;
+	for (const HostRange &range : loan.payload) {
+		const auto pieces = from.memory.pieces(range.iova, range.size);
+		if (pieces.empty()) {
+			from.overdue++;
+			return;
+		}
+		payload.insert(payload.end(), pieces.begin(), pieces.end());
+	}
 	const bool multicast = std::to_integer<int>(frame[0]) & 1;
 	const auto offer = [&](Node &node) {
-		if (multicast ? &node != from
-		              : std::memcmp(frame.data(), node.mac.data(), sizeof(Mac)) == 0)
+		if (multicast ? &node == &from
+		              : std::memcmp(frame.data(), node.mac.data(), sizeof(Mac)) != 0)
+			return;
+		if (loan.lent)
+			node.receive(frame, payload, loan.segment);
+		else
 			node.receive(frame);
 	};
 	for (const auto &node : nodes)

@@ -34,6 +34,9 @@ public:
 	void wake();
 	/** A frame from the fabric. */
 	void receive(const Link::Frame &frame);
+	/** A packet, or burst, of which the payload is elsewhere. */
+	void receive(std::span<const std::byte> head,
+	             std::span<const std::span<const std::byte>> payload, uint32_t segment);
 	/** Register reset, then the card is set up anew as at power-on. */
 	void reset_card();
 
@@ -48,9 +51,17 @@ public:
 	std::vector<Area *> on_demand; /* whose pages come and go */
 	/** Called, some time later, for each interrupt. */
 	std::function<void(unsigned)> on_interrupt;
+	/** Loans whose memory was gone when they arrived: they had to be recalled. */
+	uint64_t overdue = 0;
 
 private:
 	bool transmit(std::span<const std::byte> frame) override { return uplink.send(frame); }
+	Lend lend(std::span<const std::byte> head, std::span<const HostRange> payload,
+	          uint32_t segment) override
+	{
+		return uplink.lend(head, payload, segment);
+	}
+	void recall() override { uplink.recall(); }
 	void raise(unsigned vector) override;
 	void set_up();
 	void run_at(uint64_t when);
@@ -67,13 +78,16 @@ class Fabric {
 public:
 	Fabric(uint64_t seed, unsigned nodes, const LinkConfig &link);
 
-	/** A frame of @from, or of nobody in particular; a multicast goes to all the others. */
-	void forward(const Link::Frame &frame, const Node *from = nullptr);
+	/** A frame of @from; a multicast goes to all the others. @loan: the rest of it, in the
+	 * memory of @from. */
+	void forward(const Link::Frame &frame, const Link::Loan &loan, Node &from);
 
 	EventLoop loop;
 	Rng rng;
 	std::vector<std::unique_ptr<Node>> nodes;
 	std::vector<Node *> guests; /* at the same switch, but somebody else's */
+	/** Sees what is forwarded. */
+	std::function<void(const Link::Frame &, const Link::Loan &)> tap;
 };
 
 Mac node_mac(unsigned i);

@@ -24,8 +24,9 @@ std::vector<Frame> frames(size_t n)
 
 struct OneLink {
 	explicit OneLink(const LinkConfig &config, uint64_t seed = 1)
-	        : link(loop, Rng(seed), config, [this](const Frame &f) {
+	        : link(loop, Rng(seed), config, [this](const Frame &f, const Link::Loan &loan) {
 		          arrived.push_back(f);
+		          loans.push_back(loan);
 		          times.push_back(loop.now());
 	          })
 	{
@@ -42,8 +43,17 @@ struct OneLink {
 	EventLoop loop;
 	Link link;
 	std::vector<Frame> arrived;
+	std::vector<Link::Loan> loans;
 	std::vector<uint64_t> times;
 };
+
+constexpr HostRange kRange{0x1000, 256};
+
+void lend(OneLink &l, size_t n)
+{
+	for (const Frame &head : frames(n))
+		EXPECT_EQ(l.link.lend(head, std::span(&kRange, 1), 0), Wire::Lend::Done);
+}
 
 TEST(EventLoop, OrderOfTimeThenOfScheduling)
 {
@@ -158,6 +168,80 @@ TEST(Link, SameSeedSameFate)
 	b.send_all(frames(60));
 	EXPECT_EQ(a.arrived, b.arrived);
 	EXPECT_EQ(a.times, b.times);
+}
+
+TEST(Link, CarriesLoans)
+{
+	OneLink l({.latency = 1000, .ns_per_kib = 1024, .queue = 2, .borrow = 1000});
+	lend(l, 2);
+	EXPECT_EQ(l.link.lend(frames(1)[0], std::span(&kRange, 1), 0), Wire::Lend::Full);
+	l.send_all({});
+	/* The bandwidth is that of all bytes. */
+	EXPECT_EQ(l.times, (std::vector<uint64_t>{1320, 1640}));
+	EXPECT_EQ(l.arrived, frames(2));
+	ASSERT_EQ(l.loans.size(), 2u);
+	ASSERT_EQ(l.loans[0].payload.size(), 1u);
+	EXPECT_EQ(l.loans[0].payload[0].iova, kRange.iova);
+	EXPECT_EQ(l.loans[0].payload[0].size, kRange.size);
+}
+
+TEST(Link, BorrowsAsOftenAsTold)
+{
+	OneLink l({.ns_per_kib = 0, .queue = 10000, .borrow = 300});
+	unsigned done = 0;
+	for (int i = 0; i < 5000; i++)
+		done += l.link.lend(frames(1)[0], std::span(&kRange, 1), 0) == Wire::Lend::Done;
+	EXPECT_NEAR(done, 1500, 150);
+	OneLink never({});
+	EXPECT_EQ(never.link.lend(frames(1)[0], std::span(&kRange, 1), 0), Wire::Lend::Refused);
+}
+
+TEST(Link, TakesBurstsAsOftenAsTold)
+{
+	OneLink l({.ns_per_kib = 0, .queue = 10000, .borrow = 1000, .bursts = 300});
+	unsigned done = 0;
+	for (int i = 0; i < 5000; i++)
+		done += l.link.lend(frames(1)[0], std::span(&kRange, 1), 64) == Wire::Lend::Done;
+	EXPECT_NEAR(done, 1500, 150);
+	l.send_all({});
+	EXPECT_EQ(l.loans[0].segment, 64u);
+	OneLink never({.borrow = 1000});
+	EXPECT_EQ(never.link.lend(frames(1)[0], std::span(&kRange, 1), 64), Wire::Lend::Refused);
+}
+
+TEST(Link, RecallLosesWhatIsOutAndNothingElse)
+{
+	OneLink l({.borrow = 1000});
+	lend(l, 3);
+	l.link.send(frames(1)[0]);
+	/* Nor what is all in the frame. */
+	EXPECT_EQ(l.link.lend(frames(1)[0], {}, 0), Wire::Lend::Done);
+	l.link.recall();
+	lend(l, 1);
+	l.send_all({});
+	ASSERT_EQ(l.arrived.size(), 3u);
+	EXPECT_FALSE(l.loans[0].lent);
+	EXPECT_TRUE(l.loans[1].payload.empty());
+	EXPECT_EQ(l.loans[2].payload.size(), 1u);
+	EXPECT_EQ(l.link.counts().lost, 3u);
+}
+
+/* Its end comes between sending and arrival, and before the next. */
+TEST(Link, EndOfBorrowing)
+{
+	OneLink l({.latency = 1000, .borrow = 1000, .borrow_until = 500});
+	lend(l, 1);
+	l.send_all({});
+	EXPECT_TRUE(l.arrived.empty());
+	EXPECT_EQ(l.link.lend(frames(1)[0], std::span(&kRange, 1), 0), Wire::Lend::Refused);
+}
+
+TEST(Link, CorruptLoansAreLost)
+{
+	OneLink l({.faults = {.corrupt = 1000}, .borrow = 1000});
+	lend(l, 3);
+	l.send_all({});
+	EXPECT_TRUE(l.arrived.empty());
 }
 
 /* A connection of two cards, with one page list of each kind. */

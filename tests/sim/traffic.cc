@@ -22,6 +22,12 @@ LinkConfig random_link(Rng &rng)
 	const auto rate = [&] { return static_cast<unsigned>(rng.below(1 + 30 * rng.below(3))); };
 	if (rng.chance(2, 3))
 		link.faults = {rate(), rate(), rate(), rate()};
+	if (rng.chance(1, 2)) {
+		link.borrow = static_cast<unsigned>(rng.chance(1, 2) ? 1000 : rng.below(1000));
+		link.bursts = static_cast<unsigned>(rng.chance(1, 2) ? 1000 : rng.below(1000));
+	}
+	if (rng.chance(1, 5))
+		link.borrow_until = rng.below(2'000'000);
 	return link;
 }
 
@@ -365,6 +371,9 @@ void Traffic::verify()
 {
 	for (const Endpoint *e : all())
 		e->verify();
+	for (const auto &node : fabric_->nodes)
+		if (node->overdue)
+			fail("memory that was lent went before it was recalled");
 	for (const auto &app : apps_) {
 		std::vector<uint64_t> values;
 		bool certain = true;

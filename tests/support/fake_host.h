@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <memory>
@@ -167,9 +168,22 @@ public:
 	uint64_t reads() const { return reads_; }
 	uint64_t writes() const { return writes_; }
 
+	/** The bytes themselves, as one who maps the memory sees them; empty when the card could
+	 * not read them all. */
+	std::vector<std::span<const std::byte>> pieces(Iova from, size_t size)
+	{
+		std::vector<std::span<const std::byte>> all;
+		if (reachable(from, size, read_faults_))
+			for_each_page(from, size,
+			              [&](uint64_t number, size_t offset, size_t, size_t n) {
+				              all.emplace_back(page(number).data() + offset, n);
+			              });
+		return all;
+	}
+
 	/* The host's own accesses: they see no fault and are not counted. */
 
-	void peek(Iova from, std::span<std::byte> to) const
+	virtual void peek(Iova from, std::span<std::byte> to) const
 	{
 		for_each_page(from, to.size(),
 		              [&](uint64_t number, size_t offset, size_t done, size_t n) {
@@ -182,14 +196,12 @@ public:
 		              });
 	}
 
-	void poke(Iova to, std::span<const std::byte> from)
+	virtual void poke(Iova to, std::span<const std::byte> from)
 	{
 		for_each_page(to, from.size(),
 		              [&](uint64_t number, size_t offset, size_t done, size_t n) {
-			              auto &page = pages_[number];
-			              if (!page)
-				              page = std::make_unique<Page>();
-			              std::memcpy(page->data() + offset, from.data() + done, n);
+			              std::memcpy(page(number).data() + offset, from.data() + done,
+			                          n);
 		              });
 	}
 
@@ -224,6 +236,14 @@ private:
 	{
 		static_assert(std::is_trivially_copyable_v<T>);
 		return std::as_bytes(std::span(&value, 1));
+	}
+
+	Page &page(uint64_t number)
+	{
+		auto &page = pages_[number];
+		if (!page)
+			page = std::make_unique<Page>();
+		return *page;
 	}
 
 	bool reachable(Iova begin, size_t size, const RangeSet &faults) const
@@ -274,7 +294,7 @@ private:
 	std::vector<unsigned> raised_;
 };
 
-/** Keeps the frames sent, and refuses more when told so. */
+/** Keeps the frames sent, and refuses more when told so. Takes loans only when told so. */
 class RecordedWire : public Wire {
 public:
 	using Frame = std::vector<std::byte>;
@@ -290,6 +310,44 @@ public:
 		frames_.emplace_back(frame.begin(), frame.end());
 		return true;
 	}
+
+	struct Loan {
+		Frame head;
+		std::vector<HostRange> payload;
+		uint32_t segment;
+	};
+	Lend lend(std::span<const std::byte> head, std::span<const HostRange> payload,
+	          uint32_t segment) override
+	{
+		if (!(segment ? takes_bursts : payload.empty() ? takes_bare : borrows))
+			return Lend::Refused;
+		if (room_ == 0) {
+			refused_++;
+			return Lend::Full;
+		}
+		if (room_ != kUnlimited)
+			room_--;
+		loans_.push_back(
+		        {{head.begin(), head.end()}, {payload.begin(), payload.end()}, segment});
+		return Lend::Done;
+	}
+	void recall() override
+	{
+		recalls++;
+		loans_.clear();
+		if (on_recall)
+			on_recall();
+	}
+	/** Whether it takes what it is offered. */
+	bool borrows = false;
+	/** ... and packets that lack nothing but the ICRC. */
+	bool takes_bare = false;
+	/** ... and bursts. */
+	bool takes_bursts = false;
+	unsigned recalls = 0;
+	std::function<void()> on_recall;
+	/** What was lent and neither taken nor recalled, oldest first. */
+	std::deque<Loan> &loans() { return loans_; }
 
 	/** Takes @frames more, then refuses. */
 	void accept_only(size_t frames) { room_ = frames; }
@@ -313,6 +371,7 @@ private:
 	static constexpr size_t kUnlimited = SIZE_MAX;
 
 	std::deque<Frame> frames_;
+	std::deque<Loan> loans_;
 	size_t room_ = kUnlimited;
 	size_t refused_ = 0;
 };

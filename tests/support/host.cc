@@ -31,12 +31,14 @@ tern_hw_data_seg data_seg(const Sge &sge)
 void append_remote(std::vector<std::byte> &out, const SendRequest &request)
 {
 	if ((request.opcode < TERN_OP_WRITE || request.opcode > TERN_OP_FETCH_ADD) &&
-	    request.opcode != TERN_OP_ATOMIC_WRITE)
+	    request.opcode != TERN_OP_ATOMIC_WRITE && request.opcode != TERN_OP_FLUSH)
 		return;
 	tern_hw_raddr_seg raddr{};
 	raddr.addr = request.remote_addr;
 	raddr.rkey = request.rkey;
 	append(out, raddr);
+	if (request.flush)
+		append(out, *request.flush);
 	if (request.opcode != TERN_OP_CMP_SWAP && request.opcode != TERN_OP_FETCH_ADD)
 		return;
 	tern_hw_atomic_seg atomic{};
@@ -153,12 +155,14 @@ void HostMr::write_u64(uint64_t offset, uint64_t value)
 
 uint64_t HostSrq::size_of(const SrqOptions &o)
 {
-	return (uint64_t{1} << (o.log_size + o.log_stride)) + (uint64_t{4} << o.log_size) + 64;
+	return (uint64_t{1} << (o.log_size + o.log_stride)) + (uint64_t{4} << o.log_size) + 128 +
+	       (o.tags ? sizeof(tern_hw_tag_op) << o.log_tag_ops : 0);
 }
 
 HostSrq::HostSrq(Driver &driver, const SrqOptions &o)
         : options(o), record(driver.memory.alloc(sizeof(tern_hw_srq_record))),
           ring_offset(std::max(64u, 1u << (o.log_size + o.log_stride))),
+          tag_ops_offset(o.tags ? ring_offset + std::max(64u, 4u << o.log_size) : 0),
           buffer(driver.memory, size_of(o), o.layout.levels, o.layout.page_shift), driver_(driver)
 {
 	for (uint32_t slot = 0; slot < 1u << o.log_size; slot++)
@@ -190,6 +194,16 @@ uint32_t HostSrq::post(std::span<const Sge> sges)
 	return slot;
 }
 
+uint32_t HostSrq::post_tag_op(const tern_hw_tag_op &op, bool ring)
+{
+	const uint32_t at = tag_pi & ((1u << options.log_tag_ops) - 1);
+	buffer.write(tag_ops_offset + at * sizeof(op), std::as_bytes(std::span(&op, 1)));
+	tag_pi++;
+	if (ring)
+		driver_.doorbell(options.db_page, TERN_DB_TAG_OPS, number, tag_pi);
+	return tag_pi - 1;
+}
+
 tern_hw_aq_status HostSrq::set_limit(uint32_t limit)
 {
 	auto c = make_command(TERN_AQ_SET_SRQ_LIMIT);
@@ -209,8 +223,9 @@ uint32_t HostSrq::query_limit()
 
 tern_hw_aq_status HostSrq::resize(uint8_t log_size)
 {
-	HostSrq larger(driver_, {options.pd, options.xrcdn, options.cqn, log_size,
-	                         options.log_stride, options.layout});
+	SrqOptions larger_options = options;
+	larger_options.log_size = log_size;
+	HostSrq larger(driver_, larger_options);
 	const uint32_t old_slots = 1u << options.log_size;
 	/* Of a smaller one, which the card is to refuse, what fits. */
 	const uint32_t copied = std::min(old_slots, 1u << log_size);
@@ -577,6 +592,13 @@ std::unique_ptr<HostSrq> Driver::create_srq(const SrqOptions &options)
 	c.create_srq.cqn = options.cqn;
 	c.create_srq.log_size = options.log_size;
 	c.create_srq.log_stride = options.log_stride;
+	if (options.tags) {
+		c.create_srq.flags = TERN_SRQ_TAGS;
+		c.create_srq.log_tags = options.log_tags;
+		c.create_srq.log_tag_ops = options.log_tag_ops;
+		c.create_srq.tag_ops_offset = srq->tag_ops_offset;
+		c.create_srq.db_page = options.db_page;
+	}
 	srq->number = created(c);
 	return srq;
 }

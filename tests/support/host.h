@@ -120,6 +120,7 @@ struct SendRequest {
 	std::optional<hw::tern_hw_ud_seg> to{}; /* of datagrams */
 	std::optional<hw::tern_hw_bind_seg> bind{};
 	std::optional<hw::tern_hw_reg_seg> reg{};
+	std::optional<hw::tern_hw_flush_seg> flush{};
 };
 
 /** The WQE, filled up to whole blocks. */
@@ -131,6 +132,10 @@ struct SrqOptions {
 	uint32_t cqn = 0;
 	uint8_t log_size = 4;
 	uint8_t log_stride = 6;
+	bool tags = false; /* it matches tags; then it has cqn */
+	uint8_t log_tags = 3;
+	uint8_t log_tag_ops = 2;
+	uint32_t db_page = 0;
 	Layout layout{};
 };
 
@@ -149,6 +154,8 @@ public:
 	void release(uint32_t slot) { free_.push_back(slot); }
 	hw::tern_hw_aq_status set_limit(uint32_t limit);
 	uint32_t query_limit();
+	/** Posts a tag operation, and rings; its index. */
+	uint32_t post_tag_op(const hw::tern_hw_tag_op &op, bool ring = true);
 	/** Moves to a buffer of 1 << @log_size slots. */
 	hw::tern_hw_aq_status resize(uint8_t log_size);
 
@@ -156,8 +163,10 @@ public:
 	uint32_t number = 0;
 	Iova record;
 	uint32_t ring_offset;
+	uint32_t tag_ops_offset;
 	Buffer buffer;
 	uint32_t pi = 0;
+	uint32_t tag_pi = 0;
 
 private:
 	static uint64_t size_of(const SrqOptions &o);
@@ -190,8 +199,8 @@ struct Connection {
 	uint32_t rq_psn = 0;
 	uint32_t sq_psn = 0;
 	uint8_t mtu = 3; /* enum ib_mtu; 3 is 1024 */
-	uint8_t access =
-	        TERN_ACCESS_REMOTE_WRITE | TERN_ACCESS_REMOTE_READ | TERN_ACCESS_REMOTE_ATOMIC;
+	uint8_t access = TERN_ACCESS_REMOTE_WRITE | TERN_ACCESS_REMOTE_READ |
+	                 TERN_ACCESS_REMOTE_ATOMIC | TERN_ACCESS_FLUSH_GLOBAL;
 	uint8_t timeout = 8;
 	uint8_t retry_cnt = 7;
 	uint8_t rnr_retry = 7;
@@ -308,6 +317,7 @@ private:
 
 /** All remote rights and the local one. */
 inline constexpr uint8_t kAllAccess = TERN_ACCESS_LOCAL_WRITE | TERN_ACCESS_REMOTE_WRITE |
-                                      TERN_ACCESS_REMOTE_READ | TERN_ACCESS_REMOTE_ATOMIC;
+                                      TERN_ACCESS_REMOTE_READ | TERN_ACCESS_REMOTE_ATOMIC |
+                                      TERN_ACCESS_FLUSH_GLOBAL;
 
 } // namespace tern::test

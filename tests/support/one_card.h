@@ -145,15 +145,17 @@ protected:
 		const Packet &packet = std::get<Packet>(parsed);
 		EXPECT_EQ(packet.bth.dest_qpn, kPeerQpn);
 		EXPECT_EQ(packet.path.dmac, kPeerMac);
-		return TestPacket{rc_opcode(packet.bth.opcode),
-		                  service_of(packet.bth.opcode),
-		                  packet.bth.psn.value(),
-		                  packet.bth.ack_request,
-		                  packet.bth.solicited,
-		                  packet.bth.pkey,
-		                  packet.bth.dest_qpn,
-		                  packet.ext,
-		                  {packet.payload.begin(), packet.payload.end()}};
+		return TestPacket{rc_opcode(packet.bth.opcode), service_of(packet.bth.opcode),
+		                  packet.bth.psn.value(),       packet.bth.ack_request,
+		                  packet.bth.solicited,         packet.bth.pkey,
+		                  packet.bth.dest_qpn,          packet.ext,
+		                  bytes_of(packet.payload)};
+	}
+	static std::vector<std::byte> bytes_of(const Payload &payload)
+	{
+		std::vector<std::byte> bytes(payload.size());
+		payload.copy_to(bytes);
+		return bytes;
 	}
 	std::vector<TestPacket> all_sent()
 	{

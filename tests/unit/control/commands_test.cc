@@ -147,7 +147,7 @@ TEST_F(Commands, CreateCq)
 
 TEST_F(Commands, CreateMr)
 {
-	EXPECT_EQ(with(create_mr(), [](auto &c) { c.create_mr.access = 0x40; }), TERN_AQ_BAD_FIELD);
+	EXPECT_EQ(with(create_mr(), [](auto &c) { c.create_mr.access = 0x80; }), TERN_AQ_BAD_FIELD);
 	/* Peers may write where the owner may not: no (IBA 10.6.3.1). */
 	EXPECT_EQ(with(create_mr(), [](auto &c) { c.create_mr.access = TERN_ACCESS_REMOTE_WRITE; }),
 	          TERN_AQ_BAD_FIELD);
@@ -206,6 +206,8 @@ TEST_F(Commands, CreateEthernetQp)
 	EXPECT_EQ(driver_.status_of(c), TERN_AQ_BAD_FIELD);
 	c.create_qp.db_page = 0u;
 	const uint32_t qpn = id_of(c);
+	for (unsigned i = 1; i < TERN_MAX_ETH_QPS; i++)
+		EXPECT_NE(id_of(c), qpn);
 	EXPECT_EQ(driver_.status_of(c), TERN_AQ_BUSY);
 	EXPECT_EQ(driver_.destroy(TERN_AQ_DESTROY_QP, qpn), TERN_AQ_OK);
 	EXPECT_EQ(driver_.status_of(c), TERN_AQ_OK);

@@ -19,7 +19,7 @@ protected:
 
 TEST_F(RegistersTest, Identity)
 {
-	EXPECT_EQ(card_.read_register(TERN_REG_VERSION), 0x00010002u);
+	EXPECT_EQ(card_.read_register(TERN_REG_VERSION), 0x00010003u);
 	EXPECT_EQ(card_.read_register(TERN_REG_MAC_LO), 0x00000002u);
 	EXPECT_EQ(card_.read_register(TERN_REG_MAC_HI), 0x0100u);
 	EXPECT_EQ(card_.read_register(TERN_REG_LINK), TERN_LINK_UP);
@@ -195,7 +195,7 @@ TEST_F(RegistersTest, InterruptOnlyWhenArmed)
 	EXPECT_EQ(host_.interrupts.count(0), 3u);
 }
 
-/* The ring is full: asynchronous events are lost and counted, completion events wait for room. */
+/* The ring is full: events wait for room, each once, and are counted. */
 TEST_F(RegistersTest, EventQueueOverflow)
 {
 	driver_.enable();
@@ -205,9 +205,9 @@ TEST_F(RegistersTest, EventQueueOverflow)
 	cq_ = driver_.create_cq(*eq_, 4);
 	qp_ = make_qp();
 	qp_->connect(connection());
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < 4; i++)
 		card_.set_link(i % 2);
-	EXPECT_EQ(stat(TERN_STAT_EQ_OVERRUNS), 1u);
+	EXPECT_EQ(stat(TERN_STAT_EQ_OVERRUNS), 2u);
 	cq_->arm();
 	qp_->post_recv(std::span<const Sge>{});
 	give({.opcode = Opcode::RcSendOnly, .psn = kRqPsn});
@@ -215,11 +215,12 @@ TEST_F(RegistersTest, EventQueueOverflow)
 	for (int i = 0; i < 2; i++)
 		for (const auto &e : events())
 			types.push_back(e.type);
-	EXPECT_EQ(types, (std::vector<int>{TERN_EVENT_LINK, TERN_EVENT_LINK, TERN_EVENT_COMP}));
+	EXPECT_EQ(types, (std::vector<int>{TERN_EVENT_LINK, TERN_EVENT_LINK, TERN_EVENT_COMP,
+	                                   TERN_EVENT_LINK}));
 }
 
-/* A CQ that goes takes its waiting event along. */
-TEST_F(RegistersTest, WaitingEventOfADestroyedCq)
+/* A QP and a CQ that go take their waiting events along. */
+TEST_F(RegistersTest, WaitingEventsOfWhatIsDestroyed)
 {
 	driver_.enable();
 	eq_.emplace(driver_.create_eq(0, 1));
@@ -227,12 +228,14 @@ TEST_F(RegistersTest, WaitingEventOfADestroyedCq)
 	pd_ = driver_.alloc_pd();
 	cq_ = driver_.create_cq(*eq_, 4);
 	qp_ = make_qp();
-	qp_->connect(connection());
+	qp_->to_init(connection());
+	qp_->to_rtr(connection());
 	card_.set_link(false);
 	card_.set_link(true);
 	cq_->arm();
 	qp_->post_recv(std::span<const Sge>{});
 	give({.opcode = Opcode::RcSendOnly, .psn = kRqPsn});
+	EXPECT_EQ(stat(TERN_STAT_EQ_OVERRUNS), 2u); /* COMM_EST and COMP */
 	driver_.destroy(TERN_AQ_DESTROY_QP, qp_->number);
 	EXPECT_EQ(driver_.destroy(TERN_AQ_DESTROY_CQ, cq_->number), TERN_AQ_OK);
 	EXPECT_EQ(events().size(), 2u);

@@ -63,7 +63,7 @@ TEST_F(SrqCommands, Create)
 	EXPECT_EQ(bad(&tern_hw_create_srq::record, uint64_t{32}), TERN_AQ_BAD_FIELD);
 	EXPECT_EQ(bad(&tern_hw_create_srq::pdn, 99u), TERN_AQ_BAD_OBJECT);
 	auto c = create_srq();
-	c.create_srq.rsvd[5] = 1;
+	c.create_srq.rsvd[2] = 1;
 	EXPECT_EQ(driver_.status_of(c), TERN_AQ_BAD_FIELD);
 	c = create_srq();
 	c.create_srq.pages.levels = 5;
@@ -129,6 +129,70 @@ TEST_F(SrqCommands, Resize)
 	EXPECT_EQ(with(&tern_hw_resize_srq::srqn, 77u), TERN_AQ_BAD_OBJECT);
 	c.resize_srq.rsvd[0] = 1;
 	EXPECT_EQ(driver_.status_of(c), TERN_AQ_BAD_FIELD);
+}
+
+TEST_F(SrqCommands, Tags)
+{
+	auto good = create_srq();
+	good.create_srq.flags = TERN_SRQ_TAGS;
+	good.create_srq.cqn = cq_->number;
+	good.create_srq.log_tags = 10;
+	good.create_srq.log_tag_ops = 5;
+	good.create_srq.tag_ops_offset = 2048;
+	const auto with = [&](auto member, auto value) {
+		auto c = good;
+		c.create_srq.*member = value;
+		return driver_.status_of(c);
+	};
+	EXPECT_EQ(with(&tern_hw_create_srq::flags, 0x03), TERN_AQ_BAD_FIELD);
+	EXPECT_EQ(with(&tern_hw_create_srq::flags, 0), TERN_AQ_BAD_FIELD);
+	EXPECT_EQ(with(&tern_hw_create_srq::log_tags, 11), TERN_AQ_BAD_FIELD);
+	EXPECT_EQ(with(&tern_hw_create_srq::log_tag_ops, 11), TERN_AQ_BAD_FIELD);
+	EXPECT_EQ(with(&tern_hw_create_srq::log_tag_ops, 255), TERN_AQ_BAD_FIELD);
+	EXPECT_EQ(with(&tern_hw_create_srq::tag_ops_offset, 1024u), TERN_AQ_BAD_FIELD);
+	EXPECT_EQ(with(&tern_hw_create_srq::tag_ops_offset, 2052u), TERN_AQ_BAD_FIELD);
+	EXPECT_EQ(with(&tern_hw_create_srq::db_page, 0xffffffu), TERN_AQ_BAD_FIELD);
+	EXPECT_EQ(with(&tern_hw_create_srq::xrcdn, 1u), TERN_AQ_BAD_FIELD);
+	EXPECT_EQ(with(&tern_hw_create_srq::cqn, 0u), TERN_AQ_BAD_OBJECT);
+	/* Each of them is zero without the flag. */
+	EXPECT_EQ(bad(&tern_hw_create_srq::cqn, cq_->number), TERN_AQ_BAD_FIELD);
+	EXPECT_EQ(bad(&tern_hw_create_srq::log_tags, 1), TERN_AQ_BAD_FIELD);
+	EXPECT_EQ(bad(&tern_hw_create_srq::log_tag_ops, 1), TERN_AQ_BAD_FIELD);
+	EXPECT_EQ(bad(&tern_hw_create_srq::tag_ops_offset, 2048u), TERN_AQ_BAD_FIELD);
+	EXPECT_EQ(bad(&tern_hw_create_srq::db_page, 1u), TERN_AQ_BAD_FIELD);
+
+	const uint32_t srqn = id_of(good);
+	EXPECT_EQ(driver_.destroy(TERN_AQ_DESTROY_CQ, cq_->number), TERN_AQ_BUSY);
+	auto resize = make_command(TERN_AQ_RESIZE_SRQ);
+	resize.resize_srq.pages.iova = host_.memory.alloc(8192, 4096);
+	resize.resize_srq.record = host_.memory.alloc(64);
+	resize.resize_srq.srqn = srqn;
+	resize.resize_srq.ring_offset = 4096;
+	resize.resize_srq.log_size = 5;
+	EXPECT_EQ(driver_.status_of(resize), TERN_AQ_BAD_OBJECT);
+	/* Only RC knows what to do with it. */
+	auto qp = create_qp(srqn);
+	for (const auto type : {TERN_QPT_UC, TERN_QPT_UD}) {
+		qp.create_qp.type = static_cast<uint8_t>(type);
+		EXPECT_EQ(driver_.status_of(qp), TERN_AQ_BAD_FIELD);
+	}
+	EXPECT_EQ(driver_.status_of(create_qp(srqn)), TERN_AQ_OK);
+}
+
+/* Lists are memory of the card's host: there are 4096. */
+TEST_F(SrqCommands, TooManyLists)
+{
+	auto c = create_srq();
+	c.create_srq.flags = TERN_SRQ_TAGS;
+	c.create_srq.cqn = cq_->number;
+	c.create_srq.tag_ops_offset = 2048;
+	uint32_t srqn = 0;
+	for (int i = 0; i < 4096; i++)
+		srqn = id_of(c);
+	EXPECT_EQ(driver_.status_of(c), TERN_AQ_NO_RESOURCE);
+	EXPECT_EQ(driver_.status_of(create_srq()), TERN_AQ_OK);
+	EXPECT_EQ(driver_.destroy(TERN_AQ_DESTROY_SRQ, srqn), TERN_AQ_OK);
+	EXPECT_EQ(driver_.status_of(c), TERN_AQ_OK);
 }
 
 TEST_F(SrqCommands, NoSuchSrq)

@@ -67,6 +67,8 @@ void expect_ext(const ExtHeaders &ext, const OpcodeInfo &info)
 	const ExtHeaders sent = some_ext();
 	EXPECT_EQ(ext.deth.qkey, info.deth ? sent.deth.qkey : 0);
 	EXPECT_EQ(ext.deth.source_qpn, info.deth ? sent.deth.source_qpn : 0);
+	EXPECT_EQ(ext.feth.type, info.feth ? sent.feth.type : 0);
+	EXPECT_EQ(ext.feth.level, info.feth ? sent.feth.level : 0);
 	expect_reth(ext.reth, info.reth ? sent.reth : Reth{});
 	expect_atomic(ext.atomic, info.atomic_eth ? sent.atomic : AtomicEth{});
 	EXPECT_EQ(ext.aeth.syndrome, info.aeth ? sent.aeth.syndrome : 0);
@@ -98,7 +100,8 @@ void expect_round_trip(const AddressVector &av, uint8_t opcode, size_t size)
 	expect_ext(packet->ext, *packet->info);
 	EXPECT_EQ(packet->network.data(), frame.data() + (av.vlan == kNoVlan ? 14 : 18));
 	EXPECT_EQ(packet->network.size(), av.roce_v2 && av.sgid.is_ipv4() ? 20u : 40u);
-	expect_payload(packet->payload, size);
+	ASSERT_EQ(packet->payload.pieces(), 1u);
+	expect_payload(packet->payload.piece(0), size);
 }
 
 TEST_P(Build, EveryOpcodeAndSizeComesBack)
@@ -126,6 +129,15 @@ TEST_P(Build, LayoutOfTheHeaders)
 	EXPECT_EQ(bth.flags, 0x80 | 0x40 | 3 << 4);
 	EXPECT_EQ(bth.qpn.get(), 0xc0abcdefu);
 	EXPECT_EQ(bth.psn.get(), 0x80fedcbau);
+}
+
+TEST_P(Build, LayoutOfAFlush)
+{
+	const auto frame = make_frame(path().av, Opcode::RcFlush, 0);
+	const size_t feth = path().transport_offset + sizeof(headers::Bth);
+	EXPECT_EQ(frame.size(), feth + 4 + 16 + 4);
+	EXPECT_EQ(header_at<Be<uint32_t>>(frame, feth).get(), 0x2au);
+	EXPECT_EQ(header_at<headers::Reth>(frame, feth + 4).va.get(), some_ext().reth.va);
 }
 
 TEST_P(Build, PadIsZero)

@@ -33,6 +33,7 @@ TEST(Opcode, Ud)
 	for (uint8_t opcode = 0x04; opcode <= 0x05; opcode++) {
 		auto rc = opcode_info(opcode);
 		rc.deth = true;
+		rc.ext_size += 8;
 		EXPECT_EQ(opcode_info(static_cast<uint8_t>(0x60 | opcode)), rc);
 	}
 }
@@ -45,6 +46,7 @@ TEST(Opcode, Xrc)
 		const auto &xrc = opcode_info(static_cast<uint8_t>(0xa0 | opcode));
 		EXPECT_FALSE(rc.xrceth);
 		rc.xrceth = rc.is_request();
+		rc.ext_size += rc.xrceth ? 4 : 0;
 		EXPECT_EQ(xrc, rc) << opcode;
 	}
 }
@@ -66,6 +68,16 @@ TEST(Opcode, AtomicWrite)
 	EXPECT_TRUE(info.kind == PacketKind::AtomicWrite && info.is_request());
 	EXPECT_TRUE(info.first && info.last && info.reth && info.payload);
 	EXPECT_FALSE(info.aeth || info.atomic_eth || info.imm);
+}
+
+TEST(Opcode, Flush)
+{
+	const auto &info = opcode_info(Opcode::RcFlush);
+	EXPECT_TRUE(info.kind == PacketKind::Flush && info.is_request());
+	EXPECT_TRUE(info.first && info.last && info.feth && info.reth);
+	EXPECT_FALSE(info.payload || info.aeth || info.atomic_eth || info.imm);
+	EXPECT_EQ(opcode_info(opcode_of(Service::Uc, Opcode::RcFlush)).kind, PacketKind::Reserved);
+	EXPECT_TRUE(opcode_info(opcode_of(Service::Xrc, Opcode::RcFlush)).xrceth);
 }
 
 TEST(Opcode, RequestsAndResponses)

@@ -242,8 +242,20 @@ TEST_P(Parse, PayloadWhereThereIsNone)
 {
 	for (const auto opcode :
 	     {Opcode::RcReadRequest, Opcode::RcAcknowledge, Opcode::RcAtomicAcknowledge,
-	      Opcode::RcCompareSwap, Opcode::RcFetchAdd})
+	      Opcode::RcCompareSwap, Opcode::RcFetchAdd, Opcode::RcFlush})
 		EXPECT_EQ(error_of(frame(opcode, 4)), ParseError::Malformed);
+}
+
+TEST_P(Parse, ReservedBitsOfAFlush)
+{
+	auto flush = frame(Opcode::RcFlush, 0);
+	edit<headers::Feth>(flush, path().transport_offset + sizeof(headers::Bth),
+	                    [](auto &feth) { feth.bits = 0xffffffd1; });
+	seal(flush, path());
+	const auto result = parse(flush);
+	ASSERT_TRUE(std::holds_alternative<Packet>(result));
+	EXPECT_EQ(std::get<Packet>(result).ext.feth.type, 1);
+	EXPECT_EQ(std::get<Packet>(result).ext.feth.level, 1);
 }
 
 TEST_P(Parse, TransportIsWholeWords)

@@ -84,7 +84,7 @@ inline std::vector<uint8_t> spoken_opcodes()
 	std::vector<uint8_t> opcodes;
 	for (const int service : {0x00, 0xa0}) { /* RC, XRC */
 		for (int operation = 0; operation <= 0x1d; operation++)
-			if (operation <= 0x17 ? operation != 0x15 : operation == 0x1d)
+			if (operation <= 0x17 ? operation != 0x15 : operation >= 0x1c)
 				opcodes.push_back(static_cast<uint8_t>(service | operation));
 	}
 	for (uint8_t opcode = 0x20; opcode <= 0x2b; opcode++)
@@ -108,6 +108,7 @@ inline Bth some_bth(uint8_t opcode)
 inline ExtHeaders some_ext()
 {
 	return {.deth = {0x8badf00d, 0x654321},
+	        .feth = {0xa, 2},
 	        .reth = {0x0011223344556677, 0x89abcdef, 0x80000000},
 	        .aeth = {0x6f, 0xfffffe},
 	        .atomic = {0x8877665544332211, 0x76543210, 0x1122334455667788, 0x99aabbccddeeff00},

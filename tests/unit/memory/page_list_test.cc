@@ -187,6 +187,40 @@ TEST_P(EveryLevel, CopiesAcrossPages)
 	EXPECT_EQ(back, data);
 }
 
+TEST_P(EveryLevel, PagesThatLieTogetherAreOneRun)
+{
+	PageTables tables(memory_, GetParam());
+	const Iova places[] = {0x7000'0000, 0x7000'1000, 0x7000'2000, 0x5000'0000, 0x5000'2000};
+	for (size_t i = 0; i < std::size(places); i++)
+		tables.set(i, places[i]);
+	memory_.map(0x7000'0000, 0x3000);
+	memory_.map(0x5000'0000, 0x3000);
+	const auto list = *PageList::make(tables.pages(), 0x10, 5 * 4096 - 0x10);
+	const std::vector<std::byte> data(5 * 4096 - 0x10, std::byte{7});
+	EXPECT_TRUE(list.write(cache_, memory_, 0, data));
+	EXPECT_EQ(memory_.writes(), 3u);
+	EXPECT_EQ(memory_.bytes(0x7000'0010, 0x3000 - 0x10),
+	          std::vector(0x3000 - 0x10, std::byte{7}));
+
+	PageList::Run run;
+	EXPECT_EQ(list.find(cache_, memory_, 0x5ff0, 1, false, run), Reach::Fault);
+	cache_.drop_all();
+	EXPECT_EQ(list.find(cache_, memory_, 0x0ff0, 0x1000, false, run), Reach::Ok);
+	EXPECT_EQ(run.iova, 0x7000'1000u);
+	EXPECT_EQ(run.size, 0x1000u) << "no more than was asked for";
+}
+
+TEST_P(EveryLevel, RunsDoNotWrap)
+{
+	PageTables tables(memory_, GetParam());
+	tables.set(0, 0 - Iova{0x1000});
+	tables.set(1, 0);
+	const auto list = *PageList::make(tables.pages(), 0, 8192);
+	PageList::Run run;
+	EXPECT_EQ(list.find(cache_, memory_, 0, 8192, true, run), Reach::Ok);
+	EXPECT_EQ(run.size, 0x1000u);
+}
+
 TEST_P(EveryLevel, BigPages)
 {
 	PageTables tables(memory_, GetParam(), 30);

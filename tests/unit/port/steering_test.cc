@@ -482,5 +482,126 @@ TEST_F(SteeringTest, NumberIsBounded)
 	EXPECT_EQ(driver_.status_of(flow(*raw_)), TERN_AQ_NO_RESOURCE);
 }
 
+/* ---- counters ---- */
+
+class FlowCountersTest : public SteeringTest {
+protected:
+	uint32_t make_counters()
+	{
+		const auto result = driver_.command(make_command(TERN_AQ_CREATE_COUNTERS));
+		EXPECT_EQ(result.status, TERN_AQ_OK);
+		return result.created.id.get();
+	}
+	std::pair<uint64_t, uint64_t> counted(uint32_t id)
+	{
+		auto c = make_command(TERN_AQ_READ_COUNTERS);
+		c.object.id = id;
+		const auto result = driver_.command(c);
+		EXPECT_EQ(result.status, TERN_AQ_OK);
+		return {result.counters.packets.get(), result.counters.bytes.get()};
+	}
+	using Counted = std::pair<uint64_t, uint64_t>;
+	static tern_hw_aq_cmd to_port(const HostQp &qp, uint16_t port, uint32_t counters)
+	{
+		return flow(qp, [&](auto &f) {
+			f.ip_version = 4;
+			f.key.dst_port = port;
+			f.mask.dst_port = 0xffff;
+			f.counters = counters;
+		});
+	}
+};
+
+TEST_F(FlowCountersTest, CountWhatTheFlowTakes)
+{
+	const uint32_t ours = make_counters(), others = make_counters();
+	ASSERT_NE(ours, others);
+	add(to_port(*raw_, 2000, ours));
+	add(to_port(*other_, 3000, others));
+	const auto frame = make({});
+	receivers(frame);
+	receivers(frame);
+	receivers(make({.dst_port = 3000}));
+	receivers(make({.dst_port = 4000}));
+	EXPECT_EQ(counted(ours), Counted(2, 2 * frame.size()));
+	EXPECT_EQ(counted(others), Counted(1, frame.size()));
+}
+
+TEST_F(FlowCountersTest, SeveralFlowsAddUp)
+{
+	const uint32_t counters = make_counters();
+	add(to_port(*raw_, 2000, counters));
+	const uint32_t second = add(to_port(*other_, 3000, counters));
+	const auto frame = make({});
+	receivers(frame);
+	receivers(make({.dst_port = 3000}));
+	EXPECT_EQ(counted(counters), Counted(2, 2 * frame.size()));
+	/* A flow that is gone takes nothing back. */
+	ASSERT_EQ(driver_.destroy(TERN_AQ_DESTROY_FLOW, second), TERN_AQ_OK);
+	receivers(make({.dst_port = 3000}));
+	EXPECT_EQ(counted(counters), Counted(2, 2 * frame.size()));
+}
+
+/* Whether a receive WQE was there makes no difference, whether the QP receives does. */
+TEST_F(FlowCountersTest, CountWithoutRoomButNotForAQpThatDoesNotReceive)
+{
+	const uint32_t counters = make_counters(), sniffed = make_counters();
+	add(to_port(*raw_, 2000, counters));
+	add(flow(*other_, [&](auto &f) {
+		f.type = TERN_FLOW_SNIFFER;
+		f.counters = sniffed;
+	}));
+	const auto frame = make({});
+	for (int i = 0; i < 7; i++)
+		card_.receive(frame);
+	run();
+	EXPECT_GT(stat(TERN_STAT_RAW_RX_NO_BUFFER), 0u);
+	EXPECT_EQ(counted(counters).first, 7u);
+	EXPECT_EQ(counted(sniffed).first, 7u);
+	for (auto *qp : {raw_.get(), other_.get()})
+		ASSERT_EQ(qp->set_state(TERN_QPS_RESET), TERN_AQ_OK);
+	card_.receive(frame);
+	run();
+	EXPECT_EQ(counted(counters).first, 7u);
+	EXPECT_EQ(counted(sniffed).first, 7u);
+}
+
+TEST_F(FlowCountersTest, DefaultFlowsCountToo)
+{
+	const uint32_t counters = make_counters();
+	add(flow(*raw_, [&](auto &f) {
+		f.type = TERN_FLOW_ALL_DEFAULT;
+		f.counters = counters;
+	}));
+	const auto frame = make({.dst_port = 9});
+	receivers(frame);
+	EXPECT_EQ(counted(counters), Counted(1, frame.size()));
+}
+
+TEST_F(FlowCountersTest, LiveAsLongAsAFlowNamesThem)
+{
+	const uint32_t counters = make_counters();
+	const uint32_t id = add(to_port(*raw_, 2000, counters));
+	EXPECT_EQ(driver_.destroy(TERN_AQ_DESTROY_COUNTERS, counters), TERN_AQ_BUSY);
+	ASSERT_EQ(driver_.destroy(TERN_AQ_DESTROY_FLOW, id), TERN_AQ_OK);
+	EXPECT_EQ(driver_.destroy(TERN_AQ_DESTROY_COUNTERS, counters), TERN_AQ_OK);
+	EXPECT_EQ(driver_.destroy(TERN_AQ_DESTROY_COUNTERS, counters), TERN_AQ_BAD_OBJECT);
+	EXPECT_EQ(driver_.destroy(TERN_AQ_READ_COUNTERS, counters), TERN_AQ_BAD_OBJECT);
+	EXPECT_EQ(driver_.status_of(to_port(*raw_, 2000, counters)), TERN_AQ_BAD_OBJECT);
+	auto reserved = make_command(TERN_AQ_READ_COUNTERS);
+	reserved.object.rsvd = 1;
+	EXPECT_EQ(driver_.status_of(reserved), TERN_AQ_BAD_FIELD);
+}
+
+TEST_F(FlowCountersTest, ThereAreNotEndlesslyMany)
+{
+	const uint32_t most =
+	        driver_.command(make_command(TERN_AQ_QUERY_DEVICE)).device.max_counters.get();
+	ASSERT_GT(most, 0u);
+	for (uint32_t i = 0; i < most; i++)
+		make_counters();
+	EXPECT_EQ(driver_.status_of(make_command(TERN_AQ_CREATE_COUNTERS)), TERN_AQ_NO_RESOURCE);
+}
+
 } // namespace
 } // namespace tern::test

@@ -98,6 +98,9 @@ const ContextOps kStubs = [] {
 		stub("open_xrcd");
 		return nullptr;
 	};
+	ops.post_srq_ops = [](ibv_srq *, ibv_ops_wr *, ibv_ops_wr **) {
+		return stub("post_srq_ops");
+	};
 	ops.post_srq_recv = [](ibv_srq *, ibv_recv_wr *, ibv_recv_wr **) {
 		return stub("post_srq_recv");
 	};
@@ -151,6 +154,20 @@ const ContextOps kStubs = [] {
 	ops.destroy_cq = [](ibv_cq *) { return stub("destroy_cq"); };
 	ops.destroy_qp = [](ibv_qp *) { return stub("destroy_qp"); };
 	ops.free_context = [](ibv_context *) { stub("free_context"); };
+	ops.modify_qp_rate_limit = [](ibv_qp *, ibv_qp_rate_limit_attr *) {
+		return stub("modify_qp_rate_limit");
+	};
+	ops.create_counters = [](ibv_context *, ibv_counters_init_attr *) -> ibv_counters * {
+		stub("create_counters");
+		return nullptr;
+	};
+	ops.attach_counters_point_flow = [](ibv_counters *, ibv_counter_attach_attr *, ibv_flow *) {
+		return stub("attach_counters_point_flow");
+	};
+	ops.read_counters = [](ibv_counters *, uint64_t *, uint32_t, uint32_t) {
+		return stub("read_counters");
+	};
+	ops.destroy_counters = [](ibv_counters *) { return stub("destroy_counters"); };
 	ops.modify_qp = [](ibv_qp *, ibv_qp_attr *, int) { return stub("modify_qp"); };
 	ops.poll_cq = [](ibv_cq *, int, ibv_wc *) { return stub("poll_cq"); };
 	ops.post_recv = [](ibv_qp *, ibv_recv_wr *, ibv_recv_wr **) { return stub("post_recv"); };
@@ -184,7 +201,7 @@ protected:
 		verbs_set_ops(&verbs_, &kStubs);
 		pd_.context = cq_.context = qp_.context = mr_.mr.context = &verbs_.context;
 		dm_.context = ah_.context = srq_.context = mw_.context = xrcd_.context =
-		        flow_.context = &verbs_.context;
+		        flow_.context = counters_.context = &verbs_.context;
 		td_.context = wq_.context = table_.context = &verbs_.context;
 		mw_.type = IBV_MW_TYPE_1;
 		mw_.pd = &pd_;
@@ -210,6 +227,7 @@ protected:
 	ibv_mw mw_{};
 	ibv_xrcd xrcd_{};
 	ibv_flow flow_{};
+	ibv_counters counters_{};
 };
 
 #define EXPECT_CALLS(name, expression)                                                             \
@@ -251,6 +269,8 @@ TEST_F(Abi34, EveryVerbArrivesWhereWePutIt)
 	init_ex.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 	EXPECT_CALLS("create_qp_ex", ibv_create_qp_ex(context, &init_ex));
 	EXPECT_CALLS("modify_qp", ibv_modify_qp(&qp_, &attr, 0));
+	ibv_qp_rate_limit_attr rate = {};
+	EXPECT_CALLS("modify_qp_rate_limit", ibv_modify_qp_rate_limit(&qp_, &rate));
 	EXPECT_CALLS("query_qp", ibv_query_qp(&qp_, &attr, 0, &init));
 	EXPECT_CALLS("post_send", ibv_post_send(&qp_, nullptr, &bad_send));
 	EXPECT_CALLS("post_recv", ibv_post_recv(&qp_, nullptr, &bad_recv));
@@ -294,6 +314,8 @@ TEST_F(Abi34, EveryVerbArrivesWhereWePutIt)
 	EXPECT_CALLS("modify_srq", ibv_modify_srq(&srq_, &srq_attr, IBV_SRQ_LIMIT));
 	EXPECT_CALLS("query_srq", ibv_query_srq(&srq_, &srq_attr));
 	EXPECT_CALLS("get_srq_num", ibv_get_srq_num(&srq_, &srq_num));
+	ibv_ops_wr *bad_ops;
+	EXPECT_CALLS("post_srq_ops", ibv_post_srq_ops(&srq_, nullptr, &bad_ops));
 	EXPECT_CALLS("post_srq_recv", ibv_post_srq_recv(&srq_, nullptr, &bad_recv));
 	EXPECT_CALLS("destroy_srq", ibv_destroy_srq(&srq_));
 
@@ -315,6 +337,13 @@ TEST_F(Abi34, EveryVerbArrivesWhereWePutIt)
 	ibv_flow_attr flow = {};
 	EXPECT_CALLS("create_flow", ibv_create_flow(&qp_, &flow));
 	EXPECT_CALLS("destroy_flow", ibv_destroy_flow(&flow_));
+	ibv_counters_init_attr counters = {};
+	ibv_counter_attach_attr attach = {};
+	EXPECT_CALLS("create_counters", ibv_create_counters(context, &counters));
+	EXPECT_CALLS("attach_counters_point_flow",
+	             ibv_attach_counters_point_flow(&counters_, &attach, nullptr));
+	EXPECT_CALLS("read_counters", ibv_read_counters(&counters_, nullptr, 0, 0));
+	EXPECT_CALLS("destroy_counters", ibv_destroy_counters(&counters_));
 
 	ibv_mw_bind bind = {};
 	EXPECT_CALLS("alloc_mw", ibv_alloc_mw(&pd_, IBV_MW_TYPE_1));

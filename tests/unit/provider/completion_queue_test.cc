@@ -36,7 +36,7 @@ protected:
 		        .doorbells = DoorbellPage(doorbells_.bytes),
 		        .cqn = 0x77,
 		        .qps = &qps_,
-		        .xrc_srqs = &xrc_srqs_,
+		        .srqs = &srqs_,
 		};
 	}
 
@@ -70,7 +70,7 @@ protected:
 	alignas(64) tern_hw_cqe cqes_[kEntries]{};
 	alignas(64) tern_hw_cq_record cq_record_{};
 	QpTable qps_;
-	XrcSrqTable xrc_srqs_;
+	SrqTable srqs_;
 	CompletionQueue cq_;
 	SendQueue sq_;
 	RecvQueue rq_;
@@ -282,11 +282,11 @@ protected:
 		          0);
 		for (uint64_t i = 0; i < 4; i++)
 			EXPECT_EQ(srq_.build(100 + i, {}), 0);
-		EXPECT_TRUE(xrc_srqs_.reserve(kSrqn));
+		EXPECT_TRUE(srqs_.reserve(kSrqn));
 	}
 
 	void use_srq() { qps_.insert(kQpn, {&sq_, &cq_}, {}, {&srq_, &cq_}); }
-	void use_xrc() { xrc_srqs_.insert(kSrqn, {&srq_, &cq_}); }
+	void use_xrc() { srqs_.insert(kSrqn, {&srq_, &cq_}, {}); }
 
 	/* The slot that post @n went to. */
 	uint32_t slot(uint32_t n) const
@@ -369,8 +369,8 @@ TEST_F(SrqCompletionTest, AnXrcSrqThatIsGoneLeavesNothing)
 	use_xrc();
 	card_receives(0, 0xabcdef, 0);
 	card_receives(1, 0xabcdef, 1, kOtherSrqn);
-	EXPECT_TRUE(xrc_srqs_.remove(kSrqn, &srq_));
-	cq_.drop_xrc_srq(kSrqn);
+	EXPECT_TRUE(srqs_.remove(kSrqn, &srq_));
+	cq_.drop_srq(kSrqn);
 	use_xrc(); /* the next one of this number */
 	EXPECT_FALSE(cq_.next(c_));
 	EXPECT_EQ(room(), 0u);

@@ -351,6 +351,18 @@ int FakeUverbs::command(std::span<const std::byte> request)
 	}
 	case IB_USER_VERBS_CMD_MODIFY_QP:
 		return 0;
+	case IB_USER_VERBS_CMD_FLAG_EXTENDED | IB_USER_VERBS_EX_CMD_MODIFY_QP: {
+		ib_uverbs_ex_cmd_hdr ex;
+		std::memcpy(&ex, body, sizeof(ex));
+		std::memcpy(&last_modify, body + sizeof(ex), sizeof(last_modify));
+		if (ex.provider_in_words * 8u != sizeof(last_rate))
+			return EINVAL;
+		std::memcpy(&last_rate, body + sizeof(ex) + sizeof(last_modify), sizeof(last_rate));
+		ib_uverbs_ex_modify_qp_resp resp = {};
+		resp.response_length = sizeof(resp);
+		respond(ex.response, resp, hdr.out_words * 8u);
+		return 0;
+	}
 	case IB_USER_VERBS_CMD_DESTROY_QP: {
 		const auto &cmd = *reinterpret_cast<const ib_uverbs_destroy_qp *>(body);
 		respond(cmd.response, ib_uverbs_destroy_qp_resp{}, room);

@@ -59,15 +59,20 @@ public:
 	int contexts = 0, pds = 0, mrs = 0, cqs = 0, qps = 0;
 	int ahs = 0, srqs = 0, xrcds = 0, mws = 0, groups = 0, flows = 0;
 	int wqs = 0, tables = 0;
-	int dms = 0;
+	int dms = 0, counters = 0;
 	tern_create_cq_resp last_cq{}; /* after a resize, the new place */
 	ib_uverbs_cq_moderation last_moderation{};
 	tern_create_qp_resp last_qp{};
 	tern_srq_buf last_srq{};
+	uint32_t last_max_ops = 0; /* of an SRQ with tags */
 	tern_create_wq_resp last_wq{};
 	std::vector<uint32_t> last_table; /* handles */
 	tern_create_rss_qp_cmd last_rss{};
-	uint32_t last_qp_pd = 0;        /* handle */
+	uint32_t last_qp_pd = 0;              /* handle */
+	ib_uverbs_ex_modify_qp last_modify{}; /* with a rate limit */
+	tern_modify_qp_cmd last_rate{};
+	uint32_t last_flow_counters = 0; /* handle, of the first spec */
+	std::array<uint64_t, TERN_COUNTER_COUNT> counted{};
 	uint32_t last_create_flags = 0; /* of a QP */
 	struct {
 		uint32_t flags, access;
@@ -77,7 +82,8 @@ public:
 	uint64_t dm_key = 0, dm_length = 0;    /* of the last device memory */
 	unsigned writes = 0;                   /* commands so far */
 
-	static constexpr uint32_t kPdHandle = 11, kMrHandle = 12, kDmHandle = 17, kMrKey = 0x1200;
+	static constexpr uint32_t kPdHandle = 11, kMrHandle = 12, kDmHandle = 17,
+	                          kCountersHandle = 20, kMrKey = 0x1200;
 
 	/** The card's view of the memory under @key. */
 	std::byte *memory(uint64_t key) { return memory_ + key; }
@@ -121,6 +127,7 @@ private:
 	/* Moves the last CQ as driver and card do. */
 	int resize_cq(const ib_uverbs_resize_cq &cmd, size_t room);
 	int create_ah(const std::byte *body, size_t room);
+	void add_tags(const ib_uverbs_create_xsrq &cmd, tern_srq_buf &buf);
 	int create_srq(const ib_uverbs_create_xsrq &cmd, size_t room);
 	int modify_srq(const std::byte *body);
 	/* Commands of WQs and their tables. */

@@ -128,6 +128,18 @@ int FakeUverbs::ioctl(ib_uverbs_ioctl_hdr &hdr)
 	case method(UVERBS_OBJECT_DM, UVERBS_METHOD_DM_FREE):
 		dms--;
 		return 0;
+	case method(UVERBS_OBJECT_COUNTERS, UVERBS_METHOD_COUNTERS_CREATE):
+		attrs.set(UVERBS_ATTR_CREATE_COUNTERS_HANDLE, kCountersHandle);
+		counters++;
+		return 0;
+	case method(UVERBS_OBJECT_COUNTERS, UVERBS_METHOD_COUNTERS_READ):
+		if (attrs.get(UVERBS_ATTR_READ_COUNTERS_HANDLE) != kCountersHandle || !counters)
+			return ENOENT;
+		attrs.respond(UVERBS_ATTR_READ_COUNTERS_BUFF, counted);
+		return 0;
+	case method(UVERBS_OBJECT_COUNTERS, UVERBS_METHOD_COUNTERS_DESTROY):
+		counters--;
+		return 0;
 	default:
 		return ENOTTY; /* as a kernel without it: libibverbs uses write() */
 	}

@@ -97,6 +97,20 @@ tern_srq_buf FakeUverbs::make_srq_buf(uint32_t srqn, uint32_t entries)
 	return buf;
 }
 
+/* The operations lie in the page after the rest. */
+void FakeUverbs::add_tags(const ib_uverbs_create_xsrq &cmd, tern_srq_buf &buf)
+{
+	tern_create_srq_cmd driver;
+
+	std::memcpy(&driver, &cmd + 1, sizeof(driver));
+	last_max_ops = driver.max_ops;
+	buf.log_tags = static_cast<uint8_t>(std::countr_zero(std::bit_ceil(cmd.max_num_tags)));
+	buf.log_tag_ops = static_cast<uint8_t>(std::countr_zero(std::bit_ceil(driver.max_ops)));
+	buf.tag_ops_offset = buf.buf_len;
+	allocate(4096);
+	buf.buf_len += 4096;
+}
+
 int FakeUverbs::create_srq(const ib_uverbs_create_xsrq &cmd, size_t room)
 {
 	Response<CreateSrqResp, tern_create_srq_resp> resp = {};
@@ -108,6 +122,8 @@ int FakeUverbs::create_srq(const ib_uverbs_create_xsrq &cmd, size_t room)
 	resp.core.max_sge = 2;
 	resp.core.srqn = next_srqn;
 	resp.tern.buf = make_srq_buf(next_srqn++, resp.core.max_wr);
+	if (cmd.srq_type == IBV_SRQT_TM)
+		add_tags(cmd, resp.tern.buf);
 	last_srq = resp.tern.buf;
 	if (on_srq)
 		on_srq(resp.tern.buf);
@@ -214,6 +230,12 @@ int FakeUverbs::command_of_service(uint32_t number, const std::byte *body, size_
 	case IB_USER_VERBS_CMD_FLAG_EXTENDED | IB_USER_VERBS_EX_CMD_CREATE_FLOW: {
 		ib_uverbs_ex_cmd_hdr ex;
 		std::memcpy(&ex, body, sizeof(ex));
+		/* What counts comes first. */
+		ib_uverbs_flow_spec_action_count count;
+		std::memcpy(&count, body + sizeof(ex) + sizeof(ib_uverbs_create_flow),
+		            sizeof(count));
+		if (count.type == IBV_FLOW_SPEC_ACTION_COUNT)
+			last_flow_counters = count.handle;
 		ib_uverbs_create_flow_resp resp = {};
 		resp.flow_handle = 18;
 		respond(ex.response, resp, sizeof(resp));

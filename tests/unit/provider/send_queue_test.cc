@@ -502,10 +502,10 @@ TEST_F(SendQueueTest, RefusalsLeaveNoTrace)
 	const ibv_data_buf huge_buf = {data.data(), SIZE_MAX};
 	const ibv_data_buf twice[] = {{data.data(), 11}, {data.data(), 10}};
 
-	EXPECT_EQ(sq.build(request(TERN_OP_SEND), sges(3)), EINVAL);
-	EXPECT_EQ(sq.build_inline(request(TERN_OP_SEND), std::span(&long_buf, 1)), EINVAL);
-	EXPECT_EQ(sq.build_inline(request(TERN_OP_SEND), std::span(&huge_buf, 1)), EINVAL);
-	EXPECT_EQ(sq.build_inline(request(TERN_OP_SEND), std::span(twice)), EINVAL);
+	EXPECT_EQ(sq.build(request(TERN_OP_SEND), sges(3)), ENOMEM);
+	EXPECT_EQ(sq.build_inline(request(TERN_OP_SEND), std::span(&long_buf, 1)), ENOMEM);
+	EXPECT_EQ(sq.build_inline(request(TERN_OP_SEND), std::span(&huge_buf, 1)), ENOMEM);
+	EXPECT_EQ(sq.build_inline(request(TERN_OP_SEND), std::span(twice)), ENOMEM);
 	EXPECT_EQ(sq.build_inline(request(TERN_OP_READ), std::span<const ibv_sge>()), EINVAL);
 	EXPECT_EQ(sq.build_inline(request(TERN_OP_CMP_SWAP), std::span<const ibv_sge>()), EINVAL);
 	EXPECT_EQ(sq.build(request(TERN_OP_FETCH_ADD), sges(1)), EINVAL) << "no such capability";
@@ -536,14 +536,33 @@ TEST_F(SendQueueTest, AtomicWritesTakeOneBufferOrEightBytesInline)
 
 	EXPECT_EQ(sq.build(request(TERN_OP_ATOMIC_WRITE), {}), EINVAL);
 	EXPECT_EQ(sq.build(request(TERN_OP_ATOMIC_WRITE), sges(2)), EINVAL);
-	EXPECT_EQ(sq.build_inline(request(TERN_OP_ATOMIC_WRITE), std::span(&nine, 1)), EINVAL);
-	EXPECT_EQ(sq.build_inline(request(TERN_OP_WRITE), std::span(&eight, 1)), EINVAL);
+	EXPECT_EQ(sq.build_inline(request(TERN_OP_ATOMIC_WRITE), std::span(&nine, 1)), ENOMEM);
+	EXPECT_EQ(sq.build_inline(request(TERN_OP_WRITE), std::span(&eight, 1)), ENOMEM);
 	ASSERT_EQ(sq.build(request(TERN_OP_ATOMIC_WRITE), {&one, 1}), 0);
 	EXPECT_EQ(bytes(0, 48), control(0x0c, 0, 3) + kRemoteSegment + kDataSegment);
 	ASSERT_EQ(sq.build_inline(request(TERN_OP_ATOMIC_WRITE), std::span(&eight, 1)), 0);
 	EXPECT_EQ(segment<tern_hw_ctrl_seg>(4).flags, TERN_WQE_INLINE);
 	EXPECT_EQ(segment<tern_hw_ctrl_seg>(4).inline_len.get(), 8u);
 	EXPECT_EQ(bytes(64 + 32, 8), counting(8));
+}
+
+TEST_F(SendQueueTest, FlushSaysWhatAndTakesNoData)
+{
+	SendQueue sq;
+	make_sq(sq, 8);
+	auto flush = request(TERN_OP_FLUSH);
+	flush.flags = TERN_WQE_FENCE | TERN_WQE_SOLICITED;
+	flush.flush_length = 0x71727374;
+	flush.flush_type = 3;
+	flush.flush_level = 1;
+	const ibv_data_buf nothing = {nullptr, 0};
+
+	EXPECT_EQ(sq.build(flush, sges(1)), EINVAL);
+	EXPECT_EQ(sq.build_inline(flush, std::span(&nothing, 1)), EINVAL);
+	ASSERT_EQ(sq.build(flush, {}), 0);
+	const Bytes what = {0x74, 0x73, 0x72, 0x71, 3, 1};
+	EXPECT_EQ(bytes(0, 48),
+	          control(0x0d, TERN_WQE_FENCE, 3) + kRemoteSegment + what + Bytes(10, 0));
 }
 
 TEST_F(SendQueueTest, SignalAllSignalsAll)

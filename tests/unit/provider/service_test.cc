@@ -59,6 +59,9 @@ TEST(Service, OperationsNeedTheirCapability)
 	        send_ops_of(Service::kRc, kAll & ~TERN_CAP_ATOMIC_WRITE).has(TERN_OP_ATOMIC_WRITE));
 	EXPECT_TRUE(send_ops_of(Service::kXrcSend, kAll).has(TERN_OP_ATOMIC_WRITE));
 	EXPECT_FALSE(send_ops_of(Service::kUc, kAll).has(TERN_OP_ATOMIC_WRITE));
+	EXPECT_FALSE(send_ops_of(Service::kRc, kAll & ~TERN_CAP_FLUSH).has(TERN_OP_FLUSH));
+	EXPECT_TRUE(send_ops_of(Service::kXrcSend, kAll).has(TERN_OP_FLUSH));
+	EXPECT_FALSE(send_ops_of(Service::kUc, kAll).has(TERN_OP_FLUSH));
 	EXPECT_TRUE(no_atomics.has(TERN_OP_SEND_INV));
 	const OpSet no_windows = send_ops_of(Service::kRc, kAll & ~TERN_CAP_MW);
 	for (const auto op : {TERN_OP_SEND_INV, TERN_OP_LOCAL_INV, TERN_OP_BIND_MW})

@@ -14,7 +14,7 @@ TEST_F(WorkCompletionTest, PolledCompletionsAreThoseOfTheApi)
 	alignas(64) tern_hw_cqe cqes[16]{};
 	alignas(64) tern_hw_cq_record record{};
 	QpTable qps;
-	XrcSrqTable xrc_srqs;
+	SrqTable srqs;
 	CompletionQueue cq;
 	SendQueue sq;
 	RecvQueue rq;
@@ -30,7 +30,7 @@ TEST_F(WorkCompletionTest, PolledCompletionsAreThoseOfTheApi)
 	                   .doorbells = {},
 	                   .cqn = 1,
 	                   .qps = &qps,
-	                   .xrc_srqs = &xrc_srqs}),
+	                   .srqs = &srqs}),
 	          0);
 	ASSERT_TRUE(qps.reserve(5));
 	qps.insert(5, {&sq, &cq}, {&rq, &cq}, {});
@@ -44,6 +44,7 @@ TEST_F(WorkCompletionTest, PolledCompletionsAreThoseOfTheApi)
 	        {TERN_OP_CMP_SWAP, IBV_WC_COMP_SWAP},
 	        {TERN_OP_FETCH_ADD, IBV_WC_FETCH_ADD},
 	        {TERN_OP_ATOMIC_WRITE, IBV_WC_ATOMIC_WRITE},
+	        {TERN_OP_FLUSH, static_cast<ibv_wc_opcode>(8)}, /* of rdma-core 45 */
 	        {TERN_OP_SEND_INV, IBV_WC_SEND},
 	        {TERN_OP_LOCAL_INV, IBV_WC_LOCAL_INV},
 	        {TERN_OP_BIND_MW, IBV_WC_BIND_MW},

@@ -70,6 +70,48 @@ TEST_F(WorkQueueTest, WqeBeyondWhatWasPosted)
 	EXPECT_EQ(wqe.opcode, TERN_OP_SEND);
 }
 
+SendRequest flush_request(uint32_t length, uint8_t type, uint8_t level)
+{
+	SendRequest request{.opcode = TERN_OP_FLUSH, .remote_addr = 0x1000, .rkey = 0x77};
+	request.flush =
+	        tern_hw_flush_seg{.length = length, .type = type, .level = level, .rsvd = {}};
+	return request;
+}
+
+TEST_F(WorkQueueTest, Flush)
+{
+	EXPECT_TRUE(sq_.posted(1));
+	SendWqe wqe;
+	for (const uint8_t type : {1, 2, 3})
+		for (const uint8_t level : {TERN_FLUSH_RANGE, TERN_FLUSH_MR}) {
+			put(0, encode(flush_request(1u << 31, type, level)));
+			ASSERT_EQ(sq_.fetch(rooms_, 0, wqe), Fetch::Ok);
+			EXPECT_EQ(wqe.flush.length, 1u << 31);
+			EXPECT_EQ(wqe.flush.type, type);
+			EXPECT_EQ(wqe.flush.level, level);
+			EXPECT_EQ(wqe.length, 0u);
+			EXPECT_EQ(wqe.rkey, 0x77u);
+		}
+}
+
+TEST_F(WorkQueueTest, FlushesThatCannotBe)
+{
+	std::vector<SendRequest> bad = {flush_request((1u << 31) + 1, 1, 0), flush_request(8, 0, 0),
+	                                flush_request(8, 4, 0), flush_request(8, 1, 2)};
+	for (int i = 0; i < 4; i++)
+		bad.push_back(flush_request(8, 1, 0));
+	bad[4].flags |= TERN_WQE_INLINE;
+	bad[5].sges = {{1, 0, 3}};
+	bad[6].flush->rsvd[9] = 1;
+	bad[7].flush.reset();
+	EXPECT_TRUE(sq_.posted(1));
+	SendWqe wqe;
+	for (const auto &request : bad) {
+		put(0, encode(request));
+		EXPECT_EQ(sq_.fetch(rooms_, 0, wqe), Fetch::Invalid) << &request - bad.data();
+	}
+}
+
 TEST_F(WorkQueueTest, ImpossibleProducerIndex)
 {
 	EXPECT_FALSE(sq_.posted(5));

@@ -8,7 +8,7 @@ namespace {
 using namespace hw;
 
 constexpr size_t kMtu = 256;
-constexpr uint8_t kAccessNak = kAethNak | static_cast<uint8_t>(NakCode::RemoteAccessError);
+constexpr uint8_t kAccessNak = nak_syndrome(NakCode::RemoteAccessError);
 constexpr uint8_t kRemote = TERN_ACCESS_REMOTE_WRITE | TERN_ACCESS_REMOTE_READ;
 
 class LocalWork : public OneCard {
@@ -429,7 +429,7 @@ TEST_F(LocalWork, InvalidationWaits)
 	EXPECT_EQ(statuses(), Statuses{});
 	/* Lost: sent again from the region that is still there. */
 	TestPacket nak{.psn = kSqPsn};
-	nak.ext.aeth = {kAethNak | static_cast<uint8_t>(NakCode::PsnSequenceError), 0};
+	nak.ext.aeth = {nak_syndrome(NakCode::PsnSequenceError), 0};
 	give(nak);
 	EXPECT_EQ(all_sent().size(), 2u);
 	ack(1);

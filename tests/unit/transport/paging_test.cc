@@ -14,8 +14,8 @@ constexpr uint32_t kPages = 4;
 constexpr uint64_t kStart = 0x5000'0000'0000;
 constexpr uint8_t kMinRnr = 1; /* of connection() */
 constexpr uint8_t kRnr = kAethRnrNak | kMinRnr;
-constexpr uint8_t kAccessNak = kAethNak | static_cast<uint8_t>(NakCode::RemoteAccessError);
-constexpr uint8_t kOperationNak = kAethNak | static_cast<uint8_t>(NakCode::RemoteOperationalError);
+constexpr uint8_t kAccessNak = nak_syndrome(NakCode::RemoteAccessError);
+constexpr uint8_t kOperationNak = nak_syndrome(NakCode::RemoteOperationalError);
 constexpr uint32_t kQkey = 0x11223344;
 constexpr size_t kGrh = 40;
 

@@ -32,6 +32,7 @@ constexpr uint32_t kTimer = TERN_QP_MIN_RNR_TIMER;
 constexpr uint32_t kSqPsn = TERN_QP_SQ_PSN;
 constexpr uint32_t kDestRd = TERN_QP_MAX_DEST_RD_ATOMIC;
 constexpr uint32_t kDest = TERN_QP_DEST_QPN;
+constexpr uint32_t kRate = TERN_QP_RATE_LIMIT;
 
 struct Step {
 	tern_hw_qp_state from;
@@ -54,8 +55,8 @@ const Service kServices[] = {
           {TERN_QPS_INIT, TERN_QPS_RTR, kAv | kMtu | kDest | kRqPsn | kDestRd | kTimer,
            kAccess | kPkey},
           {TERN_QPS_RTR, TERN_QPS_RTS, kTimeout | kRetry | kRnr | kSqPsn | kRd,
-           kCur | kAccess | kTimer},
-          {TERN_QPS_RTS, TERN_QPS_RTS, 0, kCur | kAccess | kTimer},
+           kCur | kAccess | kTimer | kRate},
+          {TERN_QPS_RTS, TERN_QPS_RTS, 0, kCur | kAccess | kTimer | kRate},
           {TERN_QPS_RTS, TERN_QPS_SQD, 0, kNotify},
           {TERN_QPS_SQD, TERN_QPS_SQD, 0,
            kPort | kAv | kTimeout | kRetry | kRnr | kRd | kDestRd | kAccess | kPkey | kTimer},
@@ -65,8 +66,9 @@ const Service kServices[] = {
          {{TERN_QPS_RESET, TERN_QPS_INIT, kPkey | kPort | kAccess, 0},
           {TERN_QPS_INIT, TERN_QPS_INIT, 0, kPkey | kPort | kAccess},
           {TERN_QPS_INIT, TERN_QPS_RTR, kAv | kMtu | kDest | kRqPsn, kAccess | kPkey},
-          {TERN_QPS_RTR, TERN_QPS_RTS, kTimeout | kRetry | kRnr | kSqPsn | kRd, kCur | kAccess},
-          {TERN_QPS_RTS, TERN_QPS_RTS, 0, kCur | kAccess},
+          {TERN_QPS_RTR, TERN_QPS_RTS, kTimeout | kRetry | kRnr | kSqPsn | kRd,
+           kCur | kAccess | kRate},
+          {TERN_QPS_RTS, TERN_QPS_RTS, 0, kCur | kAccess | kRate},
           {TERN_QPS_RTS, TERN_QPS_SQD, 0, kNotify},
           {TERN_QPS_SQD, TERN_QPS_SQD, 0,
            kPort | kAv | kTimeout | kRetry | kRnr | kRd | kAccess | kPkey},
@@ -88,8 +90,8 @@ const Service kServices[] = {
          {{TERN_QPS_RESET, TERN_QPS_INIT, kPkey | kPort | kAccess, 0},
           {TERN_QPS_INIT, TERN_QPS_INIT, 0, kPkey | kPort | kAccess},
           {TERN_QPS_INIT, TERN_QPS_RTR, kAv | kMtu | kDest | kRqPsn, kAccess | kPkey},
-          {TERN_QPS_RTR, TERN_QPS_RTS, kSqPsn, kCur | kAccess},
-          {TERN_QPS_RTS, TERN_QPS_RTS, 0, kCur | kAccess},
+          {TERN_QPS_RTR, TERN_QPS_RTS, kSqPsn, kCur | kAccess | kRate},
+          {TERN_QPS_RTS, TERN_QPS_RTS, 0, kCur | kAccess | kRate},
           {TERN_QPS_RTS, TERN_QPS_SQD, 0, kNotify},
           {TERN_QPS_SQD, TERN_QPS_SQD, 0, kAv | kAccess | kPkey},
           {TERN_QPS_SQD, TERN_QPS_RTS, 0, kCur | kAccess},
@@ -99,8 +101,8 @@ const Service kServices[] = {
          {{TERN_QPS_RESET, TERN_QPS_INIT, kPkey | kPort | kQkey, 0},
           {TERN_QPS_INIT, TERN_QPS_INIT, 0, kPkey | kPort | kQkey},
           {TERN_QPS_INIT, TERN_QPS_RTR, 0, kPkey | kQkey},
-          {TERN_QPS_RTR, TERN_QPS_RTS, kSqPsn, kCur | kQkey},
-          {TERN_QPS_RTS, TERN_QPS_RTS, 0, kCur | kQkey},
+          {TERN_QPS_RTR, TERN_QPS_RTS, kSqPsn, kCur | kQkey | kRate},
+          {TERN_QPS_RTS, TERN_QPS_RTS, 0, kCur | kQkey | kRate},
           {TERN_QPS_RTS, TERN_QPS_SQD, 0, kNotify},
           {TERN_QPS_SQD, TERN_QPS_SQD, 0, kPkey | kQkey},
           {TERN_QPS_SQD, TERN_QPS_RTS, 0, kCur | kQkey},

@@ -1,114 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The responder of a card, fed with packets of the past, the expected one and those of the future.
  */
-#include "tests/support/one_card.h"
+#include "tests/unit/transport/one_responder.h"
 
 namespace tern::test {
 namespace {
-
-using namespace hw;
-
-constexpr size_t kMtu = 256;
-constexpr uint8_t kSeqNak = kAethNak | static_cast<uint8_t>(NakCode::PsnSequenceError);
-constexpr uint8_t kInvalidNak = kAethNak | static_cast<uint8_t>(NakCode::InvalidRequest);
-constexpr uint8_t kAccessNak = kAethNak | static_cast<uint8_t>(NakCode::RemoteAccessError);
-constexpr uint8_t kOperationNak = kAethNak | static_cast<uint8_t>(NakCode::RemoteOperationalError);
-
-std::vector<std::byte> bytes(size_t n, unsigned from = 1)
-{
-	std::vector<std::byte> data(n);
-	for (size_t i = 0; i < n; i++)
-		data[i] = static_cast<std::byte>(i * 3 + from);
-	return data;
-}
-
-class Responder : public OneCard {
-protected:
-	void SetUp() override
-	{
-		set_up_card();
-		connect(connection());
-	}
-	void connect(const Connection &c)
-	{
-		qp_ = make_qp();
-		qp_->connect(c);
-		events();
-	}
-
-	static uint32_t psn(uint32_t n) { return psn_after(kRqPsn, n); }
-	TestPacket send_only(uint32_t n, size_t size = 10) const
-	{
-		return {.opcode = Opcode::RcSendOnly,
-		        .psn = psn(n),
-		        .ack_request = true,
-		        .payload = bytes(size)};
-	}
-	TestPacket send(Opcode opcode, uint32_t n, size_t size = kMtu) const
-	{
-		return {.opcode = opcode,
-		        .psn = psn(n),
-		        .ack_request = true,
-		        .payload = bytes(size)};
-	}
-	TestPacket write(Opcode opcode, uint32_t n, uint64_t offset, uint32_t length,
-	                 size_t size) const
-	{
-		TestPacket p{.opcode = opcode,
-		             .psn = psn(n),
-		             .ack_request = true,
-		             .payload = bytes(size)};
-		p.ext.reth = {mr_->va + offset, mr_->key, length};
-		return p;
-	}
-	TestPacket read(uint32_t n, uint64_t offset, uint32_t length) const
-	{
-		TestPacket p{.opcode = Opcode::RcReadRequest, .psn = psn(n), .ack_request = true};
-		p.ext.reth = {mr_->va + offset, mr_->key, length};
-		return p;
-	}
-	TestPacket add(uint32_t n, uint64_t offset, uint64_t value) const
-	{
-		TestPacket p{.opcode = Opcode::RcFetchAdd, .psn = psn(n), .ack_request = true};
-		p.ext.atomic = {mr_->va + offset, mr_->key, value, 0};
-		return p;
-	}
-	TestPacket atomic_write(uint32_t n, uint64_t offset, size_t size = 8) const
-	{
-		return write(Opcode::RcAtomicWrite, n, offset, 8, size);
-	}
-	/** The answer to an ATOMIC WRITE, and nothing else, was sent. */
-	void expect_empty_response(uint32_t n)
-	{
-		const auto p = sent();
-		ASSERT_TRUE(p);
-		EXPECT_EQ(p->opcode, Opcode::RcReadResponseOnly);
-		EXPECT_EQ(p->psn, psn(n));
-		EXPECT_EQ(p->ext.aeth.syndrome & kAethKindMask, kAethAck);
-		EXPECT_TRUE(p->payload.empty());
-		EXPECT_TRUE(host_.wire.frames().empty());
-	}
-	/** One AETH packet, and nothing else, was sent. */
-	void expect_aeth(uint32_t n, uint8_t syndrome)
-	{
-		const auto p = sent();
-		ASSERT_TRUE(p);
-		EXPECT_EQ(p->opcode, Opcode::RcAcknowledge);
-		EXPECT_EQ(p->psn, psn(n));
-		if (syndrome == kAethAck)
-			EXPECT_EQ(p->ext.aeth.syndrome & kAethKindMask, kAethAck);
-		else
-			EXPECT_EQ(p->ext.aeth.syndrome, syndrome);
-		EXPECT_TRUE(host_.wire.frames().empty());
-	}
-	void expect_error(uint32_t n, uint8_t syndrome, tern_hw_event type)
-	{
-		expect_aeth(n, syndrome);
-		EXPECT_TRUE(event(type, qp_->number));
-		EXPECT_EQ(qp_state(), TERN_QPS_ERR);
-	}
-	void post_recv(uint32_t length = 4096) { qp_->post_recv(mr_->sge(0x10000, length)); }
-};
 
 /* ---- SEND ---- */
 
@@ -455,24 +351,37 @@ protected:
 		}
 		return reth;
 	}
+	/** @p, whose RETH names @length bytes, is refused and changes nothing. */
+	void expect_refused(TestPacket p, uint32_t length)
+	{
+		p.ext.reth = bad(GetParam(), length);
+		give(p);
+		expect_error(0, kAccessNak, TERN_EVENT_QP_ACCESS_ERR);
+		EXPECT_EQ(mr_->read(0, kSize), content(0, kSize));
+	}
 	std::optional<HostMr> other_;
 };
 
 TEST_P(ResponderAccess, Write)
 {
-	auto p = write(Opcode::RcWriteOnly, 0, 0, 16, 16);
-	p.ext.reth = bad(GetParam(), 16);
-	give(p);
-	expect_error(0, kAccessNak, TERN_EVENT_QP_ACCESS_ERR);
-	EXPECT_EQ(mr_->read(0, kSize), content(0, kSize));
+	expect_refused(write(Opcode::RcWriteOnly, 0, 0, 16, 16), 16);
+}
+
+/* Refused before anybody asks for a receive WQE. */
+TEST_P(ResponderAccess, WriteImm)
+{
+	expect_refused(write(Opcode::RcWriteOnlyImm, 0, 0, 16, 16), 16);
+}
+
+/* Refused with the first packet, which alone would do no harm. */
+TEST_P(ResponderAccess, WriteOfSeveralPackets)
+{
+	expect_refused(write(Opcode::RcWriteFirst, 0, 0, 600, kMtu), 600);
 }
 
 TEST_P(ResponderAccess, Read)
 {
-	auto p = read(0, 0, 16);
-	p.ext.reth = bad(GetParam(), 16);
-	give(p);
-	expect_error(0, kAccessNak, TERN_EVENT_QP_ACCESS_ERR);
+	expect_refused(read(0, 0, 16), 16);
 }
 
 TEST_P(ResponderAccess, Atomic)
@@ -509,233 +418,6 @@ TEST_F(Responder, QpWithoutRights)
 	connect(c);
 	give(read(0, 0, 16));
 	expect_error(0, kAccessNak, TERN_EVENT_QP_ACCESS_ERR);
-}
-
-/* ---- READ ---- */
-
-/* Expected: the data in packets of the MTU, under the PSNs that the request stands for. */
-TEST_F(Responder, ReadExpected)
-{
-	give(read(0, 5, 600));
-	const auto p = all_sent();
-	ASSERT_EQ(p.size(), 3u);
-	EXPECT_EQ(p[0].opcode, Opcode::RcReadResponseFirst);
-	EXPECT_EQ(p[1].opcode, Opcode::RcReadResponseMiddle);
-	EXPECT_EQ(p[2].opcode, Opcode::RcReadResponseLast);
-	for (uint32_t i = 0; i < 3; i++) {
-		EXPECT_EQ(p[i].psn, psn(i));
-		EXPECT_EQ(p[i].payload, content(5 + i * kMtu, i < 2 ? kMtu : 600 - 2 * kMtu));
-	}
-	/* The next request has the PSN after the last response. */
-	give(read(3, 0, 0));
-	const auto only = sent();
-	EXPECT_EQ(only->opcode, Opcode::RcReadResponseOnly);
-	EXPECT_EQ(only->psn, psn(3));
-	EXPECT_EQ(only->ext.aeth.msn, 2u);
-}
-
-/* Past: executed again, also from the middle on. */
-TEST_F(Responder, ReadPast)
-{
-	give(read(0, 0, 600));
-	all_sent();
-	give(read(1, kMtu, 600 - kMtu));
-	const auto p = all_sent();
-	ASSERT_EQ(p.size(), 2u);
-	EXPECT_EQ(p[0].opcode, Opcode::RcReadResponseFirst);
-	EXPECT_EQ(p[0].psn, psn(1));
-	EXPECT_EQ(p[0].payload, content(kMtu, kMtu));
-	EXPECT_EQ(p[1].opcode, Opcode::RcReadResponseLast);
-}
-
-/* A repeated READ that reaches beyond what was requested before is none. */
-TEST_F(Responder, ReadPastButLonger)
-{
-	give(read(0, 0, 16));
-	all_sent();
-	give(read(0, 0, 600));
-	EXPECT_TRUE(all_sent().empty());
-}
-
-TEST_F(Responder, ReadFuture)
-{
-	give(read(1, 0, 16));
-	expect_aeth(0, kSeqNak);
-}
-
-/* One more than the requester was promised. */
-TEST_F(Responder, TooManyReads)
-{
-	auto c = connection();
-	c.max_dest_rd_atomic = 2;
-	connect(c);
-	for (uint32_t i = 0; i < 3; i++)
-		give(read(i, 0, 16), path(), false);
-	run();
-	const auto p = all_sent();
-	ASSERT_EQ(p.size(), 3u);
-	EXPECT_EQ(p[1].opcode, Opcode::RcReadResponseOnly);
-	EXPECT_EQ(p[2].ext.aeth.syndrome, kInvalidNak);
-	EXPECT_EQ(qp_state(), TERN_QPS_ERR);
-}
-
-/* The region goes while its data is on its way: the NAK names the packet that cannot be made. */
-TEST_F(Responder, RegionGoesDuringRead)
-{
-	host_.wire.accept_only(1);
-	give(read(0, 0, 600));
-	EXPECT_EQ(driver_.destroy(TERN_AQ_DESTROY_MR, mr_->key), TERN_AQ_OK);
-	host_.wire.accept_all();
-	card_.wire_ready();
-	run();
-	const auto p = all_sent();
-	/* The second was made before, and refused. */
-	ASSERT_EQ(p.size(), 3u);
-	EXPECT_EQ(p[2].psn, psn(2));
-	EXPECT_EQ(p[2].ext.aeth.syndrome, kAccessNak);
-	EXPECT_TRUE(event(TERN_EVENT_QP_ACCESS_ERR, qp_->number));
-}
-
-/* ---- atomics ---- */
-
-/* Past: the first result again, and the memory is left alone. */
-TEST_F(Responder, AtomicPast)
-{
-	mr_->write_u64(0, 1000);
-	give(add(0, 0, 5));
-	EXPECT_EQ(sent()->ext.atomic_ack, 1000u);
-	mr_->write_u64(0, 7777);
-	give(add(0, 0, 5));
-	const auto p = sent();
-	EXPECT_EQ(p->opcode, Opcode::RcAtomicAcknowledge);
-	EXPECT_EQ(p->psn, psn(0));
-	EXPECT_EQ(p->ext.atomic_ack, 1000u);
-	EXPECT_EQ(mr_->read_u64(0), 7777u);
-}
-
-TEST_F(Responder, AtomicExpected)
-{
-	mr_->write_u64(8, UINT64_MAX);
-	give(add(0, 8, 3));
-	EXPECT_EQ(sent()->ext.atomic_ack, UINT64_MAX);
-	EXPECT_EQ(mr_->read_u64(8), 2u);
-	auto p = add(1, 8, 0xabc);
-	p.opcode = Opcode::RcCompareSwap;
-	p.ext.atomic.compare = 2;
-	give(p);
-	EXPECT_EQ(sent()->ext.atomic_ack, 2u);
-	EXPECT_EQ(mr_->read_u64(8), 0xabcu);
-	/* Not equal: left as it is. */
-	p.psn = psn(2);
-	p.ext.atomic.swap_add = 0xdef;
-	give(p);
-	EXPECT_EQ(sent()->ext.atomic_ack, 0xabcu);
-	EXPECT_EQ(mr_->read_u64(8), 0xabcu);
-}
-
-TEST_F(Responder, AtomicFuture)
-{
-	mr_->write_u64(0, 1);
-	give(add(1, 0, 5));
-	expect_aeth(0, kSeqNak);
-	EXPECT_EQ(mr_->read_u64(0), 1u);
-}
-
-TEST_F(Responder, AtomicMisaligned)
-{
-	give(add(0, 4, 5));
-	expect_error(0, kInvalidNak, TERN_EVENT_QP_REQ_ERR);
-}
-
-/* Sixteen results are kept, as many as may be outstanding; an older one is not made up. */
-TEST_F(Responder, AtomicResultsKept)
-{
-	mr_->write_u64(0, 0);
-	for (uint32_t i = 0; i < 17; i++)
-		give(add(i, 0, 1));
-	all_sent();
-	give(add(1, 0, 1));
-	EXPECT_EQ(sent()->ext.atomic_ack, 1u);
-	give(add(0, 0, 1));
-	EXPECT_TRUE(all_sent().empty());
-	EXPECT_EQ(mr_->read_u64(0), 17u);
-}
-
-/* ---- ATOMIC WRITE ---- */
-
-/* The value is not written again over what others wrote since. */
-TEST_F(Responder, AtomicWritePast)
-{
-	give(atomic_write(0, 0));
-	expect_empty_response(0);
-	mr_->write_u64(0, 7777);
-	give(atomic_write(0, 0));
-	expect_empty_response(0);
-	EXPECT_EQ(mr_->read_u64(0), 7777u);
-	EXPECT_EQ(stat(TERN_STAT_RESP_DUPLICATES), 1u);
-}
-
-TEST_F(Responder, AtomicWriteExpected)
-{
-	give(atomic_write(0, 8));
-	expect_empty_response(0);
-	EXPECT_EQ(mr_->read(8, 8), bytes(8));
-	/* It has a PSN and a message of its own. */
-	give(atomic_write(1, 16));
-	const auto p = sent();
-	ASSERT_TRUE(p);
-	EXPECT_EQ(p->ext.aeth.msn, 2u);
-	EXPECT_EQ(stat(TERN_STAT_RESP_WRITES), 2u);
-}
-
-TEST_F(Responder, AtomicWriteFuture)
-{
-	mr_->write_u64(0, 1);
-	give(atomic_write(1, 0));
-	expect_aeth(0, kSeqNak);
-	EXPECT_EQ(mr_->read_u64(0), 1u);
-}
-
-class ResponderAtomicWriteShape : public Responder, public ::testing::WithParamInterface<int> {};
-
-TEST_P(ResponderAtomicWriteShape, IsRefused)
-{
-	const auto before = mr_->read(0, 32);
-	auto p = atomic_write(0, 0);
-	switch (GetParam()) {
-	case 0:
-		p.ext.reth.va += 4; /* not aligned */
-		break;
-	case 1:
-		p.payload = bytes(4);
-		break;
-	case 2:
-		p.payload = bytes(16);
-		break;
-	case 3:
-		p.ext.reth.length = 16;
-		break;
-	}
-	give(p);
-	expect_error(0, kInvalidNak, TERN_EVENT_QP_REQ_ERR);
-	EXPECT_EQ(mr_->read(0, 32), before);
-}
-
-INSTANTIATE_TEST_SUITE_P(All, ResponderAtomicWriteShape, ::testing::Range(0, 4));
-
-/* The depth of the responder is that of READs and atomics together. */
-TEST_F(Responder, AtomicWritesCountAsOutstanding)
-{
-	auto c = connection();
-	c.max_dest_rd_atomic = 2;
-	connect(c);
-	give(read(0, 0, 16), path(), false);
-	give(atomic_write(1, 0), path(), false);
-	give(atomic_write(2, 0), path(), false);
-	run();
-	const auto all = all_sent();
-	ASSERT_EQ(all.size(), 3u);
-	EXPECT_EQ(all[2].ext.aeth.syndrome, kInvalidNak);
 }
 
 /* ---- what is not for this connection is dropped and counted ---- */

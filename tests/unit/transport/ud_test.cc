@@ -132,7 +132,7 @@ TEST_F(Ud, SendCarriesItsAddress)
 	EXPECT_EQ(p.path.traffic_class, 0x6a);
 	EXPECT_EQ(p.path.udp_sport, 0xc123);
 	EXPECT_EQ(p.path.vlan, kNoVlan);
-	EXPECT_TRUE(std::ranges::equal(p.payload, content(3, 100)));
+	EXPECT_TRUE(std::ranges::equal(p.payload.piece(0), content(3, 100)));
 	const auto cqe = only_cqe();
 	EXPECT_EQ(cqe.status, TERN_WC_SUCCESS);
 	EXPECT_EQ(cqe.opcode, TERN_OP_SEND_IMM);

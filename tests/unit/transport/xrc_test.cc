@@ -9,8 +9,8 @@ using namespace hw;
 
 constexpr size_t kMtu = 256;
 constexpr uint8_t kAck = kAethAck | kCreditsInvalid;
-constexpr uint8_t kInvalidNak = kAethNak | static_cast<uint8_t>(NakCode::InvalidRequest);
-constexpr uint8_t kAccessNak = kAethNak | static_cast<uint8_t>(NakCode::RemoteAccessError);
+constexpr uint8_t kInvalidNak = nak_syndrome(NakCode::InvalidRequest);
+constexpr uint8_t kAccessNak = nak_syndrome(NakCode::RemoteAccessError);
 
 class XrcTarget : public OneCard {
 protected:
@@ -74,7 +74,7 @@ TEST_F(XrcTarget, Send)
 	give(request(Opcode::RcSendOnly, 0, 20));
 	expect_answer(kAck);
 	give(request(Opcode::RcSendOnly, 2, 20));
-	expect_answer(kAethNak | static_cast<uint8_t>(NakCode::PsnSequenceError));
+	expect_answer(nak_syndrome(NakCode::PsnSequenceError));
 	const auto cqes = srq_cq_->drain();
 	ASSERT_EQ(cqes.size(), 1u);
 	EXPECT_EQ(cqes[0].status, TERN_WC_SUCCESS);
@@ -142,7 +142,7 @@ TEST_F(XrcTarget, BufferOfAnotherDomain)
 {
 	srq_ = make_srq(xrcd_, driver_.alloc_pd());
 	give(request(Opcode::RcSendOnly, 0, 16));
-	expect_answer(kAethNak | static_cast<uint8_t>(NakCode::RemoteOperationalError));
+	expect_answer(nak_syndrome(NakCode::RemoteOperationalError));
 	const auto cqe = srq_cq_->poll();
 	ASSERT_TRUE(cqe);
 	EXPECT_EQ(cqe->status, TERN_WC_LOC_PROT_ERR);

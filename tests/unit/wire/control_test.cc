@@ -14,6 +14,7 @@ protected:
 
 	std::string describe_ports() const override { return "2; port=0; port=1"; }
 	uint64_t frames_dropped() const override { return 42; }
+	uint64_t frames_direct() const override { return 7; }
 
 	Switch ethernet;
 	Capture capture;
@@ -62,7 +63,7 @@ TEST_F(ControlTest, Reports)
 	ethernet.forward(ethernet.attach(host), frame(1, 2));
 	EXPECT_EQ(control.execute("stats"),
 	          "ok frames=1 bytes=64 flooded=1 filtered=0 dropped=42 lost=0 duplicated=0 "
-	          "reordered=0 corrupted=0");
+	          "reordered=0 corrupted=0 direct=7");
 }
 
 } // namespace

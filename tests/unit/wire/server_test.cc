@@ -224,7 +224,7 @@ TEST_F(ServerTest, AnswersOneLineACommand)
 	step();
 	host.send(on_stream(frame(kBroadcast, 5)));
 	step();
-	EXPECT_EQ(say("ports\n"), "ok 1; port=0 rx=1 tx=0 dropped=0 queued=0 "
+	EXPECT_EQ(say("ports\n"), "ok 1; port=0 rx=1 tx=0 dropped=0 queued=0 direct=0 "
 	                          "macs=00:00:00:00:00:05\n");
 }
 

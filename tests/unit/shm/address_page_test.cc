@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <gtest/gtest.h>
+#include <memory>
+#include <sys/mman.h>
+
+#include "qemu/shm/address_page.h"
+#include "qemu/wire/shared_hosts.h"
+#include "qemu/wire/shared_port.h"
+#include "tests/unit/wire/frames.h"
+
+namespace tern::wire {
+namespace {
+
+class Nowhere final : public FrameSink {
+public:
+	Port *frame_from(Port &, Frame) override { return nullptr; }
+};
+
+class AddressPageTest : public testing::Test {
+protected:
+	AddressPageTest()
+	        : port(std::make_unique<SharedPort>(loop, nowhere, hosts,
+	                                            Fd(memfd_create("x", MFD_CLOEXEC))))
+	{
+		shared = ethernet.attach(*port);
+		port->id = shared;
+		stream = ethernet.attach(netdev);
+		hosts.add(*port);
+		EXPECT_EQ(memory.map(hosts.address_page(), sizeof(shm::AddressPage),
+		                     shm::Mapping::Access::Read),
+		          "");
+	}
+
+	const shm::AddressPage &page() const
+	{
+		return *reinterpret_cast<const shm::AddressPage *>(memory.bytes().data());
+	}
+
+	EventLoop loop;
+	Nowhere nowhere;
+	Switch ethernet;
+	SharedHosts hosts;
+	std::unique_ptr<SharedPort> port;
+	Host netdev;
+	Switch::PortId shared, stream;
+	shm::Mapping memory;
+};
+
+TEST_F(AddressPageTest, NamesHostsThatShareAlone)
+{
+	ethernet.forward(shared, frame(kBroadcast, 1));
+	ethernet.forward(stream, frame(kBroadcast, 2));
+	hosts.publish(ethernet, false);
+	EXPECT_EQ(page().find(1), shared);
+	EXPECT_EQ(page().find(2), std::nullopt);
+	EXPECT_EQ(page().find(3), std::nullopt);
+	EXPECT_EQ(page().find(0), std::nullopt);
+}
+
+TEST_F(AddressPageTest, FollowsAddresses)
+{
+	ethernet.forward(shared, frame(kBroadcast, 1));
+	hosts.publish(ethernet, false);
+	ethernet.forward(stream, frame(kBroadcast, 1));
+	hosts.publish(ethernet, false);
+	EXPECT_EQ(page().find(1), std::nullopt);
+	ethernet.forward(shared, frame(kBroadcast, 1));
+	hosts.publish(ethernet, false);
+	EXPECT_EQ(page().find(1), shared);
+	ethernet.detach(shared);
+	hosts.publish(ethernet, false);
+	EXPECT_EQ(page().find(1), std::nullopt);
+}
+
+TEST_F(AddressPageTest, SaysThatAllGoesThroughTheSwitch)
+{
+	EXPECT_EQ(page().through_switch, 0u);
+	hosts.publish(ethernet, true);
+	EXPECT_EQ(page().through_switch, 1u);
+	hosts.publish(ethernet, false);
+	EXPECT_EQ(page().through_switch, 0u);
+}
+
+TEST_F(AddressPageTest, HoldsAllThatTheSwitchLearns)
+{
+	Bytes bytes = frame(kBroadcast, 0);
+	const auto set = [&](uint32_t i) {
+		bytes[9] = static_cast<std::byte>(i >> 8);
+		bytes[10] = static_cast<std::byte>(i);
+	};
+	for (uint32_t i = 0; i < 4096; i++) {
+		set(i);
+		ethernet.forward(shared, bytes);
+	}
+	hosts.publish(ethernet, false);
+	for (uint32_t i = 0; i < 4096; i++) {
+		set(i);
+		ASSERT_EQ(page().find(shm::address_at(bytes, 6)), shared);
+	}
+}
+
+} // namespace
+} // namespace tern::wire

@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <cstring>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <random>
+#include <thread>
+
+#include "qemu/shm/ring.h"
+
+namespace tern::shm {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+constexpr size_t kCapacity = 64 << 10;
+
+class RingTest : public testing::Test {
+protected:
+	RingTest()
+	{
+		const Fd fd = RingEnd::make(kCapacity);
+		EXPECT_EQ(out.open(fd, to_consumer), "");
+		EXPECT_EQ(in.open(fd, to_producer), "");
+		EXPECT_EQ(memory.map(fd, kRingHeaderSize + kCapacity, Mapping::Access::ReadWrite),
+		          "");
+	}
+
+	static Bytes bytes(size_t size, uint32_t tag)
+	{
+		Bytes bytes(size);
+		for (size_t i = 0; i < size; i++)
+			bytes[i] = static_cast<std::byte>(tag + i);
+		return bytes;
+	}
+	static bool rings(const Bell &bell)
+	{
+		pollfd fd{.fd = bell.fd(), .events = POLLIN, .revents = 0};
+		const bool rang = poll(&fd, 1, 0) == 1;
+		bell.silence();
+		return rang;
+	}
+	std::optional<Consumer::Entry> take() { return in.take(room); }
+	RingHeader &header() { return *reinterpret_cast<RingHeader *>(memory.bytes().data()); }
+	EntryHeader &first()
+	{
+		return *reinterpret_cast<EntryHeader *>(memory.bytes().data() + kRingHeaderSize);
+	}
+	void fill()
+	{
+		while (out.put(kWhole, bytes(1000, 1)))
+			;
+	}
+
+	Bell to_consumer = Bell::make(), to_producer = Bell::make();
+	Producer out;
+	Consumer in;
+	Mapping memory;
+	std::array<std::byte, kMaxEntry> room;
+};
+
+TEST_F(RingTest, CarriesEntriesOfAnySizeInOrder)
+{
+	for (uint32_t i = 0; i < 5000; i++) {
+		const Bytes sent = bytes((i * 97) % (kMaxEntry + 1), i);
+		const auto half = sent.size() / 2;
+		ASSERT_TRUE(out.put(kWhole, std::span(sent).first(half),
+		                    std::span(sent).subspan(half)));
+		const auto got = take();
+		ASSERT_TRUE(got);
+		EXPECT_EQ(got->state, kWhole);
+		ASSERT_TRUE(std::ranges::equal(got->bytes, sent));
+		in.done();
+		EXPECT_TRUE(in.empty());
+		EXPECT_FALSE(take());
+	}
+	EXPECT_EQ(out.used(), 0u);
+}
+
+TEST_F(RingTest, IsFullAndSaysWhenItHasRoom)
+{
+	fill();
+	EXPECT_FALSE(out.broken());
+	EXPECT_FALSE(out.has_room());
+	EXPECT_FALSE(out.await_room());
+	EXPECT_FALSE(rings(to_producer));
+	while (!out.has_room()) {
+		EXPECT_FALSE(rings(to_producer));
+		ASSERT_TRUE(take());
+		in.done();
+	}
+	EXPECT_TRUE(rings(to_producer));
+	ASSERT_TRUE(take());
+	in.done();
+	EXPECT_FALSE(rings(to_producer)) << "once is enough";
+	EXPECT_TRUE(out.put(kWhole, bytes(kMaxEntry, 0)));
+}
+
+TEST_F(RingTest, RingsOnlyForASleeper)
+{
+	ASSERT_TRUE(out.put(kWhole, bytes(60, 1)));
+	EXPECT_EQ(out.announce(), std::nullopt);
+	EXPECT_FALSE(rings(to_consumer));
+	in.sleeps(3);
+	ASSERT_TRUE(out.put(kWhole, bytes(60, 2)));
+	EXPECT_EQ(out.announce(), 3u);
+	EXPECT_TRUE(rings(to_consumer));
+	ASSERT_TRUE(out.put(kWhole, bytes(60, 3)));
+	EXPECT_EQ(out.announce(), std::nullopt);
+	EXPECT_FALSE(rings(to_consumer));
+	in.sleeps(3);
+	in.awake();
+	ASSERT_TRUE(out.put(kWhole, bytes(60, 4)));
+	EXPECT_EQ(out.announce(), std::nullopt);
+}
+
+TEST_F(RingTest, RingsOnceForManyEntries)
+{
+	in.sleeps(0);
+	for (uint32_t i = 0; i < 3; i++)
+		ASSERT_TRUE(out.put(kWhole, bytes(60, i)));
+	EXPECT_FALSE(rings(to_consumer));
+	EXPECT_EQ(out.announce(), 0u);
+	EXPECT_TRUE(rings(to_consumer));
+	in.sleeps(0);
+	EXPECT_EQ(out.announce(), std::nullopt) << "nothing is new";
+	EXPECT_FALSE(rings(to_consumer));
+}
+
+/* Who waits for room waits for one that has to know of what there is. */
+TEST_F(RingTest, WaitingForRoomRings)
+{
+	in.sleeps(0);
+	fill();
+	EXPECT_FALSE(out.await_room());
+	EXPECT_TRUE(rings(to_consumer));
+}
+
+TEST_F(RingTest, WhatWasLentCanBeTakenBack)
+{
+	ASSERT_TRUE(out.put(kLent, bytes(40, 1)));
+	ASSERT_TRUE(out.put(kWhole, bytes(50, 2)));
+	ASSERT_TRUE(out.put(kLent, bytes(60, 3)));
+	EXPECT_TRUE(out.revoke());
+	EXPECT_EQ(take()->state, kRevoked);
+	in.done();
+	EXPECT_EQ(take()->state, kWhole);
+	in.done();
+	EXPECT_EQ(take()->state, kRevoked);
+	in.done();
+	EXPECT_FALSE(take());
+	EXPECT_FALSE(in.broken() || out.broken());
+}
+
+TEST_F(RingTest, WhatIsClaimedHasToBeAwaited)
+{
+	ASSERT_TRUE(out.put(kLent, bytes(40, 1)));
+	ASSERT_TRUE(out.put(kLent, bytes(40, 2)));
+	ASSERT_EQ(take()->state, kLent);
+	EXPECT_FALSE(out.revoke());
+	EXPECT_FALSE(out.revoke());
+	in.done();
+	EXPECT_TRUE(out.revoke());
+	EXPECT_EQ(take()->state, kRevoked);
+	in.done();
+	EXPECT_FALSE(out.broken());
+}
+
+TEST_F(RingTest, WhatIsDiscardedIsGone)
+{
+	fill();
+	EXPECT_FALSE(out.await_room());
+	in.discard();
+	EXPECT_TRUE(rings(to_producer));
+	EXPECT_TRUE(in.empty());
+	EXPECT_EQ(out.used(), 0u);
+	ASSERT_TRUE(out.put(kLent, bytes(40, 1)));
+	in.discard();
+	EXPECT_TRUE(out.revoke()) << "nobody reads it";
+	ASSERT_TRUE(out.put(kWhole, bytes(50, 2)));
+	EXPECT_EQ(take()->state, kWhole);
+	in.done();
+	EXPECT_FALSE(in.broken() || out.broken());
+	header().tail += 8;
+	in.discard();
+	EXPECT_TRUE(in.broken());
+}
+
+TEST_F(RingTest, BetweenTwoThreads)
+{
+	constexpr uint32_t kEntries = 200'000;
+	std::atomic<uint32_t> lent_now{0};
+	std::thread producer([&] {
+		std::mt19937 random(1);
+		for (uint32_t i = 0; i < kEntries;) {
+			Bytes entry = bytes(5 + random() % 300, i);
+			std::memcpy(entry.data(), &i, sizeof(i));
+			if (out.put(i % 7 ? kWhole : kLent, entry)) {
+				if (random() % 4 == 0 || i + 1 == kEntries)
+					out.announce();
+				if (++i % 1000 == 0) {
+					while (!out.revoke())
+						std::this_thread::yield();
+					EXPECT_EQ(lent_now.load(), 0u) << "still read";
+				}
+				continue;
+			}
+			ASSERT_FALSE(out.broken());
+			if (!out.await_room()) {
+				pollfd fd{.fd = to_producer.fd(), .events = POLLIN, .revents = 0};
+				ASSERT_EQ(poll(&fd, 1, 60'000), 1) << "nobody rang";
+				to_producer.silence();
+			}
+		}
+	});
+	uint32_t revoked = 0;
+	for (uint32_t i = 0; i < kEntries;) {
+		const auto got = take();
+		if (got) {
+			if (got->state == kRevoked) {
+				EXPECT_EQ(i % 7, 0u);
+				revoked++;
+			} else {
+				lent_now = got->state == kLent;
+				uint32_t tag;
+				std::memcpy(&tag, got->bytes.data(), sizeof(tag));
+				EXPECT_EQ(tag, i);
+				EXPECT_EQ(got->bytes.back(),
+				          static_cast<std::byte>(i + got->bytes.size() - 1))
+				        << got->bytes.size();
+				lent_now = 0;
+			}
+			in.done();
+			i++;
+			continue;
+		}
+		ASSERT_FALSE(in.broken());
+		in.sleeps(0);
+		std::atomic_thread_fence(std::memory_order_seq_cst);
+		if (in.empty()) {
+			pollfd fd{.fd = to_consumer.fd(), .events = POLLIN, .revents = 0};
+			ASSERT_EQ(poll(&fd, 1, 60'000), 1) << "nobody rang";
+			to_consumer.silence();
+		}
+		in.awake();
+	}
+	producer.join();
+	EXPECT_LT(revoked, kEntries / 7);
+}
+
+/* ---- the other side lies --------------------------------------------------------- */
+
+TEST_F(RingTest, RefusesATailThatCannotBe)
+{
+	for (const uint64_t tail : {uint64_t{8}, uint64_t{kCapacity + 16}, ~uint64_t{15}}) {
+		Consumer consumer;
+		const Fd fd = RingEnd::make(kCapacity);
+		ASSERT_EQ(consumer.open(fd, to_producer), "");
+		Mapping liar;
+		ASSERT_EQ(liar.map(fd, kRingHeaderSize, Mapping::Access::ReadWrite), "");
+		reinterpret_cast<RingHeader *>(liar.bytes().data())->tail = tail;
+		EXPECT_FALSE(consumer.empty());
+		EXPECT_FALSE(consumer.take(room));
+		EXPECT_TRUE(consumer.broken());
+		EXPECT_TRUE(consumer.empty());
+	}
+}
+
+TEST_F(RingTest, RefusesAHeadThatCannotBe)
+{
+	ASSERT_TRUE(out.put(kWhole, bytes(100, 1)));
+	EXPECT_EQ(out.used(), 128u);
+	header().head = 144;
+	out.used();
+	EXPECT_TRUE(out.broken());
+	EXPECT_FALSE(out.put(kWhole, bytes(100, 1)));
+}
+
+TEST_F(RingTest, RefusesAHeadThatGoesBack)
+{
+	ASSERT_TRUE(out.put(kWhole, bytes(100, 1)));
+	take();
+	in.done();
+	EXPECT_EQ(out.used(), 0u);
+	header().head = 0;
+	out.used();
+	EXPECT_TRUE(out.broken());
+}
+
+TEST_F(RingTest, RefusesSizesBeyondWhatIsThere)
+{
+	for (const uint32_t size : {101u, uint32_t{kMaxEntry} + 1, ~0u}) {
+		Producer producer;
+		Consumer consumer;
+		const Fd fd = RingEnd::make(kCapacity);
+		ASSERT_EQ(producer.open(fd, to_consumer), "");
+		ASSERT_EQ(consumer.open(fd, to_producer), "");
+		ASSERT_TRUE(producer.put(kWhole, bytes(96, 1)));
+		Mapping liar;
+		ASSERT_EQ(liar.map(fd, kRingHeaderSize + 16, Mapping::Access::ReadWrite), "");
+		reinterpret_cast<EntryHeader *>(liar.bytes().data() + kRingHeaderSize)->size = size;
+		EXPECT_FALSE(consumer.take(room));
+		EXPECT_TRUE(consumer.broken());
+	}
+}
+
+TEST_F(RingTest, RefusesStatesThatAreNone)
+{
+	ASSERT_TRUE(out.put(kWhole, bytes(96, 1)));
+	first().state = kClaimed;
+	EXPECT_FALSE(take());
+	EXPECT_TRUE(in.broken());
+}
+
+TEST_F(RingTest, ProducerNoticesStatesThatAreNone)
+{
+	ASSERT_TRUE(out.put(kLent, bytes(96, 1)));
+	first().state = 77;
+	EXPECT_TRUE(out.revoke());
+	EXPECT_TRUE(out.broken());
+}
+
+TEST_F(RingTest, SurvivesGarbageAllOver)
+{
+	std::mt19937_64 random(7);
+	for (int round = 0; round < 3000; round++) {
+		const Fd fd = RingEnd::make(kCapacity);
+		Producer producer;
+		Consumer consumer;
+		Mapping liar;
+		ASSERT_EQ(producer.open(fd, to_consumer), "");
+		ASSERT_EQ(consumer.open(fd, to_producer), "");
+		ASSERT_EQ(liar.map(fd, kRingHeaderSize + 4096, Mapping::Access::ReadWrite), "");
+		for (int i = 0; i < 20; i++)
+			producer.put(i % 2 ? kLent : kWhole, bytes(random() % 300, 1));
+		auto &header = *reinterpret_cast<RingHeader *>(liar.bytes().data());
+		for (int i = 0; i < 20; i++) {
+			const size_t at = kRingHeaderSize + random() % 512 * 8;
+			const uint64_t value = random() % 2 ? random() : random() % 10;
+			std::memcpy(liar.bytes().data() + at, &value, sizeof(value));
+			if (random() % 8 == 0)
+				header.tail =
+				        random() % 2 ? random() : random() % kCapacity & ~15ull;
+			if (random() % 8 == 0)
+				header.head =
+				        random() % 2 ? random() : random() % kCapacity & ~15ull;
+			if (const auto got = consumer.take(room)) {
+				ASSERT_LE(got->bytes.size(), room.size());
+				consumer.done();
+			}
+			producer.put(kLent, bytes(random() % 9000, 2));
+			producer.revoke();
+			producer.await_room();
+		}
+	}
+}
+
+TEST_F(RingTest, RefusesSegmentsThatAreNoRings)
+{
+	Consumer consumer;
+	EXPECT_NE(consumer.open(RingEnd::make(4096), to_producer), "");
+	EXPECT_NE(consumer.open(RingEnd::make(kCapacity + 4096), to_producer), "");
+	EXPECT_NE(consumer.open(Fd(), to_producer), "");
+}
+
+TEST_F(RingTest, OneSideTellsThatItHasDone)
+{
+	EXPECT_FALSE(in.closed());
+	out.close();
+	EXPECT_TRUE(in.closed());
+	EXPECT_TRUE(rings(to_consumer));
+}
+
+} // namespace
+} // namespace tern::shm
