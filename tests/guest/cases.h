@@ -21,6 +21,7 @@ std::span<const Case> error_cases();     /* cases_error.cc */
 std::span<const Case> data_cases();      /* cases_data.cc */
 std::span<const Case> order_cases();     /* cases_order.cc */
 std::span<const Case> atomic_cases();    /* cases_atomic.cc */
+std::span<const Case> flush_cases();     /* cases_flush.cc */
 std::span<const Case> cq_cases();        /* cases_cq.cc */
 std::span<const Case> stress_cases();    /* cases_stress.cc */
 std::span<const Case> lifecycle_cases(); /* cases_lifecycle.cc */
@@ -32,7 +33,9 @@ std::span<const Case> datagram_cases();  /* cases_datagram.cc */
 std::span<const Case> uc_cases();        /* cases_uc.cc */
 std::span<const Case> window_cases();    /* cases_window.cc */
 std::span<const Case> memory_cases();    /* cases_memory.cc */
+std::span<const Case> pacing_cases();    /* cases_pacing.cc */
 std::span<const Case> odp_cases();       /* cases_odp.cc */
+std::span<const Case> errno_cases();     /* cases_errno.cc */
 
 /** A fresh connection carries data both ways: what every case ends with. */
 void check_device_works(Session &session);

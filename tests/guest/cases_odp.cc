@@ -279,8 +279,8 @@ void prefetch(Session &s)
 	};
 	check(!advise(IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT, 0), "prefetch of nothing");
 	check(!advise(IBV_ADVISE_MR_ADVICE_PREFETCH, IBV_ADVISE_MR_FLAG_FLUSH), "prefetch");
-	check(!advise(IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, IBV_ADVISE_MR_FLAG_FLUSH),
-	      "prefetch to write");
+	const int err = advise(IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, IBV_ADVISE_MR_FLAG_FLUSH);
+	check(!err, "prefetch to write: %s", std::strerror(err));
 	unsigned char resident[kSize / 4096];
 	check(!mincore(paged.memory.data(), kSize, resident), "mincore");
 	for (const unsigned char page : resident)

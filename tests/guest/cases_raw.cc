@@ -307,11 +307,110 @@ void flows_refused(Session &s)
 	expect_refused(qp, wrong.attr, EINVAL, "IPv4 in frames of another ethertype");
 	PortFlow port = {flow_attr(2, sizeof(port)), good.eth, good.udp};
 	expect_refused(qp, port.attr, EINVAL, "UDP without IP");
+	eth.attr.type = static_cast<ibv_flow_attr_type>(IBV_FLOW_ATTR_SNIFFER + 1);
+	expect_refused(qp, eth.attr, EINVAL, "no type");
+	eth.attr.type = IBV_FLOW_ATTR_NORMAL;
+	eth.attr.num_of_specs = 2;
+	expect_refused(qp, eth.attr, EINVAL, "fewer specs than it says");
+	eth.attr.num_of_specs = 1;
+	eth.eth.type = IBV_FLOW_SPEC_VXLAN_TUNNEL;
+	expect_refused(qp, eth.attr, EOPNOTSUPP, "a VXLAN tunnel");
+	struct {
+		ibv_flow_attr attr;
+		ibv_flow_spec_eth first, second;
+	} twice = {flow_attr(2, sizeof(twice)), good.eth, good.eth};
+	expect_refused(qp, twice.attr, EINVAL, "two Ethernet headers");
+}
+
+/* ---- counters ----------------------------------------------------------------------------- */
+
+struct CountersDeleter {
+	void operator()(ibv_counters *counters) const { ibv_destroy_counters(counters); }
+};
+using CountersPtr = std::unique_ptr<ibv_counters, CountersDeleter>;
+
+/* As eth_flow(), counted. Specs have no gaps between them, so this one has no struct. */
+FlowPtr counted_flow(const LoneQp &qp, const Mac &destination, ibv_counters *counters, int times)
+{
+	const ibv_flow_spec_eth eth = eth_spec(destination, kEthertype);
+	const ibv_flow_spec_counter_action count = {IBV_FLOW_SPEC_ACTION_COUNT, sizeof(count),
+	                                            counters};
+	alignas(8) std::array<std::byte, sizeof(ibv_flow_attr) + sizeof(eth) + 2 * sizeof(count)>
+	        flow;
+	size_t size = 0;
+	const auto append = [&](const auto &part) {
+		std::memcpy(flow.data() + size, &part, sizeof(part));
+		size += sizeof(part);
+	};
+	append(flow_attr(static_cast<uint8_t>(1 + times),
+	                 static_cast<uint16_t>(sizeof(ibv_flow_attr) + sizeof(eth) +
+	                                       static_cast<size_t>(times) * sizeof(count))));
+	append(eth);
+	for (int i = 0; i < times; i++)
+		append(count);
+	return FlowPtr(ibv_create_flow(qp.get(), reinterpret_cast<ibv_flow_attr *>(flow.data())));
+}
+
+void attach(ibv_counters *counters, ibv_counter_description what, uint32_t index)
+{
+	ibv_counter_attach_attr attr = {what, index, 0};
+	const int err = ibv_attach_counters_point_flow(counters, &attr, nullptr);
+	check(!err, "ibv_attach_counters_point_flow: %s", std::strerror(err));
+}
+
+/* All that a flow takes is counted, received or not, and nothing else. */
+void counters(Session &s)
+{
+	constexpr uint64_t kFrames = 12, kReceived = 5;
+	const LoneQp qp(s.device, IBV_QPT_RAW_PACKET);
+	const Buffer buffer(s.device, kRoom);
+	const Mac ours = own_mac(s.device), theirs = s.peer.exchange(ours);
+
+	qp.lead_to(IBV_QPS_RTS);
+	if (s.active) {
+		s.peer.barrier(1);
+		for (uint64_t n = 0; n < kFrames; n++)
+			for (const uint16_t ethertype : {kOtherEthertype, kEthertype}) {
+				write_frame(buffer.bytes().first(kFrame), theirs, ours, ethertype,
+				            n);
+				check(!qp.post_send(n, buffer.sge(0, kFrame)), "ibv_post_send");
+				check(qp.completion().status == IBV_WC_SUCCESS, "SEND");
+			}
+		s.peer.barrier(2);
+		return;
+	}
+
+	ibv_counters_init_attr init = {};
+	CountersPtr counters(ibv_create_counters(s.device.context(), &init));
+	check(counters.get(), "ibv_create_counters: %s", std::strerror(errno));
+	attach(counters.get(), IBV_COUNTER_BYTES, 0);
+	attach(counters.get(), IBV_COUNTER_PACKETS, 2);
+	check(!counted_flow(qp, ours, counters.get(), 2) && errno == EINVAL, "counted twice");
+	FlowPtr flow = counted_flow(qp, ours, counters.get(), 1);
+	check(flow.get(), "a flow with counters: %s", std::strerror(errno));
+	for (uint64_t n = 0; n < kReceived; n++)
+		check(!qp.post_recv(n, buffer.sge(0, kRoom)), "ibv_post_recv");
+	s.peer.barrier(1);
+	s.peer.barrier(2);
+	std::array<uint64_t, 4> values;
+	const auto counted = [&] {
+		values.fill(77);
+		const int err = ibv_read_counters(counters.get(), values.data(), values.size(), 0);
+		check(!err, "ibv_read_counters: %s", std::strerror(err));
+		return values[2] >= kFrames;
+	};
+	check(eventually(counted), "%lu packets, not %lu", values[2], kFrames);
+	check(values == std::array<uint64_t, 4>{kFrames * kFrame, 0, kFrames, 0},
+	      "%lu, %lu, %lu, %lu", values[0], values[1], values[2], values[3]);
+	check(ibv_destroy_counters(counters.get()) == EBUSY, "counters go before their flow");
+	flow.reset();
+	check(!ibv_destroy_counters(counters.release()), "ibv_destroy_counters");
 }
 
 constexpr Case kCases[] = {
         {"raw", "frames that a flow asks for, and others", frames},
         {"raw-udp", "a UDP port for the QP, another for the net_device", udp},
+        {"raw-counters", "counters of a flow", counters},
         {"raw-flow-goes", "a flow that is destroyed", flow_goes},
         {"raw-flows-refused", "flows that are none", flows_refused},
 };

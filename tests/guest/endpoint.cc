@@ -191,7 +191,7 @@ Endpoint::Endpoint(Session &session, const EndpointConfig &config) : session_(se
 	                                     channel_.get(), 0),
 	                       "ibv_create_cq");
 
-	ibv_qp_init_attr init = {};
+	ibv_qp_init_attr_ex init = {};
 	init.send_cq = send_cq_.get();
 	init.recv_cq = recv_cq_.get();
 	init.srq = config.srq;
@@ -201,7 +201,13 @@ Endpoint::Endpoint(Session &session, const EndpointConfig &config) : session_(se
 	            .max_send_sge = config.sge,
 	            .max_recv_sge = config.srq ? 0 : config.sge,
 	            .max_inline_data = config.inline_data};
-	qp_ = need<QpPtr>(ibv_create_qp(session.device.pd(), &init), "ibv_create_qp");
+	init.pd = session.device.pd();
+	init.comp_mask = IBV_QP_INIT_ATTR_PD;
+	if (config.send_ops) {
+		init.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+		init.send_ops_flags = config.send_ops;
+	}
+	qp_ = need<QpPtr>(ibv_create_qp_ex(context, &init), "ibv_create_qp_ex");
 	cap_ = init.cap;
 	check(cap_.max_inline_data >= config.inline_data,
 	      "less inline data granted than asked for");
@@ -240,7 +246,7 @@ void Endpoint::connect(const LinkConfig &config)
 	ibv_qp_attr attr = {};
 	attr.qp_state = IBV_QPS_INIT;
 	attr.port_num = kPort;
-	attr.qp_access_flags = kAllAccess;
+	attr.qp_access_flags = static_cast<unsigned>(config.access);
 	modify(attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, "INIT");
 
 	attr = {};

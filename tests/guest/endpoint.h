@@ -138,6 +138,7 @@ struct EndpointConfig {
 	uint32_t inline_data = 0;
 	bool channel = false; /* receive completions can be waited for */
 	ibv_srq *srq = nullptr;
+	uint64_t send_ops = 0; /* enum ibv_qp_create_send_ops_flags: of ibv_wr_* */
 };
 
 struct LinkConfig {
@@ -147,7 +148,8 @@ struct LinkConfig {
 	uint8_t rnr_retry = 7;
 	uint8_t min_rnr_timer = 12; /* 0.64 ms */
 	uint8_t rd_atomic = 4;
-	uint32_t wrong_qpn = 0; /* added to the number of the other side's QP */
+	int access = kAllAccess; /* that the other side has */
+	uint32_t wrong_qpn = 0;  /* added to the number of the other side's QP */
 };
 
 /** A QP with a CQ for each of its queues. */

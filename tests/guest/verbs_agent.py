@@ -20,7 +20,7 @@ from pyverbs.device import Context
 from pyverbs.mr import MR, MW, MWBindInfo
 from pyverbs.pd import PD
 from pyverbs.pyverbs_error import PyverbsRDMAError
-from pyverbs.qp import QP, QPAttr, QPCap, QPInitAttr
+from pyverbs.qp import QP, QPAttr, QPCap, QPEx, QPInitAttr, QPInitAttrEx
 from pyverbs.wr import RecvWR, SGE, SendWR
 
 ACCESS = (e.IBV_ACCESS_LOCAL_WRITE | e.IBV_ACCESS_REMOTE_WRITE | e.IBV_ACCESS_REMOTE_READ
@@ -35,6 +35,7 @@ OPCODES = {
 }
 STATES = ("RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR")
 DEPTH = 64
+DEVICE_ATOMIC_WRITE = 1 << 40  # of device_cap_flags_ex; pyverbs has no name for it
 
 
 def pattern(seed, length):
@@ -48,9 +49,15 @@ class Queue:
     def __init__(self, agent, service, access=True):
         self.agent, self.service, self.access = agent, service, access
         self.send_cq, self.recv_cq = CQ(agent.context, 2 * DEPTH), CQ(agent.context, 2 * DEPTH)
-        init = QPInitAttr(qp_type=SERVICES[service], scq=self.send_cq, rcq=self.recv_cq,
-                          cap=QPCap(max_send_wr=DEPTH, max_recv_wr=DEPTH))
-        self.qp = QP(agent.pd, init)
+        init = {"qp_type": SERVICES[service], "scq": self.send_cq, "rcq": self.recv_cq,
+                "cap": QPCap(max_send_wr=DEPTH, max_recv_wr=DEPTH)}
+        if service == "RC" and agent.atomic_write:
+            # Which only the extended interface can post.
+            self.qp = QPEx(agent.context, QPInitAttrEx(
+                pd=agent.pd, send_ops_flags=e.IBV_QP_EX_WITH_ATOMIC_WRITE,
+                comp_mask=e.IBV_QP_INIT_ATTR_PD | e.IBV_QP_INIT_ATTR_SEND_OPS_FLAGS, **init))
+        else:
+            self.qp = QP(agent.pd, QPInitAttr(**init))
         self.handle = None
         self.remote = None
 
@@ -90,6 +97,7 @@ class Queue:
 class Agent:
     def __init__(self):
         self.context = self.pd = self.mr = None
+        self.atomic_write = False
         self.queues, self.windows = {}, {}  # by number, by key
 
     # --- objects
@@ -100,7 +108,10 @@ class Agent:
         flags = self.context.query_device().device_cap_flags
         windows = flags & (e.IBV_DEVICE_MEM_WINDOW_TYPE_2A | e.IBV_DEVICE_MEM_WINDOW_TYPE_2B)
         self.mr = MR(self.pd, size, ACCESS | (e.IBV_ACCESS_MW_BIND if windows else 0))
-        return {"address": self.mr.buf, "rkey": self.mr.rkey, "windows": bool(windows)}
+        extended = self.context.query_device_ex().device_cap_flags_ex
+        self.atomic_write = bool(extended & DEVICE_ATOMIC_WRITE)
+        return {"address": self.mr.buf, "rkey": self.mr.rkey, "windows": bool(windows),
+                "atomic_write": self.atomic_write}
 
     def create(self, service, access=True):
         queue = Queue(self, service, access)
@@ -180,6 +191,13 @@ class Agent:
             request.set_wr_ud(queue.handle, more.get("qpn", queue.remote), more["qkey"])
         for _ in range(more.get("count", 1)):
             queue.qp.post_send(request)
+
+    def send_atomic_write(self, local, rkey, address, value):
+        qp = self.queues[local].qp
+        qp.wr_start()
+        qp.wr_id, qp.wr_flags = 0, e.IBV_SEND_SIGNALED
+        qp.wr_atomic_write(rkey, address, struct.pack("=Q", value))
+        qp.wr_complete()
 
     def poll(self, local, kind, count=1, timeout=10):
         queue = self.queues[local]

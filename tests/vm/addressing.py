@@ -2,8 +2,8 @@
 """Addresses that change: VLAN devices, another MAC, bonds, with RDMA on top of them."""
 
 import json
-import subprocess
 
+import roce_capture
 from scenario import NETDEV, RXE, Scenario, main, pair, wait_until
 
 VLAN = 100
@@ -69,9 +69,7 @@ class Addressing(Scenario):
                 self.pingpong_from(addresses, port, kind=kind)
         finally:
             self.lab.wire.stop_capture()
-        done = subprocess.run(["tshark", "-r", path, "-Y", "infiniband", "-T", "fields",
-                               "-e", "vlan.id"], capture_output=True, text=True, check=True)
-        tags = done.stdout.splitlines()
+        tags = roce_capture.tshark(path, "infiniband", "-T", "fields", "-e", "vlan.id").split()
         self.assertGreaterEqual(len(tags), 200)
         self.assertEqual(set(tags), {str(VLAN)})
 

@@ -33,7 +33,7 @@ class Agent:
         self._answer("start")
         opened = self.open(device=self.device, size=buffer)
         self.address, self.rkey = opened["address"], opened["rkey"]
-        self.has_windows = opened["windows"]
+        self._optional = {"SEND_INV": opened["windows"], "ATOMIC_WRITE": opened["atomic_write"]}
 
     def __getattr__(self, name):
         if name.startswith("_"):
@@ -45,6 +45,10 @@ class Agent:
             return self._answer(f"{name} {arguments}")
 
         return step
+
+    def can(self, operation):
+        """Whether the device has what not every one has."""
+        return self._optional.get(operation, True)
 
     def _answer(self, step):
         line = self._process.stdout.readline()

@@ -1,19 +1,23 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """rdma-core's own test suite on one card, and on Soft-RoCE in the same guest for reference.
 
-What is expected is docs/conformance.md, which this test writes anew (to the lab's folder) and
-compares: a regression fails, and so does a new skip, or one that is gone.
+What is expected is docs/conformance.md (for kernel 6.12 conformance-6.12.md), which this test
+writes anew (to the lab's folder) and compares: a regression fails, and so does a new skip, or
+one that is gone.
 """
 
 import collections
 import difflib
 import json
+import os
 import pathlib
 
 from scenario import Options, Scenario, main
 
 RUNNER = pathlib.Path(__file__).resolve().parents[1] / "guest/pyverbs_suite.py"
-EXPECTED = pathlib.Path(__file__).resolve().parents[2] / "docs/conformance.md"
+KERNEL = os.environ.get("TERN_KERNEL", "6.1")
+EXPECTED = (pathlib.Path(__file__).resolve().parents[2] / "docs"
+            / ("conformance.md" if KERNEL == "6.1" else f"conformance-{KERNEL}.md"))
 INSTALLED, SUITE = "/usr/share/doc/rdma-core/tests", "/tmp/suite"
 # Of other cards' own interfaces.
 FOREIGN = ("mlx5", "efa")
@@ -25,7 +29,7 @@ HEADING = """<!-- SPDX-License-Identifier: GPL-2.0-or-later -->
 The python tests that come with rdma-core {version} (Debian's python3-pyverbs), without those for
 {foreign}, on one card with Debian's kernel {kernel}, and on Linux's Soft-RoCE (rxe) in the same
 guest for reference. `tests/vm/conformance.py` runs them, and fails when the result is another
-than this page.
+than this page. There is one for each kernel: [6.1](conformance.md), [6.12](conformance-6.12.md).
 """
 
 
@@ -89,9 +93,8 @@ class Conformance(Scenario):
             return f"| {name} | " + " | ".join(map(str, cells)) + " |"
 
         version = self.host.run("dpkg-query -W -f '${source:Upstream-Version}' rdma-core").out
-        kernel = self.host.run("uname -r").out.strip()
         lines = HEADING.format(version=version, foreign=" and ".join(FOREIGN),
-                               kernel=kernel.partition("-")[0]).splitlines()
+                               kernel=KERNEL).splitlines()
         lines += ["", row("module", "tests", "passed", "skipped", "passed on rxe"),
                   row("---", *["---:"] * 4)]
         for module in self.modules:

@@ -23,7 +23,7 @@ from scenario import NETDEV, main, pair, wait_until
 SEND_FIRST, SEND_MIDDLE, SEND_LAST, SEND_ONLY = 0x00, 0x01, 0x02, 0x04
 WRITE_FIRST, WRITE_MIDDLE, WRITE_LAST, WRITE_ONLY = 0x06, 0x07, 0x08, 0x0a
 READ_REQUEST, READ_RESPONSE_ONLY, ACKNOWLEDGE = 0x0c, 0x10, 0x11
-CMP_SWAP, FETCH_ADD = 0x13, 0x14
+CMP_SWAP, FETCH_ADD, FLUSH = 0x13, 0x14, 0x1c
 UC, UD = 0x20, 0x60
 # AETH syndromes, table 45: ACK without credits, and NAKs.
 ACK, RNR_NAK, SEQ_NAK, INV_REQ_NAK, ACCESS_NAK = 0x1f, 0x20, 0x60, 0x61, 0x62
@@ -45,6 +45,10 @@ def aeth(syndrome, msn=0):
 
 def reth(address, key, length):
     return struct.pack(">QII", address, key, length)
+
+
+def feth(kind, level=0):
+    return struct.pack(">I", level << 4 | kind)
 
 
 def atomic(address, key, swap=1, compare=0):
@@ -285,10 +289,11 @@ class Malformed(Programs):
         qpn = self.victim()
         frames = []
         for opcode, size in ((WRITE_ONLY, 16), (READ_REQUEST, 16), (CMP_SWAP, 28),
-                             (ACKNOWLEDGE, 4), (READ_RESPONSE_ONLY, 4)):
+                             (FLUSH, 20), (ACKNOWLEDGE, 4), (READ_RESPONSE_ONLY, 4)):
             frames += [self.packet(qpn, opcode, bytes(short)) for short in range(0, size, 4)]
         frames += [self.packet(qpn, READ_REQUEST, bytes(20)),  # and some that have too much
-                   self.packet(qpn, ACKNOWLEDGE, bytes(8)), self.packet(qpn, FETCH_ADD, bytes(32))]
+                   self.packet(qpn, ACKNOWLEDGE, bytes(8)), self.packet(qpn, FETCH_ADD, bytes(32)),
+                   self.packet(qpn, FLUSH, bytes(24))]
         self.inject("extended headers cut or too long", frames, {"rx_malformed": len(frames)})
         self.still_works(qpn)
 
@@ -358,6 +363,10 @@ class Malformed(Programs):
         self.invalid("WRITE longer than announced", (WRITE_ONLY, reth(address, key, 2) + b"good"))
         self.invalid("READ of 3 GiB", (READ_REQUEST, reth(address, key, 3 << 30)))
         self.invalid("atomic at no multiple of 8", (FETCH_ADD, atomic(address + 4, key)))
+        self.invalid("FLUSH of 3 GiB", (FLUSH, feth(1) + reth(address, key, 3 << 30)))
+        self.invalid("FLUSH of no type", (FLUSH, feth(0) + reth(address, key, 4)))
+        self.invalid("FLUSH of an unknown type", (FLUSH, feth(5) + reth(address, key, 4)))
+        self.invalid("FLUSH of an unknown level", (FLUSH, feth(1, 2) + reth(address, key, 4)))
 
     def test_receive_too_short(self):
         """The receiver's completion tells it, too."""
@@ -373,6 +382,8 @@ class Malformed(Programs):
                 "WRITE, unknown key": (WRITE_ONLY, reth(address, key ^ 0x80, 4) + b"good"),
                 "READ, unknown key": (READ_REQUEST, reth(address, 0xabcd00, 4)),
                 "atomic, unknown key": (FETCH_ADD, atomic(address, key ^ 0x80)),
+                "FLUSH, unknown key": (FLUSH, feth(1, 1) + reth(0, key ^ 0x80, 0)),
+                "FLUSH, a region without the right": (FLUSH, feth(1) + reth(address, key, 4)),
                 "WRITE, the reserved local key": (WRITE_ONLY, reth(address, 1, 4) + b"good"),
                 "WRITE before the region": (WRITE_ONLY, reth(address - 4, key, 4) + b"good"),
                 "READ beyond the region": (READ_REQUEST, reth(address + (1 << 17) - 2, key, 4)),

@@ -107,7 +107,10 @@ class Outsider:
             while size := stream.read(4):
                 frame = stream.read(int.from_bytes(size, "big"))
                 if frame[:6] == mac_bytes(MAC):
-                    self._heard.append((time.time(), frame))
+                    self.hear(frame)
+
+    def hear(self, frame):
+        self._heard.append((time.time(), frame))
 
     def send(self, frame):
         self._socket.sendall(len(frame).to_bytes(4, "big") + frame)

@@ -3,6 +3,7 @@
 
 import contextlib
 import json
+import re
 import time
 
 from scenario import CommandError, LabError, RXE, Scenario, pair, wait_until
@@ -146,8 +147,10 @@ class Programs(Scenario):
                                      ready=pair.await_cm_listener)
             except LabError as error:
                 # The halves talk over one connection of RDMA CM and measure on others, for
-                # which a slow server may not listen yet.
-                if "RDMA_CM_EVENT_UNREACHABLE; error: 1" not in str(error) or not chances:
+                # which a slow server may not listen yet: it does not answer, or rejects.
+                early = re.search(r"RDMA_CM_EVENT_(UNREACHABLE; error: 1|REJECTED; error: 8)\b",
+                                  str(error))
+                if not early or not chances:
                     raise
         raise AssertionError("there is always a last chance")
 

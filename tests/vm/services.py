@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Every service with stock programs: UC, UD, XRC, shared receive queues, multicast, raw frames."""
 
+import re
+
 from programs import Programs
 from scenario import CommandError, RXE, main, pair, wait_until
 
@@ -113,9 +115,9 @@ class Services(Programs):
             if not wait_until(ready, 20):
                 raise CommandError(f"{program} has no QP on {host.name}")
 
-        pair.run_pair(server, command(server, client, "server"),
-                      client, f"sleep 1; {command(client, server, 'client')}",
-                      timeout=60, ready=receiving)
+        return pair.run_pair(server, command(server, client, "server"),
+                             client, f"sleep 1; {command(client, server, 'client')}",
+                             timeout=60, ready=receiving)
 
     def test_raw_ethernet(self):
         """Raw frames, steered to the program by MAC, IP addresses and ports."""
@@ -133,6 +135,16 @@ class Services(Programs):
                          f"-j {two.ipv4} -J {one.ipv4} -k 10002 -K 10001")
         with self.cell("ping after flows", self.COLUMNS[0]):
             self.ping(two, one.ipv4)
+
+    def test_packet_pacing(self):
+        """A QP with a limit of 1 MB/s, which perftest sets and measures, does not go faster."""
+        self.skip_on_rxe("no raw packet QPs")
+        with self.cell("raw_ethernet_bw --rate_limit_type=PP", self.COLUMNS[0]):
+            said = self.raw(self.hosts, "raw_ethernet_bw", "-n 500 -s 1000 "
+                            "--rate_limit_type=PP --rate_units=M --rate_limit=1")
+            average = float(re.findall(r"^ *1000 +500 +[\d.]+ +([\d.]+)", said, re.M)[-1])
+            self.assertGreater(average, 0)
+            self.assertLess(average, 1.05)
 
     def test_perftest_multicast(self):
         """Datagrams to a group, which the server's QP has joined."""

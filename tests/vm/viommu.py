@@ -1,16 +1,51 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The cards behind an IOMMU, strictly: each address that they use has to be mapped."""
+"""The cards behind an IOMMU: each address that they use has to be mapped.
 
-from scenario import NETDEV, Options, Scenario, main
+The first host has the cards forget an address as soon as it is unmapped, the second has them
+forget all at once, now and then.
+"""
+
+from scenario import NETDEV, Options, Scenario, main, pair
+
+CHECK, CHECK_PORT = "/opt/tern/bin/tern_verbs_check", 18600
+DEVICE = f"/sys/class/net/{NETDEV}/device"
+ATS_CONTROL = 0x106
 
 
 class Viommu(Scenario):
-    HOSTS = (Options(viommu=True), Options(viommu=True))
+    HOSTS = (Options(viommu=True), Options(viommu=True, kernel_options="iommu.strict=0"))
 
     def test_the_card_is_translated(self):
+        for host, kind in zip(self.hosts, ("DMA", "DMA-FQ")):
+            group = host.run(f"cat {DEVICE}/iommu_group/type").out
+            self.assertEqual(group.strip(), kind)
+
+    def test_the_card_may_keep_translations(self):
         for host in self.hosts:
-            group = host.run(f"cat /sys/class/net/{NETDEV}/device/iommu_group/type").out
-            self.assertEqual(group.strip(), "DMA")
+            control = host.run(f"od -An -tx2 -j{ATS_CONTROL} -N2 {DEVICE}/config").out
+            self.assertEqual(int(control, 16) >> 15, 1, "the kernel has not enabled ATS")
+
+    def test_mappings_come_and_go(self):
+        """Programs get the addresses that others have just given back. All data is compared."""
+        def register(port):
+            for _ in range(10):
+                self.pingpong("-s 262144 -n 20 -c", port=port)
+
+        def check(port):
+            server, client = self.hosts
+
+            def command(host):
+                device = host.rdma_device()
+                return f"{CHECK} --dev {device} --gid-index {host.gid_index(device)} --seed 5"
+
+            pair.run_pair(
+                server, f"{command(server)} server", client,
+                f"{command(client)} --seconds 10 --peer {server.ipv4} "
+                "stress rereg rereg-in-use odp-churn odp-implicit-churn stop",
+                port=port, timeout=240)
+
+        self.lab.each(lambda job: job[0](job[1]),
+                      [(check, CHECK_PORT), (register, 18610), (register, 18611)])
 
     def test_network(self):
         one, two = self.hosts

@@ -3,7 +3,6 @@
 
 import collections
 import logging
-import subprocess
 
 import roce_capture
 from scenario import Options, RXE, Scenario, main
@@ -42,17 +41,13 @@ class Wire(Scenario):
 
     def check_dissection(self, path):
         """tshark finds nothing malformed, and no wrong length or IP checksum."""
-        self.assertEqual(self.tshark(path, "_ws.malformed"), "")
-        self.assertEqual(self.tshark(path, "ip.checksum.status == Bad || udp.length.bad",
-                                     "-o", "ip.check_checksum:TRUE"), "")
-        seen = self.tshark(path, "infiniband", "-T", "fields", "-e", "infiniband.bth.opcode")
+        self.assertEqual(roce_capture.tshark(path, "_ws.malformed"), "")
+        self.assertEqual(roce_capture.tshark(
+            path, "ip.checksum.status == Bad || udp.length.bad", "-o", "ip.check_checksum:TRUE"),
+            "")
+        seen = roce_capture.tshark(
+            path, "infiniband", "-T", "fields", "-e", "infiniband.bth.opcode")
         self.assertLessEqual(EXPECTED, {int(word, 0) for word in seen.split()})
-
-    def tshark(self, path, only, *more):
-        done = subprocess.run(["tshark", "-r", path, "-Y", only, *more],
-                              capture_output=True, text=True, check=False)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return done.stdout.strip()
 
     def check_icrcs(self, path):
         packets = collections.Counter()

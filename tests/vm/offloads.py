@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the card does for the Ethernet function: checksums, TCP segments, several queues."""
+
+import re
+
+import roce_capture
+from scenario import NETDEV, Options, Scenario, main, pair
+
+ETHERNET_HEADER = 14
+PORT = 5201
+OFFLOADS = "tx", "rx", "tso", "sg"
+
+
+class Offloads(Scenario):
+    HOSTS = (Options(), Options(smp=4))
+
+    def setUp(self):
+        super().setUp()
+        self.addCleanup(self.each, self.restore)
+
+    def each(self, action):
+        for host in self.hosts:
+            action(host)
+
+    def restore(self, host):
+        self.set_offloads(host, "on")
+        for command in ("-X {} default", "-L {} combined 2",
+                        "-C {} rx-usecs 0 rx-frames 0 tx-usecs 0 tx-frames 0"):
+            # What is so already is an error to some versions of ethtool.
+            host.run("ethtool " + command.format(NETDEV), check=False)
+        host.configure()
+
+    def set_offloads(self, host, state):
+        host.run(f"ethtool -K {NETDEV} " + " ".join(f"{name} {state}" for name in OFFLOADS))
+
+    def set_mtu(self, mtu):
+        self.each(lambda host: host.run(f"ip link set {NETDEV} mtu {mtu}"))
+
+    def statistics(self, host):
+        pairs = re.findall(r"^\s+(\S+): (\d+)$", host.run(f"ethtool -S {NETDEV}").out, re.M)
+        return {name: int(value) for name, value in pairs}
+
+    def growth(self, host, action):
+        """What of the statistics grew while action() ran, and by how much."""
+        before = self.statistics(host)
+        action()
+        return {name: value - before[name] for name, value in self.statistics(host).items()}
+
+    def iperf(self, arguments="-t 3", address=None, during=None):
+        """Runs iperf3 from the first host to the second; returns Mb/s that arrived."""
+        one, two = self.hosts
+        server = two.spawn(f"iperf3 -s -1 -p {PORT}")
+        pair.await_listener(two, PORT, server)
+        client = one.spawn(f"iperf3 -f m -p {PORT} -c {address or two.ipv4} {arguments}")
+        if during:
+            during()
+        out = client.wait(timeout=120).out
+        server.wait(timeout=30)
+        rates = re.findall(r"([\d.]+) Mbits/sec.*receiver", out)
+        self.assertTrue(rates, out)
+        return float(rates[-1])
+
+    def addresses(self, host):
+        return host.ipv4, f"[{host.ipv6}]"
+
+    # --- what goes over the wire
+
+    def test_data(self):
+        """TCP arrives as it was sent, whoever does the work on either side."""
+        one, two = self.hosts
+        for mtu in (1500, 9000):
+            self.set_mtu(mtu)
+            for sends, receives in (("on", "on"), ("on", "off"), ("off", "on")):
+                with self.subTest(mtu=mtu, sends=sends, receives=receives):
+                    self.set_offloads(one, sends)
+                    self.set_offloads(two, receives)
+                    for address in self.addresses(two):
+                        self.transfer(one, two, mebibytes=2, address=address)
+
+    def test_udp(self):
+        """Datagrams, whole and in fragments; the receiver's kernel finds no wrong checksum."""
+        one, two = self.hosts
+        self.set_offloads(two, "off")
+        for size in (1, 500, 1400, 20000):
+            for kind, address in (("UDP4", two.ipv4), ("UDP6", f"[{two.ipv6}]")):
+                bind = "UDP6-RECVFROM:9998,ipv6only=1" if kind == "UDP6" else "UDP4-RECVFROM:9998"
+                receiver = two.spawn(f"timeout 30 socat -b 65536 -u {bind} - | sha256sum")
+                two.run("for i in $(seq 50); do ss -lun | grep -q :9998 && exit 0; sleep .1; done;"
+                        " exit 1")
+                sent = one.run(f"head -c {size} /dev/urandom >/tmp/datagram;"
+                               f" socat -b 65536 -u /tmp/datagram {kind}-SENDTO:{address}:9998;"
+                               " sha256sum /tmp/datagram").out.split()[0]
+                self.assertEqual(receiver.wait(timeout=40).out.split()[0], sent)
+        errors = two.run("nstat -az | grep -i csumerr").out
+        self.assertEqual({float(line.split()[1]) for line in errors.splitlines()}, {0.0}, errors)
+
+    def test_capture(self):
+        """Each segment is within the MTU and right in the eyes of tshark."""
+        one, two = self.hosts
+        for mtu in (1500, 9000):
+            self.set_mtu(mtu)
+            path = self.lab.logs / f"offloads-{mtu}.pcap"
+            self.lab.wire.capture(path)
+            try:
+                grown = self.growth(one, lambda: [
+                    self.transfer(one, two, mebibytes=1, address=address)
+                    for address in self.addresses(two)])
+            finally:
+                self.lab.wire.stop_capture()
+            self.assertGreater(grown["eth_tx_tso"], 10)
+            self.assertGreaterEqual(grown["eth_tx_csum"], 2 * 2**20 // mtu)
+            self.check_frames(path, mtu)
+
+    def check_frames(self, path, mtu):
+        sizes = [int(line) for line in roce_capture.tshark(
+            path, "tcp", "-T", "fields", "-e", "frame.len").split()]
+        self.assertGreater(len(sizes), 2 * 2**20 // mtu)
+        self.assertEqual(max(sizes), mtu + ETHERNET_HEADER)
+        self.assertEqual(roce_capture.tshark(
+            path, "_ws.malformed || ip.checksum.status == Bad || tcp.checksum.status == Bad"
+            " || udp.checksum.status == Bad", "-o", "ip.check_checksum:TRUE",
+            "-o", "tcp.check_checksum:TRUE", "-o", "udp.check_checksum:TRUE"), "")
+        good = roce_capture.tshark(
+            path, "tcp.checksum.status == Good", "-o", "tcp.check_checksum:TRUE",
+            "-T", "fields", "-e", "frame.number").split()
+        self.assertEqual(len(good), len(sizes))
+
+    def test_vlan(self):
+        """Segments carry the tag."""
+        one, two = self.hosts
+        for index, host in enumerate(self.hosts, 1):
+            host.run(f"ip link add link {NETDEV} name vlan5 type vlan id 5 &&"
+                     f" ip addr add 10.5.0.{index}/24 dev vlan5 && ip link set vlan5 up")
+            self.addCleanup(host.run, "ip link del vlan5")
+        grown = self.growth(one, lambda: self.transfer(one, two, 2, address="10.5.0.2"))
+        self.assertGreater(grown["eth_tx_tso"], 10)
+
+    # --- queues
+
+    def test_flows_reach_queues(self):
+        two = self.hosts[1]
+        two.run(f"ethtool -L {NETDEV} combined 4")
+        # With as many, one time in 20,000 the hash leaves a queue out.
+        grown = self.growth(two, lambda: self.iperf("-t 4 -P 40"))
+        for queue in range(4):
+            self.assertGreater(grown[f"rx{queue}_packets"], 100, grown)
+        two.run(f"ethtool -X {NETDEV} weight 0 0 1 0")
+        grown = self.growth(two, lambda: self.iperf("-t 2 -P 6"))
+        self.assertGreater(grown["rx2_packets"], 100)
+        for queue in (0, 1, 3):
+            self.assertLess(grown[f"rx{queue}_packets"], 20, grown)
+
+    def test_hash_key(self):
+        """The key is kept, and over another one a flow may go elsewhere."""
+        one, _ = self.hosts
+        key = ":".join(f"{0x6d + 37 * i & 0xff:02x}" for i in range(40))
+        one.run(f"ethtool -X {NETDEV} hkey {key}")
+        self.assertIn(key, one.run(f"ethtool -x {NETDEV}").out)
+        refused = one.run(f"ethtool -X {NETDEV} hfunc xor", check=False)
+        self.assertNotEqual(refused.code, 0)
+
+    def test_changes_under_traffic(self):
+        """Channels and rings come and go; the connections stay."""
+        one, two = self.hosts
+
+        def change():
+            for mine, theirs in ((1, 1), (2, 4), (1, 3), (2, 1), (1, 4)):
+                one.run(f"ethtool -L {NETDEV} combined {mine}")
+                two.run(f"ethtool -L {NETDEV} combined {theirs}")
+            for size in (64, 4096, 512):
+                self.each(lambda host, n=size: host.run(f"ethtool -G {NETDEV} rx {n} tx {n}"))
+            one.run(f"ethtool -G {NETDEV} tx 1024")
+            two.run(f"ethtool -G {NETDEV} tx 1024")
+
+        self.assertGreater(self.iperf("-t 12 -P 4", during=change), 0)
+        self.ping(one, two.ipv4)
+        self.ping(two, one.ipv6)
+
+    def test_refused_settings(self):
+        one, _ = self.hosts
+        for command in ("-L {} combined 0", "-L {} combined 5", "-G {} rx 8192",
+                        "-C {} rx-usecs 70000", "-C {} rx-usecs 0 rx-frames 5"):
+            refused = one.run("ethtool " + command.format(NETDEV), check=False)
+            self.assertNotEqual(refused.code, 0, command)
+
+    def interrupts(self, host):
+        """Of all vectors that bring completions."""
+        lines = host.run("grep -E 'tern[1-9][0-9]*@' /proc/interrupts").out.splitlines()
+        return sum(int(word) for line in lines for word in line.split()[1:5])
+
+    def test_moderation(self):
+        """With moderation, fewer interrupts for each frame that arrives."""
+        _, two = self.hosts
+
+        def rate():
+            before = self.interrupts(two)
+            grown = self.growth(two, lambda: self.iperf("-t 4 -u -b 4M -l 200"))
+            frames = sum(grown[f"rx{queue}_packets"] for queue in range(4))
+            self.assertGreater(frames, 1000)
+            return (self.interrupts(two) - before) / frames
+
+        at_once = rate()
+        two.run(f"ethtool -C {NETDEV} rx-usecs 20000 rx-frames 256 tx-usecs 20000")
+        self.assertLess(rate(), at_once / 2)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The wire through shared memory: many hosts, and what becomes of them when one of them goes."""
+
+import os
+import re
+import signal
+import time
+
+import roce_capture
+from scenario import NETDEV, Options, Scenario, main, pair, wait_until
+
+CHECK, CHECK_PORT = "/opt/tern/bin/tern_verbs_check", 18600
+PORT = 18610
+
+
+class SharedMemory(Scenario):
+    """Without hosts of its own."""
+
+    def counted(self, name):
+        """By the switch."""
+        return int(re.search(rf"\b{name}=(\d+)", self.lab.wire.stats())[1])
+
+    def pingpongs(self, pairs, arguments="-n 100 -c"):
+        """One for each pair of hosts, at the same time."""
+        self.lab.each(lambda job: self.pingpong(arguments, hosts=job[1], port=PORT + job[0]),
+                      list(enumerate(pairs)))
+
+    def carrier(self, host):
+        return host.run(f"cat /sys/class/net/{NETDEV}/carrier").out.strip()
+
+    def await_carrier(self, value, hosts=None):
+        for host in hosts or self.hosts:
+            self.assertTrue(wait_until(lambda: self.carrier(host) == value, 30),
+                            f"{host.name}'s carrier is not {value}")
+
+    def await_ping(self, host, address):
+        self.assertTrue(wait_until(
+            lambda: host.run(f"ping -q -c 1 -W 1 {address}", check=False).code == 0, 30),
+            f"{host.name} does not reach {address}")
+
+
+class EightHosts(SharedMemory):
+    HOSTS = (Options(smp=1, mem="512M", wire="shm"),) * 8
+
+    def test_everyone_reaches_everyone(self):
+        def ping_others(host):
+            addresses = " ".join(other.ipv4 for other in self.hosts if other is not host)
+            host.run(f"for a in {addresses}; do ping -q -M do -s 8000 -i 0.2 -c 3 -w 30 $a || "
+                     "exit; done", timeout=240)
+
+        self.lab.each(ping_others)
+
+    def test_rdma_between_neighbours(self):
+        hosts = self.hosts
+        for first in (0, 1):
+            self.pingpongs([(hosts[i], hosts[(i + 1) % 8]) for i in range(first, 8, 2)])
+
+    def test_others_go_on_when_one_dies(self):
+        """One QEMU is killed in the middle of its traffic."""
+        one, two, three, victim = self.hosts[:4]
+        command = "ib_write_bw -s 65536 -D 15 -p {port}"
+        serving = victim.spawn(f"{command.format(port=PORT)} {self.verbs(victim)}")
+        pair.await_listener(victim, PORT, serving)
+        doomed = three.spawn(f"{command.format(port=PORT)} {self.verbs(three)} {victim.ipv4}")
+        other = three.spawn(f"ib_write_bw -s 65536 -D 15 -p {PORT + 1} {self.verbs(three)}")
+        pair.await_listener(three, PORT + 1, other)
+        asking = one.spawn(f"ib_write_bw -s 65536 -D 15 -p {PORT + 1} {self.verbs(one)} "
+                           f"{three.ipv4}")
+        time.sleep(4)
+        os.kill(victim.process.pid, signal.SIGKILL)
+        victim.process.wait(10)
+        self.addCleanup(self.restart, victim)
+        for task in (asking, other):
+            task.wait(timeout=120)
+        self.ping(one, two.ipv4)
+        self.pingpongs([(one, three), (two, self.hosts[4])])
+        serving.give_up()
+        doomed.give_up()
+
+    def restart(self, host):
+        host.ssh.close()
+        host.log.unlink()  # where the new one is to say that it is ready
+        host.start(self.lab.wire, self.lab.folder / "parts.tar", True)
+        self.seen[host.name] = ""
+        host.wait_ready()
+        host.configure()
+        self.await_ping(self.hosts[0], host.ipv4)
+        self.pingpongs([(self.hosts[0], host)])
+
+    def test_the_switch_dies_and_comes_back(self):
+        wire = self.lab.wire
+        os.kill(wire.process.pid, signal.SIGKILL)
+        wire.process.wait(10)
+        self.await_carrier("0")
+        wire.start(self.lab.logs / "wire.log", True)
+        self.await_carrier("1")
+        hosts = self.hosts
+        for host in hosts[1:]:
+            self.await_ping(hosts[0], host.ipv4)
+        self.pingpongs([(hosts[0], hosts[1]), (hosts[2], hosts[3])])
+
+
+class TwoKinds(SharedMemory):
+    """Two hosts share memory, the third has a netdev."""
+    HOSTS = (Options(wire="shm"), Options(wire="shm"), Options(wire="stream"))
+
+    def test_mixed(self):
+        one, two, three = self.hosts
+        for source, target in ((one, two), (two, three), (three, one)):
+            self.ping(source, target.ipv4, size=8000)
+            self.ping(source, target.ipv6)
+        self.pingpongs([(one, two), (two, three), (three, one)])
+        self.transfer(one, two)
+        self.transfer(one, three)
+
+    def test_direct_way_and_capture(self):
+        """Only a capture sees what two such hosts say, and then every packet is a true one."""
+        arguments = "-s 65536 -n 50"
+        self.perftest("ib_write_bw", arguments)
+        before, direct = self.counted("frames"), self.counted("direct")
+        self.perftest("ib_write_bw", arguments)
+        self.assertLess(self.counted("frames") - before, 100)
+        self.assertGreater(self.counted("direct") - direct, 50 * 16)
+        path = self.lab.logs / "wire.pcap"
+        self.lab.wire.capture(path)
+        try:
+            self.perftest("ib_write_bw", arguments)
+            self.perftest("ib_read_bw", arguments)
+            self.perftest("ib_send_bw", "-s 1001 -n 20")
+        finally:
+            self.lab.wire.stop_capture()
+        packets = list(filter(None, map(roce_capture.packet, roce_capture.frames(path))))
+        for roce in packets:
+            self.assertEqual(roce_capture.stored_icrc(roce), roce_capture.computed_icrc(roce))
+        self.assertGreater(len(packets), 2 * 50 * 16)
+
+    def roce_received(self, host):
+        return int(re.search(r"roce_rx_packets: (\d+)", host.run(f"ethtool -S {NETDEV}").out)[1])
+
+    def test_cable(self):
+        """It is pulled in mid-traffic, from a card on either wire."""
+        one, two, three = self.hosts
+        for host in (one, three):
+            self.pull_cable(host, two)
+
+    def pull_cable(self, host, peer):
+        command = "ib_write_bw -s 65536 -D 15"
+        serving = peer.spawn(f"{command} {self.verbs(peer)}")
+        pair.await_listener(peer, pair.PERFTEST_PORT, serving)
+        before = self.roce_received(peer)
+        asking = host.spawn(f"{command} {self.verbs(host)} {peer.ipv4}")
+        self.assertTrue(wait_until(lambda: self.roce_received(peer) > before + 1000, 30))
+        host.set_cable(False)
+        self.await_carrier("0", [host])
+        unplugged = self.roce_received(peer)
+        time.sleep(0.5)
+        self.assertEqual(self.roce_received(peer), unplugged)
+        self.assertEqual(self.carrier(peer), "1")
+        lost = host.run(f"ping -q -c 1 -W 1 {peer.ipv4}", check=False)
+        self.assertNotEqual(lost.code, 0)
+        host.set_cable(True)
+        self.await_carrier("1", [host])
+        for task in (asking, serving):
+            task.give_up()
+        self.await_ping(host, peer.ipv4)
+        self.pingpong("-n 50 -c", hosts=(host, peer))
+
+    def test_stopped_host(self):
+        """Stopped in mid-traffic it holds up nobody for long, and then goes on."""
+        one, two, three = self.hosts
+        command = "ib_write_bw -s 65536 -D 6"
+        serving = two.spawn(f"{command} {self.verbs(two)}")
+        pair.await_listener(two, pair.PERFTEST_PORT, serving)
+        asking = one.spawn(f"{command} {self.verbs(one)} {two.ipv4}")
+        time.sleep(2)
+        with two.qmp() as monitor:
+            monitor.execute("stop")
+            try:
+                self.await_ping(one, three.ipv4)
+                self.ping(one, three.ipv4)
+                self.pingpong("-n 50 -c", hosts=(one, three), port=PORT)
+            finally:
+                monitor.execute("cont")
+        for task in (asking, serving):
+            task.give_up()
+        self.await_ping(one, two.ipv4)
+        self.pingpong("-n 50 -c")
+
+    def test_memory_comes_and_goes_under_load(self):
+        server, client = self.hosts[:2]
+
+        def command(host):
+            device = host.rdma_device()
+            return f"{CHECK} --dev {device} --gid-index {host.gid_index(device)} --seed 9"
+
+        pair.run_pair(server, f"{command(server)} server", client,
+                      f"{command(client)} --seconds 20 --qps 8 --peer {server.ipv4} stress stop",
+                      port=CHECK_PORT, timeout=240)
+        for _ in range(4):
+            self.kill_writer()
+        self.pingpong("-n 50 -c")
+
+    def kill_writer(self):
+        """Its regions go while packets from them are on their way."""
+        server, client = self.hosts[:2]
+        command = "ib_write_bw -s 1048576 -q 4 -D 20"
+        serving = server.spawn(f"{command} {self.verbs(server)}")
+        pair.await_listener(server, pair.PERFTEST_PORT, serving)
+        asking = client.spawn(f"{command} {self.verbs(client)} {server.ipv4}")
+        time.sleep(1.5)
+        asking.kill()
+        for task in (asking, serving):
+            task.give_up()
+
+
+if __name__ == "__main__":
+    main()
