@@ -3,6 +3,7 @@
 # The one way in. It drives Kbuild for tern.ko and CMake for all C++.
 
 MAKEFLAGS += --no-print-directory
+export CTEST_OUTPUT_ON_FAILURE ?= 1
 BUILD := build
 CMAKE_BUILD := $(BUILD)/cmake
 JOBS := $(shell nproc)
@@ -10,17 +11,22 @@ JOBS := $(shell nproc)
 # Known only once the headers are installed, hence not evaluated before its use.
 KERNEL = $(shell scripts/guest-kernel)
 
-.PHONY: help setup build module configure cmake image hosts run test test-quick lint lab clean
+.PHONY: help setup build module configure cmake image kernels hosts run test test-quick lint \
+	bench bench-core lab clean
 
 help:
 	@echo 'make run         two hosts, stock RDMA programs between them, a table of results'
 	@echo 'make test        everything that a change must pass'
 	@echo 'make test-quick  of these, what needs no virtual machine'
+	@echo 'make bench       Tern, rxe, siw and TCP side by side: a table and plots in build/bench'
 	@echo 'make lint        the static checks'
+	@echo 'make bench-core  what a message costs the card, next to memcpy: a table'
 	@echo 'make lab         bring up two hosts and leave them to you: scripts/lab --help'
 	@echo 'make build       tern.ko, the provider, the card and the tests'
 	@echo 'make setup       install the Debian packages that all of it needs'
 	@echo 'make clean       remove what was built; the cache stays, in ~/.cache/tern'
+	@echo
+	@echo 'TERN_KERNEL=6.12 make ... has another kernel in the hosts'
 
 setup:
 	@scripts/setup
@@ -37,6 +43,12 @@ configure: setup
 cmake: configure
 	@cmake --build $(CMAKE_BUILD)
 
+# Module and image for each kernel that the tests boot.
+kernels: setup
+	@for kernel in $$(scripts/guest-kernel --choice); do \
+		TERN_KERNEL=$$kernel $(MAKE) module image || exit; \
+	done
+
 # What hosts need, which is much less than the tests.
 hosts: module configure image
 	@cmake --build $(CMAKE_BUILD) --target tern-switch tern-qemu tern_provider
@@ -48,14 +60,23 @@ run: hosts
 	@scripts/demo
 
 # CTest runs what is independent side by side; scenarios with VMs ask to be alone.
-test: build image
-	@ctest --test-dir $(CMAKE_BUILD) --output-on-failure -j$(JOBS)
+test: cmake kernels
+	@ctest --test-dir $(CMAKE_BUILD) -j$(JOBS)
 
 test-quick: cmake
-	@ctest --test-dir $(CMAKE_BUILD) --output-on-failure -j$(JOBS) -LE vm
+	@ctest --test-dir $(CMAKE_BUILD) -j$(JOBS) -LE vm
+
+bench: hosts
+	@scripts/setup --bench
+	@tests/bench/compare.py
 
 lint: cmake
 	@scripts/lint
+
+# Five runs of each, of which it tells the median; alone on the machine, if you can.
+bench-core: configure
+	@cmake --build $(CMAKE_BUILD) --target bench_core
+	@$(CMAKE_BUILD)/tests/bench/bench_core --benchmark_repetitions=5 --benchmark_min_time=0.1
 
 lab: hosts
 	@scripts/lab up

@@ -8,7 +8,7 @@ import sys
 
 from . import wire
 from .errors import LabError
-from .host import NETDEV, Options
+from .host import NETDEV, WIRES, Options
 from .lab import Lab
 from .progress import say
 
@@ -21,6 +21,9 @@ hosts are named host1, host2, ... or 1, 2, ...; "all" means every one
   scripts/lab shell host1
   scripts/lab capture start wire.pcap
   scripts/lab down
+
+TERN_KERNEL chooses the kernel of the hosts that come up, 6.1 (the default) or 6.12;
+`TERN_KERNEL=6.12 make lab` builds what they need, too
 """
 
 
@@ -41,6 +44,8 @@ def parse(arguments):
                     help="leave tern.ko for you to load")
     up.add_argument("--nic", choices=("tern", "virtio"), default="tern",
                     help="another card on the wire, to compare")
+    up.add_argument("--wire", choices=WIRES, default=Options.wire,
+                    help="through shared memory or QEMU's sockets; default %(default)s")
     up.add_argument("--nic-options", default="", metavar="NAME=VALUE,...",
                     help="more properties of the card")
     up.add_argument("--kernel-options", default="", metavar="WORDS",
@@ -75,7 +80,7 @@ def parse(arguments):
 
 def up(args):
     options = Options(**{name: getattr(args, name) for name in (
-        "mtu", "smp", "mem", "viommu", "load", "nic", "nic_options", "kernel_options")})
+        "mtu", "smp", "mem", "viommu", "load", "nic", "wire", "nic_options", "kernel_options")})
     lab = Lab(args.lab)
     lab.up([options] * args.count)
     names = ", ".join(host.name for host in lab.hosts)

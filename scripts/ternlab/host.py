@@ -16,7 +16,10 @@ from .progress import wait_until
 from .ssh import Ssh
 
 BOOT_TIMEOUT = 180
+WIRES = ("shm", "stream")
+DEFAULT_WIRE = os.environ.get("TERN_WIRE", "shm")
 NETDEV = "wire0"  # both QEMU's id and, by guest/net.rules, the interface in the guest
+CARD = "card"  # QEMU's id of it
 
 
 @dataclasses.dataclass
@@ -28,6 +31,7 @@ class Options:
     viommu: bool = False
     load: bool = True       # let udev load tern.ko
     nic: str = "tern"       # or "virtio", for Soft-RoCE
+    wire: str = DEFAULT_WIRE  # how a Tern card reaches it: "shm", or "stream" as all others
     nic_options: str = ""   # more properties for the card, as QEMU spells them
     kernel_options: str = ""
     qemu_options: tuple = ()  # more of QEMU's; "{folder}" in one is the lab's, for sockets
@@ -113,22 +117,31 @@ class Host:
             *_disk(parts, "readonly=on"),
             "-netdev", "user,id=mgmt,hostfwd=tcp:127.0.0.1:0-:22",
             "-device", f"virtio-net-pci,netdev=mgmt,romfile=,mac={self._mac('4d')}",
-            "-netdev", f"stream,id={NETDEV},server=off,addr.type=unix,addr.path={wire.path}",
-            "-device", self._card(),
+            *self._card(wire),
             *(option.format(folder=wire.path.parent) for option in options.qemu_options),
         ]
 
     def _machine(self):
         machine = ["-machine", "q35,kernel-irqchip=split", *accelerator()]
         if self.options.viommu:
-            # Before all cards, or they would not be behind it.
-            machine += ["-device", "intel-iommu"]
+            # Before all cards, or they would not be behind it. With ATS, which has it tell the
+            # cards what it unmaps, or they would have to ask it at each access.
+            machine += ["-device", "intel-iommu,device-iotlb=on"]
         return machine
 
-    def _card(self):
-        model = {"tern": "tern", "virtio": "virtio-net-pci,romfile="}[self.options.nic]
-        card = f"{model},netdev={NETDEV},mac={self._mac('77')}"
-        return f"{card},{self.options.nic_options}" if self.options.nic_options else card
+    def _card(self, wire):
+        options = self.options
+        properties = f"id={CARD},mac={self._mac('77')}"
+        if options.nic_options:
+            properties += f",{options.nic_options}"
+        if options.nic == "tern" and options.wire == "shm":
+            # RAM in a memfd: the other hosts read there what is sent to them.
+            return ["-object", f"memory-backend-memfd,id=ram,size={options.mem},share=on",
+                    "-machine", "memory-backend=ram",
+                    "-device", f"tern,wire={wire.shared_path},{properties}"]
+        model = {"tern": "tern", "virtio": "virtio-net-pci,romfile="}[options.nic]
+        return ["-netdev", f"stream,id={NETDEV},server=off,addr.type=unix,addr.path={wire.path}",
+                "-device", f"{model},netdev={NETDEV},{properties}"]
 
     def _mac(self, network):
         """By these addresses guest/net.rules names the interfaces."""
@@ -171,6 +184,12 @@ class Host:
         return self.ssh.spawn(command)
 
     # --- its card
+
+    def set_cable(self, plugged):
+        """Of a Tern card: without one nothing comes and goes, and the link is down."""
+        with self.qmp() as monitor:
+            monitor.execute("qom-set", path=f"/machine/peripheral/{CARD}", property="link",
+                            value=plugged)
 
     def configure(self, timeout=30):
         """Gives the card's interface, once udev or modprobe has brought it, its addresses."""

@@ -17,7 +17,11 @@ class Image:
         self.modules = self.folder / "modules"
         self.ssh_key = self.folder / "ssh_key"
         self.known_hosts = self.folder / "known_hosts"
-        self.kernel = (self.folder / "kernel").read_text(encoding="ascii").strip()
+
+    @property
+    def kernel(self):
+        """Its version. An old lab may remember an image that is gone, and must still end."""
+        return (self.folder / "kernel").read_text(encoding="ascii").strip()
 
     @classmethod
     def get(cls):

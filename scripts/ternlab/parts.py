@@ -14,22 +14,24 @@ import tempfile
 
 from .paths import BUILD, CHECKOUT
 
-PROVIDERS = "usr/lib/x86_64-linux-gnu/libibverbs"
+LIBRARIES = "usr/lib/x86_64-linux-gnu"
 
 
 def pack(image, archive):
     """Writes the archive, with whatever of the parts has been built so far."""
     kernel_module = BUILD / "kernel" / image.kernel / "tern.ko"
-    provider = BUILD / "cmake/userspace/provider/libtern-rdmav34.so"
-    driver = CHECKOUT / "userspace/provider/tern.driver"
+    provider = BUILD / "cmake/userspace/provider/libtern.so.1"
+    sources = CHECKOUT / "userspace/provider"
     programs = BUILD / "cmake/guest"
 
     with tarfile.open(archive, "w", format=tarfile.GNU_FORMAT) as tar:
         if kernel_module.exists():
             _add_module(tar, image, kernel_module)
         if provider.exists():
-            _add(tar, provider, f"{PROVIDERS}/{provider.name}", 0o644)
-            _add(tar, driver, "etc/libibverbs.d/tern.driver", 0o644)
+            _add(tar, provider, f"{LIBRARIES}/{provider.name}", 0o644)
+            _add_link(tar, f"{LIBRARIES}/libibverbs/libtern-rdmav34.so", f"../{provider.name}")
+            _add(tar, sources / "tern.driver", "etc/libibverbs.d/tern.driver", 0o644)
+            _add(tar, sources / "terndv.h", "usr/include/infiniband/terndv.h", 0o644)
         if programs.is_dir():
             for program in sorted(programs.iterdir()):
                 if program.is_file():
@@ -44,6 +46,13 @@ def _add(tar, path, name, mode):
         return entry
 
     tar.add(path.resolve(), name, filter=as_root, recursive=False)
+
+
+def _add_link(tar, name, target):
+    link = tarfile.TarInfo(name)
+    link.type = tarfile.SYMTYPE
+    link.linkname = target
+    tar.addfile(link)
 
 
 def _add_module(tar, image, kernel_module):
