@@ -73,10 +73,12 @@ bool Rnic::run(unsigned budget)
 {
 	if (!card_->enabled || card_->fatal != TERN_FATAL_NONE)
 		return false;
-	const bool commands = card_->admin.run(kCommandsPerRun);
 	card_->run_timers(card_->ports.clock.now());
-	const bool packets = card_->port.run(budget);
-	return commands || packets;
+	/* Commands after packets, so that one who posts work and then resizes its CQ finds the
+	 * completions of that work there. */
+	card_->port.run(budget);
+	const bool commands = card_->admin.run(kCommandsPerRun);
+	return commands || card_->port.has_work();
 }
 
 std::optional<uint64_t> Rnic::next_deadline() const

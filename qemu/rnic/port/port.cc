@@ -60,14 +60,13 @@ void Port::remove(Qp &qp)
 	qp.active = false;
 }
 
-bool Port::run(unsigned budget)
+void Port::run(unsigned budget)
 {
-	while (budget && (!looped_.empty() || (ready() && first_))) {
+	while (budget && has_work()) {
 		deliver_looped(budget);
 		if (ready() && first_)
 			transmit_turn(budget);
 	}
-	return !looped_.empty() || (ready() && first_);
 }
 
 /* One turn for the QP at the head of the list; it goes to the end when it has more. */

@@ -34,9 +34,10 @@ public:
 	/** @qp goes away. */
 	void remove(Qp &qp);
 
-	/** Gives the QPs their turns, at most about @budget frames in all; true when there is more
-	 * to do now. */
-	bool run(unsigned budget);
+	/** Gives the QPs their turns, at most about @budget frames in all. */
+	void run(unsigned budget);
+	/** Whether there is more for run() to do now. */
+	bool has_work() const { return !looped_.empty() || (ready() && first_); }
 
 	/** Whether a frame may be built and sent now. */
 	bool ready() const { return !pending_ && !full_; }

@@ -93,11 +93,10 @@ protected:
 	/** A WQE that is refused ends the QP and nothing else; a new start cures it. */
 	void expect_refused(tern_hw_cqe_status status)
 	{
-		const auto errors = stat(TERN_STAT_ETH_TX_ERRORS);
 		run();
 		expect_status(status);
 		EXPECT_TRUE(sent().empty());
-		EXPECT_EQ(stat(TERN_STAT_ETH_TX_ERRORS), errors + 1);
+		EXPECT_EQ(stat(TERN_STAT_ETH_TX_ERRORS), ++refused_);
 		EXPECT_EQ(eth_->query().state, TERN_QPS_ERR);
 		EXPECT_EQ(eth_->set_state(TERN_QPS_RESET), TERN_AQ_OK);
 		eth_->forget();
@@ -107,6 +106,7 @@ protected:
 	void check_segments(const TestFrame &shape, size_t mss);
 
 	std::unique_ptr<HostQp> eth_;
+	uint64_t refused_ = 0;
 };
 
 /* Each is a whole frame that follows from the one before; together they are what was sent. */

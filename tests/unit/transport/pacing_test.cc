@@ -228,9 +228,9 @@ TEST_P(PacingServices, GoesInBursts)
 {
 	qp_ = make(static_cast<uint8_t>(GetParam()));
 	ASSERT_EQ(set(*qp_, limit(80, 20'000)), TERN_AQ_OK); /* 10 kB/s */
+	const uint64_t before = sent_bytes();
 	for (int i = 0; i < 60; i++)
 		qp_->post_send(request(*qp_, 1000));
-	const uint64_t before = sent_bytes();
 	run();
 	const uint64_t burst = sent_bytes() - before;
 	EXPECT_GE(burst, 20'000u);

@@ -139,6 +139,19 @@ TEST_F(Ud, SendCarriesItsAddress)
 	EXPECT_EQ(stat(TERN_STAT_ROCE_TX_PACKETS), 1u);
 }
 
+TEST_F(Ud, CommandComesAfterWhatWasPostedBefore)
+{
+	for (int i = 0; i < 3; i++)
+		qp_->post_send(send(8));
+	auto c = make_command(TERN_AQ_RESIZE_CQ);
+	c.resize_cq.pages.iova = host_.memory.alloc(2 * sizeof(tern_hw_cqe), 4096);
+	c.resize_cq.record = host_.memory.alloc(64);
+	c.resize_cq.cqn = cq_->number;
+	c.resize_cq.log_size = 1;
+	EXPECT_EQ(driver_.status_of(c), TERN_AQ_BAD_STATE) << "three completions do not fit";
+	EXPECT_EQ(cq_->drain().size(), 3u);
+}
+
 /* Version, VLAN and source are those of the GID entry at the time of the send. */
 TEST_F(Ud, GidEntryAtTheTimeOfTheSend)
 {
