@@ -3,7 +3,7 @@
 
 What is expected is docs/conformance.md (for kernel 6.12 conformance-6.12.md), which this test
 writes anew (to the lab's folder) and compares: a regression fails, and so does a new skip, or
-one that is gone.
+one that is gone. What Soft-RoCE passes is told, not judged.
 """
 
 import collections
@@ -11,6 +11,7 @@ import difflib
 import json
 import os
 import pathlib
+import re
 
 from scenario import Options, Scenario, main
 
@@ -41,6 +42,12 @@ class Result(collections.namedtuple("Result", "name outcome why")):
     @property
     def test(self):
         return self.name.rpartition(".")[2]
+
+
+def without_reference(page):
+    """The page's lines, those of the table of modules without their last column."""
+    return [line.rpartition(" | ")[0] if re.fullmatch(r"\|.*\| \d+ \|", line) else line
+            for line in page.splitlines()]
 
 
 class Conformance(Scenario):
@@ -124,8 +131,11 @@ class Conformance(Scenario):
         written = self.lab.logs / EXPECTED.name
         written.write_text(page, encoding="utf-8")
         expected = EXPECTED.read_text(encoding="utf-8") if EXPECTED.exists() else ""
-        self.assertEqual(page, expected, f"{written} and {EXPECTED} differ:\n" + "\n".join(
-            difflib.unified_diff(expected.splitlines(), page.splitlines(), lineterm="")))
+        difference = "\n".join(
+            difflib.unified_diff(expected.splitlines(), page.splitlines(), lineterm=""))
+        if difference:
+            print(f"{written} and {EXPECTED} differ:\n{difference}")
+        self.assertEqual(without_reference(page), without_reference(expected))
 
 
 if __name__ == "__main__":
