@@ -39,7 +39,9 @@ class Scenario(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.lab = Lab(f"vm-{pathlib.Path(sys.argv[0]).stem}")
+        # One for each kernel and wire, so that those may run side by side.
+        combination = (os.environ.get(name, "") for name in ("TERN_KERNEL", "TERN_WIRE"))
+        cls.lab = Lab("-".join(("vm", pathlib.Path(sys.argv[0]).stem, *filter(None, combination))))
         cls.addClassCleanup(cls.lab.down)
         hosts = cls.HOSTS
         if RXE:
@@ -61,17 +63,22 @@ class Scenario(unittest.TestCase):
         self.addCleanup(self.check_logs)
 
     def check_logs(self):
-        """Every line since the last test, from the console and the log buffer alike."""
+        """Every line on the console since the last test."""
         for host in self.hosts:
             host.check_alive()
             console = host.console()
             fresh = console[len(self.seen[host.name]):]
             self.seen[host.name] = console
-            found = trouble(fresh)
-            if not found:
-                found = [line for line in trouble(host.run("dmesg").out)
-                         if line.strip() not in self.seen[host.name]]
-            self.assertFalse(found, f"{host.name}'s kernel complains, see {host.log}")
+            self.assertFalse(trouble(fresh), f"{host.name}'s kernel complains, see {host.log}")
+
+    @classmethod
+    def tearDownClass(cls):
+        """What is in the log buffer and never came to the console."""
+        for host in cls.hosts:
+            found = [line for line in trouble(host.run("dmesg").out)
+                     if line.strip() not in cls.seen[host.name]]
+            if found:
+                raise AssertionError(f"{host.name}'s kernel complains: {found}")
 
     # --- programs in two halves: the first host serves, the second asks
 
