@@ -3,7 +3,6 @@
 
 import dataclasses
 import ipaddress
-import json
 import os
 import pathlib
 import re
