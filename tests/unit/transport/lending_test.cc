@@ -297,9 +297,10 @@ TEST_F(LendingDevice, DeviceMemoryIsNotTheHosts)
 
 class Borrowing : public Lending {
 protected:
-	/** A WRITE of @data to the start of the region, as head and pieces of @piece bytes. */
-	void give_lent(const std::vector<std::byte> &data, size_t piece, size_t claimed,
-	               const AddressVector &av = path())
+	/** The head, in @out, of a WRITE of @size bytes to the start of the region that says it has
+	 * @claimed in this packet. */
+	FrameBuilder write(std::span<std::byte> out, size_t size, const AddressVector &av,
+	                   size_t claimed) const
 	{
 		Bth bth;
 		bth.opcode = static_cast<uint8_t>(Opcode::RcWriteOnly);
@@ -307,9 +308,15 @@ protected:
 		bth.ack_request = true;
 		bth.dest_qpn = qp_->number;
 		ExtHeaders ext;
-		ext.reth = {kVa, mr_->key, static_cast<uint32_t>(data.size())};
+		ext.reth = {kVa, mr_->key, static_cast<uint32_t>(size)};
+		return FrameBuilder(out, PathHeader(av), bth, ext, claimed);
+	}
+	/** A WRITE of @data to the start of the region, as head and pieces of @piece bytes. */
+	void give_lent(const std::vector<std::byte> &data, size_t piece, size_t claimed,
+	               const AddressVector &av = path())
+	{
 		std::vector<std::byte> out(kMaxRoceFrame);
-		FrameBuilder builder(out, PathHeader(av), bth, ext, claimed);
+		FrameBuilder builder = write(out, data.size(), av, claimed);
 		std::vector<std::span<const std::byte>> pieces;
 		for (size_t at = 0; at < data.size(); at += piece)
 			pieces.push_back(
@@ -322,15 +329,8 @@ protected:
 	template <typename Spoil>
 	void give_bare(const std::vector<std::byte> &data, Spoil spoil, size_t cut = 0)
 	{
-		Bth bth;
-		bth.opcode = static_cast<uint8_t>(Opcode::RcWriteOnly);
-		bth.psn = Psn(kRqPsn);
-		bth.ack_request = true;
-		bth.dest_qpn = qp_->number;
-		ExtHeaders ext;
-		ext.reth = {kVa, mr_->key, static_cast<uint32_t>(data.size())};
 		std::vector<std::byte> out(kMaxRoceFrame);
-		FrameBuilder builder(out, PathHeader(path()), bth, ext, data.size());
+		FrameBuilder builder = write(out, data.size(), path(), data.size());
 		std::ranges::copy(data, builder.payload().begin());
 		const size_t size = builder.bare().size();
 		spoil(std::span(out));
