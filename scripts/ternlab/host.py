@@ -118,9 +118,12 @@ class Host:
         # clocks are devices, where each look at the time costs microseconds. And its check
         # that the timer ticks would fail a machine whose host is merely busy. TCG translates
         # the libraries anew for each process that has them elsewhere, which takes two thirds
-        # of the time to start one: all have them at the same place.
+        # of the time to start one: all have them at the same place. And a CPU of QEMU 7.2 may
+        # go on with what it has translated while another one patched that code, as Linux does
+        # mostly at boot; it dies of a breakpoint then ("int3"). So it boots on one.
         kernel = (f"root=/dev/vda console=ttyS0 ignore_loglevel mitigations=off panic=-1 "
-                  f"tsc=reliable no_timer_check norandmaps lab.host={self.name}")
+                  f"tsc=reliable no_timer_check norandmaps maxcpus=1 noreplace-smp "
+                  f"lab.host={self.name}")
         if options.viommu:
             kernel += " intel_iommu=on iommu.passthrough=0 iommu.strict=1"
         if not options.load:
