@@ -39,13 +39,33 @@ enum {
 	TERN_PCI_VENDOR_ID = 0x1234,
 	TERN_PCI_DEVICE_ID = 0x7e44,
 
-	TERN_BAR_REGS = 0,	/* registers, 4 KiB */
+	TERN_BAR_REGS = 0,	/* registers, 4 KiB for each engine */
 	TERN_BAR_DOORBELLS = 2,	/* doorbell pages, 64-bit, prefetchable */
 	TERN_BAR_MSIX = 4,
 	TERN_BAR_DM = 5,	/* device memory, 32-bit, prefetchable (TERN_CAP_DM) */
 
 	TERN_HW_MAJOR = 1,	/* a driver refuses a major it does not know */
-	TERN_HW_MINOR = 3,
+	TERN_HW_MINOR = 4,
+};
+
+/* ---- engines ----------------------------------------------------------- */
+
+/*
+ * A card has one or more engines. Each is a card by itself, with its own admin queue, event
+ * queues and objects; they share the PCI function, the vectors, the MAC address and the device
+ * memory. Engine k has its registers at k * TERN_REGS_SIZE of BAR 0. Of the doorbell pages of
+ * BAR 2 those are its own whose number modulo the number of engines is k; what it calls page n
+ * is n * engines + k. The number of each object (of a key its index) has its engine in 23:20, and
+ * what refers to another object is of the same engine. Engine 0 alone has QPs of the types GSI,
+ * ETH and RAW. GIDs, the MAC address and the MTU are to be told to each engine.
+ *
+ * A RoCE packet reaches the engine of its destination QPN, a multicast one all engines,
+ * and every other frame engine 0, and so do those whose QPN names no engine of the card.
+ */
+enum {
+	TERN_REGS_SIZE = 4096,
+	TERN_MAX_ENGINES = 16,
+	TERN_ENGINE_SHIFT = 20,
 };
 
 /* ---- registers (BAR 0), all 32 bits wide, aligned accesses of 4 bytes ---- */
@@ -60,7 +80,7 @@ enum {
 	TERN_REG_LINK_SPEED = 0x18,	/* RO: Mb/s */
 	TERN_REG_MAC_LO = 0x20,		/* RO: permanent MAC, bytes 0..3, byte 0 in 7:0 */
 	TERN_REG_MAC_HI = 0x24,		/* RO: permanent MAC, bytes 4..5 in 15:0 */
-	TERN_REG_DB_PAGES = 0x28,	/* RO: number of doorbell pages */
+	TERN_REG_DB_PAGES = 0x28,	/* RO: number of the engine's doorbell pages */
 	TERN_REG_VECTORS = 0x2c,	/* RO: number of MSI-X vectors */
 	TERN_REG_AQ_LOG_SIZE = 0x30,	/* RW: log2 of the admin rings' entries, 1..10 */
 	TERN_REG_AQ_BASE_LO = 0x38,	/* RW: IOVA of the admin queue, 4 KiB aligned */
@@ -69,6 +89,7 @@ enum {
 	TERN_REG_ACQ_BASE_HI = 0x44,
 	TERN_REG_AQ_PI = 0x48,		/* WO: admin producer index, free-running */
 	TERN_REG_DM_SIZE = 0x4c,	/* RO: bytes of device memory */
+	TERN_REG_ENGINES = 0x50,	/* RO: number of engines; 0, before minor 4: one */
 };
 
 /* TERN_REG_STATUS */

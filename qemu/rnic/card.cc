@@ -7,10 +7,13 @@ using namespace hw;
 
 Card::Card(const Rnic::Config &config, const Ports &ports, bool link_up)
         : config(config), ports(ports), dma(ports.memory, stats),
-          memory(dma, kMaxRegions, config.device_memory), port(*this), admin(*this),
-          eqs(config.vectors), pds(kMaxPds), cqs(kMaxCqs), xrcds(kMaxXrcds), srqs(kMaxSrqs),
-          wqs(kMaxWqs), wq_tables(kMaxWqTables), qps(kMaxQps, kGsiQpn),
-          flow_counters(kMaxFlowCounters), gids(kMaxGids), link_up(link_up)
+          memory(dma, kMaxRegions, config.device_memory, config.base()), port(*this), admin(*this),
+          eqs(config.vectors, config.base()), pds(kMaxPds, config.base()),
+          cqs(kMaxCqs, config.base()), xrcds(kMaxXrcds, config.base()),
+          srqs(kMaxSrqs, config.base()), wqs(kMaxWqs, config.base()),
+          wq_tables(kMaxWqTables, config.base()),
+          qps(kMaxQps, config.base(), config.engine == 0 ? kGsiQpn : 0),
+          flow_counters(kMaxFlowCounters, config.base()), gids(kMaxGids), link_up(link_up)
 {
 	port.mac = config.mac;
 }

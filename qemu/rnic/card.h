@@ -41,7 +41,7 @@ struct XrcDomain {
 inline constexpr uint32_t kMaxQps = 1u << 17;
 inline constexpr uint32_t kGsiQpn = 1; /* IBA 3.9.3 */
 inline constexpr uint32_t kMaxCqs = 1u << 17;
-inline constexpr uint32_t kMaxRegions = 1u << 20;
+inline constexpr uint32_t kMaxRegions = (1u << hw::TERN_ENGINE_SHIFT) - 1;
 inline constexpr uint32_t kMaxPds = 1u << 16;
 inline constexpr uint32_t kMaxSrqs = 1u << 16;
 inline constexpr uint32_t kMaxWqs = 1u << 16;

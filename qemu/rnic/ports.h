@@ -29,6 +29,11 @@ public:
 	/** Loads a little-endian value from the 4-byte aligned @from with one load that no later
 	 * read passes. */
 	virtual bool load_acquire(Iova from, uint32_t &value) = 0;
+
+	/* Around an atomic operation, device memory included, which those of the card's other
+	 * engines are not to meet. */
+	virtual void lock_atomics() {}
+	virtual void unlock_atomics() {}
 };
 
 /** Part of the host's memory. */

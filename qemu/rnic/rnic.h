@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The card, as its embedder sees it: a deterministic, single-threaded event machine.
- * The embedder hands in register and doorbell writes, frames and link changes,
- * and calls run() until there is no more to do now, then again at next_deadline().
+ * An engine of the card, mostly the only one, as its embedder sees it: a deterministic,
+ * single-threaded event machine. The embedder hands in register and doorbell writes, frames and
+ * link changes, and calls run() until there is no more to do now, then again at next_deadline().
  * All calls come from one thread (or are serialised by the embedder).
  */
 #pragma once
@@ -15,6 +15,7 @@
 #include <span>
 
 #include "qemu/rnic/ports.h"
+#include "tern/tern_hw.h"
 
 namespace tern {
 
@@ -24,11 +25,17 @@ class Rnic {
 public:
 	struct Config {
 		std::array<uint8_t, 6> mac{};
+		/* Which of how many engines of the card this is: TERN_ENGINE_SHIFT. */
+		uint32_t engine = 0;
+		uint32_t engines = 1;
 		uint32_t vectors = 8;
 		uint32_t doorbell_pages = 2048;
 		uint32_t link_speed_mbps = 100000;
 		/* BAR 5, which the embedder holds and shows to the host; page-aligned, or empty */
 		std::span<std::byte> device_memory{};
+
+		/** What all numbers of objects begin with. */
+		uint32_t base() const { return engine << hw::TERN_ENGINE_SHIFT; }
 	};
 
 	Rnic(const Config &config, const Ports &ports);

@@ -10,6 +10,8 @@ using namespace hw;
 
 namespace {
 constexpr size_t kDeviceMemory = 256 << 10;
+/* Of every other node, whose numbers are so no small ones; engines of a card do not meet here. */
+constexpr uint32_t kEngine = 14;
 } // namespace
 
 Mac node_mac(unsigned i)
@@ -30,8 +32,11 @@ std::vector<NodeGid> node_gids(unsigned i)
 
 Node::Node(EventLoop &l, Rng rng, unsigned number, const LinkConfig &link, Link::Sink sink)
         : loop(l), mac(node_mac(number)), gids(node_gids(number)), device_memory(kDeviceMemory),
-          uplink(l, rng.fork(), link, std::move(sink)),
-          card({.mac = mac, .device_memory = device_memory}, {memory, *this, *this, l}),
+          uplink(l, rng.fork(), link, std::move(sink)), card({.mac = mac,
+                                                              .engine = number % 2 ? kEngine : 0,
+                                                              .engines = kEngine + 1,
+                                                              .device_memory = device_memory},
+                                                             {memory, *this, *this, l}),
           driver(card, memory,
                  [this] {
 	                 card.run(16);

@@ -10,15 +10,15 @@
 namespace tern {
 
 /**
- * Objects by number: 1 .. capacity (number 0 is no object). Numbers are handed out round-robin, so
- * that one that was freed does not come back at once; those up to @reserved only to who asks for
+ * Objects by number: @base + 1 .. @base + capacity. Numbers are handed out round-robin, so
+ * that one that was freed does not come back at once; the first @reserved only to who asks for
  * them. Memory grows with use, not with capacity; an object does not move while it lives.
  */
 template <typename T>
 class ObjectTable {
 public:
-	explicit ObjectTable(uint32_t capacity, uint32_t reserved = 0)
-	        : capacity_(capacity), reserved_(reserved), slots_(reserved + 1)
+	explicit ObjectTable(uint32_t capacity, uint32_t base = 0, uint32_t reserved = 0)
+	        : capacity_(capacity), base_(base), reserved_(reserved), slots_(reserved + 1)
 	{
 	}
 
@@ -29,7 +29,8 @@ public:
 	/** Null when there is none. */
 	T *find(uint32_t number) const
 	{
-		return number < slots_.size() ? slots_[number].get() : nullptr;
+		const uint32_t slot = number - base_;
+		return slot < slots_.size() ? slots_[slot].get() : nullptr;
 	}
 	/** Takes the object out; null when there is none. */
 	std::unique_ptr<T> remove(uint32_t number);
@@ -40,46 +41,47 @@ public:
 	template <typename F>
 	void for_each(F f) const
 	{
-		for (uint32_t n = 0; n < slots_.size(); n++)
-			if (slots_[n])
-				f(n, *slots_[n]);
+		for (uint32_t slot = 0; slot < slots_.size(); slot++)
+			if (slots_[slot])
+				f(base_ + slot, *slots_[slot]);
 	}
 
 private:
 	uint32_t capacity_;
+	uint32_t base_;
 	uint32_t reserved_;
 	uint32_t count_ = 0;
 	std::vector<std::unique_ptr<T>> slots_; /* slot 0 stays empty */
-	std::vector<uint32_t> free_;            /* numbers freed, oldest first from free_head_ */
+	std::vector<uint32_t> free_;            /* slots freed, oldest first from free_head_ */
 	size_t free_head_ = 0;
 };
 
 template <typename T>
 std::optional<uint32_t> ObjectTable<T>::insert(std::unique_ptr<T> object)
 {
-	uint32_t number;
+	uint32_t slot;
 	if (slots_.size() <= capacity_) {
-		number = static_cast<uint32_t>(slots_.size());
+		slot = static_cast<uint32_t>(slots_.size());
 		slots_.emplace_back();
 	} else if (free_head_ == free_.size()) {
 		return std::nullopt;
 	} else {
-		number = free_[free_head_++];
+		slot = free_[free_head_++];
 		if (free_head_ > free_.size() / 2) {
 			free_.erase(free_.begin(),
 			            free_.begin() + static_cast<ptrdiff_t>(free_head_));
 			free_head_ = 0;
 		}
 	}
-	slots_[number] = std::move(object);
+	slots_[slot] = std::move(object);
 	count_++;
-	return number;
+	return base_ + slot;
 }
 
 template <typename T>
 void ObjectTable<T>::insert_at(uint32_t number, std::unique_ptr<T> object)
 {
-	slots_[number] = std::move(object);
+	slots_[number - base_] = std::move(object);
 	count_++;
 }
 
@@ -89,9 +91,10 @@ std::unique_ptr<T> ObjectTable<T>::remove(uint32_t number)
 	if (!find(number))
 		return nullptr;
 	count_--;
-	if (number > reserved_)
-		free_.push_back(number);
-	return std::move(slots_[number]);
+	const uint32_t slot = number - base_;
+	if (slot > reserved_)
+		free_.push_back(slot);
+	return std::move(slots_[slot]);
 }
 
 template <typename T>

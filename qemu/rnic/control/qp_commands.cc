@@ -44,6 +44,12 @@ bool is_drivers_own(uint8_t type)
 	return type == TERN_QPT_GSI || type == TERN_QPT_ETH;
 }
 
+bool engine_has(const Card &card, uint8_t type)
+{
+	return card.config.engine == 0 ||
+	       (type != TERN_QPT_GSI && type != TERN_QPT_ETH && type != TERN_QPT_RAW);
+}
+
 /* Whether there are as many as there can be. */
 bool all_exist(const Card &card, uint8_t type)
 {
@@ -131,7 +137,7 @@ tern_hw_aq_status insert(Card &card, std::unique_ptr<Qp> qp, tern_hw_created &re
 
 tern_hw_aq_status add_qp(Card &card, std::unique_ptr<Qp> qp, tern_hw_created &result)
 {
-	if (!qp)
+	if (!qp || !engine_has(card, qp->config().type))
 		return TERN_AQ_BAD_FIELD;
 	if (all_exist(card, qp->config().type))
 		return TERN_AQ_BUSY;

@@ -138,6 +138,8 @@ uint32_t read_register(const Card &card, uint32_t offset)
 		return high(card.regs.acq_base);
 	case TERN_REG_DM_SIZE:
 		return static_cast<uint32_t>(card.config.device_memory.size());
+	case TERN_REG_ENGINES:
+		return card.config.engines;
 	default:
 		return 0;
 	}

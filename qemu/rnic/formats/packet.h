@@ -127,6 +127,10 @@ enum class ParseError {
 /** RoCEv1 by ethertype, or UDP to port 4791 over IPv4 or IPv6; one VLAN tag is looked through. */
 bool is_roce(std::span<const std::byte> frame);
 
+/** Of a RoCE frame, or as much of it as there is with the BTH, the number of the engine in its
+ * destination QPN (tern_hw.h); nothing of others. */
+std::optional<uint32_t> roce_engine(std::span<const std::byte> frame);
+
 /** Takes a frame apart for which is_roce() holds, and which does not change meanwhile. */
 std::variant<Packet, ParseError> parse(std::span<const std::byte> frame);
 

@@ -5,6 +5,7 @@
 #include "qemu/rnic/formats/headers.h"
 #include "qemu/rnic/formats/icrc.h"
 #include "qemu/rnic/formats/packet.h"
+#include "tern/tern_hw.h"
 
 namespace tern {
 
@@ -63,6 +64,24 @@ bool is_roce_ipv6(Reader &in)
 	headers::Ipv6 ip;
 	return in.take(ip) && ip.version_class_flow.get() >> headers::kIpv6VersionShift == 6 &&
 	       ip.next_header == headers::kProtoUdp && is_roce_udp(in);
+}
+
+/* Goes to the BTH of a frame that is RoCE's, or to its end. */
+bool skip_to_roce(Reader &in)
+{
+	Link link;
+	if (!take_link(in, link))
+		return false;
+	switch (link.ethertype) {
+	case headers::kEtherRoce:
+		return in.skip(sizeof(headers::Ipv6)) || in.skip(in.rest().size());
+	case headers::kEtherIpv4:
+		return is_roce_ipv4(in);
+	case headers::kEtherIpv6:
+		return is_roce_ipv6(in);
+	default:
+		return false;
+	}
 }
 
 /* What lies between the link header and the end of the ICRC. Of a packet that was lent, what
@@ -383,19 +402,18 @@ std::optional<ParseError> parse_head(Bytes head, const Payload &payload, uint32_
 bool is_roce(std::span<const std::byte> frame)
 {
 	Reader in(frame);
-	Link link;
-	if (!take_link(in, link))
-		return false;
-	switch (link.ethertype) {
-	case headers::kEtherRoce:
-		return true;
-	case headers::kEtherIpv4:
-		return is_roce_ipv4(in);
-	case headers::kEtherIpv6:
-		return is_roce_ipv6(in);
-	default:
-		return false;
-	}
+	return skip_to_roce(in);
+}
+
+std::optional<uint32_t> roce_engine(std::span<const std::byte> frame)
+{
+	Reader in(frame);
+	if (!skip_to_roce(in))
+		return std::nullopt;
+	const auto *bth = in.take<headers::Bth>();
+	if (!bth)
+		return std::nullopt;
+	return (bth->qpn.get() & headers::kMask24) >> hw::TERN_ENGINE_SHIFT;
 }
 
 std::variant<Packet, ParseError> parse(std::span<const std::byte> frame)

@@ -27,6 +27,8 @@ public:
 	{
 		return counted(memory_.load_acquire(from, value));
 	}
+	void lock_atomics() override { memory_.lock_atomics(); }
+	void unlock_atomics() override { memory_.unlock_atomics(); }
 
 private:
 	bool counted(bool ok)

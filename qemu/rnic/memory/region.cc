@@ -56,8 +56,8 @@ private:
 
 } // namespace
 
-Memory::Memory(HostMemory &host, uint32_t max_regions, std::span<std::byte> device)
-        : host_(host), device_(device), tables_(host), regions_(max_regions)
+Memory::Memory(HostMemory &host, uint32_t max_regions, std::span<std::byte> device, uint32_t base)
+        : host_(host), device_(device), tables_(host), regions_(max_regions, base)
 {
 }
 

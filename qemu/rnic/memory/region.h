@@ -129,7 +129,8 @@ constexpr bool region_access_valid(uint8_t access)
 class Memory {
 public:
 	/** @device: the card's own memory, if it has any. */
-	Memory(HostMemory &host, uint32_t max_regions, std::span<std::byte> device = {});
+	Memory(HostMemory &host, uint32_t max_regions, std::span<std::byte> device = {},
+	       uint32_t base = 0);
 
 	/** The key of the new region or window, or nothing when the table is full. */
 	std::optional<uint32_t> create(Region region);
@@ -265,10 +266,12 @@ Access Memory::atomic_remote(uint32_t rkey, uint64_t va, Target target, uint64_t
                              Update update, uint8_t right)
 {
 	Word word;
-	const Access access = load_atomic(rkey, va, target, right, word, original);
-	if (access != Access::Ok)
-		return access;
-	return word.memory->store_release(word.iova, update(original)) ? Access::Ok : Access::Fault;
+	host_.lock_atomics();
+	Access access = load_atomic(rkey, va, target, right, word, original);
+	if (access == Access::Ok && !word.memory->store_release(word.iova, update(original)))
+		access = Access::Fault;
+	host_.unlock_atomics();
+	return access;
 }
 
 } // namespace tern

@@ -38,7 +38,11 @@ bool pkey_matches(const Packet &packet)
 
 } // namespace
 
-Port::Port(Card &card) : ethernet(card), card_(card), buffer_(std::make_unique<Buffer>()) {}
+Port::Port(Card &card)
+        : steering(kMaxFlows, card.config.base()), ethernet(card), card_(card),
+          buffer_(std::make_unique<Buffer>())
+{
+}
 
 void Port::activate(Qp &qp)
 {
@@ -146,7 +150,7 @@ Wire::Lend Port::lend_burst(const FrameBuilder &frame, const HostRanges &payload
 Wire::Lend Port::offer(size_t head, const HostRanges &payload, const Shape &shape)
 {
 	const auto bytes = std::span(*buffer_).first(head);
-	if (dmac_of(bytes) == mac)
+	if (is_own(bytes))
 		return Wire::Lend::Refused;
 	const auto lent = card_.ports.wire.lend(bytes, payload.list(), shape.segment);
 	full_ = lent == Wire::Lend::Full;
@@ -167,10 +171,22 @@ void Port::recall()
 	lent_ = false;
 }
 
+/* The other engines of this card are on the wire. */
+bool Port::is_own(std::span<const std::byte> frame) const
+{
+	if (dmac_of(frame) != mac)
+		return false;
+	const Rnic::Config &config = card_.config;
+	if (config.engines == 1)
+		return true;
+	const uint32_t engine = roce_engine(frame).value_or(0);
+	return (engine < config.engines ? engine : 0) == config.engine;
+}
+
 bool Port::try_send(size_t size)
 {
 	const auto frame = std::span(*buffer_).first(size);
-	if (!back_ && dmac_of(frame) != mac)
+	if (!back_ && !is_own(frame))
 		return card_.ports.wire.transmit(frame);
 
 	/* To ourselves: delivered from run(), never from within a QP's turn. */

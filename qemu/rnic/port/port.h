@@ -73,7 +73,7 @@ public:
 
 	MulticastGroups groups;
 	/** Who gets a frame that is not RoCE, if not... */
-	Steering steering{kMaxFlows};
+	Steering steering;
 	/** ... the Ethernet function. */
 	EthFunction ethernet;
 	Mac mac{};
@@ -107,6 +107,7 @@ private:
 	};
 	Wire::Lend offer(size_t head, const HostRanges &payload, const Shape &shape);
 	void transmit_turn(unsigned &budget);
+	bool is_own(std::span<const std::byte> frame) const;
 	bool try_send(size_t size);
 	void deliver_looped(unsigned &budget);
 	void resend();

@@ -38,7 +38,7 @@ struct Flow {
  */
 class Steering {
 public:
-	explicit Steering(uint32_t max_flows) : flows_(max_flows) {}
+	Steering(uint32_t max_flows, uint32_t base) : flows_(max_flows, base) {}
 
 	/** The number of the new flow, or nothing when there are too many. */
 	std::optional<uint32_t> add(const Flow &flow);

@@ -62,7 +62,7 @@ TEST(ObjectTable, ManyTimesAround)
 /* A reserved number is no other object's, before and after it was used. */
 TEST(ObjectTable, ReservedNumbers)
 {
-	ObjectTable<int> table(3, 1);
+	ObjectTable<int> table(3, 0, 1);
 	EXPECT_EQ(table.insert(std::make_unique<int>(2)), 2u);
 	EXPECT_EQ(table.find(1), nullptr);
 	table.insert_at(1, std::make_unique<int>(1));
@@ -72,6 +72,26 @@ TEST(ObjectTable, ReservedNumbers)
 	EXPECT_FALSE(table.insert(std::make_unique<int>(4)));
 	table.insert_at(1, std::make_unique<int>(1));
 	EXPECT_EQ(table.size(), 3u);
+}
+
+TEST(ObjectTable, NumbersFromABase)
+{
+	ObjectTable<int> table(2, 0x500000);
+	for (int round = 0; round < 3; round++) {
+		const auto one = table.insert(std::make_unique<int>(1));
+		const auto other = table.insert(std::make_unique<int>(2));
+		EXPECT_FALSE(table.insert(std::make_unique<int>(3)));
+		EXPECT_EQ(std::pair(*one, *other), std::pair(0x500001u, 0x500002u));
+		EXPECT_EQ(*table.find(0x500002), 2);
+		for (const uint32_t none : {0u, 1u, 2u, 0x4fffffu, 0x500000u, 0x500003u, 0x600001u})
+			EXPECT_EQ(table.find(none), nullptr) << none;
+		uint32_t sum = 0;
+		table.for_each([&](uint32_t number, int &) { sum += number; });
+		EXPECT_EQ(sum, 0xa00003u);
+		EXPECT_TRUE(table.remove(*one));
+		EXPECT_FALSE(table.remove(1));
+		EXPECT_TRUE(table.remove(*other));
+	}
 }
 
 } // namespace

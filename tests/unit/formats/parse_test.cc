@@ -450,6 +450,19 @@ TEST_P(IsRoce, NotOtherPorts)
 	EXPECT_EQ(error_of(frame), ParseError::Malformed);
 }
 
+/* The headers up to the BTH are enough. */
+TEST_P(IsRoce, EngineOfTheDestination)
+{
+	const Frame f = make_frame(GetParam().av, Opcode::RcSendOnly, 100);
+	const size_t bth = GetParam().transport_offset + sizeof(headers::Bth);
+	EXPECT_EQ(roce_engine(f), some_bth(0).dest_qpn >> 20);
+	EXPECT_EQ(roce_engine(Frame(f.begin(), f.begin() + static_cast<ptrdiff_t>(bth))), 0xau);
+	for (size_t size = 0; size < bth; size++)
+		EXPECT_EQ(roce_engine(Frame(f.begin(), f.begin() + static_cast<ptrdiff_t>(size))),
+		          std::nullopt)
+		        << size;
+}
+
 INSTANTIATE_TEST_SUITE_P(Paths, IsRoce, testing::ValuesIn(all_paths()), path_name);
 
 TEST(IsRoce, OtherEthertypes)
