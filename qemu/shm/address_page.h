@@ -7,6 +7,8 @@
 #include <optional>
 #include <span>
 
+#include "qemu/shm/message.h"
+
 namespace tern::shm {
 
 /* Twice as many as there are addresses in the switch at most. */
@@ -24,15 +26,20 @@ inline uint64_t address_at(std::span<const std::byte> frame, size_t offset)
 
 /**
  * What the switch tells all hosts through memory that they can only read: where the addresses
- * live, in a hash table with linear probing. A reader may find an entry that was just
- * removed, or miss one while others move, and does no harm then: what is not found goes
- * through the switch.
+ * live, in a hash table with linear probing, and which lanes there are. A reader may find an entry
+ * that was just removed, or miss one while others move, and does no harm then: what is not found
+ * goes through the switch.
  */
 struct AddressPage {
 	/* Every frame has to pass the switch, which counts, spoils or records it. */
 	alignas(64) std::atomic<uint32_t> through_switch;
+	/* Bit i: the addresses of host i are those of several lanes. */
+	std::atomic<uint64_t> with_lanes;
 	/* the address in 63:16, 1 + the host's id in 15:0; zero is no entry */
 	alignas(64) std::atomic<uint64_t> slots[kAddressSlots];
+	/* 1 + the id of each of them, in the row of the host that has the addresses; zero is none
+	 */
+	alignas(64) std::atomic<uint16_t> lanes[kMaxHosts][kMaxLanes];
 
 	static constexpr size_t first_slot(uint64_t address)
 	{
@@ -51,7 +58,19 @@ struct AddressPage {
 		}
 		return std::nullopt;
 	}
+
+	bool has_lanes(uint32_t host) const
+	{
+		return with_lanes.load(std::memory_order_relaxed) >> host & 1;
+	}
+	/** The id of a lane of @host; @host itself if there is no such lane. */
+	uint32_t lane_of(uint32_t host, uint32_t lane) const
+	{
+		const uint32_t entry = lanes[host][lane].load(std::memory_order_relaxed);
+		return entry ? entry - 1 : host;
+	}
 };
+static_assert(kMaxHosts <= 64);
 static_assert((1 << (64 - 51)) == kAddressSlots);
 
 } // namespace tern::shm

@@ -3,13 +3,15 @@
  * What a host and the switch say to one another: messages of one size over a SOCK_SEQPACKET
  * socket, with file descriptors.
  *
- *   Hello    host:   descriptors of its RAM blocks, for reading
+ *   Hello    host:   which lane of which card it is; descriptors of its RAM blocks, for reading
  *   Welcome  switch: the address page, the host's bell, the switch's bell, the ring from the
  *                    switch, the ring to it
  *   Refused  switch: why; then it hangs up
  *   Peer     switch: another host: its bell, the ring from it, the ring to it, its RAM blocks
  *   Gone     switch: that host has left, or the link to it is of no use
  *   Renew    host:   the link to that host is cut; both shall be told Peer once more
+ *
+ * A host here is one connection. Those of a card's engines are its lanes: they have one address.
  */
 #pragma once
 
@@ -24,10 +26,11 @@
 namespace tern::shm {
 
 constexpr uint64_t kMagic = 0x657269776e726574; /* "ternwire" */
-constexpr uint32_t kVersion = 3;
+constexpr uint32_t kVersion = 4;
 constexpr size_t kMaxBlocks = 8;
 /* Ids are below. */
 constexpr uint32_t kMaxHosts = 64;
+constexpr uint32_t kMaxLanes = 16; /* of a card */
 
 constexpr size_t kWelcomeFds = 5;
 constexpr size_t kPeerFds = 3; /* before those of its RAM blocks */
@@ -43,10 +46,14 @@ struct Message {
 	/* Welcome: whose; Peer, Gone, Renew: the other's */
 	uint32_t id = 0;
 	uint32_t blocks = 0;
+	/* Hello: the same for all lanes of a card and for no other; 0: there is only this one */
+	uint64_t card = 0;
+	uint32_t lane = 0; /* Hello: below kMaxLanes */
+	uint32_t reserved = 0;
 	uint64_t block_sizes[kMaxBlocks]{};
 	char reason[128]{};
 };
-static_assert(sizeof(Message) == 216);
+static_assert(sizeof(Message) == 232);
 
 Message refusal(const std::string &reason);
 

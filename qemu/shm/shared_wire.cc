@@ -10,6 +10,8 @@
 #include <sys/un.h>
 
 #include "qemu/rnic/formats/burst.h"
+#include "qemu/rnic/formats/packet.h"
+#include "tern/tern_hw.h"
 
 namespace tern::shm {
 
@@ -34,6 +36,8 @@ struct LentHeader {
 };
 static_assert(sizeof(LentHeader) == 16);
 
+static_assert(kMaxLanes == hw::TERN_MAX_ENGINES);
+
 static uint64_t monotonic_ns()
 {
 	timespec now;
@@ -42,8 +46,8 @@ static uint64_t monotonic_ns()
 	       static_cast<uint64_t>(now.tv_nsec);
 }
 
-SharedWire::SharedWire(std::string path, const EventPoll &poll)
-        : path_(std::move(path)), poll_(poll)
+SharedWire::SharedWire(std::string path, const EventPoll &poll, uint64_t card, uint32_t lane)
+        : path_(std::move(path)), poll_(poll), card_(card), lane_(lane)
 {
 }
 
@@ -83,6 +87,8 @@ std::string SharedWire::greet()
 	}
 
 	Message hello{.kind = Message::Kind::Hello};
+	hello.card = card_;
+	hello.lane = lane_;
 	hello.blocks = static_cast<uint32_t>(block_fds_.size());
 	std::ranges::copy(block_sizes_, hello.block_sizes);
 	std::vector<int> fds;
@@ -362,7 +368,7 @@ bool SharedWire::room_made()
 
 /* ---- sending ------------------------------------------------------------------- */
 
-/* The direct way for a frame, or null. */
+/* The direct way for a frame, or null. What is for this host itself has none. */
 SharedWire::Link *SharedWire::way_of(std::span<const std::byte> head)
 {
 	if (head.size() < 14)
@@ -371,10 +377,17 @@ SharedWire::Link *SharedWire::way_of(std::span<const std::byte> head)
 	if (page.through_switch.load(std::memory_order_relaxed))
 		return nullptr;
 	/* A source that the switch does not know here it has to learn. */
-	if (page.find(address_at(head, 6)) != id_)
+	const auto source = page.find(address_at(head, 6));
+	if (!source || *source >= kMaxHosts || page.lane_of(*source, lane_) != id_)
 		return nullptr;
-	const auto host = page.find(address_at(head, 0));
-	Link *const link = host && *host < kMaxHosts ? peers_[*host] : nullptr;
+	auto host = page.find(address_at(head, 0));
+	if (!host || *host >= kMaxHosts)
+		return nullptr;
+	if (page.has_lanes(*host)) {
+		if (const auto engine = roce_engine(head))
+			host = page.lane_of(*host, *engine);
+	}
+	Link *const link = *host < kMaxHosts ? peers_[*host] : nullptr;
 	return link && !link->cut ? link : nullptr;
 }
 

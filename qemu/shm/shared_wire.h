@@ -51,8 +51,9 @@ public:
 	};
 
 	/** @path: where the switch listens for hosts that share memory. @poll: where this host
-	 * sleeps, which hears of what it is to receive or attend to. */
-	SharedWire(std::string path, const EventPoll &poll);
+	 * sleeps, which hears of what it is to receive or attend to. @card, @lane: as in Message.
+	 */
+	SharedWire(std::string path, const EventPoll &poll, uint64_t card = 0, uint32_t lane = 0);
 	~SharedWire();
 
 	/**
@@ -164,6 +165,8 @@ private:
 
 	const std::string path_;
 	const EventPoll &poll_;
+	const uint64_t card_;
+	const uint32_t lane_;
 	std::vector<Fd> block_fds_;
 	std::vector<uint64_t> block_sizes_;
 

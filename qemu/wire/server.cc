@@ -124,7 +124,7 @@ void Server::add_shared(Fd fd)
 {
 	FrameSink &sink = *this;
 	if (ports_.size() < kMaxPorts + kMaxRefused)
-		attach(std::make_unique<SharedPort>(loop_, sink, sharing_, std::move(fd)));
+		attach(std::make_unique<SharedPort>(loop_, sink, switch_, sharing_, std::move(fd)));
 }
 
 void Server::attach(std::unique_ptr<Port> port)
@@ -227,7 +227,10 @@ std::string Server::describe_ports() const
 	out << ports_.size();
 	for (const auto &port : ports_) {
 		const Port::Stats &stats = port->stats();
-		out << "; port=" << port->id << " rx=" << stats.received << " tx=" << stats.sent
+		out << "; port=" << port->id;
+		if (const Switch::Place &place = switch_.place_of(port->id); place.lanes > 1)
+			out << " card=" << place.primary << " lane=" << place.lane;
+		out << " rx=" << stats.received << " tx=" << stats.sent
 		    << " dropped=" << stats.dropped << " queued=" << port->queued()
 		    << " direct=" << port->direct() << " macs=";
 		const char *separator = "";

@@ -99,6 +99,7 @@ void SharedHosts::publish(const Switch &ethernet, bool through_switch)
 		return;
 	changes_ = ethernet.address_changes();
 	write_addresses(ethernet);
+	write_lanes(ethernet);
 }
 
 void SharedHosts::write_addresses(const Switch &ethernet)
@@ -116,6 +117,25 @@ void SharedHosts::write_addresses(const Switch &ethernet)
 		if (page_->slots[i].load(std::memory_order_relaxed) != slots[i])
 			page_->slots[i].store(slots[i], std::memory_order_relaxed);
 	}
+}
+
+void SharedHosts::write_lanes(const Switch &ethernet)
+{
+	uint64_t with_lanes = 0;
+	uint16_t lanes[shm::kMaxHosts][shm::kMaxLanes]{};
+	for (const SharedPort *port : ports_) {
+		const Switch::Place &place = ethernet.place_of(port->id);
+		if (place.lanes == 1)
+			continue;
+		with_lanes |= uint64_t{1} << place.primary;
+		lanes[place.primary][place.lane] = static_cast<uint16_t>(port->id + 1);
+	}
+	for (size_t host = 0; host < shm::kMaxHosts; host++) {
+		for (size_t lane = 0; lane < shm::kMaxLanes; lane++)
+			page_->lanes[host][lane].store(lanes[host][lane],
+			                               std::memory_order_relaxed);
+	}
+	page_->with_lanes.store(with_lanes, std::memory_order_relaxed);
 }
 
 } // namespace tern::wire

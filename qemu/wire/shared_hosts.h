@@ -26,14 +26,15 @@ public:
 
 	/** A new descriptor of what publish() writes. */
 	Fd address_page() const;
-	/** Tells all of them where the addresses are that @ethernet knows, and whether every frame
-	 * has to pass there. */
+	/** Tells all of them where the addresses and lanes are that @ethernet knows, and whether
+	 * every frame has to pass there. */
 	void publish(const Switch &ethernet, bool through_switch);
 
 private:
 	SteadyTime &paired(const SharedPort &one, const SharedPort &other);
 	void pair(SharedPort &one, SharedPort &other);
 	void write_addresses(const Switch &ethernet);
+	void write_lanes(const Switch &ethernet);
 
 	std::vector<SharedPort *> ports_;
 	/* when, of any two ids */

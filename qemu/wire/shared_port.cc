@@ -21,9 +21,10 @@ constexpr size_t kLowWater = kRingSize / 4; /* as Producer::has_room() */
 /* What one host may send before others get their turn. */
 constexpr unsigned kForwardBudget = 64;
 
-SharedPort::SharedPort(EventLoop &loop, FrameSink &sink, SharedHosts &hosts, Fd socket)
-        : Port(sink, kLowWater), loop_(loop), hosts_(hosts), socket_(std::move(socket)),
-          own_bell_(shm::Bell::make()), host_bell_(shm::Bell::make()),
+SharedPort::SharedPort(EventLoop &loop, FrameSink &sink, Switch &ethernet, SharedHosts &hosts,
+                       Fd socket)
+        : Port(sink, kLowWater), loop_(loop), ethernet_(ethernet), hosts_(hosts),
+          socket_(std::move(socket)), own_bell_(shm::Bell::make()), host_bell_(shm::Bell::make()),
           host_ear_(*this, &SharedPort::hear_host), bell_ear_(*this, &SharedPort::hear_bell)
 {
 	dead_ = !own_bell_ || !host_bell_ || !loop_.watch(socket_.get(), EPOLLIN, host_ear_) ||
@@ -73,6 +74,8 @@ std::string SharedPort::greet(const Message &hello, std::vector<Fd> &fds)
 			return "RAM block " + std::to_string(i) + " is " + error;
 		blocks_.push_back({std::move(fds[i]), hello.block_sizes[i]});
 	}
+	if (std::string error = ethernet_.place(id, hello.card, hello.lane); !error.empty())
+		return error;
 	if (std::string error = open_rings(); !error.empty())
 		return error;
 	greeted_ = true;

@@ -19,7 +19,8 @@ class SharedHosts;
  * here, once they know one another. */
 class SharedPort final : public Port {
 public:
-	SharedPort(EventLoop &loop, FrameSink &sink, SharedHosts &hosts, Fd socket);
+	SharedPort(EventLoop &loop, FrameSink &sink, Switch &ethernet, SharedHosts &hosts,
+	           Fd socket);
 	~SharedPort() override;
 
 	bool deliver(Frame frame) override;
@@ -57,6 +58,7 @@ private:
 	void forward_frames() override;
 
 	EventLoop &loop_;
+	Switch &ethernet_;
 	SharedHosts &hosts_;
 	const Fd socket_;
 	const shm::Bell own_bell_;

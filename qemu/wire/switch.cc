@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <utility>
 
+#include "qemu/rnic/formats/packet.h"
 #include "qemu/shm/address_page.h"
 
 namespace tern::wire {
@@ -29,7 +31,51 @@ Switch::PortId Switch::attach(Outlet &outlet)
 	if (unused == ports_.end())
 		ports_.emplace_back();
 	ports_[id].outlet = &outlet;
+	ports_[id].place = {.primary = id};
 	return id;
+}
+
+std::string Switch::place(PortId id, uint64_t card, uint32_t lane)
+{
+	if (lane >= shm::kMaxLanes)
+		return "a card has no lane " + std::to_string(lane);
+	if (!card)
+		return lane ? "only a card has several lanes" : "";
+	if (std::ranges::any_of(ports_, [&](const Port &port) {
+		    return port.outlet && port.card == card && port.place.lane == lane;
+	    }))
+		return "lane " + std::to_string(lane) + " of that card is on the wire already";
+	ports_[id].card = card;
+	ports_[id].place.lane = lane;
+	arrange(card);
+	return {};
+}
+
+/* Finds the primary of those lanes of @card that there are. */
+void Switch::arrange(uint64_t card)
+{
+	Lanes lanes;
+	uint32_t count = 0;
+	for (PortId id = 0; id < ports_.size(); id++) {
+		if (!ports_[id].outlet || ports_[id].card != card)
+			continue;
+		lanes[ports_[id].place.lane] = id;
+		count++;
+	}
+	std::optional<PortId> primary;
+	for (uint32_t lane = 0; lane < lanes.size(); lane++) {
+		if (!lanes[lane])
+			continue;
+		if (!primary)
+			primary = lanes[lane];
+		ports_[*lanes[lane]].place = {*primary, lane, count};
+		ports_[*lanes[lane]].lanes = lanes;
+	}
+	for (auto &[address, id] : addresses_)
+		id = ports_[id].place.primary;
+	has_lanes_ = std::ranges::any_of(
+	        ports_, [](const Port &port) { return port.outlet && port.place.lanes > 1; });
+	address_changes_++;
 }
 
 void Switch::detach(PortId id)
@@ -41,6 +87,8 @@ void Switch::detach(PortId id)
 	port.outlet = nullptr;
 	std::erase_if(addresses_, [id](const auto &entry) { return entry.second == id; });
 	address_changes_++;
+	if (port.card)
+		arrange(std::exchange(port.card, 0));
 }
 
 Outlet *Switch::forward(PortId from, Frame frame)
@@ -56,41 +104,63 @@ Outlet *Switch::forward(PortId from, Frame frame)
 	const uint64_t destination = shm::address_at(frame, 0);
 	const auto known =
 	        destination & kGroupBit ? addresses_.end() : addresses_.find(destination);
-	if (known != addresses_.end()) {
-		if (known->second == from) {
-			stats_.filtered++;
-			return nullptr;
-		}
-		Port &port = ports_[known->second];
-		return send(port, frame) ? nullptr : port.outlet;
+	if (known == addresses_.end())
+		return flood(from, frame, destination & kGroupBit);
+	const PortId to = lane_for(known->second, frame);
+	if (to == from) {
+		stats_.filtered++;
+		return nullptr;
 	}
+	Port &port = ports_[to];
+	return send(port, frame) ? nullptr : port.outlet;
+}
 
+/* Each engine has multicast groups of its own, and only the primary takes what is not RoCE. */
+Outlet *Switch::flood(PortId from, Frame frame, bool group)
+{
 	stats_.flooded++;
+	const bool to_lanes = group && has_lanes_ && is_roce(frame);
+	const PortId own = ports_[from].place.primary;
 	Outlet *full = nullptr;
 	for (PortId id = 0; id < ports_.size(); id++) {
-		Port &port = ports_[id];
-		if (id != from && port.outlet && !send(port, frame))
+		if (!ports_[id].outlet)
+			continue;
+		if (to_lanes ? id == from : id == own || id != ports_[id].place.primary)
+			continue;
+		Port &port = ports_[to_lanes ? id : lane_for(id, frame)];
+		if (!send(port, frame))
 			full = port.outlet;
 	}
 	return full;
 }
 
+/* Whose the frame is of the lanes with these addresses. */
+Switch::PortId Switch::lane_for(PortId primary, Frame frame) const
+{
+	const Port &port = ports_[primary];
+	if (port.place.lanes == 1)
+		return primary;
+	const auto engine = roce_engine(frame);
+	return engine ? port.lanes[*engine].value_or(primary) : primary;
+}
+
 void Switch::learn(PortId from, Frame frame)
 {
+	const PortId owner = ports_[from].place.primary;
 	const uint64_t source = shm::address_at(frame, kMacSize);
 	if (source & kGroupBit)
 		return;
 	const auto known = addresses_.find(source);
-	if (known != addresses_.end() && known->second == from)
+	if (known != addresses_.end() && known->second == owner)
 		return;
 	address_changes_++;
 	if (known != addresses_.end()) {
-		known->second = from;
+		known->second = owner;
 		return;
 	}
 	if (addresses_.size() >= kMaxAddresses)
 		addresses_.clear();
-	addresses_.emplace(source, from);
+	addresses_.emplace(source, owner);
 }
 
 bool Switch::send(Port &port, Frame frame)

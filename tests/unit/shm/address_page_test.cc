@@ -19,7 +19,7 @@ public:
 class AddressPageTest : public testing::Test {
 protected:
 	AddressPageTest()
-	        : port(std::make_unique<SharedPort>(loop, nowhere, hosts,
+	        : port(std::make_unique<SharedPort>(loop, nowhere, ethernet, hosts,
 	                                            Fd(memfd_create("x", MFD_CLOEXEC))))
 	{
 		shared = ethernet.attach(*port);
@@ -97,6 +97,37 @@ TEST_F(AddressPageTest, HoldsAllThatTheSwitchLearns)
 		set(i);
 		ASSERT_EQ(page().find(shm::address_at(bytes, 6)), shared);
 	}
+}
+
+TEST_F(AddressPageTest, NamesTheLanes)
+{
+	ASSERT_EQ(ethernet.place(shared, 77, 0), "");
+	ethernet.forward(shared, frame(kBroadcast, 1));
+	hosts.publish(ethernet, false);
+	EXPECT_FALSE(page().has_lanes(shared));
+	EXPECT_EQ(page().lane_of(shared, 0), shared);
+	EXPECT_EQ(page().lane_of(shared, 3), shared);
+
+	auto other = std::make_unique<SharedPort>(loop, nowhere, ethernet, hosts,
+	                                          Fd(memfd_create("x", MFD_CLOEXEC)));
+	const Switch::PortId id = other->id = ethernet.attach(*other);
+	ASSERT_EQ(ethernet.place(id, 77, 3), "");
+	hosts.add(*other);
+	hosts.publish(ethernet, false);
+	EXPECT_EQ(page().find(1), shared);
+	EXPECT_TRUE(page().has_lanes(shared));
+	EXPECT_FALSE(page().has_lanes(id));
+	EXPECT_FALSE(page().has_lanes(stream));
+	EXPECT_EQ(page().lane_of(shared, 0), shared);
+	EXPECT_EQ(page().lane_of(shared, 3), id);
+	EXPECT_EQ(page().lane_of(shared, 15), shared);
+	EXPECT_EQ(page().lane_of(id, 0), id);
+
+	other.reset();
+	ethernet.detach(id);
+	hosts.publish(ethernet, false);
+	EXPECT_FALSE(page().has_lanes(shared));
+	EXPECT_EQ(page().lane_of(shared, 3), shared);
 }
 
 } // namespace

@@ -22,6 +22,8 @@ namespace {
 using wire::Bytes;
 using wire::frame;
 using wire::kBroadcast;
+using wire::qp_of;
+using wire::roce;
 using wire::tag_of;
 
 constexpr size_t kRamSize = 1 << 20;
@@ -30,7 +32,8 @@ constexpr uint64_t kSecond = 1'000'000'000;
 /** A host: its end of the wire, RAM, and what came. */
 class Node final : private SharedWire::Sink {
 public:
-	explicit Node(const std::string &path) : wire(path, poll)
+	explicit Node(const std::string &path, uint64_t card = 0, uint32_t lane = 0)
+	        : wire(path, poll, card, lane)
 	{
 		ram_fd = make_segment("ram", kRamSize);
 		EXPECT_EQ(ram.map(ram_fd, kRamSize, Mapping::Access::ReadWrite), "");
@@ -108,13 +111,15 @@ protected:
 			server->step(1);
 		return error.get();
 	}
+	void connect_lane(uint64_t card, uint32_t lane)
+	{
+		ASSERT_EQ(connect(nodes.emplace_back(path, card, lane)), "");
+	}
 	/* @count hosts that know one another: host i has address i + 1. */
 	void connect_hosts(unsigned count)
 	{
-		for (unsigned i = 0; i < count; i++) {
-			Node &node = nodes.emplace_back(path);
-			ASSERT_EQ(connect(node), "");
-		}
+		for (unsigned i = 0; i < count; i++)
+			connect_lane(0, 0);
 		for (unsigned i = 0; i < count; i++)
 			nodes[i].wire.send(frame(kBroadcast, static_cast<uint8_t>(i + 1)));
 		settle();
@@ -569,6 +574,206 @@ TEST_F(SharedWireTest, MixesWithStreams)
 	EXPECT_EQ(read(stream.get(), got, sizeof(got)), static_cast<ssize_t>(sent.size()));
 }
 
+/* ---- lanes ---------------------------------------------------------------------------- */
+
+/* Node 0 is a host, 1 and 2 are lanes of a card, 3 and 4 of another; the addresses are 1, 2, 3. */
+class SharedLanesTest : public SharedWireTest {
+protected:
+	SharedLanesTest()
+	{
+		connect_lane(0, 0);
+		for (const uint64_t card : {77, 88}) {
+			connect_lane(card, 0);
+			connect_lane(card, 1);
+		}
+		announce_addresses();
+	}
+
+	void announce_addresses()
+	{
+		for (const unsigned i : {0, 1, 3})
+			nodes[i].wire.send(frame(kBroadcast, address(i)));
+		settle();
+		clear();
+	}
+	void clear()
+	{
+		for (Node &node : nodes) {
+			node.frames.clear();
+			node.loans.clear();
+		}
+	}
+	static uint8_t address(unsigned node)
+	{
+		return std::array<uint8_t, 5>{1, 2, 2, 3, 3}[node];
+	}
+	Wire::Lend lend(unsigned from, uint8_t to, uint32_t qpn)
+	{
+		const RamRange range{0, 10, 0};
+		return nodes[from].wire.lend(roce(to, address(from), qpn), std::span(&range, 1), 0);
+	}
+	using Counts = std::vector<size_t>;
+	Counts loans()
+	{
+		Counts counts;
+		for (const Node &node : nodes)
+			counts.push_back(node.loans.size());
+		return counts;
+	}
+	Counts frames()
+	{
+		Counts counts;
+		for (const Node &node : nodes)
+			counts.push_back(node.frames.size());
+		return counts;
+	}
+};
+
+TEST_F(SharedLanesTest, PacketsGoDirectlyToTheEngineOfTheirQp)
+{
+	const uint64_t before = frames_through_switch();
+	EXPECT_EQ(lend(0, 2, qp_of(1)), Wire::Lend::Done);
+	EXPECT_TRUE(nodes[0].wire.send(roce(2, 1, qp_of(1), 7)));
+	EXPECT_EQ(lend(2, 3, qp_of(1)), Wire::Lend::Done);
+	EXPECT_EQ(lend(2, 1, qp_of(1)), Wire::Lend::Done) << "one with a single lane";
+	settle();
+	EXPECT_EQ(loans(), (Counts{1, 0, 1, 0, 1}));
+	EXPECT_EQ(frames(), (Counts{0, 0, 1, 0, 0}));
+	EXPECT_EQ(nodes[2].tags(), Tags{7});
+	clear();
+	for (const uint32_t qpn : {qp_of(0), 1u, qp_of(2), qp_of(15)}) /* 1 is the GSI */
+		EXPECT_EQ(lend(0, 2, qpn), Wire::Lend::Done);
+	EXPECT_TRUE(nodes[4].wire.send(frame(2, 3)));
+	settle();
+	EXPECT_EQ(loans(), (Counts{0, 4, 0, 0, 0}));
+	EXPECT_EQ(frames(), (Counts{0, 1, 0, 0, 0}));
+	EXPECT_EQ(frames_through_switch(), before);
+}
+
+TEST_F(SharedLanesTest, EnginesOfACardHaveADirectWay)
+{
+	const uint64_t before = frames_through_switch();
+	EXPECT_EQ(lend(1, 2, qp_of(1)), Wire::Lend::Done);
+	EXPECT_EQ(lend(2, 2, qp_of(0)), Wire::Lend::Done);
+	EXPECT_EQ(lend(2, 2, qp_of(9)), Wire::Lend::Done);
+	EXPECT_EQ(lend(1, 2, qp_of(0)), Wire::Lend::Refused) << "to itself";
+	EXPECT_EQ(lend(2, 2, qp_of(1)), Wire::Lend::Refused);
+	settle();
+	EXPECT_EQ(loans(), (Counts{0, 2, 1, 0, 0}));
+	EXPECT_EQ(frames_through_switch(), before);
+	EXPECT_TRUE(nodes[2].wire.send(roce(2, 2, qp_of(1))));
+	EXPECT_TRUE(nodes[1].wire.send(frame(2, 2)));
+	settle();
+	EXPECT_EQ(frames(), Counts(5)) << "filtered";
+	EXPECT_EQ(frames_through_switch(), before + 2);
+}
+
+TEST_F(SharedLanesTest, AnAddressOfAnotherCardIsToBeLearned)
+{
+	for (const unsigned i : {0, 1, 2}) {
+		EXPECT_FALSE(nodes[i].wire.lends(roce(1, 3, qp_of(1)))) << i;
+		EXPECT_FALSE(nodes[i].wire.lends(roce(2, 3, qp_of(1)))) << i;
+	}
+	EXPECT_TRUE(nodes[4].wire.lends(roce(2, 3, qp_of(1))));
+	nodes[2].wire.send(frame(1, 3));
+	settle();
+	EXPECT_TRUE(nodes[2].wire.lends(roce(1, 3, qp_of(1))));
+	EXPECT_FALSE(nodes[4].wire.lends(roce(1, 3, qp_of(1))));
+}
+
+TEST_F(SharedLanesTest, GroupsGoThroughTheSwitch)
+{
+	nodes[1].wire.send(roce(kBroadcast, 2, 0xffffff));
+	settle();
+	EXPECT_EQ(frames(), (Counts{1, 0, 1, 1, 1}));
+	clear();
+	nodes[2].wire.send(frame(kBroadcast, 2));
+	settle();
+	EXPECT_EQ(frames(), (Counts{1, 0, 0, 1, 0}));
+}
+
+TEST_F(SharedLanesTest, WhatTheSwitchSeesItSeesOnce)
+{
+	const std::string file = path + ".pcap";
+	EXPECT_EQ(server->execute("capture " + file), "ok");
+	EXPECT_EQ(lend(1, 2, qp_of(1)), Wire::Lend::Refused);
+	nodes[1].wire.send(roce(2, 2, qp_of(1)));
+	nodes[0].wire.send(roce(2, 1, qp_of(1)));
+	nodes[0].wire.send(roce(kBroadcast, 1, 0xffffff));
+	settle();
+	EXPECT_EQ(server->execute("capture-stop"), "ok 3 frames");
+	unlink(file.c_str());
+	EXPECT_EQ(frames(), (Counts{0, 1, 3, 1, 1}));
+}
+
+TEST_F(SharedLanesTest, PortsNameLanesWhereThereAreSeveral)
+{
+	const std::string ports = server->execute("ports");
+	EXPECT_NE(ports.find("; port=0 rx="), ports.npos);
+	EXPECT_NE(ports.find("; port=1 card=1 lane=0 rx="), ports.npos);
+	EXPECT_NE(ports.find("; port=4 card=3 lane=1 rx="), ports.npos);
+	nodes.pop_back();
+	step();
+	EXPECT_NE(server->execute("ports").find("; port=3 rx="), ports.npos);
+}
+
+TEST_F(SharedLanesTest, OneLeaves)
+{
+	nodes.pop_back();
+	settle();
+	EXPECT_EQ(lend(0, 3, qp_of(1)), Wire::Lend::Done);
+	settle();
+	EXPECT_EQ(loans(), (Counts{0, 0, 0, 1}));
+}
+
+TEST_F(SharedLanesTest, ThePrimaryLeaves)
+{
+	nodes.pop_front();
+	nodes.pop_front(); /* so lane 1 of the first card is node 0, the other card 1 and 2 */
+	settle();
+	const RamRange range{0, 10, 0};
+	const auto lend = [&](uint32_t qpn) {
+		return nodes[1].wire.lend(roce(2, 3, qpn), std::span(&range, 1), 0);
+	};
+	EXPECT_EQ(lend(qp_of(1)), Wire::Lend::Refused);
+	nodes[1].wire.send(roce(2, 3, qp_of(1)));
+	settle();
+	EXPECT_EQ(frames(), (Counts{1, 0, 0})) << "flooded";
+	/* The one that is left has the address, until the other is back. */
+	nodes[0].wire.send(frame(kBroadcast, 2));
+	settle();
+	EXPECT_EQ(lend(qp_of(0)), Wire::Lend::Done);
+	settle();
+	EXPECT_EQ(loans(), (Counts{1, 0, 0}));
+	connect_lane(77, 0);
+	settle();
+	EXPECT_EQ(lend(qp_of(0)), Wire::Lend::Done);
+	EXPECT_EQ(lend(qp_of(1)), Wire::Lend::Done);
+	settle();
+	EXPECT_EQ(loans(), (Counts{2, 0, 0, 1}));
+}
+
+TEST_F(SharedLanesTest, ComeBackToTheSwitchInAnyOrder)
+{
+	server.reset();
+	settle_without_switch();
+	start_switch();
+	for (const unsigned i : {2, 4, 1, 0, 3}) {
+		nodes[i].now = *nodes[i].wire.next_deadline();
+		nodes[i].wire.attend(nodes[i].now);
+		settle();
+		nodes[i].wire.send(frame(kBroadcast, address(i)));
+		settle();
+	}
+	clear();
+	EXPECT_EQ(lend(4, 2, qp_of(0)), Wire::Lend::Done);
+	EXPECT_EQ(lend(1, 3, qp_of(1)), Wire::Lend::Done);
+	EXPECT_TRUE(nodes[2].wire.send(frame(3, 2)));
+	settle();
+	EXPECT_EQ(loans(), (Counts{0, 1, 0, 0, 1}));
+	EXPECT_EQ(frames(), (Counts{0, 0, 0, 1, 0}));
+}
+
 /* ---- handshake ------------------------------------------------------------------------ */
 
 TEST_F(SharedWireTest, SaysWhyThereIsNoWire)
@@ -620,6 +825,20 @@ TEST_F(SharedWireTest, RefusesRamThatCouldShrinkOrIsTooShort)
 
 	Node node(path);
 	EXPECT_FALSE(node.wire.share(open.get(), kRamSize));
+}
+
+TEST_F(SharedWireTest, RefusesLanesThatCannotBe)
+{
+	EXPECT_STREQ(answer({.card = 77, .lane = kMaxLanes}).reason, "a card has no lane 16");
+	EXPECT_STREQ(answer({.lane = 1}).reason, "only a card has several lanes");
+	connect_lane(77, 1);
+	EXPECT_STREQ(answer({.card = 77, .lane = 1}).reason,
+	             "lane 1 of that card is on the wire already");
+	EXPECT_EQ(answer({.card = 77, .lane = 0}).kind, Message::Kind::Welcome);
+	EXPECT_EQ(answer({.card = 78, .lane = 15}).kind, Message::Kind::Welcome);
+	nodes.clear();
+	step();
+	EXPECT_EQ(answer({.card = 77, .lane = 1}).kind, Message::Kind::Welcome);
 }
 
 TEST_F(SharedWireTest, HangsUpOnNonsense)

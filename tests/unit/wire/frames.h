@@ -30,6 +30,24 @@ inline Bytes frame(uint8_t to, uint8_t from, uint32_t tag = 0, size_t size = 64)
 	return bytes;
 }
 
+/** As frame(), a RoCEv1 packet to QP @qpn. */
+inline Bytes roce(uint8_t to, uint8_t from, uint32_t qpn, uint32_t tag = 0)
+{
+	constexpr size_t kGrhEnd = 14 + 40;
+	Bytes bytes = frame(to, from, tag, kGrhEnd + 12);
+	bytes[12] = std::byte{0x89};
+	bytes[13] = std::byte{0x15};
+	for (size_t i = 0; i < 3; i++)
+		bytes[kGrhEnd + 5 + i] = static_cast<std::byte>(qpn >> (16 - 8 * i));
+	return bytes;
+}
+
+/** A QP of that engine. */
+constexpr uint32_t qp_of(uint32_t engine)
+{
+	return engine << 20 | 5;
+}
+
 inline uint32_t tag_of(Frame bytes)
 {
 	uint32_t tag = 0;

@@ -195,5 +195,192 @@ TEST_F(SwitchTest, StopsFaultsWhenAsked)
 	EXPECT_EQ(hosts[1].got.size(), 9u);
 }
 
+/* ---- lanes ------------------------------------------------------------------ */
+
+constexpr uint32_t kGsi = 1;
+
+/* Ports 0 and 1 are the lanes of a card, 2 is of none, 3 and 4 are lanes 0 and 2 of a card, 5 is a
+ * card's only one. The address of each card is that of its first port. */
+class LanesTest : public testing::Test {
+protected:
+	LanesTest()
+	{
+		for (Host &host : hosts)
+			ethernet.attach(host);
+		EXPECT_EQ(ethernet.place(0, 77, 0), "");
+		EXPECT_EQ(ethernet.place(4, 88, 2), "");
+		EXPECT_EQ(ethernet.place(1, 77, 1), "");
+		EXPECT_EQ(ethernet.place(2, 0, 0), "");
+		EXPECT_EQ(ethernet.place(3, 88, 0), "");
+		EXPECT_EQ(ethernet.place(5, 99, 0), "");
+	}
+
+	static uint8_t address(Switch::PortId port)
+	{
+		return std::array<uint8_t, 6>{0, 0, 2, 3, 3, 5}[port];
+	}
+	void learn_all()
+	{
+		for (const Switch::PortId id : {0, 2, 3, 5})
+			ethernet.forward(id, frame(kBroadcast, address(id)));
+		for (Host &host : hosts)
+			host.got.clear();
+	}
+	using Ports = std::vector<Switch::PortId>;
+	/* Who gets it, one entry for each time. */
+	Ports get(Switch::PortId from, const Bytes &bytes)
+	{
+		ethernet.forward(from, bytes);
+		Ports ports;
+		for (Switch::PortId id = 0; id < hosts.size(); id++) {
+			ports.insert(ports.end(), hosts[id].got.size(), id);
+			hosts[id].got.clear();
+		}
+		return ports;
+	}
+	Ports get_roce(Switch::PortId from, uint8_t to, uint32_t qpn)
+	{
+		return get(from, roce(to, address(from), qpn));
+	}
+	Ports get_other(Switch::PortId from, uint8_t to)
+	{
+		return get(from, frame(to, address(from)));
+	}
+
+	Switch ethernet;
+	std::array<Host, 6> hosts;
+};
+
+TEST_F(LanesTest, RefusesPlacesThatCannotBe)
+{
+	Host host;
+	const auto id = ethernet.attach(host);
+	EXPECT_EQ(ethernet.place(id, 77, 16), "a card has no lane 16");
+	EXPECT_EQ(ethernet.place(id, 0, ~0u), "a card has no lane 4294967295");
+	EXPECT_EQ(ethernet.place(id, 0, 1), "only a card has several lanes");
+	EXPECT_EQ(ethernet.place(id, 77, 1), "lane 1 of that card is on the wire already");
+	EXPECT_EQ(ethernet.place(id, 99, 0), "lane 0 of that card is on the wire already");
+	EXPECT_EQ(ethernet.place_of(id).primary, id);
+	EXPECT_EQ(ethernet.place_of(id).lanes, 1u);
+	EXPECT_EQ(ethernet.place(id, 77, 15), "");
+	EXPECT_EQ(ethernet.place_of(1).lanes, 3u);
+	ethernet.detach(id);
+	EXPECT_EQ(ethernet.attach(host), id);
+	EXPECT_EQ(ethernet.place_of(id).primary, id) << "the card has gone with its port";
+	EXPECT_EQ(ethernet.place(id, 0, 0), "");
+	EXPECT_EQ(ethernet.place_of(1).lanes, 2u);
+}
+
+TEST_F(LanesTest, TheirAddressesAreThePrimarys)
+{
+	get_other(1, kBroadcast);
+	EXPECT_EQ(ethernet.addresses_of(0).size(), 1u);
+	EXPECT_EQ(ethernet.addresses_of(1).size(), 0u);
+	const uint64_t changes = ethernet.address_changes();
+	get_other(0, kBroadcast);
+	get_other(1, kBroadcast);
+	EXPECT_EQ(ethernet.address_changes(), changes) << "it stays where it is";
+}
+
+TEST_F(LanesTest, ThePacketsOfAQpGoToItsEngine)
+{
+	learn_all();
+	for (const Switch::PortId from : {2, 5, 3, 4}) {
+		EXPECT_EQ(get_roce(from, 0, qp_of(0)), Ports{0});
+		EXPECT_EQ(get_roce(from, 0, qp_of(1)), Ports{1});
+		EXPECT_EQ(get_roce(from, 0, kGsi), Ports{0});
+		EXPECT_EQ(get_roce(from, 0, qp_of(2)), Ports{0}) << "there is none";
+		EXPECT_EQ(get_roce(from, 0, qp_of(15)), Ports{0});
+		EXPECT_EQ(get_other(from, 0), Ports{0});
+	}
+	EXPECT_EQ(get_roce(1, 3, qp_of(1)), Ports{3});
+	EXPECT_EQ(get_roce(1, 3, qp_of(2)), Ports{4});
+	EXPECT_EQ(get_roce(0, 2, qp_of(1)), Ports{2});
+	EXPECT_EQ(get_roce(0, 5, qp_of(1)), Ports{5});
+	EXPECT_EQ(ethernet.stats().filtered, 0u);
+}
+
+TEST_F(LanesTest, OneSendsToAnotherOfItsCard)
+{
+	learn_all();
+	EXPECT_EQ(get_roce(0, 0, qp_of(1)), Ports{1});
+	EXPECT_EQ(get_roce(1, 0, qp_of(0)), Ports{0});
+	EXPECT_EQ(get_roce(1, 0, qp_of(7)), Ports{0});
+	EXPECT_EQ(get_other(1, 0), Ports{0});
+	EXPECT_EQ(ethernet.stats().filtered, 0u);
+	EXPECT_EQ(get_roce(0, 0, qp_of(0)), Ports{});
+	EXPECT_EQ(get_roce(1, 0, qp_of(1)), Ports{});
+	EXPECT_EQ(get_roce(0, 0, qp_of(7)), Ports{});
+	EXPECT_EQ(get_other(0, 0), Ports{});
+	EXPECT_EQ(ethernet.stats().filtered, 4u);
+}
+
+TEST_F(LanesTest, RoceMulticastReachesEveryEngine)
+{
+	EXPECT_EQ(get_roce(0, kBroadcast, 0xffffff), (Ports{1, 2, 3, 4, 5}));
+	EXPECT_EQ(get_roce(1, kBroadcast, 0xffffff), (Ports{0, 2, 3, 4, 5}));
+	EXPECT_EQ(get_roce(2, kBroadcast, qp_of(1)), (Ports{0, 1, 3, 4, 5}));
+}
+
+TEST_F(LanesTest, OtherGroupsReachPrimariesOfOtherCards)
+{
+	EXPECT_EQ(get_other(0, kBroadcast), (Ports{2, 3, 5}));
+	EXPECT_EQ(get_other(1, kBroadcast), (Ports{2, 3, 5}));
+	EXPECT_EQ(get_other(2, kBroadcast), (Ports{0, 3, 5}));
+	EXPECT_EQ(get_other(4, kBroadcast), (Ports{0, 2, 5}));
+}
+
+TEST_F(LanesTest, WhatIsUnknownReachesOneOfEachOtherCard)
+{
+	EXPECT_EQ(get_roce(2, 9, qp_of(1)), (Ports{1, 3, 5}));
+	EXPECT_EQ(get_roce(2, 9, qp_of(2)), (Ports{0, 4, 5}));
+	EXPECT_EQ(get_roce(1, 9, qp_of(0)), (Ports{2, 3, 5}));
+	EXPECT_EQ(get_roce(0, 9, qp_of(2)), (Ports{2, 4, 5}));
+	EXPECT_EQ(get_other(5, 9), (Ports{0, 2, 3}));
+}
+
+TEST_F(LanesTest, TheFullOneIsTheLane)
+{
+	learn_all();
+	hosts[1].room = false;
+	EXPECT_EQ(ethernet.forward(2, roce(0, 2, qp_of(1))), &hosts[1]);
+	EXPECT_EQ(ethernet.forward(2, roce(9, 2, qp_of(1))), &hosts[1]);
+	EXPECT_EQ(ethernet.forward(2, roce(0, 2, qp_of(0))), nullptr);
+}
+
+TEST_F(LanesTest, OneLeaves)
+{
+	learn_all();
+	const uint64_t changes = ethernet.address_changes();
+	ethernet.detach(1);
+	EXPECT_NE(ethernet.address_changes(), changes);
+	EXPECT_EQ(get_roce(2, 0, qp_of(1)), Ports{0});
+	EXPECT_EQ(get_roce(0, 0, qp_of(1)), Ports{});
+	EXPECT_EQ(get_roce(2, kBroadcast, 0xffffff), (Ports{0, 3, 4, 5}));
+	EXPECT_EQ(ethernet.attach(hosts[1]), 1u);
+	EXPECT_EQ(get_roce(2, 0, qp_of(1)), Ports{0}) << "not without a place";
+	EXPECT_EQ(ethernet.place(1, 77, 1), "");
+	EXPECT_EQ(get_roce(2, 0, qp_of(1)), Ports{1});
+}
+
+TEST_F(LanesTest, ThePrimaryLeaves)
+{
+	learn_all();
+	ethernet.detach(3);
+	/* What is for it is unknown; the card is there, and that lane takes all of it. */
+	EXPECT_EQ(get_roce(2, 3, qp_of(0)), (Ports{0, 4, 5}));
+	EXPECT_EQ(get_roce(2, 3, qp_of(1)), (Ports{1, 4, 5}));
+	EXPECT_EQ(get_other(0, kBroadcast), (Ports{2, 4, 5}));
+	/* The one that is left has the addresses, until the other is back. */
+	get_other(4, kBroadcast);
+	EXPECT_EQ(get_roce(2, 3, qp_of(0)), Ports{4});
+	EXPECT_EQ(ethernet.attach(hosts[3]), 3u);
+	EXPECT_EQ(ethernet.place(3, 88, 0), "");
+	EXPECT_EQ(ethernet.addresses_of(3).size(), 1u);
+	EXPECT_EQ(ethernet.addresses_of(4).size(), 0u);
+	EXPECT_EQ(get_roce(2, 3, qp_of(0)), Ports{3});
+	EXPECT_EQ(get_roce(2, 3, qp_of(2)), Ports{4});
+}
+
 } // namespace
 } // namespace tern::wire
