@@ -12,6 +12,7 @@
 #include "migration/vmstate.h"
 #include "net/net.h"
 #include "qapi/error.h"
+#include "qemu/guest-random.h"
 #include "qemu/log.h"
 #include "qemu/main-loop.h"
 #include "qemu/module.h"
@@ -27,7 +28,6 @@
 OBJECT_DECLARE_SIMPLE_TYPE(TernDevice, TERN)
 
 enum {
-	REGS_SIZE = 4096,
 	PM_CAP_OFFSET = 0xc8,
 	ATS_CAP_OFFSET = PCI_CONFIG_SPACE_SIZE, /* the first extended one */
 	/* Of device memory; a 32-bit BAR has to find its place below 4 GiB. */
@@ -39,11 +39,22 @@ enum {
 	MAX_COMPLAINTS = 100,
 };
 
+struct TernDevice;
+
+/* An engine and its thread. */
+struct engine {
+	struct TernDevice *tern;
+	struct tern_dma dma;
+	struct tern_engine *engine;
+	QemuThread thread;
+};
+
 struct TernDevice {
 	PCIDevice parent_obj;
 
 	NICState *nic;
 	NICConf conf;
+	uint32_t engine_count;
 	uint32_t vectors;
 	uint32_t doorbell_pages;
 	uint32_t speed;
@@ -55,9 +66,7 @@ struct TernDevice {
 	MemoryRegion doorbells;
 	MemoryRegion device_memory;
 
-	struct tern_dma dma;
-	struct tern_engine *engine;
-	QemuThread thread;
+	struct engine engines[TERN_MAX_ENGINES];
 	VMChangeStateEntry *vm_state;
 	QEMUBH *interrupt_bh;
 	QEMUBH *send_bh;
@@ -67,6 +76,29 @@ struct TernDevice {
 	bool sending;
 	unsigned complaints;
 };
+
+#define for_each_engine(e, tern)                                                                   \
+	for (struct engine *e = (tern)->engines; e < (tern)->engines + (tern)->engine_count; e++)
+
+/* Has the Ethernet function, and thus the netdev. */
+static struct tern_engine *first_engine(TernDevice *tern)
+{
+	return tern->engines[0].engine;
+}
+
+/* Whose registers are at @addr of BAR 0; beyond all there are none. */
+static struct tern_engine *engine_at(TernDevice *tern, hwaddr addr)
+{
+	return addr / TERN_REGS_SIZE < tern->engine_count
+	               ? tern->engines[addr / TERN_REGS_SIZE].engine
+	               : NULL;
+}
+
+/* Whose doorbell page @page of BAR 2 is. */
+static struct tern_engine *engine_of_page(TernDevice *tern, uint32_t page)
+{
+	return tern->engines[page % tern->engine_count].engine;
+}
 
 static bool may_complain(TernDevice *tern)
 {
@@ -87,23 +119,25 @@ static void complain_access(TernDevice *tern, const char *what, hwaddr addr, uns
 static uint64_t regs_read(void *opaque, hwaddr addr, unsigned size)
 {
 	TernDevice *tern = opaque;
+	struct tern_engine *engine = engine_at(tern, addr);
 
-	if (size != 4 || addr % 4) {
+	if (!engine || size != 4 || addr % 4) {
 		complain_access(tern, "register read", addr, size);
 		return ~0ull;
 	}
-	return tern_engine_read_register(tern->engine, addr);
+	return tern_engine_read_register(engine, addr % TERN_REGS_SIZE);
 }
 
 static void regs_write(void *opaque, hwaddr addr, uint64_t value, unsigned size)
 {
 	TernDevice *tern = opaque;
+	struct tern_engine *engine = engine_at(tern, addr);
 
-	if (size != 4 || addr % 4) {
+	if (!engine || size != 4 || addr % 4) {
 		complain_access(tern, "register write", addr, size);
 		return;
 	}
-	tern_engine_write_register(tern->engine, addr, value);
+	tern_engine_write_register(engine, addr % TERN_REGS_SIZE, value);
 }
 
 static uint64_t doorbells_read(void *opaque, hwaddr addr, unsigned size)
@@ -111,7 +145,7 @@ static uint64_t doorbells_read(void *opaque, hwaddr addr, unsigned size)
 	TernDevice *tern = opaque;
 
 	if (size == 8 && addr % TERN_DB_PAGE_SIZE == TERN_DB_CLOCK)
-		return tern_engine_clock(tern->engine);
+		return tern_engine_clock(engine_of_page(tern, addr / TERN_DB_PAGE_SIZE));
 	complain_access(tern, "doorbell read", addr, size);
 	return ~0ull;
 }
@@ -119,13 +153,14 @@ static uint64_t doorbells_read(void *opaque, hwaddr addr, unsigned size)
 static void doorbells_write(void *opaque, hwaddr addr, uint64_t value, unsigned size)
 {
 	TernDevice *tern = opaque;
+	const uint32_t page = addr / TERN_DB_PAGE_SIZE;
 
 	if (size != 8 || addr % 8) {
 		complain_access(tern, "doorbell write", addr, size);
 		return;
 	}
-	tern_engine_doorbell(tern->engine, addr / TERN_DB_PAGE_SIZE, addr % TERN_DB_PAGE_SIZE,
-	                     value);
+	tern_engine_doorbell(engine_of_page(tern, page), page / tern->engine_count,
+	                     addr % TERN_DB_PAGE_SIZE, value);
 }
 
 /* Every size and alignment comes through unchanged, so that the functions above judge it. */
@@ -150,7 +185,8 @@ static void init_bars(TernDevice *tern)
 	PCIDevice *pci = PCI_DEVICE(tern);
 	const uint64_t doorbells_size = (uint64_t)tern->doorbell_pages * TERN_DB_PAGE_SIZE;
 
-	memory_region_init_io(&tern->regs, OBJECT(tern), &regs_ops, tern, "tern-regs", REGS_SIZE);
+	memory_region_init_io(&tern->regs, OBJECT(tern), &regs_ops, tern, "tern-regs",
+	                      pow2ceil((uint64_t)tern->engine_count * TERN_REGS_SIZE));
 	memory_region_init_io(&tern->doorbells, OBJECT(tern), &doorbells_ops, tern,
 	                      "tern-doorbells", doorbells_size);
 	/* They let the BQL go while they wait, and then another vCPU may well come in. */
@@ -185,73 +221,73 @@ static bool init_device_memory(TernDevice *tern, Error **errp)
 
 static void engine_dma_hold(void *opaque)
 {
-	TernDevice *tern = opaque;
+	struct engine *engine = opaque;
 
-	tern_dma_hold(&tern->dma);
+	tern_dma_hold(&engine->dma);
 }
 
 static void engine_dma_release(void *opaque)
 {
-	TernDevice *tern = opaque;
+	struct engine *engine = opaque;
 
-	tern_dma_release(&tern->dma);
+	tern_dma_release(&engine->dma);
 }
 
 static bool engine_dma_read(void *opaque, uint64_t from, void *to, size_t size)
 {
-	TernDevice *tern = opaque;
+	struct engine *engine = opaque;
 
-	return tern_dma_read(&tern->dma, from, to, size);
+	return tern_dma_read(&engine->dma, from, to, size);
 }
 
 static bool engine_dma_write(void *opaque, uint64_t to, const void *from, size_t size)
 {
-	TernDevice *tern = opaque;
+	struct engine *engine = opaque;
 
-	return tern_dma_write(&tern->dma, to, from, size);
+	return tern_dma_write(&engine->dma, to, from, size);
 }
 
 static bool engine_dma_store64(void *opaque, uint64_t to, uint64_t value)
 {
-	TernDevice *tern = opaque;
+	struct engine *engine = opaque;
 
-	return tern_dma_store64(&tern->dma, to, value);
+	return tern_dma_store64(&engine->dma, to, value);
 }
 
 static bool engine_dma_load32(void *opaque, uint64_t from, uint32_t *value)
 {
-	TernDevice *tern = opaque;
+	struct engine *engine = opaque;
 
-	return tern_dma_load32(&tern->dma, from, value);
+	return tern_dma_load32(&engine->dma, from, value);
 }
 
 static size_t engine_dma_find_shared(void *opaque, uint64_t from, size_t size,
                                      struct tern_ram_range *ranges, size_t room)
 {
-	TernDevice *tern = opaque;
+	struct engine *engine = opaque;
 
-	return tern_dma_find_shared(&tern->dma, from, size, ranges, room);
+	return tern_dma_find_shared(&engine->dma, from, size, ranges, room);
 }
 
 static void engine_interrupts_pending(void *opaque)
 {
-	TernDevice *tern = opaque;
+	struct engine *engine = opaque;
 
-	qemu_bh_schedule(tern->interrupt_bh);
+	qemu_bh_schedule(engine->tern->interrupt_bh);
 }
 
 static void engine_frames_pending(void *opaque)
 {
-	TernDevice *tern = opaque;
+	struct engine *engine = opaque;
 
-	qemu_bh_schedule(tern->send_bh);
+	qemu_bh_schedule(engine->tern->send_bh);
 }
 
 static void engine_receive_ready(void *opaque)
 {
-	TernDevice *tern = opaque;
+	struct engine *engine = opaque;
 
-	qemu_bh_schedule(tern->receive_bh);
+	qemu_bh_schedule(engine->tern->receive_bh);
 }
 
 static void engine_unlock(void)
@@ -281,10 +317,10 @@ static const struct tern_engine_ops engine_ops = {
 
 static void *engine_thread(void *opaque)
 {
-	TernDevice *tern = opaque;
+	struct engine *engine = opaque;
 
 	rcu_register_thread();
-	tern_engine_run(tern->engine);
+	tern_engine_run(engine->engine);
 	rcu_unregister_thread();
 	return NULL;
 }
@@ -297,8 +333,10 @@ static void send_interrupts(void *opaque)
 	PCIDevice *pci = PCI_DEVICE(tern);
 
 	for (unsigned word = 0; word * 64 < tern->vectors; word++) {
-		uint64_t raised = tern_engine_take_interrupts(tern->engine, word);
+		uint64_t raised = 0;
 
+		for_each_engine(e, tern)
+			raised |= tern_engine_take_interrupts(e->engine, word);
 		while (raised) {
 			const unsigned vector = word * 64 + ctz64(raised);
 
@@ -327,12 +365,12 @@ static void send_frames(void *opaque)
 	size_t size;
 
 	for (unsigned i = 0; i < SEND_BUDGET && !tern->sending; i++) {
-		frame = tern_engine_next_frame(tern->engine, &size);
+		frame = tern_engine_next_frame(first_engine(tern), &size);
 		if (!frame)
 			return;
 		/* Zero: the net layer has a copy, and no room for more before frame_sent(). */
 		tern->sending = qemu_send_packet_async(nc, frame, size, frame_sent) == 0;
-		tern_engine_frame_done(tern->engine);
+		tern_engine_frame_done(first_engine(tern));
 	}
 	if (!tern->sending)
 		qemu_bh_schedule(tern->send_bh);
@@ -342,14 +380,14 @@ static bool nic_can_receive(NetClientState *nc)
 {
 	TernDevice *tern = qemu_get_nic_opaque(nc);
 
-	return tern_engine_can_receive(tern->engine);
+	return tern_engine_can_receive(first_engine(tern));
 }
 
 static ssize_t nic_receive(NetClientState *nc, const uint8_t *frame, size_t size)
 {
 	TernDevice *tern = qemu_get_nic_opaque(nc);
 
-	return tern_engine_receive(tern->engine, frame, size) ? size : 0;
+	return tern_engine_receive(first_engine(tern), frame, size) ? size : 0;
 }
 
 static void receive_again(void *opaque)
@@ -363,9 +401,10 @@ static void receive_again(void *opaque)
 static void update_cable(TernDevice *tern)
 {
 	const NetClientState *nc = tern->nic ? qemu_get_queue(tern->nic) : NULL;
+	const bool plugged = tern->link && (tern->wire || (nc && nc->peer && !nc->link_down));
 
-	tern_engine_set_cable(tern->engine,
-	                      tern->link && (tern->wire || (nc && nc->peer && !nc->link_down)));
+	for_each_engine(e, tern)
+		tern_engine_set_cable(e->engine, plugged);
 }
 
 static void nic_link_status_changed(NetClientState *nc)
@@ -392,29 +431,37 @@ static void init_nic(TernDevice *tern)
 
 /* ---- life ---------------------------------------------------------------------------- */
 
+static void pause_engines(TernDevice *tern, bool pause)
+{
+	for_each_engine(e, tern)
+		tern_engine_pause(e->engine, pause);
+}
+
 static void vm_state_changed(void *opaque, bool running, RunState state)
 {
-	TernDevice *tern = opaque;
-
-	tern_engine_pause(tern->engine, !running);
+	pause_engines(opaque, !running);
 }
 
 /* The other hosts read what is lent to them from RAM that is a shared memfd. */
-static bool connect_wire(TernDevice *tern, Error **errp)
+static bool connect_wire(struct engine *engine, Error **errp)
 {
-	tern_dma_share_ram(&tern->dma, tern->engine);
-	const char *trouble = tern_engine_connect(tern->engine);
+	tern_dma_share_ram(&engine->dma, engine->engine);
+	const char *trouble = tern_engine_connect(engine->engine);
 
 	if (trouble)
 		error_setg(errp, "tern: wire: %s", trouble);
 	return !trouble;
 }
 
-static bool start_engine(TernDevice *tern, Error **errp)
+static bool init_engine(TernDevice *tern, unsigned number, uint64_t card, Error **errp)
 {
+	struct engine *engine = &tern->engines[number];
 	struct tern_engine_config config = {
+	        .engine = number,
+	        .engines = tern->engine_count,
+	        .card = card,
 	        .vectors = tern->vectors,
-	        .doorbell_pages = tern->doorbell_pages,
+	        .doorbell_pages = tern->doorbell_pages / tern->engine_count,
 	        .link_speed_mbps = tern->speed,
 	        .wire_path = tern->wire,
 	};
@@ -424,25 +471,54 @@ static bool start_engine(TernDevice *tern, Error **errp)
 		config.device_memory_size = tern->dm_size;
 	}
 	memcpy(config.mac, tern->conf.macaddr.a, sizeof(config.mac));
-	tern_dma_init(&tern->dma, PCI_DEVICE(tern));
-	tern->engine = tern_engine_new(&config, &engine_ops, tern);
-	if (tern->wire && !connect_wire(tern, errp)) {
-		tern_engine_free(tern->engine);
-		tern_dma_exit(&tern->dma);
+	engine->tern = tern;
+	tern_dma_init(&engine->dma, PCI_DEVICE(tern));
+	engine->engine = tern_engine_new(&config, &engine_ops, engine);
+	if (tern->wire && !connect_wire(engine, errp)) {
+		tern_engine_free(engine->engine);
+		tern_dma_exit(&engine->dma);
 		return false;
 	}
-	tern->interrupt_bh = qemu_bh_new(send_interrupts, tern);
-	tern->send_bh = qemu_bh_new(send_frames, tern);
-	tern->receive_bh = qemu_bh_new(receive_again, tern);
-	qemu_thread_create(&tern->thread, "tern", engine_thread, tern, QEMU_THREAD_JOINABLE);
 	return true;
 }
 
-static void stop_engine(TernDevice *tern)
+static bool init_engines(TernDevice *tern, Error **errp)
 {
-	tern_engine_stop(tern->engine);
-	qemu_thread_join(&tern->thread);
-	tern_dma_exit(&tern->dma);
+	uint64_t card = 0;
+
+	if (tern->engine_count > 1)
+		qemu_guest_getrandom_nofail(&card, sizeof(card));
+	for (unsigned number = 0; number < tern->engine_count; number++) {
+		if (init_engine(tern, number, card, errp))
+			continue;
+		while (number--) {
+			tern_engine_free(tern->engines[number].engine);
+			tern_dma_exit(&tern->engines[number].dma);
+		}
+		return false;
+	}
+	return true;
+}
+
+static bool start_engines(TernDevice *tern, Error **errp)
+{
+	if (!init_engines(tern, errp))
+		return false;
+	tern->interrupt_bh = qemu_bh_new(send_interrupts, tern);
+	tern->send_bh = qemu_bh_new(send_frames, tern);
+	tern->receive_bh = qemu_bh_new(receive_again, tern);
+	for_each_engine(e, tern)
+		qemu_thread_create(&e->thread, "tern", engine_thread, e, QEMU_THREAD_JOINABLE);
+	return true;
+}
+
+static void stop_engines(TernDevice *tern)
+{
+	for_each_engine(e, tern) {
+		tern_engine_stop(e->engine);
+		qemu_thread_join(&e->thread);
+		tern_dma_exit(&e->dma);
+	}
 	qemu_bh_delete(tern->receive_bh);
 	qemu_bh_delete(tern->send_bh);
 	qemu_bh_delete(tern->interrupt_bh);
@@ -454,8 +530,18 @@ static bool check_properties(TernDevice *tern, Error **errp)
 		error_setg(errp, "tern: vectors must be 1 to %d", TERN_ENGINE_MAX_VECTORS);
 		return false;
 	}
-	if (!is_power_of_2(tern->doorbell_pages) || tern->doorbell_pages > 65536) {
-		error_setg(errp, "tern: doorbell-pages must be a power of two, at most 65536");
+	if (tern->engine_count < 1 || tern->engine_count > TERN_MAX_ENGINES) {
+		error_setg(errp, "tern: engines must be 1 to %d", TERN_MAX_ENGINES);
+		return false;
+	}
+	if (tern->engine_count > 1 && !tern->wire) {
+		error_setg(errp, "tern: several engines need a wire of shared memory");
+		return false;
+	}
+	if (!is_power_of_2(tern->doorbell_pages) || tern->doorbell_pages > 65536 ||
+	    tern->doorbell_pages < tern->engine_count) {
+		error_setg(errp, "tern: doorbell-pages must be a power of two, at most 65536, and "
+		                 "one for each engine");
 		return false;
 	}
 	if (tern->dm_size && (!is_power_of_2(tern->dm_size) || tern->dm_size < MIN_DM_SIZE ||
@@ -519,7 +605,7 @@ static void tern_realize(PCIDevice *pci, Error **errp)
 	if (!init_device_memory(tern, errp) || !init_capabilities(tern, errp))
 		return;
 	init_bars(tern);
-	if (!start_engine(tern, errp)) {
+	if (!start_engines(tern, errp)) {
 		exit_capabilities(pci);
 		return;
 	}
@@ -527,7 +613,7 @@ static void tern_realize(PCIDevice *pci, Error **errp)
 		init_nic(tern);
 	update_cable(tern);
 	tern->vm_state = qdev_add_vm_change_state_handler(DEVICE(tern), vm_state_changed, tern);
-	tern_engine_pause(tern->engine, !runstate_is_running());
+	pause_engines(tern, !runstate_is_running());
 }
 
 static void tern_exit(PCIDevice *pci)
@@ -535,10 +621,11 @@ static void tern_exit(PCIDevice *pci)
 	TernDevice *tern = TERN(pci);
 
 	qemu_del_vm_change_state_handler(tern->vm_state);
-	stop_engine(tern);
+	stop_engines(tern);
 	if (tern->nic)
 		qemu_del_nic(tern->nic);
-	tern_engine_free(tern->engine);
+	for_each_engine(e, tern)
+		tern_engine_free(e->engine);
 	exit_capabilities(pci);
 }
 
@@ -547,8 +634,10 @@ static void tern_reset(DeviceState *dev)
 {
 	TernDevice *tern = TERN(dev);
 
-	tern_dma_reset(&tern->dma);
-	tern_engine_reset(tern->engine);
+	for_each_engine(e, tern) {
+		tern_dma_reset(&e->dma);
+		tern_engine_reset(e->engine);
+	}
 	tern->complaints = 0;
 }
 
@@ -563,9 +652,11 @@ static void tern_write_config(PCIDevice *pci, uint32_t addr, uint32_t value, int
 
 	pci_default_write_config(pci, addr, value, size);
 	/* Once the guest has taken the right to do DMA, none may be under way. */
-	if (was_bus_master && !is_bus_master(pci))
-		tern_engine_flush(TERN(pci)->engine);
-	tern_dma_configured(&TERN(pci)->dma);
+	for_each_engine(e, TERN(pci)) {
+		if (was_bus_master && !is_bus_master(pci))
+			tern_engine_flush(e->engine);
+		tern_dma_configured(&e->dma);
+	}
 	pcie_cap_flr_write_config(pci, addr, value, size);
 }
 
@@ -590,6 +681,7 @@ static void tern_init(Object *object)
 
 static Property tern_properties[] = {
         DEFINE_NIC_PROPERTIES(TernDevice, conf),
+        DEFINE_PROP_UINT32("engines", TernDevice, engine_count, 1),
         DEFINE_PROP_UINT32("vectors", TernDevice, vectors, 8),
         DEFINE_PROP_UINT32("doorbell-pages", TernDevice, doorbell_pages, 2048),
         DEFINE_PROP_UINT32("dm-size", TernDevice, dm_size, 1 << 20), /* device memory, bytes */

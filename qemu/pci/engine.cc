@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstring>
 #include <ctime>
+#include <mutex>
 #include <optional>
 #include <sched.h>
 #include <span>
@@ -112,7 +113,8 @@ public:
 	          rnic_(rnic_config(config), Ports{*this, *this, *this, clock_})
 	{
 		if (config.wire_path)
-			wire_.emplace(config.wire_path, parking_.poll());
+			wire_.emplace(config.wire_path, parking_.poll(), config.card,
+			              config.engine);
 	}
 
 	void thread();
@@ -137,6 +139,8 @@ private:
 	{
 		Rnic::Config to;
 		std::memcpy(to.mac.data(), config.mac, to.mac.size());
+		to.engine = config.engine;
+		to.engines = config.engines;
 		to.vectors = config.vectors;
 		to.doorbell_pages = config.doorbell_pages;
 		to.link_speed_mbps = config.link_speed_mbps;
@@ -162,6 +166,8 @@ private:
 	{
 		return ops_.dma_load32(opaque_, from, &value);
 	}
+	void lock_atomics() override { atomics_.lock(); }
+	void unlock_atomics() override { atomics_.unlock(); }
 
 	/* Interrupts */
 	void raise(unsigned vector) override;
@@ -208,6 +214,9 @@ private:
 	void sleep();
 
 	void let_others_run();
+
+	/* Of all engines, as one lock is enough; never wanted by who has the BQL. */
+	static inline std::mutex atomics_;
 
 	const tern_engine_ops ops_;
 	void *const opaque_;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The engine: the thread in which the card runs, and what passes between it and
- * the rest of QEMU. It knows no QEMU header; QEMU's side is struct tern_engine_ops.
+ * An engine: the thread in which the card runs, or one of its engines, and what passes between
+ * it and the rest of QEMU. It knows no QEMU header; QEMU's side is struct tern_engine_ops.
  *
  * All functions but tern_engine_run() are called with the big QEMU lock (BQL)
  * held, which makes their callers one producer. Those marked "waits" let
@@ -24,8 +24,12 @@ enum { TERN_ENGINE_MAX_VECTORS = 256 };
 
 struct tern_engine_config {
 	uint8_t mac[6];
+	/* which of how many; with several, a number that these share and no other card has */
+	uint32_t engine;
+	uint32_t engines;
+	uint64_t card;
 	uint32_t vectors;
-	uint32_t doorbell_pages;
+	uint32_t doorbell_pages; /* of this engine */
 	uint32_t link_speed_mbps;
 	/* BAR 5: outlives the engine; NULL and 0 if there is none */
 	void *device_memory;
