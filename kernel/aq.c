@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The admin queue. Any number of threads may execute commands; each sleeps until its
+ * The admin queues. Any number of threads may execute commands; each sleeps until its
  * completion arrives, by interrupt once vector 0 is set up and by polling before.
  *
  * A command that is not answered in time means that the card can no longer be
@@ -52,15 +52,15 @@ static u16 tern_aq_free_id(const struct tern_aq *aq)
 	return id;
 }
 
-static int tern_aq_submit(struct tern_dev *tdev, struct tern_hw_aq_cmd *cmd,
+static int tern_aq_submit(struct tern_engine *engine, struct tern_hw_aq_cmd *cmd,
 			  struct tern_aq_wait *wait)
 {
-	struct tern_aq *aq = &tdev->aq;
+	struct tern_aq *aq = &engine->aq;
 	unsigned long flags;
 	u16 id;
 
 	spin_lock_irqsave(&aq->lock, flags);
-	if (tern_is_dead(tdev)) {
+	if (tern_is_dead(engine->tdev)) {
 		spin_unlock_irqrestore(&aq->lock, flags);
 		return -EIO;
 	}
@@ -71,7 +71,7 @@ static int tern_aq_submit(struct tern_dev *tdev, struct tern_hw_aq_cmd *cmd,
 	aq->cmds[aq->pi & (TERN_AQ_SIZE - 1)] = *cmd;
 	aq->pi++;
 	/* writel() orders the entry before the index */
-	tern_reg_write(tdev, TERN_REG_AQ_PI, aq->pi);
+	tern_reg_write(engine, TERN_REG_AQ_PI, aq->pi);
 	spin_unlock_irqrestore(&aq->lock, flags);
 	return 0;
 }
@@ -103,10 +103,8 @@ static void tern_aq_complete(struct tern_aq *aq, const struct tern_hw_aq_cqe *cq
 	complete(&wait->done);
 }
 
-/* Completes the commands whose completions have arrived. From any context. */
-void tern_aq_reap(struct tern_dev *tdev)
+static void tern_aq_reap(struct tern_aq *aq)
 {
-	struct tern_aq *aq = &tdev->aq;
 	const struct tern_hw_aq_cqe *cqe;
 	unsigned long flags;
 
@@ -118,15 +116,21 @@ void tern_aq_reap(struct tern_dev *tdev)
 	spin_unlock_irqrestore(&aq->lock, flags);
 }
 
-/* After the card was stopped: marks it dead and ends all commands under way with -EIO. */
-void tern_aq_abort(struct tern_dev *tdev)
+/* Completes the commands whose completions have arrived. From any context. */
+void tern_aqs_reap(struct tern_dev *tdev)
 {
-	struct tern_aq *aq = &tdev->aq;
+	u32 i;
+
+	for (i = 0; i < tdev->num_engines; i++)
+		tern_aq_reap(&tdev->engines[i].aq);
+}
+
+static void tern_aq_abort(struct tern_aq *aq)
+{
 	unsigned long flags;
 	int id;
 
 	spin_lock_irqsave(&aq->lock, flags);
-	set_bit(TERN_STATE_DEAD, &tdev->state);
 	for (id = 0; id < TERN_AQ_SIZE; id++) {
 		if (!aq->waits[id])
 			continue;
@@ -137,18 +141,32 @@ void tern_aq_abort(struct tern_dev *tdev)
 	spin_unlock_irqrestore(&aq->lock, flags);
 }
 
-static void tern_aq_await(struct tern_dev *tdev, struct tern_aq_wait *wait)
+/*
+ * After the card was stopped: marks it dead and ends all commands under way with -EIO. Those who
+ * submit look at the mark under the lock, so that none comes after.
+ */
+void tern_aqs_abort(struct tern_dev *tdev)
+{
+	u32 i;
+
+	set_bit(TERN_STATE_DEAD, &tdev->state);
+	for (i = 0; i < tdev->num_engines; i++)
+		tern_aq_abort(&tdev->engines[i].aq);
+}
+
+static void tern_aq_await(struct tern_engine *engine, struct tern_aq_wait *wait)
 {
 	unsigned long deadline = jiffies + TERN_AQ_TIMEOUT;
+	struct tern_dev *tdev = engine->tdev;
 	u32 status;
 
 	for (;;) {
-		tern_aq_reap(tdev);
-		if (wait_for_completion_timeout(&wait->done, tdev->aq.irq ? TERN_AQ_LOOK_IRQ :
+		tern_aq_reap(&engine->aq);
+		if (wait_for_completion_timeout(&wait->done, engine->aq.irq ? TERN_AQ_LOOK_IRQ :
 						TERN_AQ_LOOK_POLLED))
 			return;
 
-		status = tern_reg_read(tdev, TERN_REG_STATUS);
+		status = tern_reg_read(engine, TERN_REG_STATUS);
 		if (status == TERN_REG_GONE)
 			tern_dev_fail(tdev, "is gone");
 		else if (!(status & TERN_STATUS_READY))
@@ -160,7 +178,8 @@ static void tern_aq_await(struct tern_dev *tdev, struct tern_aq_wait *wait)
 }
 
 /* Executes @cmd, whose id is set here. @result may be NULL. */
-int tern_aq_exec(struct tern_dev *tdev, struct tern_hw_aq_cmd *cmd, struct tern_hw_aq_cqe *result)
+int tern_aq_exec(struct tern_engine *engine, struct tern_hw_aq_cmd *cmd,
+		 struct tern_hw_aq_cqe *result)
 {
 	struct tern_aq_wait wait = {
 		.done = COMPLETION_INITIALIZER_ONSTACK(wait.done),
@@ -169,35 +188,38 @@ int tern_aq_exec(struct tern_dev *tdev, struct tern_hw_aq_cmd *cmd, struct tern_
 	int err;
 
 	might_sleep();
-	down(&tdev->aq.slots);
-	err = tern_aq_submit(tdev, cmd, &wait);
+	down(&engine->aq.slots);
+	err = tern_aq_submit(engine, cmd, &wait);
 	if (!err)
-		tern_aq_await(tdev, &wait);
-	up(&tdev->aq.slots);
+		tern_aq_await(engine, &wait);
+	up(&engine->aq.slots);
 
 	if (err || wait.err)
 		return err ?: wait.err;
 	if (wait.status)
-		dev_dbg(&tdev->pdev->dev, "command %#x: status %u\n",
+		dev_dbg(&engine->tdev->pdev->dev, "command %#x: status %u\n",
 			le16_to_cpu(cmd->opcode), wait.status);
 	return tern_aq_errno(wait.status);
 }
 
 /* A card that has been stopped must not be enabled by this. */
-void tern_aq_set_irq(struct tern_dev *tdev, bool on)
+void tern_aqs_set_irq(struct tern_dev *tdev, bool on)
 {
+	u32 i;
+
 	mutex_lock(&tdev->stop_lock);
-	tdev->aq.irq = on;
-	if (!tern_is_dead(tdev))
-		tern_hw_aq_irq(tdev, on);
+	for (i = 0; i < tdev->num_engines; i++) {
+		tdev->engines[i].aq.irq = on;
+		if (!tern_is_dead(tdev))
+			tern_hw_aq_irq(&tdev->engines[i], on);
+	}
 	mutex_unlock(&tdev->stop_lock);
 }
 
-/* The card has been stopped. */
-void tern_aq_exit(struct tern_dev *tdev)
+static void tern_aq_free(struct tern_engine *engine)
 {
-	struct device *dev = &tdev->pdev->dev;
-	struct tern_aq *aq = &tdev->aq;
+	struct device *dev = &engine->tdev->pdev->dev;
+	struct tern_aq *aq = &engine->aq;
 
 	if (aq->cqes)
 		dma_free_coherent(dev, TERN_AQ_SIZE * TERN_AQ_ENTRY, aq->cqes, aq->cqes_dma);
@@ -205,12 +227,10 @@ void tern_aq_exit(struct tern_dev *tdev)
 		dma_free_coherent(dev, TERN_AQ_SIZE * TERN_AQ_ENTRY, aq->cmds, aq->cmds_dma);
 }
 
-/* Brings the card from reset to taking commands. */
-int tern_aq_init(struct tern_dev *tdev)
+static int tern_aq_alloc(struct tern_engine *engine)
 {
-	struct device *dev = &tdev->pdev->dev;
-	struct tern_aq *aq = &tdev->aq;
-	int err = -ENOMEM;
+	struct device *dev = &engine->tdev->pdev->dev;
+	struct tern_aq *aq = &engine->aq;
 
 	memset(aq, 0, sizeof(*aq));
 	spin_lock_init(&aq->lock);
@@ -218,12 +238,51 @@ int tern_aq_init(struct tern_dev *tdev)
 
 	aq->cmds = dma_alloc_coherent(dev, TERN_AQ_SIZE * TERN_AQ_ENTRY, &aq->cmds_dma, GFP_KERNEL);
 	aq->cqes = dma_alloc_coherent(dev, TERN_AQ_SIZE * TERN_AQ_ENTRY, &aq->cqes_dma, GFP_KERNEL);
-	if (!aq->cmds || !aq->cqes)
-		goto err_free;
+	if (!aq->cmds || !aq->cqes) {
+		tern_aq_free(engine);
+		return -ENOMEM;
+	}
+	return 0;
+}
 
-	err = tern_hw_enable(tdev, aq->cmds_dma, aq->cqes_dma, TERN_AQ_LOG_SIZE);
+/* The card has been stopped. */
+void tern_aqs_exit(struct tern_dev *tdev)
+{
+	u32 i;
+
+	for (i = 0; i < tdev->num_engines; i++)
+		tern_aq_free(&tdev->engines[i]);
+}
+
+static int tern_aqs_enable(struct tern_dev *tdev)
+{
+	int err = 0;
+	u32 i;
+
+	for (i = 0; !err && i < tdev->num_engines; i++) {
+		const struct tern_aq *aq = &tdev->engines[i].aq;
+
+		err = tern_hw_enable(&tdev->engines[i], aq->cmds_dma, aq->cqes_dma,
+				     TERN_AQ_LOG_SIZE);
+	}
+	return err;
+}
+
+/* Brings the card from reset to taking commands. */
+int tern_aqs_init(struct tern_dev *tdev)
+{
+	u32 count;
+	int err;
+
+	for (count = 0; count < tdev->num_engines; count++) {
+		err = tern_aq_alloc(&tdev->engines[count]);
+		if (err)
+			goto err_free;
+	}
+
+	err = tern_aqs_enable(tdev);
 	if (err) {
-		dev_err(dev, "the card does not start: %d\n", err);
+		dev_err(&tdev->pdev->dev, "the card does not start: %d\n", err);
 		goto err_reset;
 	}
 	return 0;
@@ -231,6 +290,7 @@ int tern_aq_init(struct tern_dev *tdev)
 err_reset:
 	tern_hw_reset(tdev);
 err_free:
-	tern_aq_exit(tdev);
+	while (count)
+		tern_aq_free(&tdev->engines[--count]);
 	return err;
 }

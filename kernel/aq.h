@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The admin queue: how commands travel to the card and their results back. */
+/* The admin queue of each engine: how commands travel to the card and their results back. */
 #ifndef TERN_AQ_H
 #define TERN_AQ_H
 
@@ -10,8 +10,9 @@
 
 #include "tern/tern_hw.h"
 
-struct tern_dev;
 struct tern_aq_wait;
+struct tern_dev;
+struct tern_engine;
 
 /* One page for each ring. */
 #define TERN_AQ_LOG_SIZE	5
@@ -32,11 +33,12 @@ struct tern_aq {
 	struct tern_aq_wait *waits[TERN_AQ_SIZE];	/* by the command's id */
 };
 
-int tern_aq_init(struct tern_dev *tdev);
-void tern_aq_exit(struct tern_dev *tdev);
-void tern_aq_set_irq(struct tern_dev *tdev, bool on);
-void tern_aq_reap(struct tern_dev *tdev);
-void tern_aq_abort(struct tern_dev *tdev);
-int tern_aq_exec(struct tern_dev *tdev, struct tern_hw_aq_cmd *cmd, struct tern_hw_aq_cqe *result);
+int tern_aqs_init(struct tern_dev *tdev);
+void tern_aqs_exit(struct tern_dev *tdev);
+void tern_aqs_set_irq(struct tern_dev *tdev, bool on);
+void tern_aqs_reap(struct tern_dev *tdev);
+void tern_aqs_abort(struct tern_dev *tdev);
+int tern_aq_exec(struct tern_engine *engine, struct tern_hw_aq_cmd *cmd,
+		 struct tern_hw_aq_cqe *result);
 
 #endif

@@ -4,17 +4,29 @@
 
 #include "tern.h"
 
-static int tern_cmd(struct tern_dev *tdev, u16 opcode, struct tern_hw_aq_cmd *cmd,
+static int tern_cmd(struct tern_engine *engine, u16 opcode, struct tern_hw_aq_cmd *cmd,
 		    struct tern_hw_aq_cqe *result)
 {
 	cmd->opcode = cpu_to_le16(opcode);
-	return tern_aq_exec(tdev, cmd, result);
+	return tern_aq_exec(engine, cmd, result);
 }
 
-static int tern_cmd_create(struct tern_dev *tdev, u16 opcode, struct tern_hw_aq_cmd *cmd, u32 *id)
+/* Has every engine execute @cmd. The first to refuse it is the last that is asked. */
+static int tern_cmd_all(struct tern_dev *tdev, u16 opcode, struct tern_hw_aq_cmd *cmd)
+{
+	int err = 0;
+	u32 i;
+
+	for (i = 0; !err && i < tdev->num_engines; i++)
+		err = tern_cmd(&tdev->engines[i], opcode, cmd, NULL);
+	return err;
+}
+
+static int tern_cmd_create(struct tern_engine *engine, u16 opcode, struct tern_hw_aq_cmd *cmd,
+			   u32 *id)
 {
 	struct tern_hw_aq_cqe result;
-	int err = tern_cmd(tdev, opcode, cmd, &result);
+	int err = tern_cmd(engine, opcode, cmd, &result);
 
 	if (!err)
 		*id = le32_to_cpu(result.created.id);
@@ -31,21 +43,26 @@ static void tern_cmd_destroy_refused(struct tern_dev *tdev, u16 opcode, u32 id, 
 	tern_dev_fail(tdev, "refuses to destroy an object");
 }
 
-static void tern_cmd_destroy(struct tern_dev *tdev, u16 opcode, u32 id)
+static void tern_cmd_destroy_on(struct tern_engine *engine, u16 opcode, u32 id)
 {
 	struct tern_hw_aq_cmd cmd = { .object.id = cpu_to_le32(id) };
-	int err = tern_cmd(tdev, opcode, &cmd, NULL);
+	int err = tern_cmd(engine, opcode, &cmd, NULL);
 
-	if (err && !tern_is_dead(tdev))
-		tern_cmd_destroy_refused(tdev, opcode, id, err);
+	if (err && !tern_is_dead(engine->tdev))
+		tern_cmd_destroy_refused(engine->tdev, opcode, id, err);
 }
 
-int tern_cmd_query_device(struct tern_dev *tdev, struct tern_device_attr *attr)
+static void tern_cmd_destroy(struct tern_dev *tdev, u16 opcode, u32 num)
+{
+	tern_cmd_destroy_on(tern_engine_of(tdev, num), opcode, num);
+}
+
+int tern_cmd_query_device(struct tern_engine *engine, struct tern_device_attr *attr)
 {
 	struct tern_hw_aq_cmd cmd = {};
 	struct tern_hw_aq_cqe result;
 	const struct tern_hw_device_attr *hw = &result.device;
-	int err = tern_cmd(tdev, TERN_AQ_QUERY_DEVICE, &cmd, &result);
+	int err = tern_cmd(engine, TERN_AQ_QUERY_DEVICE, &cmd, &result);
 
 	if (err)
 		return err;
@@ -81,7 +98,7 @@ int tern_cmd_query_device(struct tern_dev *tdev, struct tern_device_attr *attr)
 	return 0;
 }
 
-int tern_cmd_query_stats(struct tern_dev *tdev, dma_addr_t to, u32 count)
+int tern_cmd_query_stats(struct tern_engine *engine, dma_addr_t to, u32 count)
 {
 	struct tern_hw_aq_cmd cmd = {
 		.query_stats = {
@@ -90,10 +107,11 @@ int tern_cmd_query_stats(struct tern_dev *tdev, dma_addr_t to, u32 count)
 		},
 	};
 
-	return tern_cmd(tdev, TERN_AQ_QUERY_STATS, &cmd, NULL);
+	return tern_cmd(engine, TERN_AQ_QUERY_STATS, &cmd, NULL);
 }
 
-int tern_cmd_create_eq(struct tern_dev *tdev, const struct tern_create_eq_params *params, u32 *eqn)
+int tern_cmd_create_eq(struct tern_engine *engine, const struct tern_create_eq_params *params,
+		       u32 *eqn)
 {
 	struct tern_hw_aq_cmd cmd = {
 		.create_eq = {
@@ -103,7 +121,7 @@ int tern_cmd_create_eq(struct tern_dev *tdev, const struct tern_create_eq_params
 		},
 	};
 
-	return tern_cmd_create(tdev, TERN_AQ_CREATE_EQ, &cmd, eqn);
+	return tern_cmd_create(engine, TERN_AQ_CREATE_EQ, &cmd, eqn);
 }
 
 void tern_cmd_destroy_eq(struct tern_dev *tdev, u32 eqn)
@@ -111,11 +129,11 @@ void tern_cmd_destroy_eq(struct tern_dev *tdev, u32 eqn)
 	tern_cmd_destroy(tdev, TERN_AQ_DESTROY_EQ, eqn);
 }
 
-int tern_cmd_alloc_pd(struct tern_dev *tdev, u32 *pdn)
+int tern_cmd_alloc_pd(struct tern_engine *engine, u32 *pdn)
 {
 	struct tern_hw_aq_cmd cmd = {};
 
-	return tern_cmd_create(tdev, TERN_AQ_ALLOC_PD, &cmd, pdn);
+	return tern_cmd_create(engine, TERN_AQ_ALLOC_PD, &cmd, pdn);
 }
 
 void tern_cmd_dealloc_pd(struct tern_dev *tdev, u32 pdn)
@@ -137,7 +155,7 @@ int tern_cmd_create_mr(struct tern_dev *tdev, const struct tern_create_mr_params
 		},
 	};
 
-	return tern_cmd_create(tdev, TERN_AQ_CREATE_MR, &cmd, key);
+	return tern_cmd_create(tern_engine_of(tdev, params->pdn), TERN_AQ_CREATE_MR, &cmd, key);
 }
 
 int tern_cmd_modify_mr(struct tern_dev *tdev, const struct tern_modify_mr_params *params)
@@ -156,21 +174,21 @@ int tern_cmd_modify_mr(struct tern_dev *tdev, const struct tern_modify_mr_params
 		},
 	};
 
-	return tern_cmd(tdev, TERN_AQ_MODIFY_MR, &cmd, NULL);
+	return tern_cmd(tern_engine_of_key(tdev, params->key), TERN_AQ_MODIFY_MR, &cmd, NULL);
 }
 
 int tern_cmd_create_fast_mr(struct tern_dev *tdev, u32 pdn, u32 *key)
 {
 	struct tern_hw_aq_cmd cmd = { .object.id = cpu_to_le32(pdn) };
 
-	return tern_cmd_create(tdev, TERN_AQ_CREATE_FAST_MR, &cmd, key);
+	return tern_cmd_create(tern_engine_of(tdev, pdn), TERN_AQ_CREATE_FAST_MR, &cmd, key);
 }
 
 /* Processes bind windows without our help: that one is bound to the region is no fault. */
 int tern_cmd_destroy_mr(struct tern_dev *tdev, u32 key)
 {
 	struct tern_hw_aq_cmd cmd = { .object.id = cpu_to_le32(key) };
-	int err = tern_cmd(tdev, TERN_AQ_DESTROY_MR, &cmd, NULL);
+	int err = tern_cmd(tern_engine_of_key(tdev, key), TERN_AQ_DESTROY_MR, &cmd, NULL);
 
 	if (!err || tern_is_dead(tdev))
 		return 0;
@@ -185,7 +203,7 @@ int tern_cmd_sync_mr(struct tern_dev *tdev, u32 key)
 {
 	struct tern_hw_aq_cmd cmd = { .object.id = cpu_to_le32(key) };
 
-	return tern_cmd(tdev, TERN_AQ_SYNC_MR, &cmd, NULL);
+	return tern_cmd(tern_engine_of_key(tdev, key), TERN_AQ_SYNC_MR, &cmd, NULL);
 }
 
 int tern_cmd_alloc_mw(struct tern_dev *tdev, const struct tern_alloc_mw_params *params, u32 *key)
@@ -198,12 +216,12 @@ int tern_cmd_alloc_mw(struct tern_dev *tdev, const struct tern_alloc_mw_params *
 		},
 	};
 
-	return tern_cmd_create(tdev, TERN_AQ_ALLOC_MW, &cmd, key);
+	return tern_cmd_create(tern_engine_of(tdev, params->pdn), TERN_AQ_ALLOC_MW, &cmd, key);
 }
 
 void tern_cmd_dealloc_mw(struct tern_dev *tdev, u32 key)
 {
-	tern_cmd_destroy(tdev, TERN_AQ_DEALLOC_MW, key);
+	tern_cmd_destroy_on(tern_engine_of_key(tdev, key), TERN_AQ_DEALLOC_MW, key);
 }
 
 int tern_cmd_create_cq(struct tern_dev *tdev, const struct tern_create_cq_params *params, u32 *cqn)
@@ -218,7 +236,7 @@ int tern_cmd_create_cq(struct tern_dev *tdev, const struct tern_create_cq_params
 		},
 	};
 
-	return tern_cmd_create(tdev, TERN_AQ_CREATE_CQ, &cmd, cqn);
+	return tern_cmd_create(tern_engine_of(tdev, params->eqn), TERN_AQ_CREATE_CQ, &cmd, cqn);
 }
 
 int tern_cmd_resize_cq(struct tern_dev *tdev, const struct tern_resize_cq_params *params)
@@ -232,7 +250,7 @@ int tern_cmd_resize_cq(struct tern_dev *tdev, const struct tern_resize_cq_params
 		},
 	};
 
-	return tern_cmd(tdev, TERN_AQ_RESIZE_CQ, &cmd, NULL);
+	return tern_cmd(tern_engine_of(tdev, params->cqn), TERN_AQ_RESIZE_CQ, &cmd, NULL);
 }
 
 int tern_cmd_moderate_cq(struct tern_dev *tdev, const struct tern_moderate_cq_params *params)
@@ -245,7 +263,7 @@ int tern_cmd_moderate_cq(struct tern_dev *tdev, const struct tern_moderate_cq_pa
 		},
 	};
 
-	return tern_cmd(tdev, TERN_AQ_MODERATE_CQ, &cmd, NULL);
+	return tern_cmd(tern_engine_of(tdev, params->cqn), TERN_AQ_MODERATE_CQ, &cmd, NULL);
 }
 
 void tern_cmd_destroy_cq(struct tern_dev *tdev, u32 cqn)
@@ -253,6 +271,7 @@ void tern_cmd_destroy_cq(struct tern_dev *tdev, u32 cqn)
 	tern_cmd_destroy(tdev, TERN_AQ_DESTROY_CQ, cqn);
 }
 
+/* The target of XRC has no PD. */
 int tern_cmd_create_qp(struct tern_dev *tdev, const struct tern_create_qp_params *params, u32 *qpn)
 {
 	struct tern_hw_aq_cmd cmd = {
@@ -274,7 +293,8 @@ int tern_cmd_create_qp(struct tern_dev *tdev, const struct tern_create_qp_params
 		},
 	};
 
-	return tern_cmd_create(tdev, TERN_AQ_CREATE_QP, &cmd, qpn);
+	return tern_cmd_create(tern_engine_of(tdev, params->pdn ?: params->xrcdn),
+			       TERN_AQ_CREATE_QP, &cmd, qpn);
 }
 
 int tern_cmd_modify_qp(struct tern_dev *tdev, u32 qpn, u32 mask, const struct tern_hw_qp_attr *attr)
@@ -287,7 +307,7 @@ int tern_cmd_modify_qp(struct tern_dev *tdev, u32 qpn, u32 mask, const struct te
 		},
 	};
 
-	return tern_cmd(tdev, TERN_AQ_MODIFY_QP, &cmd, NULL);
+	return tern_cmd(tern_engine_of(tdev, qpn), TERN_AQ_MODIFY_QP, &cmd, NULL);
 }
 
 static void tern_cmd_read_fault(const struct tern_hw_fault *hw, struct tern_fault *fault)
@@ -304,7 +324,7 @@ int tern_cmd_query_fault(struct tern_dev *tdev, u32 qpn, struct tern_faults *fau
 {
 	struct tern_hw_aq_cmd cmd = { .object.id = cpu_to_le32(qpn) };
 	struct tern_hw_aq_cqe result;
-	int err = tern_cmd(tdev, TERN_AQ_QUERY_FAULT, &cmd, &result);
+	int err = tern_cmd(tern_engine_of(tdev, qpn), TERN_AQ_QUERY_FAULT, &cmd, &result);
 
 	if (err)
 		return err;
@@ -324,14 +344,14 @@ int tern_cmd_resume_qp(struct tern_dev *tdev, u32 qpn, u8 requester, u8 responde
 		},
 	};
 
-	return tern_cmd(tdev, TERN_AQ_RESUME_QP, &cmd, NULL);
+	return tern_cmd(tern_engine_of(tdev, qpn), TERN_AQ_RESUME_QP, &cmd, NULL);
 }
 
 int tern_cmd_query_qp(struct tern_dev *tdev, u32 qpn, struct tern_hw_qp_attr *attr)
 {
 	struct tern_hw_aq_cmd cmd = { .object.id = cpu_to_le32(qpn) };
 	struct tern_hw_aq_cqe result;
-	int err = tern_cmd(tdev, TERN_AQ_QUERY_QP, &cmd, &result);
+	int err = tern_cmd(tern_engine_of(tdev, qpn), TERN_AQ_QUERY_QP, &cmd, &result);
 
 	if (!err)
 		*attr = result.qp;
@@ -364,7 +384,7 @@ int tern_cmd_create_srq(struct tern_dev *tdev, const struct tern_create_srq_para
 		},
 	};
 
-	return tern_cmd_create(tdev, TERN_AQ_CREATE_SRQ, &cmd, srqn);
+	return tern_cmd_create(tern_engine_of(tdev, params->pdn), TERN_AQ_CREATE_SRQ, &cmd, srqn);
 }
 
 int tern_cmd_resize_srq(struct tern_dev *tdev, const struct tern_resize_srq_params *params)
@@ -379,7 +399,7 @@ int tern_cmd_resize_srq(struct tern_dev *tdev, const struct tern_resize_srq_para
 		},
 	};
 
-	return tern_cmd(tdev, TERN_AQ_RESIZE_SRQ, &cmd, NULL);
+	return tern_cmd(tern_engine_of(tdev, params->srqn), TERN_AQ_RESIZE_SRQ, &cmd, NULL);
 }
 
 int tern_cmd_set_srq_limit(struct tern_dev *tdev, u32 srqn, u32 limit)
@@ -391,14 +411,14 @@ int tern_cmd_set_srq_limit(struct tern_dev *tdev, u32 srqn, u32 limit)
 		},
 	};
 
-	return tern_cmd(tdev, TERN_AQ_SET_SRQ_LIMIT, &cmd, NULL);
+	return tern_cmd(tern_engine_of(tdev, srqn), TERN_AQ_SET_SRQ_LIMIT, &cmd, NULL);
 }
 
 int tern_cmd_query_srq(struct tern_dev *tdev, u32 srqn, u32 *limit)
 {
 	struct tern_hw_aq_cmd cmd = { .object.id = cpu_to_le32(srqn) };
 	struct tern_hw_aq_cqe result;
-	int err = tern_cmd(tdev, TERN_AQ_QUERY_SRQ, &cmd, &result);
+	int err = tern_cmd(tern_engine_of(tdev, srqn), TERN_AQ_QUERY_SRQ, &cmd, &result);
 
 	if (!err)
 		*limit = le32_to_cpu(result.srq.limit);
@@ -410,11 +430,11 @@ void tern_cmd_destroy_srq(struct tern_dev *tdev, u32 srqn)
 	tern_cmd_destroy(tdev, TERN_AQ_DESTROY_SRQ, srqn);
 }
 
-int tern_cmd_alloc_xrcd(struct tern_dev *tdev, u32 *xrcdn)
+int tern_cmd_alloc_xrcd(struct tern_engine *engine, u32 *xrcdn)
 {
 	struct tern_hw_aq_cmd cmd = {};
 
-	return tern_cmd_create(tdev, TERN_AQ_ALLOC_XRCD, &cmd, xrcdn);
+	return tern_cmd_create(engine, TERN_AQ_ALLOC_XRCD, &cmd, xrcdn);
 }
 
 void tern_cmd_dealloc_xrcd(struct tern_dev *tdev, u32 xrcdn)
@@ -427,7 +447,7 @@ static int tern_cmd_mcast(struct tern_dev *tdev, u16 opcode, u32 qpn, const u8 *
 	struct tern_hw_aq_cmd cmd = { .mcast.qpn = cpu_to_le32(qpn) };
 
 	memcpy(cmd.mcast.mgid, mgid, sizeof(cmd.mcast.mgid));
-	return tern_cmd(tdev, opcode, &cmd, NULL);
+	return tern_cmd(tern_engine_of(tdev, qpn), opcode, &cmd, NULL);
 }
 
 int tern_cmd_create_wq(struct tern_dev *tdev, const struct tern_create_wq_params *params, u32 *wqn)
@@ -443,7 +463,7 @@ int tern_cmd_create_wq(struct tern_dev *tdev, const struct tern_create_wq_params
 		},
 	};
 
-	return tern_cmd_create(tdev, TERN_AQ_CREATE_WQ, &cmd, wqn);
+	return tern_cmd_create(tern_engine_of(tdev, params->pdn), TERN_AQ_CREATE_WQ, &cmd, wqn);
 }
 
 int tern_cmd_modify_wq(struct tern_dev *tdev, u32 wqn, u8 state)
@@ -455,7 +475,7 @@ int tern_cmd_modify_wq(struct tern_dev *tdev, u32 wqn, u8 state)
 		},
 	};
 
-	return tern_cmd(tdev, TERN_AQ_MODIFY_WQ, &cmd, NULL);
+	return tern_cmd(tern_engine_of(tdev, wqn), TERN_AQ_MODIFY_WQ, &cmd, NULL);
 }
 
 void tern_cmd_destroy_wq(struct tern_dev *tdev, u32 wqn)
@@ -463,7 +483,7 @@ void tern_cmd_destroy_wq(struct tern_dev *tdev, u32 wqn)
 	tern_cmd_destroy(tdev, TERN_AQ_DESTROY_WQ, wqn);
 }
 
-int tern_cmd_create_wq_table(struct tern_dev *tdev, dma_addr_t wqns, u8 log_size, u32 *id)
+int tern_cmd_create_wq_table(struct tern_engine *engine, dma_addr_t wqns, u8 log_size, u32 *id)
 {
 	struct tern_hw_aq_cmd cmd = {
 		.create_wq_table = {
@@ -472,7 +492,7 @@ int tern_cmd_create_wq_table(struct tern_dev *tdev, dma_addr_t wqns, u8 log_size
 		},
 	};
 
-	return tern_cmd_create(tdev, TERN_AQ_CREATE_WQ_TABLE, &cmd, id);
+	return tern_cmd_create(engine, TERN_AQ_CREATE_WQ_TABLE, &cmd, id);
 }
 
 void tern_cmd_destroy_wq_table(struct tern_dev *tdev, u32 id)
@@ -492,7 +512,7 @@ int tern_cmd_create_rss_qp(struct tern_dev *tdev, const struct tern_create_rss_q
 	};
 
 	memcpy(cmd.create_rss_qp.key, params->key, sizeof(cmd.create_rss_qp.key));
-	return tern_cmd_create(tdev, TERN_AQ_CREATE_RSS_QP, &cmd, qpn);
+	return tern_cmd_create(tern_engine_of(tdev, params->pdn), TERN_AQ_CREATE_RSS_QP, &cmd, qpn);
 }
 
 int tern_cmd_set_eth_rss(struct tern_dev *tdev, const struct tern_set_eth_rss_params *params)
@@ -506,7 +526,7 @@ int tern_cmd_set_eth_rss(struct tern_dev *tdev, const struct tern_set_eth_rss_pa
 	};
 
 	memcpy(cmd.set_eth_rss.key, params->key, sizeof(cmd.set_eth_rss.key));
-	return tern_cmd(tdev, TERN_AQ_SET_ETH_RSS, &cmd, NULL);
+	return tern_cmd(&tdev->engines[0], TERN_AQ_SET_ETH_RSS, &cmd, NULL);
 }
 
 int tern_cmd_attach_mcast(struct tern_dev *tdev, u32 qpn, const u8 *mgid)
@@ -523,7 +543,8 @@ int tern_cmd_create_flow(struct tern_dev *tdev, const struct tern_hw_create_flow
 {
 	struct tern_hw_aq_cmd cmd = { .create_flow = *flow };
 
-	return tern_cmd_create(tdev, TERN_AQ_CREATE_FLOW, &cmd, id);
+	return tern_cmd_create(tern_engine_of(tdev, le32_to_cpu(flow->qpn)), TERN_AQ_CREATE_FLOW,
+			       &cmd, id);
 }
 
 void tern_cmd_destroy_flow(struct tern_dev *tdev, u32 id)
@@ -531,18 +552,18 @@ void tern_cmd_destroy_flow(struct tern_dev *tdev, u32 id)
 	tern_cmd_destroy(tdev, TERN_AQ_DESTROY_FLOW, id);
 }
 
-int tern_cmd_create_counters(struct tern_dev *tdev, u32 *id)
+int tern_cmd_create_counters(struct tern_engine *engine, u32 *id)
 {
 	struct tern_hw_aq_cmd cmd = {};
 
-	return tern_cmd_create(tdev, TERN_AQ_CREATE_COUNTERS, &cmd, id);
+	return tern_cmd_create(engine, TERN_AQ_CREATE_COUNTERS, &cmd, id);
 }
 
 int tern_cmd_read_counters(struct tern_dev *tdev, u32 id, u64 *packets, u64 *bytes)
 {
 	struct tern_hw_aq_cmd cmd = { .object.id = cpu_to_le32(id) };
 	struct tern_hw_aq_cqe result;
-	int err = tern_cmd(tdev, TERN_AQ_READ_COUNTERS, &cmd, &result);
+	int err = tern_cmd(tern_engine_of(tdev, id), TERN_AQ_READ_COUNTERS, &cmd, &result);
 
 	if (err)
 		return err;
@@ -568,7 +589,7 @@ int tern_cmd_set_gid(struct tern_dev *tdev, const struct tern_set_gid_params *pa
 
 	if (params->type != TERN_GID_NONE)
 		memcpy(cmd.set_gid.gid, params->gid, sizeof(cmd.set_gid.gid));
-	return tern_cmd(tdev, TERN_AQ_SET_GID, &cmd, NULL);
+	return tern_cmd_all(tdev, TERN_AQ_SET_GID, &cmd);
 }
 
 int tern_cmd_set_mac(struct tern_dev *tdev, const u8 *mac)
@@ -576,7 +597,7 @@ int tern_cmd_set_mac(struct tern_dev *tdev, const u8 *mac)
 	struct tern_hw_aq_cmd cmd = { .set_eth.mask = cpu_to_le32(TERN_ETH_MAC) };
 
 	ether_addr_copy(cmd.set_eth.mac, mac);
-	return tern_cmd(tdev, TERN_AQ_SET_ETH, &cmd, NULL);
+	return tern_cmd_all(tdev, TERN_AQ_SET_ETH, &cmd);
 }
 
 int tern_cmd_set_mtu(struct tern_dev *tdev, u16 mtu)
@@ -588,7 +609,7 @@ int tern_cmd_set_mtu(struct tern_dev *tdev, u16 mtu)
 		},
 	};
 
-	return tern_cmd(tdev, TERN_AQ_SET_ETH, &cmd, NULL);
+	return tern_cmd_all(tdev, TERN_AQ_SET_ETH, &cmd);
 }
 
 int tern_cmd_set_rx_mode(struct tern_dev *tdev, u32 rx_mode)
@@ -600,5 +621,5 @@ int tern_cmd_set_rx_mode(struct tern_dev *tdev, u32 rx_mode)
 		},
 	};
 
-	return tern_cmd(tdev, TERN_AQ_SET_ETH, &cmd, NULL);
+	return tern_cmd(&tdev->engines[0], TERN_AQ_SET_ETH, &cmd, NULL);
 }

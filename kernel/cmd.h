@@ -2,6 +2,8 @@
 /*
  * One function per admin command: parameters in, result out, all in the CPU's byte order
  * (but for page lists, QP attributes and flows, which their makers fill in the card's).
+ * Each goes to the engine of the object or of what that belongs to, or is told which; what is of
+ * the Ethernet function goes to the first, and what all engines have to know to all.
  * They sleep, and fail with -EIO once the card is dead. Destroying succeeds (only a region may
  * be busy, with windows): when it returns, the card does not use the object any more.
  */
@@ -13,6 +15,7 @@
 #include "tern/tern_hw.h"
 
 struct tern_dev;
+struct tern_engine;
 
 struct tern_device_attr {
 	u32 fw_version;
@@ -182,13 +185,13 @@ struct tern_set_gid_params {
 	const u8 *gid;		/* not with TERN_GID_NONE */
 };
 
-int tern_cmd_query_device(struct tern_dev *tdev, struct tern_device_attr *attr);
-int tern_cmd_query_stats(struct tern_dev *tdev, dma_addr_t to, u32 count);
+int tern_cmd_query_device(struct tern_engine *engine, struct tern_device_attr *attr);
+int tern_cmd_query_stats(struct tern_engine *engine, dma_addr_t to, u32 count);
 
-int tern_cmd_create_eq(struct tern_dev *tdev, const struct tern_create_eq_params *params,
+int tern_cmd_create_eq(struct tern_engine *engine, const struct tern_create_eq_params *params,
 		       u32 *eqn);
 void tern_cmd_destroy_eq(struct tern_dev *tdev, u32 eqn);
-int tern_cmd_alloc_pd(struct tern_dev *tdev, u32 *pdn);
+int tern_cmd_alloc_pd(struct tern_engine *engine, u32 *pdn);
 void tern_cmd_dealloc_pd(struct tern_dev *tdev, u32 pdn);
 int tern_cmd_create_mr(struct tern_dev *tdev, const struct tern_create_mr_params *params, u32 *key);
 int tern_cmd_modify_mr(struct tern_dev *tdev, const struct tern_modify_mr_params *params);
@@ -215,13 +218,13 @@ int tern_cmd_resize_srq(struct tern_dev *tdev, const struct tern_resize_srq_para
 int tern_cmd_set_srq_limit(struct tern_dev *tdev, u32 srqn, u32 limit);
 int tern_cmd_query_srq(struct tern_dev *tdev, u32 srqn, u32 *limit);
 void tern_cmd_destroy_srq(struct tern_dev *tdev, u32 srqn);
-int tern_cmd_alloc_xrcd(struct tern_dev *tdev, u32 *xrcdn);
+int tern_cmd_alloc_xrcd(struct tern_engine *engine, u32 *xrcdn);
 void tern_cmd_dealloc_xrcd(struct tern_dev *tdev, u32 xrcdn);
 
 int tern_cmd_create_wq(struct tern_dev *tdev, const struct tern_create_wq_params *params, u32 *wqn);
 int tern_cmd_modify_wq(struct tern_dev *tdev, u32 wqn, u8 state);
 void tern_cmd_destroy_wq(struct tern_dev *tdev, u32 wqn);
-int tern_cmd_create_wq_table(struct tern_dev *tdev, dma_addr_t wqns, u8 log_size, u32 *id);
+int tern_cmd_create_wq_table(struct tern_engine *engine, dma_addr_t wqns, u8 log_size, u32 *id);
 void tern_cmd_destroy_wq_table(struct tern_dev *tdev, u32 id);
 int tern_cmd_create_rss_qp(struct tern_dev *tdev, const struct tern_create_rss_qp_params *params,
 			   u32 *qpn);
@@ -230,7 +233,7 @@ int tern_cmd_attach_mcast(struct tern_dev *tdev, u32 qpn, const u8 *mgid);
 int tern_cmd_detach_mcast(struct tern_dev *tdev, u32 qpn, const u8 *mgid);
 int tern_cmd_create_flow(struct tern_dev *tdev, const struct tern_hw_create_flow *flow, u32 *id);
 void tern_cmd_destroy_flow(struct tern_dev *tdev, u32 id);
-int tern_cmd_create_counters(struct tern_dev *tdev, u32 *id);
+int tern_cmd_create_counters(struct tern_engine *engine, u32 *id);
 int tern_cmd_read_counters(struct tern_dev *tdev, u32 id, u64 *packets, u64 *bytes);
 void tern_cmd_destroy_counters(struct tern_dev *tdev, u32 id);
 

@@ -11,7 +11,7 @@
 
 static int tern_create_counters(struct ib_counters *ibcounters, struct uverbs_attr_bundle *attrs)
 {
-	return tern_cmd_create_counters(to_tdev(ibcounters->device),
+	return tern_cmd_create_counters(to_tucontext(attrs->context)->engine,
 					&to_tcounters(ibcounters)->id);
 }
 

@@ -98,7 +98,8 @@ static int tern_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr
 	if (!tern_cq_size_ok(tdev, attr->cqe) || tern_udata_no_input(udata))
 		return -EINVAL;
 
-	cq->core.eq = tern_eq_of_comp_vector(tdev, attr->comp_vector);
+	cq->core.eq = tern_eq_of_comp_vector(tern_engine_of_user(ibcq->device, udata),
+					     attr->comp_vector);
 	cq->core.completed = tern_ib_cq_completed;
 	cq->core.failed = tern_ib_cq_failed;
 	return udata ? tern_ucq_create(cq, attr->cqe, udata) :

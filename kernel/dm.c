@@ -28,7 +28,7 @@ int tern_dm_init(struct tern_dev *tdev)
 	u64 size = 0;
 
 	if (tdev->caps & TERN_CAP_DM)
-		size = min_t(u64, tern_reg_read(tdev, TERN_REG_DM_SIZE),
+		size = min_t(u64, tern_reg_read(&tdev->engines[0], TERN_REG_DM_SIZE),
 			     pci_resource_len(tdev->pdev, TERN_BAR_DM));
 	pool->pages = size >> PAGE_SHIFT;
 	pool->used = bitmap_zalloc(max(pool->pages, 1U), GFP_KERNEL);

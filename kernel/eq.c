@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Event queues and the interrupts behind them. Vector 0 brings asynchronous events and the
- * completions of admin commands; the others, if there are any, bring completion events.
+ * completions of admin commands; the others, if there are any, bring completion events. All
+ * engines raise the same vectors, so each handler looks at a queue of each.
  */
 #include <linux/cpumask.h>
 #include <linux/interrupt.h>
@@ -89,143 +90,221 @@ static unsigned int tern_eq_consume(struct tern_eq *eq)
 
 static irqreturn_t tern_eq_interrupt(int irq, void *data)
 {
-	struct tern_eq *eq = data;
+	const struct tern_vector *vector = data;
+	struct tern_dev *tdev = vector->tdev;
+	u32 i;
 
-	if (eq->vector == 0)
-		tern_aq_reap(eq->tdev);
-	/* An interrupt without events was for admin completions, or is late: still armed. */
-	if (tern_eq_consume(eq))
-		tern_eq_arm(eq);
+	if (vector->index == 0)
+		tern_aqs_reap(tdev);
+	for (i = 0; i < tdev->num_engines; i++) {
+		struct tern_eq *eq = &tdev->engines[i].eqs[vector->index];
+
+		/* Without events it was for admin completions, of others, or late: still armed. */
+		if (tern_eq_consume(eq))
+			tern_eq_arm(eq);
+	}
 	return IRQ_HANDLED;
 }
 
-static int tern_eq_request_irq(struct tern_dev *tdev, struct tern_eq *eq)
-{
-	unsigned int cpu = cpumask_local_spread(eq->vector, dev_to_node(&tdev->pdev->dev));
-	int err;
+/* ---- the queues of an engine ------------------------------------------------------- */
 
-	snprintf(eq->name, sizeof(eq->name), "tern%u@%s", eq->vector, pci_name(tdev->pdev));
-	err = request_irq(eq->irq, tern_eq_interrupt, 0, eq->name, eq);
-	if (err)
-		return err;
-	irq_set_affinity_and_hint(eq->irq, cpumask_of(cpu));
-	return 0;
-}
-
-static int tern_eq_init(struct tern_dev *tdev, struct tern_eq *eq, u16 vector)
+static int tern_eq_init(struct tern_engine *engine, struct tern_eq *eq,
+			const struct tern_vector *vector)
 {
 	struct tern_create_eq_params params = {
-		.vector = vector,
+		.vector = vector->index,
 		.log_size = TERN_EQ_LOG_SIZE,
 	};
+	struct tern_dev *tdev = engine->tdev;
 	int err;
 
 	eq->tdev = tdev;
 	eq->vector = vector;
-	eq->irq = pci_irq_vector(tdev->pdev, vector);
-
 	err = tern_buf_init(tdev, &eq->buf, TERN_EQ_SIZE * sizeof(struct tern_hw_eqe), GFP_KERNEL);
 	if (err)
 		return err;
 
 	tern_table_describe(&eq->buf.table, 0, &params.pages);
-	err = tern_cmd_create_eq(tdev, &params, &eq->eqn);
+	err = tern_cmd_create_eq(engine, &params, &eq->eqn);
 	if (err)
-		goto err_buf;
-
-	err = tern_eq_request_irq(tdev, eq);
-	if (err)
-		goto err_eq;
-
-	tern_eq_arm(eq);
-	return 0;
-
-err_eq:
-	tern_cmd_destroy_eq(tdev, eq->eqn);
-err_buf:
-	tern_buf_exit(tdev, &eq->buf);
+		tern_buf_exit(tdev, &eq->buf);
 	return err;
 }
 
-static void tern_eq_exit(struct tern_dev *tdev, struct tern_eq *eq)
+static void tern_eq_exit(struct tern_eq *eq)
 {
-	irq_update_affinity_hint(eq->irq, NULL);
-	free_irq(eq->irq, eq);
-	tern_cmd_destroy_eq(tdev, eq->eqn);
-	tern_buf_exit(tdev, &eq->buf);
+	tern_cmd_destroy_eq(eq->tdev, eq->eqn);
+	tern_buf_exit(eq->tdev, &eq->buf);
 }
 
-/* One vector for each CPU and one more, as far as the card and the system have them. */
-static int tern_eqs_alloc_vectors(struct tern_dev *tdev)
+/* The first @count, in the order of the vectors. */
+static void tern_engine_free_eqs(struct tern_engine *engine, unsigned int count)
 {
-	unsigned int max = tern_reg_read(tdev, TERN_REG_VECTORS);
+	while (count)
+		tern_eq_exit(&engine->eqs[--count]);
+	kfree(engine->eqs);
+}
+
+static int tern_engine_make_eqs(struct tern_engine *engine)
+{
+	const struct tern_vectors *vectors = &engine->tdev->vectors;
+	unsigned int i;
+	int err;
+
+	engine->eqs = kcalloc(vectors->count, sizeof(*engine->eqs), GFP_KERNEL);
+	if (!engine->eqs)
+		return -ENOMEM;
+	for (i = 0; i < vectors->count; i++) {
+		err = tern_eq_init(engine, &engine->eqs[i], &vectors->vector[i]);
+		if (err) {
+			tern_engine_free_eqs(engine, i);
+			return err;
+		}
+	}
+	return 0;
+}
+
+/* ---- vectors ------------------------------------------------------------------------- */
+
+/* One vector for each CPU and one more, as far as the card and the system have them. */
+static int tern_vectors_alloc(struct tern_dev *tdev)
+{
+	unsigned int max = tern_reg_read(&tdev->engines[0], TERN_REG_VECTORS);
+	struct tern_vectors *vectors = &tdev->vectors;
+	int i, count;
 
 	max = clamp(max, 1U, num_online_cpus() + 1);
-	return pci_alloc_irq_vectors(tdev->pdev, 1, max, PCI_IRQ_MSIX);
+	count = pci_alloc_irq_vectors(tdev->pdev, 1, max, PCI_IRQ_MSIX);
+	if (count < 0)
+		return count;
+
+	vectors->count = count;
+	vectors->vector = kcalloc(count, sizeof(*vectors->vector), GFP_KERNEL);
+	if (!vectors->vector) {
+		pci_free_irq_vectors(tdev->pdev);
+		return -ENOMEM;
+	}
+	for (i = 0; i < count; i++) {
+		vectors->vector[i].tdev = tdev;
+		vectors->vector[i].index = i;
+		vectors->vector[i].irq = pci_irq_vector(tdev->pdev, i);
+	}
+	return 0;
+}
+
+static void tern_vectors_free(struct tern_dev *tdev)
+{
+	kfree(tdev->vectors.vector);
+	pci_free_irq_vectors(tdev->pdev);
+}
+
+static int tern_vector_request(struct tern_vector *vector)
+{
+	struct pci_dev *pdev = vector->tdev->pdev;
+	unsigned int cpu = cpumask_local_spread(vector->index, dev_to_node(&pdev->dev));
+	int err;
+
+	snprintf(vector->name, sizeof(vector->name), "tern%u@%s", vector->index, pci_name(pdev));
+	err = request_irq(vector->irq, tern_eq_interrupt, 0, vector->name, vector);
+	if (err)
+		return err;
+	irq_set_affinity_and_hint(vector->irq, cpumask_of(cpu));
+	return 0;
+}
+
+/* The first @count. */
+static void tern_vectors_release(struct tern_dev *tdev, unsigned int count)
+{
+	while (count) {
+		struct tern_vector *vector = &tdev->vectors.vector[--count];
+
+		irq_update_affinity_hint(vector->irq, NULL);
+		free_irq(vector->irq, vector);
+	}
+}
+
+static int tern_vectors_request(struct tern_dev *tdev)
+{
+	unsigned int i;
+	int err;
+
+	for (i = 0; i < tdev->vectors.count; i++) {
+		err = tern_vector_request(&tdev->vectors.vector[i]);
+		if (err) {
+			tern_vectors_release(tdev, i);
+			return err;
+		}
+	}
+	return 0;
+}
+
+/* ---- all of them --------------------------------------------------------------------- */
+
+static void tern_eqs_arm(struct tern_dev *tdev)
+{
+	unsigned int i, vector;
+
+	for (i = 0; i < tdev->num_engines; i++)
+		for (vector = 0; vector < tdev->vectors.count; vector++)
+			tern_eq_arm(&tdev->engines[i].eqs[vector]);
 }
 
 /* Makes the event queues and lets admin completions come by interrupt. */
 int tern_eqs_init(struct tern_dev *tdev)
 {
-	struct tern_eqs *eqs = &tdev->eqs;
-	int vectors = tern_eqs_alloc_vectors(tdev);
+	u32 count;
 	int err;
 
-	if (vectors < 0)
-		return vectors;
-
-	eqs->count = 0;
-	eqs->eq = kcalloc(vectors, sizeof(*eqs->eq), GFP_KERNEL);
-	if (!eqs->eq) {
-		err = -ENOMEM;
-		goto err_vectors;
-	}
-
-	while (eqs->count < vectors) {
-		err = tern_eq_init(tdev, &eqs->eq[eqs->count], eqs->count);
+	err = tern_vectors_alloc(tdev);
+	if (err)
+		return err;
+	for (count = 0; count < tdev->num_engines; count++) {
+		err = tern_engine_make_eqs(&tdev->engines[count]);
 		if (err)
 			goto err_eqs;
-		eqs->count++;
 	}
-	tern_aq_set_irq(tdev, true);
+	err = tern_vectors_request(tdev);
+	if (err)
+		goto err_eqs;
+
+	tern_eqs_arm(tdev);
+	tern_aqs_set_irq(tdev, true);
 	return 0;
 
 err_eqs:
-	while (eqs->count)
-		tern_eq_exit(tdev, &eqs->eq[--eqs->count]);
-	kfree(eqs->eq);
-err_vectors:
-	pci_free_irq_vectors(tdev->pdev);
+	while (count)
+		tern_engine_free_eqs(&tdev->engines[--count], tdev->vectors.count);
+	tern_vectors_free(tdev);
 	return err;
 }
 
 void tern_eqs_exit(struct tern_dev *tdev)
 {
-	struct tern_eqs *eqs = &tdev->eqs;
+	u32 i;
 
-	tern_aq_set_irq(tdev, false);
-	while (eqs->count)
-		tern_eq_exit(tdev, &eqs->eq[--eqs->count]);
-	kfree(eqs->eq);
-	pci_free_irq_vectors(tdev->pdev);
+	tern_aqs_set_irq(tdev, false);
+	tern_vectors_release(tdev, tdev->vectors.count);
+	for (i = 0; i < tdev->num_engines; i++)
+		tern_engine_free_eqs(&tdev->engines[i], tdev->vectors.count);
+	tern_vectors_free(tdev);
 }
 
 unsigned int tern_eqs_comp_vectors(const struct tern_dev *tdev)
 {
-	return max(tdev->eqs.count - 1, 1U);
+	return max(tdev->vectors.count - 1, 1U);
 }
 
-struct tern_eq *tern_eq_of_comp_vector(struct tern_dev *tdev, unsigned int comp_vector)
+struct tern_eq *tern_eq_of_comp_vector(struct tern_engine *engine, unsigned int comp_vector)
 {
-	const struct tern_eqs *eqs = &tdev->eqs;
+	unsigned int count = engine->tdev->vectors.count;
 
-	return &eqs->eq[eqs->count == 1 ? 0 : 1 + comp_vector % (eqs->count - 1)];
+	return &engine->eqs[count == 1 ? 0 : 1 + comp_vector % (count - 1)];
 }
 
 /* Waits for the handlers that may have looked up an object of @eq (NULL for async events only). */
 void tern_eqs_synchronize(struct tern_dev *tdev, const struct tern_eq *eq)
 {
-	synchronize_irq(tdev->eqs.eq[0].irq);
+	synchronize_irq(tdev->vectors.vector[0].irq);
 	if (eq)
-		synchronize_irq(eq->irq);
+		synchronize_irq(eq->vector->irq);
 }

@@ -131,8 +131,8 @@ static void tern_eth_close_queue(struct tern_eth_queue *q)
 /* Frames leave through the queue whose interrupts come to the CPU that sends them. */
 static void tern_eth_set_xps(struct tern_eth_queue *q)
 {
-	const struct tern_eq *eq = tern_eq_of_comp_vector(q->nd->tdev, q->index);
-	const struct cpumask *mask = irq_get_affinity_mask(eq->irq);
+	const struct tern_eq *eq = tern_eq_of_comp_vector(&q->nd->tdev->engines[0], q->index);
+	const struct cpumask *mask = irq_get_affinity_mask(eq->vector->irq);
 
 	if (mask)
 		netif_set_xps_queue(q->nd->ndev, mask, q->index);

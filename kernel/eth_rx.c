@@ -228,7 +228,7 @@ int tern_rx_open(struct tern_eth_queue *q)
 		.mask = (1U << log_size) - 1,
 		.npages = tern_rx_pages_for(nd->ndev->mtu),
 		.cq_core = {
-			.eq = tern_eq_of_comp_vector(nd->tdev, q->index),
+			.eq = tern_eq_of_comp_vector(&nd->tdev->engines[0], q->index),
 			.completed = tern_rx_completed,
 			.failed = tern_rx_failed,
 		},

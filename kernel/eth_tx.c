@@ -244,7 +244,7 @@ int tern_tx_open(struct tern_eth_queue *q)
 		.mask = (1U << log_size) - 1,
 		.max_segs = min_t(u32, nd->tdev->attr.max_send_sge, MAX_SKB_FRAGS + 1),
 		.cq_core = {
-			.eq = tern_eq_of_comp_vector(nd->tdev, q->index),
+			.eq = tern_eq_of_comp_vector(&nd->tdev->engines[0], q->index),
 			.completed = tern_tx_completed,
 			.failed = tern_tx_failed,
 		},

@@ -20,7 +20,7 @@ static bool tern_stop_locked(struct tern_dev *tdev)
 	tern_hw_reset(tdev);
 	/* Should the reset not have reached the card, then at least nothing gets past the bus. */
 	pci_clear_master(tdev->pdev);
-	tern_aq_abort(tdev);
+	tern_aqs_abort(tdev);
 	return true;
 }
 
@@ -66,19 +66,32 @@ void tern_dev_fail(struct tern_dev *tdev, const char *why)
 	tern_dev_flush(tdev);
 }
 
-/* Why @status is not that of a card at work, or NULL. */
-static const char *tern_health_complaint(struct tern_dev *tdev, u32 status)
+/* Why the status of @engine is not that of a card at work, or NULL. */
+static const char *tern_engine_complaint(const struct tern_engine *engine)
 {
+	u32 status = tern_reg_read(engine, TERN_REG_STATUS);
+
 	if (status == TERN_REG_GONE)
 		return "is gone";
 	if (status & TERN_STATUS_FATAL) {
-		dev_err(&tdev->pdev->dev, "fatal error, reason %u\n",
+		dev_err(&engine->tdev->pdev->dev, "fatal error, reason %u\n",
 			(status & TERN_STATUS_REASON_MASK) >> TERN_STATUS_REASON_SHIFT);
 		return "has stopped";
 	}
 	if (!(status & TERN_STATUS_READY))
 		return "was reset by others";
 	return NULL;
+}
+
+/* The same of the first engine that gives reason to. One that fails takes all with it. */
+static const char *tern_health_complaint(const struct tern_dev *tdev)
+{
+	const char *why = NULL;
+	u32 i;
+
+	for (i = 0; !why && i < tdev->num_engines; i++)
+		why = tern_engine_complaint(&tdev->engines[i]);
+	return why;
 }
 
 static void tern_health_work(struct work_struct *work)
@@ -88,7 +101,7 @@ static void tern_health_work(struct work_struct *work)
 
 	if (tern_is_dead(tdev))
 		return;
-	why = tern_health_complaint(tdev, tern_reg_read(tdev, TERN_REG_STATUS));
+	why = tern_health_complaint(tdev);
 	if (why) {
 		tern_dev_fail(tdev, why);
 		return;

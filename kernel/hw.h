@@ -11,14 +11,14 @@
 /* What every register reads as when the card is no longer there. */
 #define TERN_REG_GONE	(~0u)
 
-static inline u32 tern_reg_read(const struct tern_dev *tdev, u32 reg)
+static inline u32 tern_reg_read(const struct tern_engine *engine, u32 reg)
 {
-	return readl(tdev->regs + reg);
+	return readl(engine->regs + reg);
 }
 
-static inline void tern_reg_write(struct tern_dev *tdev, u32 reg, u32 value)
+static inline void tern_reg_write(struct tern_engine *engine, u32 reg, u32 value)
 {
-	writel(value, tdev->regs + reg);
+	writel(value, engine->regs + reg);
 }
 
 /*
@@ -27,13 +27,15 @@ static inline void tern_reg_write(struct tern_dev *tdev, u32 reg, u32 value)
  */
 static inline void tern_db_ring(struct tern_dev *tdev, u32 doorbell, u32 num, u32 index)
 {
-	writeq((u64)index << TERN_DB_INDEX_SHIFT | num, tdev->db + doorbell);
+	struct tern_engine *engine = tern_engine_of(tdev, num & TERN_DB_NUM_MASK);
+
+	writeq((u64)index << TERN_DB_INDEX_SHIFT | num, engine->db + doorbell);
 }
 
 int tern_hw_identify(struct tern_dev *tdev);
 int tern_hw_reset(struct tern_dev *tdev);
-int tern_hw_enable(struct tern_dev *tdev, dma_addr_t aq, dma_addr_t acq, u32 log_size);
-void tern_hw_aq_irq(struct tern_dev *tdev, bool on);
+int tern_hw_enable(struct tern_engine *engine, dma_addr_t aq, dma_addr_t acq, u32 log_size);
+void tern_hw_aq_irq(struct tern_engine *engine, bool on);
 bool tern_hw_link_up(const struct tern_dev *tdev);
 
 #endif

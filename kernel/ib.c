@@ -220,8 +220,8 @@ static int tern_query_port(struct ib_device *ibdev, u32 port, struct ib_port_att
 	props->pkey_tbl_len = 1;
 	props->max_vl_num = 1;
 	tern_query_violations(tdev, props);
-	tern_port_speed(tern_reg_read(tdev, TERN_REG_LINK_SPEED), &props->active_speed,
-			&props->active_width);
+	tern_port_speed(tern_reg_read(&tdev->engines[0], TERN_REG_LINK_SPEED),
+			&props->active_speed, &props->active_width);
 	return 0;
 }
 
@@ -411,7 +411,8 @@ static void tern_ib_setup(struct tern_ib *ib)
 static bool tern_ib_possible(const struct tern_dev *tdev)
 {
 	return tdev->caps & TERN_CAP_RC &&
-	       tdev->caps & (TERN_CAP_ROCE_V1 | TERN_CAP_ROCE_V2) && tdev->db_pages > 1;
+	       tdev->caps & (TERN_CAP_ROCE_V1 | TERN_CAP_ROCE_V2) &&
+	       tdev->db_pages > tdev->num_engines;
 }
 
 /* The net_device, whose addresses become our GIDs, is registered before and unregistered after. */

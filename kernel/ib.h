@@ -16,6 +16,7 @@ struct tern_alloc_ucontext_resp;
 struct tern_odp;
 struct tern_create_mr_params;
 struct tern_dev;
+struct tern_engine;
 
 #define TERN_PORT	1
 
@@ -28,6 +29,8 @@ struct tern_ib {
 struct tern_ucontext {
 	struct ib_ucontext ibucontext;
 	struct rdma_user_mmap_entry *db_entry;
+	struct tern_engine *engine;	/* has all of its objects */
+	u32 bar_page;		/* of the doorbells; its engine calls it */
 	u32 db_page;
 };
 
@@ -231,6 +234,7 @@ void tern_ib_device_fatal(struct tern_dev *tdev);
 /* ucontext.c */
 int tern_alloc_ucontext(struct ib_ucontext *ibucontext, struct ib_udata *udata);
 void tern_dealloc_ucontext(struct ib_ucontext *ibucontext);
+struct tern_engine *tern_engine_of_user(struct ib_device *ibdev, struct ib_udata *udata);
 void tern_ucontext_describe(struct tern_ucontext *uctx, struct tern_alloc_ucontext_resp *resp);
 int tern_mmap(struct ib_ucontext *ibucontext, struct vm_area_struct *vma);
 void tern_mmap_free(struct rdma_user_mmap_entry *rdma_entry);

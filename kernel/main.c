@@ -31,26 +31,23 @@ static void tern_limit_attr(struct tern_device_attr *attr)
 static void tern_stop_card(struct tern_dev *tdev)
 {
 	tern_dev_stop(tdev);
-	tern_aq_exit(tdev);
+	tern_aqs_exit(tdev);
 }
 
 static int tern_start_card(struct tern_dev *tdev)
 {
 	int err;
 
-	err = tern_hw_identify(tdev);
-	if (err)
-		return err;
 	err = tern_hw_reset(tdev);
 	if (err)
 		return err;
 
 	tdev->state = 0;
 	pci_set_master(tdev->pdev);
-	err = tern_aq_init(tdev);
+	err = tern_aqs_init(tdev);
 	if (err)
 		goto err_master;
-	err = tern_cmd_query_device(tdev, &tdev->attr);
+	err = tern_cmd_query_device(&tdev->engines[0], &tdev->attr);
 	if (err)
 		goto err_aq;
 	tern_limit_attr(&tdev->attr);
@@ -68,7 +65,7 @@ static int tern_register(struct tern_dev *tdev)
 {
 	int err;
 
-	err = tern_cmd_alloc_pd(tdev, &tdev->kernel_pdn);
+	err = tern_cmd_alloc_pd(&tdev->engines[0], &tdev->kernel_pdn);
 	if (err)
 		return err;
 	err = tern_netdev_register(tdev);
@@ -149,28 +146,49 @@ static void tern_down(struct tern_dev *tdev)
 
 /* ---- PCI -------------------------------------------------------------------------- */
 
-static int tern_map_bars(struct tern_dev *tdev)
+/* Our own page of each engine, which are the first ones: the others belong to processes. */
+static void __iomem *tern_map_doorbells(struct tern_dev *tdev)
 {
-	struct pci_dev *pdev = tdev->pdev;
-
-	if (pci_resource_len(pdev, TERN_BAR_DOORBELLS) < TERN_DB_PAGE_SIZE)
-		return -ENODEV;
-	tdev->regs = pci_iomap(pdev, TERN_BAR_REGS, 0);
-	if (!tdev->regs)
-		return -ENOMEM;
-	/* Our own page alone: the others belong to processes. */
-	tdev->db = ioremap(pci_resource_start(pdev, TERN_BAR_DOORBELLS), TERN_DB_PAGE_SIZE);
-	if (!tdev->db) {
-		pci_iounmap(pdev, tdev->regs);
-		return -ENOMEM;
-	}
-	return 0;
+	return ioremap(pci_resource_start(tdev->pdev, TERN_BAR_DOORBELLS),
+		       tdev->num_engines * TERN_DB_PAGE_SIZE);
 }
 
-static void tern_unmap_bars(struct tern_dev *tdev)
+/* Maps the registers, which tell how many engines there are, and so what else to map. */
+static int tern_map_engines(struct tern_dev *tdev)
 {
-	iounmap(tdev->db);
-	pci_iounmap(tdev->pdev, tdev->regs);
+	void __iomem *regs, *db;
+	int err;
+	u32 i;
+
+	regs = pci_iomap(tdev->pdev, TERN_BAR_REGS, 0);
+	if (!regs)
+		return -ENOMEM;
+	tdev->engines[0].regs = regs;
+	err = tern_hw_identify(tdev);
+	if (err)
+		goto err_regs;
+	db = tern_map_doorbells(tdev);
+	if (!db) {
+		err = -ENOMEM;
+		goto err_regs;
+	}
+
+	for (i = 0; i < tdev->num_engines; i++) {
+		tdev->engines[i].tdev = tdev;
+		tdev->engines[i].regs = regs + i * TERN_REGS_SIZE;
+		tdev->engines[i].db = db + i * TERN_DB_PAGE_SIZE;
+	}
+	return 0;
+
+err_regs:
+	pci_iounmap(tdev->pdev, regs);
+	return err;
+}
+
+static void tern_unmap_engines(struct tern_dev *tdev)
+{
+	iounmap(tdev->engines[0].db);
+	pci_iounmap(tdev->pdev, tdev->engines[0].regs);
 }
 
 static int tern_pci_init(struct tern_dev *tdev)
@@ -188,7 +206,7 @@ static int tern_pci_init(struct tern_dev *tdev)
 	if (err)
 		goto err_regions;
 	dma_set_max_seg_size(&pdev->dev, UINT_MAX);
-	err = tern_map_bars(tdev);
+	err = tern_map_engines(tdev);
 	if (err)
 		goto err_regions;
 	return 0;
@@ -203,7 +221,7 @@ err_device:
 static void tern_pci_exit(struct tern_dev *tdev)
 {
 	tern_health_exit(tdev);
-	tern_unmap_bars(tdev);
+	tern_unmap_engines(tdev);
 	pci_release_selected_regions(tdev->pdev, TERN_BARS);
 	pci_disable_device(tdev->pdev);
 }

@@ -84,8 +84,10 @@ static int tern_change_mtu(struct net_device *ndev, int mtu)
 	int err;
 
 	err = tern_cmd_set_mtu(nd->tdev, mtu);
-	if (err)
+	if (err) {
+		tern_cmd_set_mtu(nd->tdev, old); /* some engines may have the new one */
 		return err;
+	}
 	WRITE_ONCE(ndev->mtu, mtu);
 	err = tern_reopen(nd);
 	if (!err)
@@ -108,8 +110,10 @@ static int tern_set_mac(struct net_device *ndev, void *addr)
 	if (err)
 		return err;
 	err = tern_cmd_set_mac(nd->tdev, sa->sa_data);
-	if (err)
+	if (err) {
+		tern_cmd_set_mac(nd->tdev, ndev->dev_addr); /* some engines may have the new one */
 		return err;
+	}
 	eth_commit_mac_addr_change(ndev, addr);
 	return 0;
 }

@@ -16,7 +16,7 @@ int tern_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 	err = tern_udata_no_input(udata);
 	if (err)
 		return err;
-	err = tern_cmd_alloc_pd(tdev, &pd->pdn);
+	err = tern_cmd_alloc_pd(tern_engine_of_user(ibpd->device, udata), &pd->pdn);
 	if (err || !udata)
 		return err;
 

@@ -103,6 +103,14 @@ static bool tern_qp_init_supported(const struct tern_qp_kind *kind,
 	       !(init->create_flags & ~kind->create_flags);
 }
 
+/* Frames that are not RoCE come to the first engine alone. */
+static bool tern_qp_gets_frames(const struct ib_qp *ibqp)
+{
+	struct tern_dev *tdev = to_tdev(ibqp->device);
+
+	return tern_engine_of(tdev, to_tpd(ibqp->pd)->pdn) == &tdev->engines[0];
+}
+
 /* ---- sizes ------------------------------------------------------------------------ */
 
 static int tern_check_cap(const struct tern_dev *tdev, const struct ib_qp_cap *cap)
@@ -295,7 +303,8 @@ int tern_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_u
 	struct tern_qp *qp = to_tqp(ibqp);
 	int err;
 
-	if (!tern_qp_init_supported(kind, init, udata))
+	if (!tern_qp_init_supported(kind, init, udata) ||
+	    (init->qp_type == IB_QPT_RAW_PACKET && !tern_qp_gets_frames(ibqp)))
 		return -EOPNOTSUPP;
 
 	mutex_init(&qp->lock);

@@ -12,17 +12,18 @@
 #define TERN_RX_HASH_FIELDS		GENMASK(7, 0)	/* TERN_HASH_* */
 
 /* The card reads the entries once. */
-static int tern_wq_table_create(struct tern_dev *tdev, const __le32 *wqns, u8 log_size, u32 *id)
+static int tern_wq_table_create(struct tern_engine *engine, const __le32 *wqns, u8 log_size,
+				u32 *id)
 {
 	size_t size = sizeof(*wqns) << log_size;
-	struct device *dev = &tdev->pdev->dev;
+	struct device *dev = &engine->tdev->pdev->dev;
 	dma_addr_t dma;
 	int err;
 
 	dma = dma_map_single(dev, (void *)wqns, size, DMA_TO_DEVICE);
 	if (dma_mapping_error(dev, dma))
 		return -ENOMEM;
-	err = tern_cmd_create_wq_table(tdev, dma, log_size, id);
+	err = tern_cmd_create_wq_table(engine, dma, log_size, id);
 	dma_unmap_single(dev, dma, size, DMA_TO_DEVICE);
 	return err;
 }
@@ -45,7 +46,7 @@ int tern_create_wq_table(struct ib_rwq_ind_table *ibtable,
 		return -ENOMEM;
 	for (i = 0; i < 1 << log_size; i++)
 		wqns[i] = cpu_to_le32(to_twq(init->ind_tbl[i])->core.wqn);
-	err = tern_wq_table_create(to_tdev(ibtable->device), wqns, log_size,
+	err = tern_wq_table_create(tern_engine_of_user(ibtable->device, udata), wqns, log_size,
 				   &ibtable->ind_tbl_num);
 	kfree(wqns);
 	return err;

@@ -26,6 +26,15 @@ struct tern_dm_pool {
 	u32 pages;
 };
 
+/* One of the card's engines, which has the objects whose numbers name it. */
+struct tern_engine {
+	struct tern_dev *tdev;
+	void __iomem *regs;	/* its part of BAR 0 */
+	void __iomem *db;	/* its page 0, of BAR 2 */
+	struct tern_aq aq;
+	struct tern_eq *eqs;	/* one for each vector */
+};
+
 /* bits of tern_dev.state */
 enum {
 	TERN_STATE_DEAD,	/* the card does no DMA and takes no commands any more */
@@ -33,8 +42,6 @@ enum {
 
 struct tern_dev {
 	struct pci_dev *pdev;
-	void __iomem *regs;	/* BAR 0 */
-	void __iomem *db;	/* page 0 of BAR 2 */
 	bool up;		/* between tern_up() and tern_down() */
 
 	unsigned long state;
@@ -43,12 +50,14 @@ struct tern_dev {
 	struct work_struct flush;	/* tells users of a dead card to poll */
 
 	u32 caps;		/* TERN_CAP_* */
-	u32 db_pages;
+	u32 db_pages;		/* of all engines */
 	u8 mac[6];
 	struct tern_device_attr attr;
 
-	struct tern_aq aq;
-	struct tern_eqs eqs;
+	/* [0] tells what all of them share, and has all objects that are not of processes. */
+	struct tern_engine engines[TERN_MAX_ENGINES];
+	u32 num_engines;
+	struct tern_vectors vectors;
 	u32 kernel_pdn;
 
 	/*
@@ -81,6 +90,20 @@ struct tern_dev {
 static inline bool tern_is_dead(const struct tern_dev *tdev)
 {
 	return test_bit(TERN_STATE_DEAD, &tdev->state);
+}
+
+/* The engine of object @num. A number that names none is for the first to refuse. */
+static inline struct tern_engine *tern_engine_of(struct tern_dev *tdev, u32 num)
+{
+	u32 index = num >> TERN_ENGINE_SHIFT;
+
+	return &tdev->engines[index < tdev->num_engines ? index : 0];
+}
+
+/* The same of a region or window. */
+static inline struct tern_engine *tern_engine_of_key(struct tern_dev *tdev, u32 key)
+{
+	return tern_engine_of(tdev, key >> 8);
 }
 
 /* health.c */

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A process that has the device open: its doorbell page, and what it maps. */
+/* A process that has the device open: its doorbell page and engine, and what it maps. */
 #include <linux/mm.h>
 #include <linux/slab.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/tern-abi.h>
+#include <rdma/uverbs_ioctl.h>
 
 #include "ib.h"
 #include "tern.h"
@@ -45,7 +46,7 @@ static int tern_db_entry_create(struct tern_ucontext *uctx)
 	if (!entry)
 		return -ENOMEM;
 	entry->kind = TERN_MMAP_DOORBELL;
-	entry->page = uctx->db_page;
+	entry->page = uctx->bar_page;
 
 	err = rdma_user_mmap_entry_insert(&uctx->ibucontext, &entry->rdma, TERN_DB_PAGE_SIZE);
 	if (err) {
@@ -56,15 +57,20 @@ static int tern_db_entry_create(struct tern_ucontext *uctx)
 	return 0;
 }
 
+/*
+ * Pages that follow each other are of different engines: so are processes, then. The first of each
+ * engine is the driver's own.
+ */
 static int tern_db_page_create(struct tern_dev *tdev, struct tern_ucontext *uctx)
 {
 	int page, err;
 
-	page = ida_alloc_range(&tdev->db_ida, TERN_DB_PAGE_KERNEL + 1, tdev->db_pages - 1,
-			       GFP_KERNEL);
+	page = ida_alloc_range(&tdev->db_ida, tdev->num_engines, tdev->db_pages - 1, GFP_KERNEL);
 	if (page < 0)
 		return page;
-	uctx->db_page = page;
+	uctx->engine = &tdev->engines[page % tdev->num_engines];
+	uctx->bar_page = page;
+	uctx->db_page = page / tdev->num_engines;
 
 	err = tern_db_entry_create(uctx);
 	if (err)
@@ -76,7 +82,7 @@ static int tern_db_page_create(struct tern_dev *tdev, struct tern_ucontext *uctx
 static void tern_db_page_destroy(struct tern_dev *tdev, struct tern_ucontext *uctx)
 {
 	rdma_user_mmap_entry_remove(uctx->db_entry);
-	ida_free(&tdev->db_ida, uctx->db_page);
+	ida_free(&tdev->db_ida, uctx->bar_page);
 }
 
 /* ---- the context ---------------------------------------------------------------- */
@@ -119,6 +125,15 @@ int tern_alloc_ucontext(struct ib_ucontext *ibucontext, struct ib_udata *udata)
 void tern_dealloc_ucontext(struct ib_ucontext *ibucontext)
 {
 	tern_db_page_destroy(to_tdev(ibucontext->device), to_tucontext(ibucontext));
+}
+
+/* The engine of the process that asks; all users in the kernel have the first. */
+struct tern_engine *tern_engine_of_user(struct ib_device *ibdev, struct ib_udata *udata)
+{
+	struct tern_ucontext *uctx =
+		rdma_udata_to_drv_context(udata, struct tern_ucontext, ibucontext);
+
+	return uctx ? uctx->engine : &to_tdev(ibdev)->engines[0];
 }
 
 /* ---- memory of queues ------------------------------------------------------------- */

@@ -9,7 +9,8 @@ static int tern_alloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata)
 {
 	int err = tern_udata_no_input(udata);
 
-	return err ?: tern_cmd_alloc_xrcd(to_tdev(ibxrcd->device), &to_txrcd(ibxrcd)->xrcdn);
+	return err ?: tern_cmd_alloc_xrcd(tern_engine_of_user(ibxrcd->device, udata),
+					  &to_txrcd(ibxrcd)->xrcdn);
 }
 
 static int tern_dealloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata)
