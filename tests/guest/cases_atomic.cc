@@ -72,8 +72,56 @@ void atomics(Session &s)
 	      word(counters, 1), kQps * (kRounds / 10));
 }
 
+/*
+ * The same word through two contexts, as two processes have them that share memory. Cards may
+ * serve each by an engine of its own.
+ */
+void atomics_of_contexts(Session &s)
+{
+	constexpr unsigned kBatch = 8, kRounds = 250;
+	Device second(ibv_get_device_name(s.device.context()->device), s.device.gid_index());
+	Session other{.device = second,
+	              .peer = s.peer,
+	              .active = s.active,
+	              .async_events = s.async_events,
+	              .seed = s.seed,
+	              .seconds = s.seconds,
+	              .qps = s.qps,
+	              .required_mtu = s.required_mtu};
+	const Buffer counter(s.device, 8);
+	const MrPtr counter_there(
+	        ibv_reg_mr(second.pd(), counter.data(), counter.size(), kAllAccess));
+	check(counter_there != nullptr, "a second region of the same memory is refused");
+	const Buffer results[] = {{s.device, kBatch * 8}, {second, kBatch * 8}};
+	Endpoint ends[] = {Endpoint(s), Endpoint(other)};
+	for (Endpoint &end : ends)
+		end.connect();
+	const RemoteBuffer remote[] = {
+	        ends[0].exchange(counter),
+	        s.peer.exchange(RemoteBuffer{counter.addr(), counter.size(), counter_there->rkey})};
+	s.peer.barrier(1);
+
+	std::vector<bool> seen(2 * kBatch * kRounds);
+	for (unsigned round = 0; round < kRounds; round++) {
+		for (unsigned i = 0; i < kBatch; i++)
+			for (unsigned e = 0; e < 2; e++)
+				ends[e].fetch_add(i, results[e].sge(8 * i, 8), remote[e], 0, 1);
+		for (unsigned i = 0; i < 2 * kBatch; i++) {
+			ends[i % 2].expect_send(i / 2);
+			const uint64_t before = word(results[i % 2], i / 2);
+			check(before < seen.size() && !seen[before],
+			      "fetch and add brought %lu, which was another's or none", before);
+			seen[before] = true;
+		}
+	}
+	s.peer.barrier(2);
+	check(word(counter, 0) == seen.size(), "the sum is %lu, not %zu", word(counter, 0),
+	      seen.size());
+}
+
 constexpr Case kCases[] = {
         {"atomics", "fetch and add, compare and swap from both hosts", atomics},
+        {"atomics-of-contexts", "fetch and add through two contexts", atomics_of_contexts},
 };
 
 } // namespace
