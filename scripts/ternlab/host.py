@@ -19,6 +19,7 @@ WIRES = ("shm", "stream")
 DEFAULT_WIRE = os.environ.get("TERN_WIRE", "shm")
 NETDEV = "wire0"  # both QEMU's id and, by guest/net.rules, the interface in the guest
 CARD = "card"  # QEMU's id of it
+DEATH = re.compile(r"Oops|BUG:|RIP: 0010|Kernel panic")
 
 # What programs are told most often, asked of the guest's shell alone: to start a process takes a
 # tenth of a second under TCG. A PCI card's device knows its interfaces, rxe its one.
@@ -182,11 +183,13 @@ class Host:
             return ""
 
     def last_words(self, lines=25):
+        """The end of its logs, and of what is before that where a kernel says that it dies."""
         text = ""
         for log in (self._qemu_log(), self.log):
             if log.exists():
-                tail = log.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:]
-                text += f"--- the end of {log}:\n" + "\n".join(tail) + "\n"
+                said = log.read_text(encoding="utf-8", errors="replace").splitlines()
+                deaths = [line for line in said[:-lines] if DEATH.search(line)]
+                text += "\n".join([f"--- the end of {log}:", *deaths, *said[-lines:], ""])
         return text
 
     # --- how to reach it

@@ -68,16 +68,17 @@ class Refusals(WireTest):
 
 class Engines(WireTest):
     def start(self, engines):
-        switch = Switch(self.folder)
-        self.addCleanup(switch.kill)
-        self.machine = Machine("-device", f"tern,id=card,wire={switch.path},engines={engines},"
-                                          "mac=02:54:45:52:4e:01,addr=4")
+        self.switch = Switch(self.folder)
+        self.machine = Machine(
+            "-device", f"tern,id=card,wire={self.switch.path},engines={engines},"
+            "mac=02:54:45:52:4e:01,addr=4")
         self.addCleanup(self.end)
         return [Engine(self.machine, number) for number in range(engines)]
 
     def end(self):
         log = self.machine.log()
         self.assertEqual(self.machine.quit(), 0, log)
+        self.switch.kill()
 
     def test_each_is_a_card(self):
         engines = self.start(HW.MAX_ENGINES)
@@ -135,12 +136,23 @@ class Engines(WireTest):
             first = self.machine.read(8, page)
             self.assertGreater(self.machine.read(8, page), first)
 
-    def test_links_follow_the_switch(self):
-        engines = self.start(2)
-        for up in (HW.LINK_UP, 0, HW.LINK_UP):
-            self.machine.set_cable(up != 0)
+    def test_links(self):
+        """Of all engines, by cable and switch."""
+        engines = self.start(3)
+
+        def await_links(up):
             for engine in engines:
-                engine.wait(lambda e=engine, u=up: e.reg("LINK") == u)
+                engine.wait(lambda: engine.reg("LINK") == (HW.LINK_UP if up else 0))
+
+        await_links(True)
+        for plugged in (False, True):
+            self.machine.set_cable(plugged)
+            await_links(plugged)
+        for _ in range(3):
+            self.switch.kill()
+            await_links(False)
+            self.switch = Switch(self.folder)
+            await_links(True)
 
 
 if __name__ == "__main__":
