@@ -51,11 +51,6 @@ class Scenario(unittest.TestCase):
         for host in cls.hosts:
             if host.options.nic == "virtio":
                 host.run(f"modprobe rdma_rxe && rdma link add rxe0 type rxe netdev {NETDEV}")
-            # ping makes the kernel patch its code for as long as it wants time stamps, which QEMU
-            # before 8.1 may miss that translates it for another processor just then: the guest
-            # may loop for ever. So somebody wants them all the time.
-            host.run("setsid socat -u UDP4-RECV:9,bind=127.0.0.1,so-timestamp=1 OPEN:/dev/null "
-                     "</dev/null >/dev/null 2>/tmp/stamps & sleep 0.3; ! grep . /tmp/stamps")
         cls.seen = {host.name: "" for host in cls.hosts}
 
     def setUp(self):
