@@ -8,6 +8,9 @@ from .errors import CommandError, LabError
 from .progress import wait_until
 
 PERFTEST_PORT = 18515  # and that of rdma-core's pingpongs
+# At its end perftest measures the CPU's frequency, and fails or reports infinite times where
+# the measurements spread: on a busy machine.
+SPREAD = "Correlation coefficient"
 # Programs whose server has nothing to measure.
 PASSIVE = re.compile(r"\bib_(read|atomic)_lat\b")
 
@@ -52,9 +55,7 @@ def run_both(*both, **how):
         try:
             return _once(*both, **how)
         except LabError as error:
-            # At its end perftest measures the CPU's frequency, and reports nothing where
-            # the measurements spread: on a busy machine.
-            if "Correlation coefficient" not in str(error) or not chances:
+            if SPREAD not in str(error) or not chances:
                 raise
     raise AssertionError("there is always a last chance")
 
@@ -71,8 +72,11 @@ def _once(server, server_command, client, client_command, port=PERFTEST_PORT, ti
             # A half that fails often leaves the other waiting for ever.
             wait_until(lambda: not asking.running() or serving.failed(), timeout)
         if not serving.failed():
-            asked = asking.wait(timeout=1)
-            return serving.wait(timeout=30).out, asked.out
+            asked = asking.wait(timeout=1).out
+            served = serving.wait(timeout=30).out
+            if SPREAD in served + asked:
+                raise LabError(f"no result:\n{served}\n{asked}")
+            return served, asked
         trouble = f"{server.name} failed"
     except CommandError as error:
         trouble = str(error).partition("\n")[0]
