@@ -63,14 +63,17 @@ class Bench:
         return FEWEST if rate is None else int(min(MOST, max(FEWEST, rate * TARGET)))
 
     def bandwidth(self, stack, operation, size):
-        """Measures once more if the first time was a guess."""
+        """Measures once more if that was much shorter than it should have been: a short run is
+        mostly its beginning, and says too little of how many the next should have."""
         key = (stack.name, operation, size)
-        guessed = key not in self.rates
-        megabytes, messages = stack.bandwidth(operation, size, self.iterations(key))
+        iterations = self.iterations(key)
+        megabytes, messages = stack.bandwidth(operation, size, iterations)
         if messages is None:
             return None, None
         self.rates[key] = messages
-        return self.bandwidth(stack, operation, size) if guessed else (megabytes, messages)
+        if self.iterations(key) > 2 * iterations:
+            return self.bandwidth(stack, operation, size)
+        return megabytes, messages
 
     def latency(self, stack, operation, size):
         key = (stack.name, operation, size, "latency")
