@@ -5,7 +5,6 @@
 #include <array>
 #include <atomic>
 #include <cstring>
-#include <ctime>
 #include <mutex>
 #include <optional>
 #include <sched.h>
@@ -18,6 +17,7 @@
 #include "qemu/pci/parking.h"
 #include "qemu/pci/placement.h"
 #include "qemu/pci/spsc_ring.h"
+#include "qemu/pci/stoppable_clock.h"
 #include "qemu/rnic/rnic.h"
 #include "qemu/shm/shared_wire.h"
 
@@ -67,42 +67,6 @@ constexpr unsigned kAnnounceInterval = 32;
 constexpr unsigned kHoldInterval = 64;
 /* How often a busy engine looks at the wire's socket. */
 constexpr unsigned kAttendInterval = 128;
-
-uint64_t monotonic_ns()
-{
-	timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 +
-	       static_cast<uint64_t>(now.tv_nsec);
-}
-
-/*
- * The card's time: stands still while the machine is stopped, so that no timer expires. The
- * engine's thread stops and starts it; anyone may read it, hence one word.
- */
-class StoppableClock final : public Clock {
-public:
-	uint64_t now() override
-	{
-		const uint64_t state = state_.load(std::memory_order_relaxed);
-		return state & kStopped ? state >> 1 : monotonic_ns() - (state >> 1);
-	}
-
-	void stop() { state_.store(now() << 1 | kStopped, std::memory_order_relaxed); }
-	void start()
-	{
-		const uint64_t state = state_.load(std::memory_order_relaxed);
-		if (state & kStopped)
-			state_.store((monotonic_ns() - (state >> 1)) << 1,
-			             std::memory_order_relaxed);
-	}
-
-private:
-	static constexpr uint64_t kStopped = 1;
-
-	/* In 63:1 the time at which it stands or, when it runs, how far it is behind. */
-	std::atomic<uint64_t> state_{monotonic_ns() << 1 | kStopped};
-};
 
 } // namespace
 

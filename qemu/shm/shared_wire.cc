@@ -11,6 +11,7 @@
 
 #include "qemu/rnic/formats/burst.h"
 #include "qemu/rnic/formats/packet.h"
+#include "qemu/shm/monotonic.h"
 #include "tern/tern_hw.h"
 
 namespace tern::shm {
@@ -37,14 +38,6 @@ struct LentHeader {
 static_assert(sizeof(LentHeader) == 16);
 
 static_assert(kMaxLanes == hw::TERN_MAX_ENGINES);
-
-static uint64_t monotonic_ns()
-{
-	timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 +
-	       static_cast<uint64_t>(now.tv_nsec);
-}
 
 SharedWire::SharedWire(std::string path, const EventPoll &poll, uint64_t card, uint32_t lane)
         : path_(std::move(path)), poll_(poll), card_(card), lane_(lane)
