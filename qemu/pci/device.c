@@ -460,6 +460,7 @@ static bool init_engine(TernDevice *tern, unsigned number, uint64_t card, Error 
 	        .engine = number,
 	        .engines = tern->engine_count,
 	        .card = card,
+	        .first = number ? first_engine(tern) : NULL,
 	        .vectors = tern->vectors,
 	        .doorbell_pages = tern->doorbell_pages / tern->engine_count,
 	        .link_speed_mbps = tern->speed,

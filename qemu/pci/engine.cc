@@ -72,8 +72,10 @@ constexpr unsigned kAttendInterval = 128;
 
 class Engine : private HostMemory, private Interrupts, private Wire, private shm::SharedWire::Sink {
 public:
-	Engine(const tern_engine_config &config, const tern_engine_ops &ops, void *opaque)
-	        : ops_(ops), opaque_(opaque),
+	/** @first: of the same card, or null when this is that. */
+	Engine(const tern_engine_config &config, const tern_engine_ops &ops, void *opaque,
+	       Engine *first)
+	        : ops_(ops), opaque_(opaque), atomics_(first ? first->own_atomics_ : own_atomics_),
 	          rnic_(rnic_config(config), Ports{*this, *this, *this, clock_})
 	{
 		if (config.wire_path)
@@ -179,11 +181,12 @@ private:
 
 	void let_others_run();
 
-	/* Of all engines, as one lock is enough; never wanted by who has the BQL. */
-	static inline std::mutex atomics_;
-
 	const tern_engine_ops ops_;
 	void *const opaque_;
+
+	/* The card's: that of its first engine. Never wanted by who has the BQL. */
+	std::mutex own_atomics_;
+	std::mutex &atomics_;
 
 	Parking parking_;
 
@@ -668,7 +671,7 @@ struct tern_engine final : tern::Engine {
 tern_engine *tern_engine_new(const tern_engine_config *config, const tern_engine_ops *ops,
                              void *opaque)
 {
-	return new tern_engine(*config, *ops, opaque);
+	return new tern_engine(*config, *ops, opaque, config->first);
 }
 
 void tern_engine_free(tern_engine *engine)

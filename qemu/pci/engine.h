@@ -28,6 +28,7 @@ struct tern_engine_config {
 	uint32_t engine;
 	uint32_t engines;
 	uint64_t card;
+	struct tern_engine *first; /* of them, which outlives the threads of all; its own: NULL */
 	uint32_t vectors;
 	uint32_t doorbell_pages; /* of this engine */
 	uint32_t link_speed_mbps;
