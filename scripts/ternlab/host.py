@@ -22,8 +22,10 @@ CARD = "card"  # QEMU's id of it
 DEATH = re.compile(r"Oops|BUG:|RIP: 0010|Kernel panic")
 
 # What programs are told most often, asked of the guest's shell alone: to start a process takes a
-# tenth of a second under TCG. A PCI card's device knows its interfaces, rxe its one.
+# tenth of a second under TCG. A PCI card's device knows its interfaces, rxe its one. Only udev
+# is waited for: a device has the driver's name first, then the stable one.
 _FIND_DEVICE = f"""
+    udevadm settle --timeout=20
     for path in /sys/class/infiniband/*; do
         if [ ! -e $path/device/net/{NETDEV} ]; then
             read name 2>/dev/null <$path/parent && [ "$name" = {NETDEV} ] || continue
