@@ -152,6 +152,24 @@ class Engines(Programs):
         self.assertIn("EOPNOTSUPP", said)
         self.assertIn("Unable to create QP", said)
 
+    def test_xrc_domain_of_another_engine(self):
+        """Two clients on one host share a domain; the second is on the other engine."""
+        one, two = self.hosts[:2]
+
+        def command(host):
+            return f"ibv_xsrq_pingpong -n 10 {self.verbs(host, option='-g')}"
+
+        server = one.spawn(f"{command(one)} -c 2")
+        self.addCleanup(server.give_up)
+        pair.await_listener(one, pair.PERFTEST_PORT, server)
+        first = two.spawn(f"{command(two)} {one.ipv4}")
+        self.addCleanup(first.give_up)
+        self.assertTrue(wait_until(lambda: self.engines_in_use(two) == {0}, 20))
+        said = two.run(f"strace -e trace=ioctl {command(two)} {one.ipv4} 2>&1", check=False)
+        self.assertNotEqual(said.code, 0)
+        self.assertIn("EINVAL", said.out)
+        self.assertRegex(said.out, "(?i)(couldn't|failed to) (create|open).*SRQ")
+
     # --- the card as a whole
 
     def test_counters_are_sums(self):
@@ -181,10 +199,10 @@ class Engines(Programs):
         task = one.spawn(f"ibv_asyncwatch -d {self.devices[one.name]}")
         self.assertTrue(wait_until(lambda: self.contexts(one) == 2, 20))
         one.run(f"echo 1 >/sys/class/net/{NETDEV}/device/reset")
-        self.assertTrue(wait_until(lambda: self.contexts(one) == 0, 20))
-        self.assertIn("DEVICE_FATAL", task.give_up())
         one.configure()
         self.devices[one.name] = one.rdma_device()
+        self.assertEqual(self.contexts(one), 0)
+        self.assertIn("DEVICE_FATAL", task.give_up())
         with self.cell("ibv_rc_pingpong after a reset", self.COLUMNS[0]):
             self.assertEqual(self.run_pingpong("ibv_rc_pingpong", "-n 50", one, two), [{0}, {0}])
 
