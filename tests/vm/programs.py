@@ -17,7 +17,7 @@ class Programs(Scenario):
 
     TITLE = "program"
     COLUMNS = ("two hosts", "one host")
-    OBJECTS = ("cm_id", "qp", "cq", "mr", "pd")  # of which programs leave none
+    OBJECTS = ("ctx", "cm_id", "qp", "srq", "cq", "mr", "pd")  # of which programs leave none
 
     @classmethod
     def setUpClass(cls):
