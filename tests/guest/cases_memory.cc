@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include <fcntl.h>
+#include <linux/udmabuf.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -264,31 +265,14 @@ struct PrimeHandle {
 constexpr unsigned long kCreateDumb = _IOWR('d', 0xb2, CreateDumb);
 constexpr unsigned long kHandleToFd = _IOWR('d', 0x2d, PrimeHandle);
 
-/** A dma-buf of vgem, the driver of no GPU, and its bytes. */
+/** A dma-buf and its bytes. */
 class DmaBuf {
 public:
-	explicit DmaBuf(uint32_t pages)
+	DmaBuf(Socket buffer, size_t size) : buffer_(std::move(buffer))
 	{
-		constexpr uint32_t kPixelBits = 32, kPixelsOfPage = 4096 * 8 / kPixelBits;
-		const Socket card(open("/dev/dri/card0", O_RDWR | O_CLOEXEC));
-		check(card.fd() >= 0, "/dev/dri/card0: %s", std::strerror(errno));
-		CreateDumb create = {.height = pages,
-		                     .width = kPixelsOfPage,
-		                     .bits_per_pixel = kPixelBits,
-		                     .flags = 0,
-		                     .handle = 0,
-		                     .pitch = 0,
-		                     .size = 0};
-		check(!ioctl(card.fd(), kCreateDumb, &create), "CREATE_DUMB: %s",
-		      std::strerror(errno));
-		PrimeHandle prime = {
-		        .handle = create.handle, .flags = O_RDWR | O_CLOEXEC, .fd = -1};
-		check(!ioctl(card.fd(), kHandleToFd, &prime), "PRIME_HANDLE_TO_FD: %s",
-		      std::strerror(errno));
-		buffer_ = Socket(prime.fd);
-		void *p = mmap(nullptr, create.size, PROT_READ | PROT_WRITE, MAP_SHARED, fd(), 0);
+		void *p = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd(), 0);
 		check(p != MAP_FAILED, "mmap: %s", std::strerror(errno));
-		bytes_ = {static_cast<uint8_t *>(p), create.size};
+		bytes_ = {static_cast<uint8_t *>(p), size};
 	}
 	DmaBuf(const DmaBuf &) = delete;
 	DmaBuf &operator=(const DmaBuf &) = delete;
@@ -302,12 +286,54 @@ private:
 	std::span<uint8_t> bytes_;
 };
 
-void dma_buf(Session &s)
+/** Of vgem, the driver of no GPU. */
+DmaBuf vgem_buffer(uint32_t pages)
+{
+	constexpr uint32_t kPixelBits = 32, kPixelsOfPage = 4096 * 8 / kPixelBits;
+	const Socket card(open("/dev/dri/card0", O_RDWR | O_CLOEXEC));
+	check(card.fd() >= 0, "/dev/dri/card0: %s", std::strerror(errno));
+	CreateDumb create = {.height = pages,
+	                     .width = kPixelsOfPage,
+	                     .bits_per_pixel = kPixelBits,
+	                     .flags = 0,
+	                     .handle = 0,
+	                     .pitch = 0,
+	                     .size = 0};
+	check(!ioctl(card.fd(), kCreateDumb, &create), "CREATE_DUMB: %s", std::strerror(errno));
+	PrimeHandle prime = {.handle = create.handle, .flags = O_RDWR | O_CLOEXEC, .fd = -1};
+	check(!ioctl(card.fd(), kHandleToFd, &prime), "PRIME_HANDLE_TO_FD: %s",
+	      std::strerror(errno));
+	return {Socket(prime.fd), create.size};
+}
+
+constexpr char kUdmabuf[] = "/dev/udmabuf";
+
+/** Of a memory file, which may not shrink from then on. */
+DmaBuf memory_file_buffer(uint32_t pages)
+{
+	const size_t size = size_t{pages} * 4096;
+	const Socket file(memfd_create("tern", MFD_ALLOW_SEALING | MFD_CLOEXEC));
+	check(file.fd() >= 0 && !ftruncate(file.fd(), static_cast<off_t>(size)) &&
+	              !fcntl(file.fd(), F_ADD_SEALS, F_SEAL_SHRINK),
+	      "a memory file: %s", std::strerror(errno));
+	const Socket exporter(open(kUdmabuf, O_RDWR | O_CLOEXEC));
+	check(exporter.fd() >= 0, "%s: %s", kUdmabuf, std::strerror(errno));
+	udmabuf_create create = {.memfd = static_cast<uint32_t>(file.fd()),
+	                         .flags = UDMABUF_FLAGS_CLOEXEC,
+	                         .offset = 0,
+	                         .size = size};
+	Socket buffer(ioctl(exporter.fd(), UDMABUF_CREATE, &create));
+	check(buffer.fd() >= 0, "UDMABUF_CREATE: %s", std::strerror(errno));
+	return {std::move(buffer), size};
+}
+
+constexpr uint32_t kDmaBufPages = 16;
+
+void use_dma_buf(Session &s, const DmaBuf &buffer)
 {
 	constexpr size_t kOffset = 4096 + 16;
 	constexpr uint64_t kIova = 0x1234'5678'9010;
 	Endpoint ep(s);
-	const DmaBuf buffer(16);
 	const MrPtr mr(
 	        ibv_reg_dmabuf_mr(s.device.pd(), kOffset, kSize, kIova, buffer.fd(), kAllAccess));
 	check(mr.get(), "ibv_reg_dmabuf_mr: %s", std::strerror(errno));
@@ -332,6 +358,21 @@ void dma_buf(Session &s)
 	expect_write(s, remote, kSize - 8, IBV_WC_REM_ACCESS_ERR);
 }
 
+void dma_buf_of_vgem(Session &s)
+{
+	use_dma_buf(s, vgem_buffer(kDmaBufPages));
+}
+
+void dma_buf_of_memory_file(Session &s)
+{
+	const bool ours = !access(kUdmabuf, F_OK);
+	const bool theirs = s.peer.exchange(ours);
+	if (ours && theirs)
+		use_dma_buf(s, memory_file_buffer(kDmaBufPages));
+	else
+		std::printf("  no %s\n", kUdmabuf);
+}
+
 constexpr Case kCases[] = {
         {"device-memory", "the card's memory as source and target", device_memory},
         {"device-memory-limits", "copies and regions past its end, and what others left",
@@ -340,7 +381,8 @@ constexpr Case kCases[] = {
         {"rereg-writable", "a region for reading is to be written", rereg_writable},
         {"rereg-in-use", "a region changes while the peer uses it", rereg_in_use},
         {"other-addresses", "zero-based regions, and addresses of one's own", other_addresses},
-        {"dma-buf", "a region in a dma-buf", dma_buf},
+        {"dma-buf-vgem", "a region in a dma-buf of a graphics driver", dma_buf_of_vgem},
+        {"dma-buf-memfd", "a region in a dma-buf of a memory file", dma_buf_of_memory_file},
 };
 
 } // namespace
