@@ -38,7 +38,7 @@ def parse(arguments):
     up.add_argument("count", nargs="?", type=int, default=2, help="how many (default 2)")
     up.add_argument("--mtu", type=int, default=Options.mtu, help="default %(default)s")
     up.add_argument("--smp", type=int, default=Options.smp, help="CPUs each; default %(default)s")
-    up.add_argument("--mem", default=Options.mem, help="memory of each; default %(default)s")
+    up.add_argument("--mem", default="1G", help="memory of each; default %(default)s")
     up.add_argument("--viommu", action="store_true", help="put the cards behind an IOMMU")
     up.add_argument("--no-load", dest="load", action="store_false",
                     help="leave tern.ko for you to load")
@@ -98,12 +98,12 @@ def run(args):
     if len(hosts) == 1:
         return subprocess.run(hosts[0].ssh.command(command), check=False).returncode
 
-    results = lab.each(lambda host: host.run(command, timeout=None, check=False), hosts)
+    results = lab.each(lambda host: host.ssh.run(command), hosts)
     for host, result in zip(hosts, results):
-        for text, stream in ((result.out, sys.stdout), (result.err, sys.stderr)):
+        for text, stream in ((result.stdout, sys.stdout), (result.stderr, sys.stderr)):
             for line in text.splitlines():
                 print(f"{host.name}: {line}", file=stream)
-    return next((result.code for result in results if result.code), 0)
+    return next((result.returncode for result in results if result.returncode), 0)
 
 
 def _quote(word):
@@ -148,7 +148,8 @@ def status(args):
     lab = Lab.find(args.lab)
     for host in lab.hosts:
         if host.process.alive():
-            driver = host.driver() or "no driver for its card"
+            link = host.ssh.run(f"readlink /sys/class/net/{NETDEV}/device/driver").stdout
+            driver = link.strip().rpartition("/")[2] or "no driver for its card"
             print(f"{host.name}  up, pid {host.process.pid}, {host.ipv4} {host.ipv6} "
                   f"on {NETDEV} ({driver}), ssh port {host.port}")
         else:

@@ -4,17 +4,18 @@
 import dataclasses
 import ipaddress
 import os
-import pathlib
 import re
+import time
 
-from . import qmp
+from . import channel, machine, pace, qmp
 from .errors import LabError
 from .paths import SCRIPTS
 from .process import Process
 from .progress import wait_until
+from .snapshot import Snapshot
 from .ssh import Ssh
 
-BOOT_TIMEOUT = 180
+START_TIMEOUT = 60
 WIRES = ("shm", "stream")
 DEFAULT_WIRE = os.environ.get("TERN_WIRE", "shm")
 NETDEV = "wire0"  # both QEMU's id and, by guest/net.rules, the interface in the guest
@@ -48,24 +49,15 @@ class Options:
     """What a host is like."""
     mtu: int = 9000
     smp: int = 2
-    mem: str = "1G"
+    mem: str = "512M"
     viommu: bool = False
     load: bool = True       # let udev load tern.ko
     nic: str = "tern"       # or "virtio", for Soft-RoCE
     wire: str = DEFAULT_WIRE  # how a Tern card reaches it: "shm", or "stream" as all others
     nic_options: str = ""   # more properties for the card, as QEMU spells them
     kernel_options: str = ""
-    qemu_options: tuple = ()  # more of QEMU's; "{folder}" in one is the lab's, for sockets
-
-
-def accelerator():
-    """KVM if it is real: /dev/kvm without vmx or svm emulates in software, slower than TCG."""
-    cpuinfo = pathlib.Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace")
-    if re.search(r"^flags\s*:.*\b(vmx|svm)\b", cpuinfo, re.MULTILINE) \
-            and os.access("/dev/kvm", os.R_OK | os.W_OK):
-        return ["-accel", "kvm", "-cpu", "host"]
-    # With more features TCG is slower, not faster; rdrand spares waiting for entropy.
-    return ["-accel", "tcg,thread=multi", "-cpu", "qemu64,+rdrand"]
+    netdevs: tuple = ()     # more -netdevs of QEMU; "{folder}" in one is the lab's, for sockets
+    devices: tuple = ()     # more -devices, in slots of their own
 
 
 class Host:
@@ -76,27 +68,47 @@ class Host:
         self.process, self.port = process, port
         self.ipv4, self.ipv6 = f"10.77.0.{index}", f"fd77::{index}"
         self._qmp = folder / f"{self.name}.qmp"
+        self._channel_path = folder / f"{self.name}.channel"
+        self._channel = None
+        self._started, self._devices, self._rdma_device = 0.0, [], None
         self._ssh_control = folder / f"{self.name}.ssh"
 
     # --- life
 
-    def start(self, wire, parts, owned):
-        self.process = Process.start(self.name, self._qemu(wire, parts), self._qemu_log(), owned)
+    def start(self, wire, owned):
+        """Goes on where a snapshot of a booted guest ended; what it lacks, wait_ready() adds."""
+        snapshot = Snapshot.get(self.image, self.options)
+        qemu = SCRIPTS / "tern-qemu" if self.options.nic == "tern" else "qemu-system-x86_64"
+        command = [qemu, "-name", self.name, *snapshot.arguments(), *machine.command(
+            self.image, self.options, snapshot.drive(), self.log, self._qmp, self._channel_path)]
+        for netdev in self._netdevs(wire):
+            command += ["-netdev", netdev.format(folder=wire.path.parent)]
+        self._devices = [self._card(wire), *self.options.devices]
+        self._started = time.monotonic()
+        self.process = Process.start(self.name, command, self._qemu_log(), owned)
 
-    def wait_ready(self):
-        """Until the guest says so on its console; fails at once if it has died."""
-        def ready():
-            return "tern: ready" in self.console() or not self.process.alive()
-
-        if not wait_until(ready, BOOT_TIMEOUT):
-            raise LabError(f"{self.name} did not boot in {BOOT_TIMEOUT} s;\n{self.last_words()}")
-        self.check_alive()
+    def wait_ready(self, parts):
+        """Until its cards are there. What the archive holds goes over its root file system."""
+        try:
+            self._channel = channel.connect(self.name, self._channel_path, self.process.alive,
+                                            START_TIMEOUT)
+            self.run(f"hostname {self.name}; date -s @{time.time():.0f} >/dev/null",
+                     timeout=START_TIMEOUT)
+            pace.measure(time.monotonic() - self._started)
+            self.run("tar -xf - -C / && udevadm control --reload", stdin=parts.read_bytes())
+            if not self.options.load:
+                self.run("echo blacklist tern >/etc/modprobe.d/lab.conf")
+            with self.qmp() as monitor:
+                for slot, device in enumerate(self._devices, 1):
+                    refused = monitor.human(f"device_add {device},bus=slot{slot}")
+                    if refused:
+                        raise LabError(f"{self.name}: {refused}")
+        except LabError as error:
+            self.check_alive()
+            raise LabError(f"{error}\n{self.last_words()}") from None
         with self.qmp() as monitor:
             forwards = monitor.human("info usernet")
         self.port = int(re.search(r"HOST_FORWARD\]\s+\d+\s+127\.0\.0\.1\s+(\d+)", forwards)[1])
-        # QEMU's user network resets what comes before the guest's interface runs.
-        if not wait_until(lambda: self.run("true", check=False).code == 0, 30, 0.2):
-            raise LabError(f"{self.name} lets nobody log in;\n{self.last_words()}")
 
     def check_alive(self):
         if not self.process.alive():
@@ -104,6 +116,9 @@ class Host:
 
     def stop(self):
         """A guest's disk is thrown away, so there is nothing to shut down in order."""
+        if self._channel:
+            self._channel.close()
+            self._channel = None
         if self.port:
             self.ssh.close()
         if self.process and self.process.alive():
@@ -115,63 +130,24 @@ class Host:
                 pass
             self.process.stop()
 
-    def _qemu(self, wire, parts):
-        options, image = self.options, self.image
-        # The CPUs' time stamp counters are one, which Linux does not believe; its other
-        # clocks are devices, where each look at the time costs microseconds. And its check
-        # that the timer ticks would fail a machine whose host is merely busy. TCG translates
-        # the libraries anew for each process that has them elsewhere, which takes two thirds
-        # of the time to start one: all have them at the same place. And a CPU of QEMU 7.2 may
-        # go on with what it has translated while another one patched that code, as Linux does
-        # mostly at boot; it dies of a breakpoint then ("int3"). So it boots on one.
-        kernel = (f"root=/dev/vda console=ttyS0 ignore_loglevel mitigations=off panic=-1 "
-                  f"tsc=reliable no_timer_check norandmaps maxcpus=1 noreplace-smp "
-                  f"lab.host={self.name}")
-        if options.viommu:
-            kernel += " intel_iommu=on iommu.passthrough=0 iommu.strict=1"
-        if not options.load:
-            kernel += " modprobe.blacklist=tern"
-        qemu = SCRIPTS / "tern-qemu" if options.nic == "tern" else "qemu-system-x86_64"
-        return [
-            qemu, "-name", self.name, *self._machine(), "-smp", options.smp, "-m", options.mem,
-            "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-            "-serial", f"file:{self.log}",
-            "-qmp", f"unix:{self._qmp},server=on,wait=off",
-            "-kernel", image.vmlinuz, "-initrd", image.initrd,
-            "-append", f"{kernel} {options.kernel_options}",
-            *_disk(image.root, "snapshot=on,cache=unsafe"),
-            *_disk(parts, "readonly=on"),
-            "-netdev", "user,id=mgmt,hostfwd=tcp:127.0.0.1:0-:22",
-            "-device", f"virtio-net-pci,netdev=mgmt,romfile=,mac={self._mac('4d')}",
-            *self._card(wire),
-            *(option.format(folder=wire.path.parent) for option in options.qemu_options),
-        ]
-
-    def _machine(self):
-        machine = ["-machine", "q35,kernel-irqchip=split", *accelerator()]
-        if self.options.viommu:
-            # Before all cards, or they would not be behind it. With ATS, which has it tell the
-            # cards what it unmaps, or they would have to ask it at each access.
-            machine += ["-device", "intel-iommu,device-iotlb=on"]
-        return machine
-
     def _card(self, wire):
         options = self.options
-        properties = f"id={CARD},mac={self._mac('77')}"
+        properties = f"id={CARD},mac=52:54:00:77:00:{self.index:02x}"  # see guest/net.rules
         if options.nic_options:
             properties += f",{options.nic_options}"
-        if options.nic == "tern" and options.wire == "shm":
-            # RAM in a memfd: the other hosts read there what is sent to them.
-            return ["-object", f"memory-backend-memfd,id=ram,size={options.mem},share=on",
-                    "-machine", "memory-backend=ram",
-                    "-device", f"tern,wire={wire.shared_path},{properties}"]
+        if self._shares_memory():
+            return f"tern,wire={wire.shared_path},{properties}"
         model = {"tern": "tern", "virtio": "virtio-net-pci,romfile="}[options.nic]
-        return ["-netdev", f"stream,id={NETDEV},server=off,addr.type=unix,addr.path={wire.path}",
-                "-device", f"{model},netdev={NETDEV},{properties}"]
+        return f"{model},netdev={NETDEV},{properties}"
 
-    def _mac(self, network):
-        """By these addresses guest/net.rules names the interfaces."""
-        return f"52:54:00:{network}:00:{self.index:02x}"
+    def _netdevs(self, wire):
+        if self._shares_memory():
+            return self.options.netdevs
+        return (f"stream,id={NETDEV},server=off,addr.type=unix,addr.path={wire.path}",
+                *self.options.netdevs)
+
+    def _shares_memory(self):
+        return self.options.nic == "tern" and self.options.wire == "shm"
 
     # --- what it says
 
@@ -205,11 +181,20 @@ class Host:
             raise LabError(f"{self.name} is not up")
         return Ssh(self.name, self.image, self.port, self._ssh_control)
 
-    def run(self, command, **how):
-        return self.ssh.run(command, **how)
+    @property
+    def channel(self):
+        if not self._channel:
+            raise LabError(f"another process brought {self.name} up; reach it by ssh")
+        return self._channel
+
+    def run(self, command, timeout=60, check=True, stdin=b""):
+        return self.channel.run(command, timeout, check, stdin)
 
     def spawn(self, command):
-        return self.ssh.spawn(command)
+        return self.channel.spawn(command)
+
+    def write_file(self, path, data):
+        self.run(f"cat >{path}", stdin=data)
 
     # --- its card
 
@@ -221,16 +206,13 @@ class Host:
 
     def configure(self, timeout=30):
         """Gives the card's interface, once udev or modprobe has brought it, its addresses."""
+        self._rdma_device = None
         self.run(f"""
-            n=0
-            until [ -e /sys/class/net/{NETDEV} ]; do
-                n=$((n + 1)); [ $n -lt {timeout * 10} ] || exit 99
-                sleep 0.1
-            done
+            until [ -e /sys/class/net/{NETDEV} ]; do sleep 0.1; done
             ip link set {NETDEV} mtu {self.options.mtu} up || exit
             ip -4 address replace {self.ipv4}/24 dev {NETDEV} || exit
             ip -6 address replace {self.ipv6}/64 dev {NETDEV} nodad
-        """, timeout=timeout + 30)
+        """, timeout=timeout)
 
     def driver(self):
         """The driver of the card on the wire, or ""."""
@@ -238,11 +220,12 @@ class Host:
         return link.strip().rpartition("/")[2]
 
     def rdma_device(self, timeout=30):
-        """The name of the RDMA device on the wire, once it is there."""
-        name = wait_until(lambda: self.run(_FIND_DEVICE, check=False).out.strip(), timeout)
-        if not name:
+        """The name of the RDMA device on the wire, once it is there; known until configure()."""
+        self._rdma_device = self._rdma_device or wait_until(
+            lambda: self.run(_FIND_DEVICE, check=False).out.strip(), timeout)
+        if not self._rdma_device:
             raise LabError(f"{self.name} has no RDMA device on {NETDEV}\n{self.last_words()}")
-        return name
+        return self._rdma_device
 
     def gids(self, device):
         """The GID table as [(index, GID, type)]."""
@@ -271,9 +254,3 @@ class Host:
     def to_json(self):
         return {"index": self.index, "port": self.port, "process": self.process.to_json(),
                 "options": dataclasses.asdict(self.options)}
-
-
-def _disk(path, how):
-    name = path.name.replace(".", "-")
-    return ["-drive", f"file={path},if=none,format=raw,id={name},{how}",
-            "-device", f"virtio-blk-pci,drive={name}"]

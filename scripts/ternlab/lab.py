@@ -39,10 +39,10 @@ class Lab:
             for index, options in enumerate(hosts, 1):
                 host = Host(index, image, options, self.folder, self.logs / f"host{index}.log")
                 self.hosts.append(host)
-                host.start(self.wire, archive, owned)
+                host.start(self.wire, owned)
             self._save(image)
-            with step(f"booting {len(hosts)} hosts"):
-                self.each(Host.wait_ready)
+            with step(f"starting {len(hosts)} hosts"):
+                self.each(lambda host: host.wait_ready(archive))
             self._save(image)
             with step("giving them their addresses"):
                 self.each(self._configure, [host for host in self.hosts if host.options.load])

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What was built here, on its way into the guests.
 
-A guest unpacks a tar archive, which it sees as a disk, over its root file
-system before udev looks for drivers. So a new tern.ko or provider costs no new
-image, and depmod, slow under TCG, runs here.
+A guest unpacks a tar archive over its root file system before it sees its
+card. So a new tern.ko or provider costs no new image and no new snapshot, and
+depmod, slow under TCG, runs here.
 """
 
 import pathlib
@@ -28,14 +28,21 @@ def pack(image, archive):
         if kernel_module.exists():
             _add_module(tar, image, kernel_module)
         if provider.exists():
-            _add(tar, provider, f"{LIBRARIES}/{provider.name}", 0o644)
+            _add_stripped(tar, provider, f"{LIBRARIES}/{provider.name}", 0o644)
             _add_link(tar, f"{LIBRARIES}/libibverbs/libtern-rdmav34.so", f"../{provider.name}")
             _add(tar, sources / "tern.driver", "etc/libibverbs.d/tern.driver", 0o644)
             _add(tar, sources / "terndv.h", "usr/include/infiniband/terndv.h", 0o644)
         if programs.is_dir():
             for program in sorted(programs.iterdir()):
                 if program.is_file():
-                    _add(tar, program, f"opt/tern/bin/{program.name}", 0o755)
+                    _add_stripped(tar, program, f"opt/tern/bin/{program.name}", 0o755)
+
+
+def _add_stripped(tar, path, name, mode):
+    """A program or library; debugging information is nine tenths of one."""
+    with tempfile.NamedTemporaryFile() as stripped:
+        subprocess.run(["strip", "--strip-debug", "-o", stripped.name, path], check=True)
+        _add(tar, pathlib.Path(stripped.name), name, mode)
 
 
 def _add(tar, path, name, mode):
@@ -60,7 +67,6 @@ def _add_module(tar, image, kernel_module):
     with tempfile.TemporaryDirectory() as base:
         tree = pathlib.Path(base, "lib/modules", image.kernel)
         (tree / "updates").mkdir(parents=True)
-        # Debugging information is nine tenths of it.
         subprocess.run(["strip", "--strip-debug", "-o", tree / "updates/tern.ko", kernel_module],
                        check=True)
         (tree / "kernel").symlink_to(image.modules / "kernel")
@@ -70,5 +76,6 @@ def _add_module(tar, image, kernel_module):
 
         target = f"usr/lib/modules/{image.kernel}"
         _add(tar, tree / "updates/tern.ko", f"{target}/updates/tern.ko", 0o644)
-        for index in sorted(tree.glob("modules.*")):
+        # Those that kmod reads, and modinfo.
+        for index in sorted([*tree.glob("modules.*.bin"), *tree.glob("modules.*soft*")]):
             _add(tar, index, f"{target}/{index.name}", 0o644)

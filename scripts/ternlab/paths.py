@@ -11,6 +11,12 @@ BUILD = CHECKOUT / "build"
 SWITCH = BUILD / "cmake/qemu/wire/tern-switch"
 
 
+def cache():
+    """As scripts/cache.sh has it."""
+    home = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
+    return pathlib.Path(os.environ.get("TERN_CACHE") or home / "tern")
+
+
 def runtime(lab):
     """Sockets and state of a running lab: its path is short, as sockets' paths have to be."""
     base = pathlib.Path(os.environ.get("XDG_RUNTIME_DIR", f"/tmp/tern-{os.getuid()}"))

@@ -13,13 +13,18 @@ from .progress import wait_until
 PR_SET_PDEATHSIG = 1
 
 
+def _fields(pid):
+    """Those of /proc/PID/stat from the process's state on."""
+    stat = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
+    return stat.rpartition(")")[2].split()
+
+
 def _birth(pid):
     """The start time of a living process in clock ticks, or None."""
     try:
-        stat = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
+        fields = _fields(pid)
     except (FileNotFoundError, ProcessLookupError):
         return None
-    fields = stat.rpartition(")")[2].split()
     return None if fields[0] in "ZX" else int(fields[19])
 
 
@@ -49,6 +54,13 @@ class Process:
         if self._child:
             self._child.poll()
         return self.birth is not None and _birth(self.pid) == self.birth
+
+    def cpu_time(self):
+        """The seconds of CPU that it has taken so far; 0 when it has ended."""
+        if not self.alive():
+            return 0
+        user, system = _fields(self.pid)[11:13]
+        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
     def wait(self, timeout):
         return wait_until(lambda: not self.alive(), timeout)

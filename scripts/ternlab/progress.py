@@ -6,6 +6,8 @@ import sys
 import threading
 import time
 
+from . import pace
+
 PATIENCE = 2.0
 
 
@@ -30,8 +32,11 @@ def step(text):
 
 
 def wait_until(condition, timeout, interval=0.05):
-    """Polls until condition() is true; returns what it gave, or None when time is up."""
-    deadline = time.monotonic() + timeout
+    """Polls until condition() is true; returns what it gave, or None when time is up.
+
+    The timeout is in seconds of the reference machine: see pace.py.
+    """
+    deadline = time.monotonic() + pace.scaled(timeout)
     while True:
         result = condition()
         if result:

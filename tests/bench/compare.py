@@ -222,12 +222,14 @@ def plot(results, folder):
         subprocess.run(["gnuplot"], input=script, text=True, check=True)
 
 
-def peers_wire(index):
-    """The virtio-net cards' own wire: datagrams straight from one QEMU to the other."""
+def host_options(index):
+    """With a virtio-net card on a wire of its own: datagrams from one QEMU to the other."""
     local, remote = (f"{{folder}}/peer{end}" for end in (index, 3 - index))
-    return ("-netdev", f"dgram,id=peer,local.type=unix,local.path={local},"
-                       f"remote.type=unix,remote.path={remote}",
-            "-device", f"virtio-net-pci,romfile=,netdev=peer,mac=52:54:00:78:00:{index:02x}")
+    return Options(
+        wire="shm", mem="1G",
+        netdevs=(f"dgram,id=peer,local.type=unix,local.path={local},"
+                 f"remote.type=unix,remote.path={remote}",),
+        devices=(f"virtio-net-pci,romfile=,netdev=peer,mac=52:54:00:78:00:{index:02x}",))
 
 
 def main():
@@ -244,8 +246,7 @@ def main():
     lab = Lab("bench")
     begun = time.monotonic()
     try:
-        lab.up([Options(wire="shm", qemu_options=peers_wire(index)) for index in (1, 2)],
-               owned=True)
+        lab.up([host_options(index) for index in (1, 2)], owned=True)
         Bench(results, args.rounds, args.sweep).run(lab.hosts)
     except LabError as error:
         print(f"make bench failed: {error}", file=sys.stderr)

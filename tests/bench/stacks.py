@@ -2,6 +2,7 @@
 """What is compared: Tern, and what people use where they have no RDMA card."""
 
 import json
+import pathlib
 import re
 import subprocess
 
@@ -157,7 +158,7 @@ class Siw(Software):
                               check=False)
         if made.returncode:
             raise LabError("siw could not be built; see above")
-        host.ssh.copy([made.stdout.strip()], ":/tmp/siw.ko")
+        host.write_file("/tmp/siw.ko", pathlib.Path(made.stdout.strip()).read_bytes())
         host.run("modprobe -a ib_core iw_cm libcrc32c rdma_ucm; "
                  "grep -q ^siw /proc/modules || insmod /tmp/siw.ko")
 

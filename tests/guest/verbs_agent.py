@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Runs in a guest and does with verbs what a scenario on the host tells it, over ssh.
+"""Runs in a guest and does with verbs what a scenario on the host tells it.
 
 A line of JSON comes in for each step and one goes back. So one process per host runs any number
 of operations, between any two devices, and the scenario sees both ends: Python takes two seconds

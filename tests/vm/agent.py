@@ -3,7 +3,6 @@
 
 import json
 import pathlib
-import subprocess
 
 from scenario import LabError
 
@@ -26,10 +25,8 @@ class Agent:
         self.host = host
         self.device = device or host.rdma_device()
         target = f"/tmp/{PROGRAM.name}"
-        host.ssh.copy([str(PROGRAM)], f":{target}")
-        self._process = subprocess.Popen(
-            host.ssh.command(f"exec python3 -B {target}"), text=True,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        host.write_file(target, PROGRAM.read_bytes())
+        self._task = host.channel.talk(f"exec python3 -B {target}")
         self._answer("start")
         opened = self.open(device=self.device, size=buffer)
         self.address, self.rkey = opened["address"], opened["rkey"]
@@ -40,8 +37,7 @@ class Agent:
             raise AttributeError(name)
 
         def step(**arguments):
-            self._process.stdin.write(json.dumps([name, arguments]) + "\n")
-            self._process.stdin.flush()
+            self._task.write((json.dumps([name, arguments]) + "\n").encode())
             return self._answer(f"{name} {arguments}")
 
         return step
@@ -51,25 +47,17 @@ class Agent:
         return self._optional.get(operation, True)
 
     def _answer(self, step):
-        line = self._process.stdout.readline()
+        line = self._task.read_line()
         try:
             answer = json.loads(line)
         except ValueError:
-            rest = line + self._process.communicate(timeout=10)[0]
-            raise AgentError(f"{self.host.name}: the agent ended at {step}:\n{rest}") from None
+            raise AgentError(f"{self.host.name}: the agent ended at {step}:\n{line}\n"
+                             f"{self._task.give_up()}") from None
         if "error" in answer:
             raise AgentError(f"{self.host.name}: {answer['error']}", answer.get("errno"))
         return answer["ok"]
 
     def close(self):
         """Closes the device, too: the program ends with its input."""
-        if self._process.stdin.closed:
-            return
-        self._process.stdin.close()
-        try:
-            self._process.wait(timeout=20)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            raise AgentError(f"{self.host.name}: the agent does not end") from None
-        finally:
-            self._process.stdout.close()
+        self._task.end_input()
+        self._task.wait(timeout=20, check=False)

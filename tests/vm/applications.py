@@ -101,8 +101,8 @@ class Applications(Programs):
         """Two ranks on each host, by Open MPI over UCX over the card alone."""
         first = self.hosts[0]
         for host in self.hosts:
-            host.ssh.copy([str(MPI_PROGRAM)], f":/tmp/{MPI_PROGRAM.name}")
-            host.ssh.copy([str(host.image.ssh_key)], ":/root/.ssh/id_ed25519")
+            host.write_file(f"/tmp/{MPI_PROGRAM.name}", MPI_PROGRAM.read_bytes())
+            host.write_file("/root/.ssh/id_ed25519", host.image.ssh_key.read_bytes())
             host.run("""printf 'StrictHostKeyChecking no\\nLogLevel ERROR\\n' >/root/.ssh/config
                         chmod 600 /root/.ssh/id_ed25519""")
         hosts = ",".join(f"{host.ipv4}:2" for host in self.hosts)

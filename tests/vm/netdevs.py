@@ -15,22 +15,22 @@ def mac(kind, host):
 DGRAM, SOCKET, USER = 1, 2, 3
 
 
-def cards(host):
+def options(host):
     peer = 3 - host
-    return (
-        "-netdev", "dgram,id=dgram,local.type=unix,remote.type=unix,"
+    return Options(netdevs=(
+        "dgram,id=dgram,local.type=unix,remote.type=unix,"
         f"local.path={{folder}}/dgram{host},remote.path={{folder}}/dgram{peer}",
-        "-device", f"tern,netdev=dgram,mac={mac(DGRAM, host)}",
-        "-netdev", f"socket,id=socket,udp=127.0.0.1:{UDP_PORTS[peer]},"
-        f"localaddr=127.0.0.1:{UDP_PORTS[host]}",
-        "-device", f"tern,netdev=socket,mac={mac(SOCKET, host)}",
-        "-netdev", "user,id=user,net=10.0.9.0/24",
-        "-device", f"tern,netdev=user,mac={mac(USER, host)}",
-    )
+        f"socket,id=socket,udp=127.0.0.1:{UDP_PORTS[peer]},localaddr=127.0.0.1:{UDP_PORTS[host]}",
+        "user,id=user,net=10.0.9.0/24",
+    ), devices=(
+        f"tern,netdev=dgram,mac={mac(DGRAM, host)}",
+        f"tern,netdev=socket,mac={mac(SOCKET, host)}",
+        f"tern,netdev=user,mac={mac(USER, host)}",
+    ))
 
 
 class Netdevs(Scenario):
-    HOSTS = (Options(qemu_options=cards(1)), Options(qemu_options=cards(2)))
+    HOSTS = (options(1), options(2))
 
     def configure(self, host, kind, address):
         """The interface of that card, up; returns its name."""

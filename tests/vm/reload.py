@@ -38,6 +38,7 @@ class Reload(Scenario):
         refused = one.run("rmmod tern", check=False, timeout=60)
         if refused.code:
             self.assertIn("in use", refused.err)
+            one.configure()
             one.rdma_device()
         watcher.kill()
         watcher.wait(check=False)

@@ -78,11 +78,11 @@ class EightHosts(SharedMemory):
         doomed.give_up()
 
     def restart(self, host):
-        host.ssh.close()
-        host.log.unlink()  # where the new one is to say that it is ready
-        host.start(self.lab.wire, self.lab.folder / "parts.tar", True)
+        host.stop()
+        host.log.unlink()
         self.seen[host.name] = ""
-        host.wait_ready()
+        host.start(self.lab.wire, True)
+        host.wait_ready(self.lab.folder / "parts.tar")
         host.configure()
         self.await_ping(self.hosts[0], host.ipv4)
         self.pingpongs([(self.hosts[0], host)])

@@ -35,6 +35,16 @@ class Verbs(Scenario):
         host = self.hosts[0]
         self.assertIn(host.rdma_device(), host.run("ibv_devices").out)
 
+    def test_beside_all_providers(self):
+        """With the providers of all cards that rdma-core knows, which the image puts aside."""
+        beside = "/etc/libibverbs.d.others"
+        for host in self.hosts:
+            self.assertGreater(int(host.run(f"ls {beside} | wc -l").out), 10)
+            host.run(f"cp {beside}/* /etc/libibverbs.d")
+            self.addCleanup(host.run, f"cd {beside} && rm -f $(printf '/etc/libibverbs.d/%s ' *)")
+        self.assertIn(self.hosts[0].rdma_device(), self.hosts[0].run("ibv_devices").out)
+        self.pingpong("-n 20 -c")
+
     def test_gid_table_follows_addresses(self):
         host = self.hosts[0]
         device = host.rdma_device()

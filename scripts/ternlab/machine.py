@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A guest's machine without its card: the same for all hosts that start from a snapshot."""
+
+import os
+import pathlib
+import re
+
+SLOTS = 5
+CPUINFO = pathlib.Path("/proc/cpuinfo")
+MANAGEMENT_MAC = "52:54:00:4d:00:01"  # by which guest/net.rules names the interface
+
+
+def has_kvm():
+    """Whether it is real: /dev/kvm without vmx or svm emulates in software, slower than TCG."""
+    cpuinfo = CPUINFO.read_text(encoding="ascii", errors="replace")
+    return re.search(r"^flags\s*:.*\b(vmx|svm)\b", cpuinfo, re.MULTILINE) \
+        and os.access("/dev/kvm", os.R_OK | os.W_OK)
+
+
+def clock():
+    """The frequency of the time stamp counter, which under TCG is the host's.
+
+    A kernel that measures it by itself is wrong by any factor if the host is busy then, and from
+    then on the guest's clock is too slow or too fast by that factor.
+    """
+    found = re.search(r"^bogomips\s*:\s*([\d.]+)", CPUINFO.read_text(
+        encoding="ascii", errors="replace"), re.MULTILINE)
+    if has_kvm() or not found:
+        return ""
+    return f" tsc_early_khz={float(found[1]) * 500:.0f}"  # bogomips are twice the MHz
+
+
+def accelerator():
+    if has_kvm():
+        return ["-accel", "kvm", "-cpu", "host"]
+    # With more features TCG is slower, not faster; rdrand spares waiting for entropy.
+    return ["-accel", "tcg,thread=multi", "-cpu", "qemu64,+rdrand"]
+
+
+def hardware(options):
+    """Without disk, console and sockets, which are files of their own for each host."""
+    # RAM in a memfd: the other hosts read there what is sent to them.
+    machine = ["-machine", "q35,kernel-irqchip=split,memory-backend=ram", *accelerator(),
+               "-object", f"memory-backend-memfd,id=ram,size={options.mem},share=on",
+               "-m", options.mem, "-smp", str(options.smp)]
+    if options.viommu:
+        # Before all cards, or they would not be behind it. With ATS, which has it tell the
+        # cards what it unmaps, or they would have to ask it at each access.
+        machine += ["-device", "intel-iommu,device-iotlb=on"]
+    # Hosts that start from one snapshot have the same random numbers ahead of them; a new
+    # generation ID tells their kernels to seed anew.
+    machine += ["-device", "vmgenid,guid=auto"]
+    # Where cards are plugged in later: QEMU takes no state of a machine that has one already.
+    for slot in range(1, SLOTS + 1):
+        machine += ["-device", f"pcie-root-port,id=slot{slot},chassis={slot},"
+                               "mem-reserve=32M,pref64-reserve=512M"]
+    return machine
+
+
+def kernel_line(options):
+    # The CPUs' time stamp counters are one, which Linux does not believe; its other
+    # clocks are devices, where each look at the time costs microseconds. And its check
+    # that the timer ticks would fail a machine whose host is merely busy. TCG translates
+    # the libraries anew for each process that has them elsewhere, which takes two thirds
+    # of the time to start one: all have them at the same place. And a CPU of QEMU 7.2 may
+    # go on with what it has translated while another one patched that code, as Linux does
+    # mostly at boot; it dies of a breakpoint then ("int3"). So it boots on one. What hardens a
+    # kernel against its users costs a fifth of the time to start a process.
+    line = ("root=/dev/vda console=ttyS0 ignore_loglevel mitigations=off panic=-1 tsc=reliable "
+            "no_timer_check norandmaps maxcpus=1 noreplace-smp "
+            "init_on_alloc=0 hardened_usercopy=off randomize_kstack_offset=off apparmor=0 audit=0"
+            + clock())
+    if options.viommu:
+        line += " intel_iommu=on iommu.passthrough=0 iommu.strict=1"
+    return f"{line} {options.kernel_options}".strip()
+
+
+def command(image, options, disk, console, qmp, channel):
+    """QEMU's arguments. disk is a -drive's file and its options."""
+    return [
+        *hardware(options), "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+        "-serial", f"file:{console}", "-qmp", f"unix:{qmp},server=on,wait=off",
+        "-kernel", image.vmlinuz, "-initrd", image.initrd, "-append", kernel_line(options),
+        "-drive", f"if=none,id=root,cache=unsafe,{disk}", "-device", "virtio-blk-pci,drive=root",
+        "-netdev", "user,id=mgmt,hostfwd=tcp:127.0.0.1:0-:22",
+        "-device", f"virtio-net-pci,netdev=mgmt,romfile=,mac={MANAGEMENT_MAC}",
+        "-chardev", f"socket,id=channel,path={channel},server=on,wait=off",
+        "-device", "virtio-serial-pci",
+        "-device", "virtserialport,chardev=channel,name=tern.executor",
+    ]

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Guests that have booted, saved for hosts to start from: a boot takes many times as long.
+
+A snapshot is a folder of the cache, one for each image, QEMU and kind of machine:
+
+  state       the machine, as QEMU migrates one
+  disk.qcow2  what the boot has written, over the image's root file system
+"""
+
+import fcntl
+import hashlib
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import time
+
+from . import channel, machine, qmp
+from .errors import LabError
+from .paths import cache
+from .process import Process
+from .progress import say, step, wait_until
+
+BOOT_TIMEOUT = 180
+SAVE_TIMEOUT = 60
+# What programs and the kernel read first is in the page cache of each host from then on.
+WARM_UP = """
+    cd /usr/bin
+    cat ib_* ibv_* rping ucmatose udaddy mckey rstream rdma ip ping socat python3 rdma ip \
+        /usr/lib/x86_64-linux-gnu/lib{c,m,ibverbs,rdmacm,ibumad,nl-3,nl-route-3,pci}.so.* \
+        /usr/lib/modules/*/kernel/drivers/infiniband/{core,sw}/*.ko >/dev/null 2>&1
+    python3 -c 'import json, random, pyverbs.qp, pyverbs.mr'
+    ibv_devinfo; rdma link; bash -c true
+    sync
+    true"""
+
+
+class Snapshot:
+    def __init__(self, folder):
+        self.state, self.disk = folder / "state", folder / "disk.qcow2"
+
+    @classmethod
+    def get(cls, image, options):
+        """The one for such hosts, made if need be."""
+        folder = cache() / f"ready-{_key(image, options)}"
+        if not folder.is_dir():
+            cache().mkdir(parents=True, exist_ok=True)
+            with open(cache() / "ready.lock", "w", encoding="ascii") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                if not folder.is_dir():
+                    with step(f"booting a guest of {options.mem} once, for others to start from"):
+                        _make(image, options, folder)
+        return cls(folder)
+
+    def arguments(self):
+        """QEMU's, beside those of the same machine."""
+        return ["-incoming", f"exec:cat {self.state}"]
+
+    def drive(self):
+        return f"file={self.disk},snapshot=on"
+
+
+def _key(image, options):
+    version = subprocess.run(["qemu-system-x86_64", "--version"], capture_output=True, text=True,
+                             check=True).stdout
+    ingredients = [str(image.folder), version, WARM_UP, machine.kernel_line(options),
+                   *machine.hardware(options)]
+    return hashlib.sha256("\n".join(ingredients).encode()).hexdigest()[:16]
+
+
+def _make(image, options, folder):
+    half = pathlib.Path(tempfile.mkdtemp(prefix=f"{folder.name}.", dir=folder.parent))
+    try:
+        _boot_and_save(image, options, half, folder)
+        half.rename(folder)
+    except BaseException:
+        shutil.rmtree(half, ignore_errors=True)
+        raise
+
+
+def _boot_and_save(image, options, half, folder):
+    # A socket's path has to be short.
+    with tempfile.TemporaryDirectory(prefix="tern-") as sockets:
+        sockets, console = pathlib.Path(sockets), half / "console"
+        monitor_path, channel_path = sockets / "qmp", sockets / "channel"
+        process = Process.start(
+            "a guest", ["qemu-system-x86_64", "-S", *machine.command(
+                image, options, f"format=raw,file.locking=off,file={image.root}", console, monitor_path,
+                channel_path)], half / "log", True)
+        try:
+            guest = channel.connect("the guest", channel_path, process.alive, 30)
+            with qmp.Qmp(monitor_path, SAVE_TIMEOUT) as monitor:
+                # All that it writes goes to a file of its own: others read the image meanwhile.
+                monitor.execute("blockdev-snapshot-sync", device="root", format="qcow2",
+                                **{"snapshot-file": str(half / "disk.qcow2")})
+                monitor.execute("cont")
+                guest.run(WARM_UP, timeout=BOOT_TIMEOUT)
+                _check_clock(guest)
+                guest.close()
+                _save(monitor, half / "state")
+        except LabError as error:
+            said = "".join(log.read_text(errors="replace")[-2000:]
+                           for log in (half / "log", console) if log.exists())
+            raise LabError(f"the guest does not boot: {error}\n{said}") from None
+        finally:
+            process.stop()
+    console.unlink()
+    (half / "log").unlink()
+    say(f"saved as {folder}")
+
+
+def _check_clock(guest):
+    """All waiting in guests depends on it."""
+    def now():
+        return time.monotonic(), float(guest.run("cat /proc/uptime").out.split()[0])
+
+    begun, uptime = now()
+    guest.run("sleep 1")
+    ended, later = now()
+    rate = (later - uptime) / (ended - begun)
+    if not 0.8 < rate < 1.25:
+        raise LabError(f"its clock runs at {rate:.2f} of the speed of time")
+
+
+def _save(monitor, state):
+    monitor.execute("migrate-set-parameters", **{"max-bandwidth": 1 << 40})
+    monitor.execute("migrate", uri=f"exec:cat >{state}")
+
+    def status():
+        seen = monitor.execute("query-migrate").get("status")
+        return seen if seen in ("completed", "failed", "cancelled") else None
+
+    seen = wait_until(status, SAVE_TIMEOUT)
+    if seen != "completed":
+        raise LabError(f"its state could not be saved: {seen}")
+    monitor.execute("quit")
