@@ -20,7 +20,7 @@ namespace {
 
 constexpr size_t kSlot = 65536;
 constexpr size_t kSlots = 16;
-constexpr unsigned kRounds = 12;
+constexpr unsigned kMostRounds = 12;
 constexpr int kAccess = kAllAccess | IBV_ACCESS_ON_DEMAND;
 
 bool offered(const Device &device)
@@ -202,7 +202,7 @@ private:
 
 /*
  * In each round half of the slots on both sides carry traffic, and the other half is torn away at
- * the same time; then they change places.
+ * the same time; then they change places. Each half of them gets its turn at least once.
  */
 void churn(Session &s, bool implicit)
 {
@@ -211,7 +211,12 @@ void churn(Session &s, bool implicit)
 	Paged paged(s.device, kSize, implicit);
 	const RemoteBuffer remote = s.peer.exchange(paged.remote(kSize));
 	ep.connect();
-	for (unsigned round = 0; round < kRounds; round++) {
+	const auto end = Clock::now() + std::chrono::seconds(s.seconds);
+	const auto both_go_on = [&](unsigned round) {
+		const bool here = round < 2 || (round < kMostRounds && Clock::now() < end);
+		return s.peer.exchange(here) && here;
+	};
+	for (unsigned round = 0; both_go_on(round); round++) {
 		const size_t first = round % 2;
 		const auto seed = [&](size_t i) { return s.seed + round * kSlots + i; };
 		if (s.active)

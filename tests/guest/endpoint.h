@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <infiniband/verbs.h>
@@ -216,15 +217,19 @@ private:
 	ibv_mtu mtu_{};
 };
 
-/** Waits until @done or too long. */
+/** Waits until @done or too long. After a while it sleeps: others need the host's few CPUs. */
 template <class Done>
 bool eventually(Done done, Clock::duration patience = 10s)
 {
-	const auto end = Clock::now() + patience;
+	const auto begin = Clock::now();
 	while (!done()) {
-		if (Clock::now() > end)
+		const auto waited = Clock::now() - begin;
+		if (waited > patience)
 			return false;
-		sched_yield();
+		if (waited < 1ms)
+			sched_yield();
+		else
+			std::this_thread::sleep_for(200us);
 	}
 	return true;
 }
