@@ -6,19 +6,19 @@ MAKEFLAGS += --no-print-directory
 export CTEST_OUTPUT_ON_FAILURE ?= 1
 BUILD := build
 CMAKE_BUILD := $(BUILD)/cmake
-JOBS := $(shell nproc)
 
 # Known only once the headers are installed, hence not evaluated before its use.
 KERNEL = $(shell scripts/guest-kernel)
 
 .PHONY: help setup build module configure cmake image kernels hosts run test test-quick test-all \
-	lint bench bench-core lab clean
+	stress-test lint bench bench-core lab clean
 
 help:
 	@echo 'make run         two hosts, stock RDMA programs between them, a table of results'
 	@echo 'make test        everything that a change must pass'
 	@echo 'make test-quick  of these, what needs no virtual machine'
 	@echo 'make test-all    these and more: each scenario with both kernels and over both wires'
+	@echo 'make stress-test the scenarios five times, twice of them on a busy machine'
 	@echo 'make bench       Tern, rxe, siw and TCP side by side: a table and plots in build/bench'
 	@echo 'make lint        the static checks'
 	@echo 'make bench-core  what a message costs the card, next to memcpy: a table'
@@ -60,15 +60,20 @@ image: setup
 run: hosts
 	@scripts/demo
 
-# CTest runs what is independent side by side; scenarios with VMs ask to be alone.
-test: cmake kernels
-	@ctest --test-dir $(CMAKE_BUILD) -j$(JOBS) -LE more
+# The quick checks first: a mistake should cost minutes.
+test: setup
+	@scripts/lint --quick
+	@$(MAKE) cmake kernels
+	@scripts/suite
 
-test-all: cmake kernels
-	@ctest --test-dir $(CMAKE_BUILD) -j$(JOBS)
+test-all: lint kernels
+	@scripts/suite --all
 
 test-quick: cmake
-	@ctest --test-dir $(CMAKE_BUILD) -j$(JOBS) -LE vm
+	@scripts/suite --quick
+
+stress-test: cmake kernels
+	@scripts/suite --stress
 
 bench: hosts
 	@scripts/setup --bench

@@ -10,6 +10,7 @@ import dataclasses
 import os
 import pathlib
 import sys
+import time
 import unittest
 
 from kernel_log import trouble
@@ -17,6 +18,7 @@ from kernel_log import trouble
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
 
 # pylint: disable=wrong-import-position
+import report  # noqa: E402
 from ternlab import pair  # noqa: E402
 from ternlab.errors import CommandError, LabError  # noqa: E402
 from ternlab.host import NETDEV, Options  # noqa: E402
@@ -28,7 +30,7 @@ __all__ = ["CommandError", "LabError", "NETDEV", "Options", "RXE", "Scenario", "
 
 RXE = os.environ.get("TERN_TEST_DEVICE", "tern") == "rxe"
 
-main = unittest.main
+main = report.main
 
 
 class Scenario(unittest.TestCase):
@@ -39,19 +41,24 @@ class Scenario(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        # One for each kernel and wire, so that those may run side by side.
-        combination = (os.environ.get(name, "") for name in ("TERN_KERNEL", "TERN_WIRE"))
-        cls.lab = Lab("-".join(("vm", pathlib.Path(sys.argv[0]).stem, *filter(None, combination))))
-        cls.addClassCleanup(cls.lab.down)
+        cls.lab = Lab(f"{report.NAME}.{cls.__name__}")
+        cls.addClassCleanup(cls.take_down)
         hosts = cls.HOSTS
         if RXE:
             hosts = [dataclasses.replace(options, nic="virtio") for options in hosts]
+        begun = time.monotonic()
         cls.lab.up(hosts, owned=True)
+        report.COST.started(cls.lab, time.monotonic() - begun)
         cls.hosts = cls.lab.hosts
         for host in cls.hosts:
             if host.options.nic == "virtio":
                 host.run(f"modprobe rdma_rxe && rdma link add rxe0 type rxe netdev {NETDEV}")
         cls.seen = {host.name: "" for host in cls.hosts}
+
+    @classmethod
+    def take_down(cls):
+        report.COST.ending(cls.lab)
+        cls.lab.down()
 
     def setUp(self):
         # Runs after the test's own cleanups, whether it passed or not.

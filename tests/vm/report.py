@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a scenario leaves behind: what it cost, and, if it fails, all that tells why in one folder.
+
+CTest names a scenario in TERN_SCENARIO; one that runs by itself has its file's name.
+"""
+
+import json
+import os
+import pathlib
+import shlex
+import shutil
+import sys
+import time
+import unittest
+
+from ternlab import paths
+from ternlab.channel import Channel
+
+NAME = os.environ.get("TERN_SCENARIO", f"vm.{pathlib.Path(sys.argv[0]).stem}")
+FAILED = paths.BUILD / "failed" / NAME
+COSTS = paths.BUILD / "costs"
+SETTINGS = ("TERN_KERNEL", "TERN_WIRE", "TERN_CELLS", "TERN_TEST_DEVICE")
+
+
+class Costs:
+    """Where a scenario's time goes."""
+
+    def __init__(self):
+        self.begun = time.monotonic()
+        self.starting = self.guests_cpu = 0.0
+        self.logs = []
+
+    def started(self, lab, took):
+        self.starting += took
+        self.logs.append(lab.logs)
+
+    def ending(self, lab):
+        """While its processes still are there to ask."""
+        self.guests_cpu += sum(host.process.cpu_time() for host in lab.hosts)
+
+    def save(self, tests):
+        COSTS.mkdir(parents=True, exist_ok=True)
+        cost = {"tests": tests, "seconds": time.monotonic() - self.begun,
+                "starting": self.starting, "commands": Channel.commands,
+                "guests_cpu": self.guests_cpu,
+                "budget": float(os.environ.get("TERN_BUDGET", "0"))}
+        (COSTS / f"{NAME}.json").write_text(json.dumps(cost), encoding="ascii")
+
+
+COST = Costs()
+
+
+class Tee:
+    """A stream that is kept in a file, too."""
+
+    def __init__(self, stream, log):
+        self._stream, self._log = stream, log
+
+    def write(self, text):
+        self._log.write(text)
+        return self._stream.write(text)
+
+    def flush(self):
+        self._log.flush()
+        self._stream.flush()
+
+
+def repeat_command(failures):
+    """What a person types to see these failures again."""
+    settings = [f"{name}={os.environ[name]}" for name in SETTINGS if name in os.environ]
+    tests = sorted({getattr(test, "test_case", test).id().partition(".")[2]
+                    for test, _ in failures if isinstance(
+                        getattr(test, "test_case", test), unittest.TestCase)})
+    script = pathlib.Path(sys.argv[0]).resolve().relative_to(paths.CHECKOUT)
+    return " ".join([*settings, "/usr/bin/python3", "-B", str(script), "-v",
+                     *map(shlex.quote, tests)])
+
+
+def collect(result, output):
+    """The logs of all its labs, with what they captured, what it printed, and how to repeat it."""
+    for logs in filter(pathlib.Path.is_dir, COST.logs):
+        shutil.copytree(logs, FAILED / logs.name, dirs_exist_ok=True)
+    command = repeat_command(result.failures + result.errors)
+    (FAILED / "repeat").write_text(f"cd {paths.CHECKOUT}\n{command}\n", encoding="utf-8")
+    print(f"\n{NAME} failed: logs and captures are in {FAILED}\nto repeat it: {command}",
+          file=output, flush=True)
+
+
+def main():
+    """unittest's, with this around it."""
+    shutil.rmtree(FAILED, ignore_errors=True)
+    FAILED.mkdir(parents=True)
+    with open(FAILED / "output.log", "w", encoding="utf-8") as log:
+        sys.stdout, sys.stderr = Tee(sys.stdout, log), Tee(sys.stderr, log)
+        result = unittest.main(exit=False).result
+        COST.save(result.testsRun)
+        if not result.wasSuccessful():
+            collect(result, sys.stderr)
+        sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__
+    if result.wasSuccessful():
+        shutil.rmtree(FAILED)
+    sys.exit(not result.wasSuccessful())
