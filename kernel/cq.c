@@ -103,7 +103,7 @@ static int tern_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr
 	cq->core.completed = tern_ib_cq_completed;
 	cq->core.failed = tern_ib_cq_failed;
 	return udata ? tern_ucq_create(cq, attr->cqe, udata) :
-		       tern_kernel_cq_create(cq, attr->cqe);
+		       tern_kverbs_cq_create(cq, attr->cqe);
 }
 
 #ifdef TERN_HAVE_CREATE_CQ_ATTRS
@@ -123,7 +123,7 @@ static int tern_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	if (ibcq->uobject)
 		tern_ucq_destroy(cq);
 	else
-		tern_kernel_cq_destroy(cq);
+		tern_kverbs_cq_destroy(cq);
 	return 0;
 }
 

@@ -10,7 +10,7 @@
 
 #include "hw.h"
 #include "netdev.h"
-#include "queue.h"
+#include "object.h"
 
 #define TERN_EQ_LOG_SIZE	12
 #define TERN_EQ_SIZE		BIT(TERN_EQ_LOG_SIZE)

@@ -33,7 +33,7 @@ static u32 tern_rx_capacity(const struct tern_rx *rx)
 
 static void tern_rx_write_wqe(struct tern_eth_queue *q, const struct tern_rx_slot *slot)
 {
-	struct tern_hw_data_seg *data = tern_kqp_rq_wqe(&q->qp, q->rx.pi);
+	struct tern_hw_data_seg *data = tern_ring_qp_rq_wqe(&q->qp, q->rx.pi);
 	u32 i;
 
 	for (i = 0; i < q->rx.npages; i++) {
@@ -78,7 +78,7 @@ void tern_rx_refill(struct tern_eth_queue *q)
 		rx->pi++;
 	}
 	if (rx->pi != start)
-		tern_kqp_publish_rq(&q->qp, rx->pi);
+		tern_ring_qp_publish_rq(&q->qp, rx->pi);
 	WRITE_ONCE(rx->starved, rx->pi - rx->ci <= rx->mask / 2);
 }
 
@@ -180,13 +180,13 @@ int tern_rx_clean(struct tern_eth_queue *q, int budget)
 	const struct tern_hw_cqe *cqe;
 	int done = 0;
 
-	while (done < budget && (cqe = tern_kcq_next(&rx->cq))) {
+	while (done < budget && (cqe = tern_ring_cq_next(&rx->cq))) {
 		tern_rx_complete(q, cqe);
-		tern_kcq_pop(&rx->cq);
+		tern_ring_cq_pop(&rx->cq);
 		done++;
 	}
 	if (done)
-		tern_kcq_consumed(&rx->cq);
+		tern_ring_cq_consumed(&rx->cq);
 	if (budget)
 		tern_rx_refill(q);
 	return done;
@@ -242,7 +242,7 @@ int tern_rx_open(struct tern_eth_queue *q)
 		err = PTR_ERR(rx->pool);
 		goto err_slots;
 	}
-	err = tern_kcq_create(nd->tdev, &rx->cq, &rx->cq_core, log_size);
+	err = tern_cq_core_create_ring(nd->tdev, &rx->cq_core, &rx->cq, log_size);
 	if (err)
 		goto err_pool;
 	return 0;
@@ -271,7 +271,7 @@ void tern_rx_close(struct tern_eth_queue *q)
 {
 	struct tern_rx *rx = &q->rx;
 
-	tern_kcq_destroy(q->nd->tdev, &rx->cq);
+	tern_cq_core_destroy_ring(q->nd->tdev, &rx->cq_core, &rx->cq);
 	WRITE_ONCE(rx->starved, false);
 	page_pool_destroy(rx->pool);
 	kvfree(rx->slots);

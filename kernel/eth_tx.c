@@ -30,7 +30,7 @@ static bool tern_tx_has_room(const struct tern_tx *tx)
 static void tern_tx_set_seg(struct tern_eth_queue *q, u32 block, u32 seg, dma_addr_t dma,
 			    u32 length)
 {
-	struct tern_hw_data_seg *data = tern_kqp_sq_seg(&q->qp, block, 1 + seg);
+	struct tern_hw_data_seg *data = tern_ring_qp_sq_seg(&q->qp, block, 1 + seg);
 
 	*data = (struct tern_hw_data_seg) {
 		.addr = cpu_to_le64(dma),
@@ -47,7 +47,7 @@ static void tern_tx_unmap(struct tern_eth_queue *q, u32 block, u32 segs)
 
 	for (seg = 0; seg < segs; seg++) {
 		const struct tern_hw_data_seg *data =
-			tern_kqp_sq_seg(&q->qp, block, 1 + seg);
+			tern_ring_qp_sq_seg(&q->qp, block, 1 + seg);
 		dma_addr_t dma = le64_to_cpu(data->addr);
 		u32 length = le32_to_cpu(data->length);
 
@@ -90,7 +90,7 @@ static int tern_tx_map(struct tern_eth_queue *q, struct sk_buff *skb, u32 block)
 static void tern_tx_write_ctrl(struct tern_eth_queue *q, const struct sk_buff *skb, u32 block,
 			       u32 segs)
 {
-	struct tern_hw_eth_ctrl_seg *ctrl = tern_kqp_sq_seg(&q->qp, block, 0);
+	struct tern_hw_eth_ctrl_seg *ctrl = tern_ring_qp_sq_seg(&q->qp, block, 0);
 
 	*ctrl = (struct tern_hw_eth_ctrl_seg) {
 		.opcode = TERN_OP_SEND,
@@ -113,9 +113,9 @@ static void tern_tx_flush(struct tern_eth_queue *q)
 
 	if (q->tx.pi == q->qp.sq_pi)
 		return;
-	ctrl = tern_kqp_sq_seg(&q->qp, q->tx.last, 0);
+	ctrl = tern_ring_qp_sq_seg(&q->qp, q->tx.last, 0);
 	ctrl->flags = TERN_WQE_SIGNALED;
-	tern_kqp_publish_sq(q->nd->tdev, &q->qp, q->tx.pi);
+	tern_ring_qp_publish_sq(q->nd->tdev, &q->qp, q->tx.pi);
 }
 
 /* Stops the queue while a WQE of the largest size might not fit. */
@@ -210,13 +210,13 @@ void tern_tx_clean(struct tern_eth_queue *q, int budget)
 	const struct tern_hw_cqe *cqe;
 	u32 start = tx->cq.ci;
 
-	while ((cqe = tern_kcq_next(&tx->cq))) {
+	while ((cqe = tern_ring_cq_next(&tx->cq))) {
 		tern_tx_complete(q, cqe, budget);
-		tern_kcq_pop(&tx->cq);
+		tern_ring_cq_pop(&tx->cq);
 	}
 	if (tx->cq.ci == start)
 		return;
-	tern_kcq_consumed(&tx->cq);
+	tern_ring_cq_consumed(&tx->cq);
 
 	smp_mb(); /* with tern_tx_stop_if_full(): either sees the other's store */
 	if (netif_tx_queue_stopped(txq) && tern_tx_has_room(tx))
@@ -253,7 +253,7 @@ int tern_tx_open(struct tern_eth_queue *q)
 	if (!tx->slots)
 		return -ENOMEM;
 
-	err = tern_kcq_create(nd->tdev, &tx->cq, &tx->cq_core, log_size);
+	err = tern_cq_core_create_ring(nd->tdev, &tx->cq_core, &tx->cq, log_size);
 	if (err)
 		kvfree(tx->slots);
 	return err;
@@ -261,7 +261,7 @@ int tern_tx_open(struct tern_eth_queue *q)
 
 void tern_tx_close(struct tern_eth_queue *q)
 {
-	tern_kcq_destroy(q->nd->tdev, &q->tx.cq);
+	tern_cq_core_destroy_ring(q->nd->tdev, &q->tx.cq_core, &q->tx.cq);
 	kvfree(q->tx.slots);
 }
 

@@ -377,6 +377,7 @@ static void tern_ib_set_optional_ops(const struct tern_dev *tdev, struct ib_devi
 		{ TERN_CAP_RAW, &tern_flow_ops },
 		{ TERN_CAP_FLOW_COUNTERS, &tern_counters_ops },
 		{ TERN_CAP_RSS, &tern_wq_ops },
+		{ TERN_CAP_RSS, &tern_rss_ops },
 		{ TERN_CAP_MW, &tern_mw_ops },
 		{ TERN_CAP_MODIFY_MR, &tern_rereg_ops },
 		{ TERN_CAP_DM, &tern_dm_ops },

@@ -10,7 +10,7 @@
 
 #include "kverbs.h"
 #include "pages.h"
-#include "queue.h"
+#include "object.h"
 
 struct tern_alloc_ucontext_resp;
 struct tern_odp;
@@ -69,7 +69,7 @@ struct tern_cq {
 			struct tern_ubuf ubuf;
 			struct mutex lock;	/* of ubuf and ibcq.cqe, held over RESIZE_CQ */
 		};
-		struct tern_kernel_cq k;
+		struct tern_kverbs_cq k;
 	};
 };
 
@@ -79,7 +79,7 @@ struct tern_qp {
 	bool kernel;		/* of this kernel's users, and not of a process */
 	union {
 		struct tern_ubuf ubuf;
-		struct tern_kernel_qp k;
+		struct tern_kverbs_qp k;
 	};
 	struct ib_qp_cap cap;
 	enum ib_sig_type sig_type;
@@ -98,7 +98,7 @@ struct tern_srq {
 	struct tern_srq_layout layout;
 	union {
 		struct tern_ubuf ubuf;
-		struct tern_kernel_srq k;
+		struct tern_kverbs_srq k;
 	};
 };
 
@@ -292,18 +292,15 @@ extern const struct ib_device_ops tern_srq_ops;		/* srq.c */
 extern const struct ib_device_ops tern_xrcd_ops;	/* xrcd.c */
 extern const struct ib_device_ops tern_mcast_ops;	/* mcast.c */
 extern const struct ib_device_ops tern_flow_ops;	/* flow.c */
-extern const struct ib_device_ops tern_counters_ops;	/* counters.c */
+extern const struct ib_device_ops tern_counters_ops;	/* flow_counters.c */
 extern const struct ib_device_ops tern_mw_ops;		/* mw.c */
 extern const struct ib_device_ops tern_rereg_ops;	/* rereg.c */
 extern const struct ib_device_ops tern_odp_dev_ops;	/* odp.c */
 extern const struct ib_device_ops tern_dm_ops;		/* dm.c */
-
 extern const struct ib_device_ops tern_wq_ops;		/* wq.c */
+extern const struct ib_device_ops tern_rss_ops;		/* rss.c */
 
 /* rss.c */
-int tern_create_wq_table(struct ib_rwq_ind_table *ibtable,
-			 struct ib_rwq_ind_table_init_attr *init, struct ib_udata *udata);
-int tern_destroy_wq_table(struct ib_rwq_ind_table *ibtable);
 int tern_rss_qp_create(struct tern_qp *qp, const struct ib_qp_init_attr *init,
 		       struct ib_udata *udata);
 

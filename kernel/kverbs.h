@@ -12,14 +12,14 @@
 #include <linux/spinlock.h>
 #include <rdma/ib_verbs.h>
 
-#include "kqueue.h"
+#include "object.h"
 
 struct tern_cq;
 struct tern_qp;
 struct tern_srq;
 
-struct tern_kernel_cq {
-	struct tern_kcq ring;
+struct tern_kverbs_cq {
+	struct tern_ring_cq ring;
 	spinlock_t lock;	/* of all here */
 	bool armed;		/* some time: who never asks for events gets none */
 	struct list_head sqs;	/* that complete here */
@@ -50,14 +50,14 @@ struct tern_rq {
 	struct list_head of_cq;
 };
 
-struct tern_kernel_qp {
-	struct tern_kqp ring;
+struct tern_kverbs_qp {
+	struct tern_ring_qp ring;
 	struct tern_sq sq;
 	struct tern_rq rq;
 };
 
-struct tern_kernel_srq {
-	struct tern_ksrq ring;
+struct tern_kverbs_srq {
+	struct tern_ring_srq ring;
 	spinlock_t lock;	/* of all here */
 	u64 *wr_ids;		/* by slot */
 	u32 *free;		/* the slots that are not in use: the first free_count */
@@ -65,39 +65,39 @@ struct tern_kernel_srq {
 	u32 pi;
 };
 
-/* kcq.c */
-int tern_kernel_cq_create(struct tern_cq *cq, u32 cqe);
-void tern_kernel_cq_destroy(struct tern_cq *cq);
-void tern_kernel_cq_attach(struct tern_qp *qp);
-void tern_kernel_cq_detach(struct tern_qp *qp);
-void tern_kernel_cq_forget(struct tern_qp *qp);
+/* kverbs_cq.c */
+int tern_kverbs_cq_create(struct tern_cq *cq, u32 cqe);
+void tern_kverbs_cq_destroy(struct tern_cq *cq);
+void tern_kverbs_cq_attach(struct tern_qp *qp);
+void tern_kverbs_cq_detach(struct tern_qp *qp);
+void tern_kverbs_cq_forget(struct tern_qp *qp);
 int tern_poll_cq(struct ib_cq *ibcq, int count, struct ib_wc *wc);
 int tern_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
 
-/* kqp.c */
-int tern_kernel_qp_create(struct tern_qp *qp, const struct tern_qp_layout *layout,
+/* kverbs_qp.c */
+int tern_kverbs_qp_create(struct tern_qp *qp, const struct tern_qp_layout *layout,
 			  const struct tern_qp_core_params *params);
-void tern_kernel_qp_destroy(struct tern_qp *qp);
-void tern_kernel_qp_reset(struct tern_qp *qp);
+void tern_kverbs_qp_destroy(struct tern_qp *qp);
+void tern_kverbs_qp_reset(struct tern_qp *qp);
 int tern_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 		   const struct ib_send_wr **bad_wr);
 int tern_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 		   const struct ib_recv_wr **bad_wr);
 
-/* ksrq.c */
-int tern_kernel_srq_create(struct tern_srq *srq, const struct tern_srq_layout *layout,
+/* kverbs_srq.c */
+int tern_kverbs_srq_create(struct tern_srq *srq, const struct tern_srq_layout *layout,
 			   const struct tern_srq_core_params *params);
-void tern_kernel_srq_destroy(struct tern_srq *srq);
-bool tern_kernel_srq_complete(struct tern_srq *srq, u32 slot, u64 *wr_id);
+void tern_kverbs_srq_destroy(struct tern_srq *srq);
+bool tern_kverbs_srq_complete(struct tern_srq *srq, u32 slot, u64 *wr_id);
 int tern_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 		       const struct ib_recv_wr **bad_wr);
 
-/* wr.c */
+/* kverbs_wr.c */
 int tern_wr_write_send(struct tern_qp *qp, const struct ib_send_wr *wr, u32 block,
 		       struct tern_send *send);
 void tern_wr_write_recv(struct tern_hw_data_seg *wqe, u32 segs, const struct ib_recv_wr *wr);
 
-/* kmr.c */
+/* kverbs_mr.c */
 #define TERN_MAX_FAST_REG_PAGES	4096
 
 extern const struct ib_device_ops tern_fast_reg_ops;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The net_device: its life, its settings and its link. Its queue pairs are in eth.c. */
+/* The net_device: its life, its settings and its link. Its queue pairs are in eth_queue.c. */
 #include <linux/etherdevice.h>
 #include <linux/ethtool.h>
 #include <linux/rtnetlink.h>

@@ -6,7 +6,7 @@
 #include <linux/netdevice.h>
 #include <linux/u64_stats_sync.h>
 
-#include "kqueue.h"
+#include "object.h"
 
 struct page_pool;
 
@@ -28,7 +28,7 @@ struct tern_tx_slot {
 
 struct tern_tx {
 	struct tern_cq_core cq_core;
-	struct tern_kcq cq;
+	struct tern_ring_cq cq;
 	struct tern_tx_slot *slots;	/* by block */
 	u32 mask;
 	u32 max_segs;
@@ -44,7 +44,7 @@ struct tern_rx_slot {
 
 struct tern_rx {
 	struct tern_cq_core cq_core;
-	struct tern_kcq cq;
+	struct tern_ring_cq cq;
 	struct tern_rx_slot *slots;
 	struct page_pool *pool;
 	u32 mask;
@@ -71,7 +71,7 @@ struct tern_eth_queue {
 	struct tern_queue_stats rx_stats;
 	/* while the interface is up */
 	struct tern_qp_core qp_core;
-	struct tern_kqp qp;
+	struct tern_ring_qp qp;
 	struct tern_tx tx;
 	struct tern_rx rx;
 };
@@ -114,7 +114,7 @@ void tern_netdev_restart(struct tern_netdev *nd);
 int tern_netdev_apply(struct tern_netdev *nd, const struct tern_eth_settings *settings);
 void tern_netdev_spread_evenly(struct tern_netdev *nd);
 
-/* eth.c; all but the first under the RTNL */
+/* eth_queue.c; all but the first under the RTNL */
 void tern_eth_init_queue(struct tern_netdev *nd, u32 index);
 int tern_eth_open(struct tern_netdev *nd);
 void tern_eth_close(struct tern_netdev *nd);

@@ -294,7 +294,7 @@ static int tern_qp_create_queues(struct tern_qp *qp, const struct tern_qp_kind *
 
 	tern_qp_describe(qp, kind, init, &params);
 	return udata ? tern_uqp_create(qp, &layout, &params, udata) :
-		       tern_kernel_qp_create(qp, &layout, &params);
+		       tern_kverbs_qp_create(qp, &layout, &params);
 }
 
 int tern_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_udata *udata)
@@ -337,7 +337,7 @@ int tern_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	else if (ibqp->qp_type == IB_QPT_XRC_TGT)
 		tern_qp_core_destroy(to_tdev(ibqp->device), &qp->core);
 	else if (qp->kernel)
-		tern_kernel_qp_destroy(qp);
+		tern_kverbs_qp_destroy(qp);
 	else
 		tern_uqp_destroy(qp);
 	mutex_destroy(&qp->lock);

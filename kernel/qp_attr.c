@@ -204,7 +204,7 @@ static int tern_modify_locked(struct tern_qp *qp, const struct ib_qp_attr *attr,
 		return err;
 
 	if (next == IB_QPS_RESET && qp->kernel)
-		tern_kernel_qp_reset(qp);
+		tern_kverbs_qp_reset(qp);
 	qp->state = next;
 	if (mask & IB_QP_DEST_QPN)
 		qp->dest_qpn = attr->dest_qp_num;

@@ -28,8 +28,8 @@ static int tern_wq_table_create(struct tern_engine *engine, const __le32 *wqns, 
 	return err;
 }
 
-int tern_create_wq_table(struct ib_rwq_ind_table *ibtable,
-			 struct ib_rwq_ind_table_init_attr *init, struct ib_udata *udata)
+static int tern_create_wq_table(struct ib_rwq_ind_table *ibtable,
+				struct ib_rwq_ind_table_init_attr *init, struct ib_udata *udata)
 {
 	u32 log_size = init->log_ind_tbl_size;
 	__le32 *wqns;
@@ -52,7 +52,7 @@ int tern_create_wq_table(struct ib_rwq_ind_table *ibtable,
 	return err;
 }
 
-int tern_destroy_wq_table(struct ib_rwq_ind_table *ibtable)
+static int tern_destroy_wq_table(struct ib_rwq_ind_table *ibtable)
 {
 	tern_cmd_destroy_wq_table(to_tdev(ibtable->device), ibtable->ind_tbl_num);
 	return 0;
@@ -108,3 +108,10 @@ int tern_rss_qp_create(struct tern_qp *qp, const struct ib_qp_init_attr *init,
 		tern_cmd_destroy_qp(tdev, qp->core.qpn);
 	return err;
 }
+
+const struct ib_device_ops tern_rss_ops = {
+	.create_rwq_ind_table = tern_create_wq_table,
+	.destroy_rwq_ind_table = tern_destroy_wq_table,
+
+	INIT_RDMA_OBJ_SIZE(ib_rwq_ind_table, tern_wq_table, ibtable),
+};

@@ -168,7 +168,7 @@ static int tern_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
 	srq->core.event = tern_ib_srq_event;
 	tern_srq_describe(srq, init, &params);
 	err = udata ? tern_usrq_create(srq, &params, udata) :
-		      tern_kernel_srq_create(srq, &srq->layout, &params);
+		      tern_kverbs_srq_create(srq, &srq->layout, &params);
 	if (err) {
 		mutex_destroy(&srq->lock);
 		return err;
@@ -185,7 +185,7 @@ static int tern_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 	struct tern_srq *srq = to_tsrq(ibsrq);
 
 	if (srq->kernel)
-		tern_kernel_srq_destroy(srq);
+		tern_kverbs_srq_destroy(srq);
 	else
 		tern_usrq_destroy(srq);
 	mutex_destroy(&srq->lock);

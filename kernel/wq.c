@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Receive work queues of processes, to which QPs of rss.c spread frames. */
+/* Receive work queues of processes. RSS QPs (rss.c) spread frames over them. */
 #include <linux/log2.h>
 #include <linux/slab.h>
 #include <rdma/ib_verbs.h>
@@ -175,8 +175,4 @@ const struct ib_device_ops tern_wq_ops = {
 	.create_wq = tern_create_wq,
 	.modify_wq = tern_modify_wq,
 	.destroy_wq = tern_destroy_wq,
-	.create_rwq_ind_table = tern_create_wq_table,
-	.destroy_rwq_ind_table = tern_destroy_wq_table,
-
-	INIT_RDMA_OBJ_SIZE(ib_rwq_ind_table, tern_wq_table, ibtable),
 };

@@ -43,7 +43,7 @@ static const struct tern_wr_op tern_wr_ops[] = {
 
 /* A WQE as it grows. */
 struct tern_wqe {
-	const struct tern_kqp *ring;
+	const struct tern_ring_qp *ring;
 	u32 block;
 	u32 segs;
 };
@@ -51,7 +51,7 @@ struct tern_wqe {
 /* The next @segs segments. Those that go together never straddle the end of a block. */
 static void *tern_wqe_add(struct tern_wqe *wqe, u32 segs)
 {
-	void *at = tern_kqp_sq_seg(wqe->ring, wqe->block, wqe->segs);
+	void *at = tern_ring_qp_sq_seg(wqe->ring, wqe->block, wqe->segs);
 
 	wqe->segs += segs;
 	return at;
@@ -193,7 +193,7 @@ static void tern_wqe_copy_inline(struct tern_wqe *wqe, u32 offset, const u8 *fro
 	while (length) {
 		u32 in_seg = offset % TERN_SEG_SIZE;
 		u32 piece = min_t(u32, length, TERN_SEG_SIZE - in_seg);
-		u8 *seg = in_seg ? tern_kqp_sq_seg(wqe->ring, wqe->block, wqe->segs - 1) :
+		u8 *seg = in_seg ? tern_ring_qp_sq_seg(wqe->ring, wqe->block, wqe->segs - 1) :
 				   tern_wqe_add(wqe, 1);
 
 		memcpy(seg + in_seg, from, piece);

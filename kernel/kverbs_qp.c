@@ -27,7 +27,7 @@ static bool tern_can_send(const struct tern_qp *qp)
 static int tern_sq_post(struct tern_qp *qp, const struct ib_send_wr *wr)
 {
 	struct tern_sq *sq = &qp->k.sq;
-	u32 blocks = tern_kqp_sq_blocks(&qp->k.ring);
+	u32 blocks = tern_ring_qp_sq_blocks(&qp->k.ring);
 	struct tern_send *send = &sq->sends[sq->pi & (blocks - 1)];
 	int err;
 
@@ -56,7 +56,7 @@ int tern_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 			break;
 	}
 	if (sq->pi != pi)
-		tern_kqp_publish_sq(to_tdev(ibqp->device), &qp->k.ring, sq->pi);
+		tern_ring_qp_publish_sq(to_tdev(ibqp->device), &qp->k.ring, sq->pi);
 	spin_unlock_irqrestore(&sq->lock, flags);
 
 	if (err)
@@ -67,16 +67,16 @@ int tern_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 
 static int tern_rq_post(struct tern_qp *qp, const struct ib_recv_wr *wr)
 {
-	const struct tern_kqp *ring = &qp->k.ring;
+	const struct tern_ring_qp *ring = &qp->k.ring;
 	u32 segs = (1U << ring->layout.rq_log_stride) / TERN_SEG_SIZE;
-	u32 slots = tern_kqp_rq_slots(ring);
+	u32 slots = tern_ring_qp_rq_slots(ring);
 	struct tern_rq *rq = &qp->k.rq;
 
 	if (wr->num_sge < 0 || wr->num_sge > qp->cap.max_recv_sge)
 		return -EINVAL;
 	if (rq->pi - rq->ci == slots)
 		return -ENOMEM;
-	tern_wr_write_recv(tern_kqp_rq_wqe(ring, rq->pi), segs, wr);
+	tern_wr_write_recv(tern_ring_qp_rq_wqe(ring, rq->pi), segs, wr);
 	rq->wr_ids[rq->pi & (slots - 1)] = wr->wr_id;
 	rq->pi++;
 	return 0;
@@ -97,7 +97,7 @@ int tern_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 		if (err)
 			break;
 	}
-	tern_kqp_publish_rq(&qp->k.ring, rq->pi);
+	tern_ring_qp_publish_rq(&qp->k.ring, rq->pi);
 	spin_unlock_irqrestore(&rq->lock, flags);
 
 	if (err)
@@ -108,13 +108,13 @@ int tern_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 
 /* ---- create and destroy ------------------------------------------------------------- */
 
-static void tern_kernel_qp_free(struct tern_kernel_qp *k)
+static void tern_kverbs_qp_free(struct tern_kverbs_qp *k)
 {
 	kvfree(k->rq.wr_ids);
 	kvfree(k->sq.sends);
 }
 
-static int tern_kernel_qp_alloc(struct tern_qp *qp, const struct tern_qp_layout *layout)
+static int tern_kverbs_qp_alloc(struct tern_qp *qp, const struct tern_qp_layout *layout)
 {
 	u32 blocks = 1U << layout->sq_log_size;
 	struct tern_sq *sq = &qp->k.sq;
@@ -131,56 +131,57 @@ static int tern_kernel_qp_alloc(struct tern_qp *qp, const struct tern_qp_layout 
 		return 0;
 	rq->wr_ids = kvcalloc(1U << layout->rq_log_size, sizeof(*rq->wr_ids), GFP_KERNEL);
 	if (!rq->wr_ids) {
-		tern_kernel_qp_free(&qp->k);
+		tern_kverbs_qp_free(&qp->k);
 		return -ENOMEM;
 	}
 	return 0;
 }
 
-int tern_kernel_qp_create(struct tern_qp *qp, const struct tern_qp_layout *layout,
+int tern_kverbs_qp_create(struct tern_qp *qp, const struct tern_qp_layout *layout,
 			  const struct tern_qp_core_params *params)
 {
 	int err;
 
-	err = tern_kernel_qp_alloc(qp, layout);
+	err = tern_kverbs_qp_alloc(qp, layout);
 	if (err)
 		return err;
-	err = tern_kqp_create(to_tdev(qp->ibqp.device), &qp->k.ring, &qp->core, layout, params);
+	err = tern_qp_core_create_ring(to_tdev(qp->ibqp.device), &qp->core, &qp->k.ring, layout,
+				       params);
 	if (err) {
-		tern_kernel_qp_free(&qp->k);
+		tern_kverbs_qp_free(&qp->k);
 		return err;
 	}
 	qp->kernel = true;
-	tern_kernel_cq_attach(qp);
+	tern_kverbs_cq_attach(qp);
 	return 0;
 }
 
-void tern_kernel_qp_destroy(struct tern_qp *qp)
+void tern_kverbs_qp_destroy(struct tern_qp *qp)
 {
 	struct tern_dev *tdev = to_tdev(qp->ibqp.device);
 
-	tern_kernel_cq_detach(qp);
-	tern_kqp_stop(tdev, &qp->k.ring);
+	tern_kverbs_cq_detach(qp);
+	tern_qp_core_destroy(tdev, &qp->core);
 	/* Nobody finds the QP any more, and this waits for polls that had found it. */
-	tern_kernel_cq_forget(qp);
-	tern_kqp_free(tdev, &qp->k.ring);
-	tern_kernel_qp_free(&qp->k);
+	tern_kverbs_cq_forget(qp);
+	tern_ring_qp_exit(tdev, &qp->k.ring);
+	tern_kverbs_qp_free(&qp->k);
 }
 
 /* The card's indices are at zero again, and what was posted is forgotten (IBA 10.3.1.1). */
-void tern_kernel_qp_reset(struct tern_qp *qp)
+void tern_kverbs_qp_reset(struct tern_qp *qp)
 {
 	struct tern_sq *sq = &qp->k.sq;
 	struct tern_rq *rq = &qp->k.rq;
 
-	tern_kernel_cq_forget(qp);
+	tern_kverbs_cq_forget(qp);
 	spin_lock_irq(&sq->lock);
 	spin_lock(&rq->lock);
 	sq->pi = 0;
 	sq->ci = 0;
 	rq->pi = 0;
 	rq->ci = 0;
-	tern_kqp_reset(&qp->k.ring);
+	tern_ring_qp_reset(&qp->k.ring);
 	spin_unlock(&rq->lock);
 	spin_unlock_irq(&sq->lock);
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /* CQs, QPs and SRQs as the card knows them, whoever owns their rings: a process or this driver. */
-#ifndef TERN_QUEUE_H
-#define TERN_QUEUE_H
+#ifndef TERN_OBJECT_H
+#define TERN_OBJECT_H
 
 #include <linux/workqueue.h>
 
-#include "pages.h"
+#include "ring.h"
 
 struct tern_dev;
 struct tern_eq;
@@ -40,60 +40,15 @@ struct tern_wq_core {
 	void (*event)(struct tern_wq_core *wq, u8 type);
 };
 
-/* Where the parts of a CQ's buffer are: the CQEs at 0, then the record. */
-struct tern_cq_layout {
-	u8 log_size;
-	u32 record_offset;
-	u32 size;
-};
-
-/*
- * Where the parts of a QP's buffer are: the SQ at 0, the RQ, then the record. A stride of 0
- * stands for no RQ.
- */
-struct tern_qp_layout {
-	u8 sq_log_size;
-	u8 rq_log_size;
-	u8 rq_log_stride;
-	u32 rq_offset;
-	u32 record_offset;
-	u32 size;
-};
-
-/*
- * Where the parts of an SRQ's buffer are: the slots at 0, the index ring, then the record, then
- * the tag operations of one that has them; of others tag_ops_offset is 0.
- */
-struct tern_srq_layout {
-	u8 log_size;
-	u8 log_stride;
-	u8 log_tags;
-	u8 log_tag_ops;
-	u32 ring_offset;
-	u32 record_offset;
-	u32 tag_ops_offset;
-	u32 size;
-};
-
-/* Where the parts of a WQ's buffer are: the WQEs at 0, then the record. */
-struct tern_wq_layout {
-	u8 log_size;
-	u8 log_stride;
-	u32 record_offset;
-	u32 size;
-};
-
-void tern_cq_plan(struct tern_cq_layout *layout, u8 log_size);
-void tern_qp_plan(struct tern_qp_layout *layout, u8 sq_log_size, u8 rq_log_size, u8 rq_log_stride);
-void tern_srq_plan(struct tern_srq_layout *layout, u8 log_size, u8 log_stride);
-void tern_srq_plan_tags(struct tern_srq_layout *layout, u8 log_tags, u8 log_tag_ops);
-void tern_wq_plan(struct tern_wq_layout *layout, u8 log_size, u8 log_stride);
-
 int tern_cq_core_create(struct tern_dev *tdev, struct tern_cq_core *cq, const struct tern_buf *buf,
 			const struct tern_cq_layout *layout, u32 db_page);
 int tern_cq_core_move(struct tern_dev *tdev, struct tern_cq_core *cq, const struct tern_buf *buf,
 		      const struct tern_cq_layout *layout);
 void tern_cq_core_destroy(struct tern_dev *tdev, struct tern_cq_core *cq);
+int tern_cq_core_create_ring(struct tern_dev *tdev, struct tern_cq_core *cq,
+			     struct tern_ring_cq *ring, u8 log_size);
+void tern_cq_core_destroy_ring(struct tern_dev *tdev, struct tern_cq_core *cq,
+			       struct tern_ring_cq *ring);
 
 /* What creates a QP besides its buffer. */
 struct tern_qp_core_params {
@@ -112,6 +67,9 @@ int tern_qp_core_create(struct tern_dev *tdev, struct tern_qp_core *qp, const st
 			const struct tern_qp_layout *layout,
 			const struct tern_qp_core_params *params);
 void tern_qp_core_destroy(struct tern_dev *tdev, struct tern_qp_core *qp);
+int tern_qp_core_create_ring(struct tern_dev *tdev, struct tern_qp_core *qp,
+			     struct tern_ring_qp *ring, const struct tern_qp_layout *layout,
+			     const struct tern_qp_core_params *params);
 
 /* What creates an SRQ besides its buffer; an XRC one has xrcdn and cqn, one with tags has cqn. */
 struct tern_srq_core_params {

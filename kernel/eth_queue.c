@@ -23,8 +23,8 @@ static int tern_eth_poll(struct napi_struct *napi, int budget)
 	tern_tx_clean(q, budget);
 	done = tern_rx_clean(q, budget);
 	if (done < budget && napi_complete_done(napi, done)) {
-		tern_kcq_arm(q->nd->tdev, &q->tx.cq, false);
-		tern_kcq_arm(q->nd->tdev, &q->rx.cq, false);
+		tern_ring_cq_arm(q->nd->tdev, &q->tx.cq, false);
+		tern_ring_cq_arm(q->nd->tdev, &q->rx.cq, false);
 	}
 	return done;
 }
@@ -77,17 +77,17 @@ static int tern_eth_create_qp(struct tern_eth_queue *q)
 	tern_qp_plan(&layout, ilog2(q->tx.mask + 1), ilog2(q->rx.mask + 1),
 		     order_base_2(q->rx.npages * TERN_SEG_SIZE));
 	q->qp_core.event = tern_eth_qp_event;
-	return tern_kqp_create(tdev, &q->qp, &q->qp_core, &layout, &params);
+	return tern_qp_core_create_ring(tdev, &q->qp_core, &q->qp, &layout, &params);
 }
 
 static void tern_eth_destroy_qp(struct tern_eth_queue *q)
 {
 	struct tern_dev *tdev = q->nd->tdev;
 
-	tern_kqp_stop(tdev, &q->qp);
+	tern_qp_core_destroy(tdev, &q->qp_core);
 	tern_tx_drain(q);
 	tern_rx_drain(q);
-	tern_kqp_free(tdev, &q->qp);
+	tern_ring_qp_exit(tdev, &q->qp);
 }
 
 static int tern_eth_open_queue(struct tern_eth_queue *q)

@@ -8,67 +8,8 @@
  * found it. So a number is free in the table before the card can give it out again, and no
  * handler holds an object that is freed.
  */
-#include <linux/log2.h>
-
-#include "queue.h"
+#include "object.h"
 #include "tern.h"
-
-void tern_cq_plan(struct tern_cq_layout *layout, u8 log_size)
-{
-	layout->log_size = log_size;
-	layout->record_offset = sizeof(struct tern_hw_cqe) << log_size;
-	layout->size = layout->record_offset + sizeof(struct tern_hw_cq_record);
-}
-
-/* Receive WQEs are aligned to their size, so none straddles a page. */
-void tern_qp_plan(struct tern_qp_layout *layout, u8 sq_log_size, u8 rq_log_size, u8 rq_log_stride)
-{
-	u32 sq_bytes = TERN_SQ_BLOCK << sq_log_size;
-	u32 rq_bytes = rq_log_stride ? 1U << (rq_log_size + rq_log_stride) : 0;
-	u32 stride = 1U << rq_log_stride;
-
-	layout->sq_log_size = sq_log_size;
-	layout->rq_log_size = rq_log_size;
-	layout->rq_log_stride = rq_log_stride;
-	layout->rq_offset = ALIGN(sq_bytes, max_t(u32, stride, TERN_SQ_BLOCK));
-	layout->record_offset = ALIGN(layout->rq_offset + rq_bytes,
-				      sizeof(struct tern_hw_qp_record));
-	layout->size = layout->record_offset + sizeof(struct tern_hw_qp_record);
-}
-
-/* Slots are aligned to their size too. */
-void tern_srq_plan(struct tern_srq_layout *layout, u8 log_size, u8 log_stride)
-{
-	u32 slot_bytes = 1U << (log_size + log_stride);
-	u32 ring_bytes = sizeof(__le32) << log_size;
-
-	*layout = (struct tern_srq_layout) {
-		.log_size = log_size,
-		.log_stride = log_stride,
-		.ring_offset = ALIGN(slot_bytes, TERN_SQ_BLOCK),
-	};
-	layout->record_offset = ALIGN(layout->ring_offset + ring_bytes,
-				      sizeof(struct tern_hw_srq_record));
-	layout->size = layout->record_offset + sizeof(struct tern_hw_srq_record);
-}
-
-/* After tern_srq_plan(). */
-void tern_srq_plan_tags(struct tern_srq_layout *layout, u8 log_tags, u8 log_tag_ops)
-{
-	layout->log_tags = log_tags;
-	layout->log_tag_ops = log_tag_ops;
-	layout->tag_ops_offset = layout->size;
-	layout->size += sizeof(struct tern_hw_tag_op) << log_tag_ops;
-}
-
-void tern_wq_plan(struct tern_wq_layout *layout, u8 log_size, u8 log_stride)
-{
-	layout->log_size = log_size;
-	layout->log_stride = log_stride;
-	layout->record_offset = ALIGN(1U << (log_size + log_stride),
-				      sizeof(struct tern_hw_qp_record));
-	layout->size = layout->record_offset + sizeof(struct tern_hw_qp_record);
-}
 
 /* The caller has set eq and the handlers. */
 int tern_cq_core_create(struct tern_dev *tdev, struct tern_cq_core *cq, const struct tern_buf *buf,
@@ -112,6 +53,31 @@ void tern_cq_core_destroy(struct tern_dev *tdev, struct tern_cq_core *cq)
 	xa_erase_bh(&tdev->cqs, cq->cqn);
 	tern_cmd_destroy_cq(tdev, cq->cqn);
 	tern_eqs_synchronize(tdev, cq->eq);
+}
+
+/* Allocates the ring of a CQ that the driver itself polls, and creates the CQ. */
+int tern_cq_core_create_ring(struct tern_dev *tdev, struct tern_cq_core *cq,
+			     struct tern_ring_cq *ring, u8 log_size)
+{
+	int err;
+
+	err = tern_ring_cq_init(tdev, ring, log_size);
+	if (err)
+		return err;
+	err = tern_cq_core_create(tdev, cq, &ring->buf, &ring->layout, TERN_DB_PAGE_KERNEL);
+	if (err) {
+		tern_ring_cq_exit(tdev, ring);
+		return err;
+	}
+	ring->cqn = cq->cqn;
+	return 0;
+}
+
+void tern_cq_core_destroy_ring(struct tern_dev *tdev, struct tern_cq_core *cq,
+			       struct tern_ring_cq *ring)
+{
+	tern_cq_core_destroy(tdev, cq);
+	tern_ring_cq_exit(tdev, ring);
 }
 
 static void tern_qp_describe_buf(const struct tern_buf *buf, const struct tern_qp_layout *layout,
@@ -161,6 +127,29 @@ void tern_qp_core_destroy(struct tern_dev *tdev, struct tern_qp_core *qp)
 	tern_cmd_destroy_qp(tdev, qp->qpn);
 	tern_eqs_synchronize(tdev, NULL);
 	cancel_work_sync(&qp->fault_work);
+}
+
+/*
+ * Allocates the rings of a QP that the driver itself posts to, and creates the QP. Such a QP is
+ * taken down by tern_qp_core_destroy(), after which the card no longer reads the rings and the
+ * caller may empty them, then by tern_ring_qp_exit().
+ */
+int tern_qp_core_create_ring(struct tern_dev *tdev, struct tern_qp_core *qp,
+			     struct tern_ring_qp *ring, const struct tern_qp_layout *layout,
+			     const struct tern_qp_core_params *params)
+{
+	int err;
+
+	err = tern_ring_qp_init(tdev, ring, layout);
+	if (err)
+		return err;
+	err = tern_qp_core_create(tdev, qp, &ring->buf, layout, params);
+	if (err) {
+		tern_ring_qp_exit(tdev, ring);
+		return err;
+	}
+	ring->qpn = qp->qpn;
+	return 0;
 }
 
 /* The caller has set the handler. */

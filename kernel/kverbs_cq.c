@@ -59,13 +59,14 @@ static_assert((int)IB_WC_GENERAL_ERR == TERN_WC_GENERAL_ERR);
 /* Ends the request of the WQE at @block and all before it, whether they were signalled or not. */
 static bool tern_sq_complete(struct tern_sq *sq, u32 block, struct ib_wc *wc)
 {
+	u32 mask = tern_ring_qp_sq_blocks(&tern_qp_of_sq(sq)->k.ring) - 1;
 	const struct tern_send *send;
 	bool known;
 
 	spin_lock(&sq->lock);
 	known = block - sq->ci < sq->pi - sq->ci;
 	if (known) {
-		send = &sq->sends[block & (tern_kqp_sq_blocks(&tern_qp_of_sq(sq)->k.ring) - 1)];
+		send = &sq->sends[block & mask];
 		wc->wr_id = send->wr_id;
 		wc->opcode = send->opcode;
 		sq->ci = block + send->blocks;
@@ -77,12 +78,13 @@ static bool tern_sq_complete(struct tern_sq *sq, u32 block, struct ib_wc *wc)
 /* Receives complete in the order in which they were posted. */
 static bool tern_rq_complete(struct tern_rq *rq, u32 index, struct ib_wc *wc)
 {
+	u32 mask = tern_ring_qp_rq_slots(&tern_qp_of_rq(rq)->k.ring) - 1;
 	bool known;
 
 	spin_lock(&rq->lock);
 	known = index == rq->ci && rq->ci != rq->pi;
 	if (known) {
-		wc->wr_id = rq->wr_ids[index & (tern_kqp_rq_slots(&tern_qp_of_rq(rq)->k.ring) - 1)];
+		wc->wr_id = rq->wr_ids[index & mask];
 		rq->ci++;
 	}
 	spin_unlock(&rq->lock);
@@ -155,7 +157,7 @@ static bool tern_wc_from_cqe(struct tern_cq *cq, const struct tern_hw_cqe *cqe, 
 		return tern_sq_complete(&qp->k.sq, index, wc);
 	tern_wc_set_receive(wc, cqe);
 	if (qp->ibqp.srq)
-		return tern_kernel_srq_complete(to_tsrq(qp->ibqp.srq), index, &wc->wr_id);
+		return tern_kverbs_srq_complete(to_tsrq(qp->ibqp.srq), index, &wc->wr_id);
 	return tern_rq_complete(&qp->k.rq, index, wc);
 }
 
@@ -175,7 +177,7 @@ static struct ib_wc tern_wc_flushed(struct tern_qp *qp, u64 wr_id, enum ib_wc_op
 static int tern_sq_flush(struct tern_sq *sq, int count, struct ib_wc *wc)
 {
 	struct tern_qp *qp = tern_qp_of_sq(sq);
-	u32 mask = tern_kqp_sq_blocks(&qp->k.ring) - 1;
+	u32 mask = tern_ring_qp_sq_blocks(&qp->k.ring) - 1;
 	int done = 0;
 
 	spin_lock(&sq->lock);
@@ -192,7 +194,7 @@ static int tern_sq_flush(struct tern_sq *sq, int count, struct ib_wc *wc)
 static int tern_rq_flush(struct tern_rq *rq, int count, struct ib_wc *wc)
 {
 	struct tern_qp *qp = tern_qp_of_rq(rq);
-	u32 mask = tern_kqp_rq_slots(&qp->k.ring) - 1;
+	u32 mask = tern_ring_qp_rq_slots(&qp->k.ring) - 1;
 	int done = 0;
 
 	spin_lock(&rq->lock);
@@ -202,7 +204,7 @@ static int tern_rq_flush(struct tern_rq *rq, int count, struct ib_wc *wc)
 	return done;
 }
 
-static int tern_kernel_cq_flush(struct tern_kernel_cq *k, int count, struct ib_wc *wc)
+static int tern_kverbs_cq_flush(struct tern_kverbs_cq *k, int count, struct ib_wc *wc)
 {
 	struct tern_sq *sq;
 	struct tern_rq *rq;
@@ -215,7 +217,7 @@ static int tern_kernel_cq_flush(struct tern_kernel_cq *k, int count, struct ib_w
 	return done;
 }
 
-static bool tern_kernel_cq_has_flushed(const struct tern_kernel_cq *k)
+static bool tern_kverbs_cq_has_flushed(const struct tern_kverbs_cq *k)
 {
 	const struct tern_sq *sq;
 	const struct tern_rq *rq;
@@ -232,20 +234,20 @@ static bool tern_kernel_cq_has_flushed(const struct tern_kernel_cq *k)
 }
 
 /* Whether a poll would bring something. */
-static bool tern_kernel_cq_pending(const struct tern_dev *tdev, const struct tern_kernel_cq *k)
+static bool tern_kverbs_cq_pending(const struct tern_dev *tdev, const struct tern_kverbs_cq *k)
 {
-	return tern_kcq_next(&k->ring) || (tern_is_dead(tdev) && tern_kernel_cq_has_flushed(k));
+	return tern_ring_cq_next(&k->ring) || (tern_is_dead(tdev) && tern_kverbs_cq_has_flushed(k));
 }
 
 /* The card has died, or something was posted to it since. */
-static void tern_kernel_cq_died(struct tern_cq_core *core)
+static void tern_kverbs_cq_died(struct tern_cq_core *core)
 {
 	struct tern_cq *cq = container_of(core, struct tern_cq, core);
 	unsigned long flags;
 	bool wanted;
 
 	spin_lock_irqsave(&cq->k.lock, flags);
-	wanted = cq->k.armed && tern_kernel_cq_pending(to_tdev(cq->ibcq.device), &cq->k);
+	wanted = cq->k.armed && tern_kverbs_cq_pending(to_tdev(cq->ibcq.device), &cq->k);
 	spin_unlock_irqrestore(&cq->k.lock, flags);
 	if (wanted)
 		core->completed(core);
@@ -256,7 +258,7 @@ static void tern_kernel_cq_died(struct tern_cq_core *core)
 int tern_poll_cq(struct ib_cq *ibcq, int count, struct ib_wc *wc)
 {
 	struct tern_cq *cq = to_tcq(ibcq);
-	struct tern_kernel_cq *k = &cq->k;
+	struct tern_kverbs_cq *k = &cq->k;
 	const struct tern_hw_cqe *cqe;
 	unsigned long flags;
 	u32 ci;
@@ -264,14 +266,14 @@ int tern_poll_cq(struct ib_cq *ibcq, int count, struct ib_wc *wc)
 
 	spin_lock_irqsave(&k->lock, flags);
 	ci = k->ring.ci;
-	while (done < count && (cqe = tern_kcq_next(&k->ring))) {
+	while (done < count && (cqe = tern_ring_cq_next(&k->ring))) {
 		done += tern_wc_from_cqe(cq, cqe, &wc[done]);
-		tern_kcq_pop(&k->ring);
+		tern_ring_cq_pop(&k->ring);
 	}
 	if (k->ring.ci != ci)
-		tern_kcq_consumed(&k->ring);
+		tern_ring_cq_consumed(&k->ring);
 	if (done < count && tern_is_dead(to_tdev(ibcq->device)))
-		done += tern_kernel_cq_flush(k, count - done, wc + done);
+		done += tern_kverbs_cq_flush(k, count - done, wc + done);
 	spin_unlock_irqrestore(&k->lock, flags);
 	return done;
 }
@@ -281,14 +283,14 @@ int tern_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 {
 	bool solicited = (flags & IB_CQ_SOLICITED_MASK) == IB_CQ_SOLICITED;
 	struct tern_dev *tdev = to_tdev(ibcq->device);
-	struct tern_kernel_cq *k = &to_tcq(ibcq)->k;
+	struct tern_kverbs_cq *k = &to_tcq(ibcq)->k;
 	unsigned long irq_flags;
 	bool pending;
 
 	spin_lock_irqsave(&k->lock, irq_flags);
 	k->armed = true;
-	tern_kcq_arm(tdev, &k->ring, solicited);
-	pending = tern_kernel_cq_pending(tdev, k);
+	tern_ring_cq_arm(tdev, &k->ring, solicited);
+	pending = tern_kverbs_cq_pending(tdev, k);
 	spin_unlock_irqrestore(&k->lock, irq_flags);
 
 	if (pending && tern_is_dead(tdev))
@@ -298,10 +300,10 @@ int tern_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 
 /* ---- QPs that complete here ------------------------------------------------------------- */
 
-void tern_kernel_cq_attach(struct tern_qp *qp)
+void tern_kverbs_cq_attach(struct tern_qp *qp)
 {
-	struct tern_kernel_cq *send = &to_tcq(qp->ibqp.send_cq)->k;
-	struct tern_kernel_cq *recv = &to_tcq(qp->ibqp.recv_cq)->k;
+	struct tern_kverbs_cq *send = &to_tcq(qp->ibqp.send_cq)->k;
+	struct tern_kverbs_cq *recv = &to_tcq(qp->ibqp.recv_cq)->k;
 
 	spin_lock_irq(&send->lock);
 	list_add_tail(&qp->k.sq.of_cq, &send->sqs);
@@ -312,10 +314,10 @@ void tern_kernel_cq_attach(struct tern_qp *qp)
 	spin_unlock_irq(&recv->lock);
 }
 
-void tern_kernel_cq_detach(struct tern_qp *qp)
+void tern_kverbs_cq_detach(struct tern_qp *qp)
 {
-	struct tern_kernel_cq *send = &to_tcq(qp->ibqp.send_cq)->k;
-	struct tern_kernel_cq *recv = &to_tcq(qp->ibqp.recv_cq)->k;
+	struct tern_kverbs_cq *send = &to_tcq(qp->ibqp.send_cq)->k;
+	struct tern_kverbs_cq *recv = &to_tcq(qp->ibqp.recv_cq)->k;
 
 	spin_lock_irq(&send->lock);
 	list_del(&qp->k.sq.of_cq);
@@ -327,52 +329,52 @@ void tern_kernel_cq_detach(struct tern_qp *qp)
 }
 
 /* What came from an SRQ is free to be posted again, whoever posts there next. */
-static void tern_kernel_cq_forget_in(struct tern_kernel_cq *k, struct tern_qp *qp)
+static void tern_kverbs_cq_forget_in(struct tern_kverbs_cq *k, struct tern_qp *qp)
 {
 	const struct tern_hw_cqe *cqe;
-	struct tern_kcq rest;
+	struct tern_ring_cq rest;
 	u64 wr_id;
 
 	spin_lock_irq(&k->lock);
-	for (rest = k->ring; (cqe = tern_kcq_next(&rest)); tern_kcq_pop(&rest)) {
+	for (rest = k->ring; (cqe = tern_ring_cq_next(&rest)); tern_ring_cq_pop(&rest)) {
 		if ((le32_to_cpu(cqe->qpn) & TERN_DB_NUM_MASK) != qp->core.qpn)
 			continue;
 		if (qp->ibqp.srq && tern_cqe_is_receive(cqe))
-			tern_kernel_srq_complete(to_tsrq(qp->ibqp.srq),
+			tern_kverbs_srq_complete(to_tsrq(qp->ibqp.srq),
 						 le32_to_cpu(cqe->wqe_index), &wr_id);
-		tern_kcq_disown(&rest);
+		tern_ring_cq_disown(&rest);
 	}
 	spin_unlock_irq(&k->lock);
 }
 
 /* The CQEs that @qp has left shall not be taken for those of its next life. */
-void tern_kernel_cq_forget(struct tern_qp *qp)
+void tern_kverbs_cq_forget(struct tern_qp *qp)
 {
-	tern_kernel_cq_forget_in(&to_tcq(qp->ibqp.send_cq)->k, qp);
+	tern_kverbs_cq_forget_in(&to_tcq(qp->ibqp.send_cq)->k, qp);
 	if (qp->ibqp.recv_cq != qp->ibqp.send_cq)
-		tern_kernel_cq_forget_in(&to_tcq(qp->ibqp.recv_cq)->k, qp);
+		tern_kverbs_cq_forget_in(&to_tcq(qp->ibqp.recv_cq)->k, qp);
 }
 
 /* ---- create and destroy ------------------------------------------------------------------- */
 
-int tern_kernel_cq_create(struct tern_cq *cq, u32 cqe)
+int tern_kverbs_cq_create(struct tern_cq *cq, u32 cqe)
 {
 	struct tern_dev *tdev = to_tdev(cq->ibcq.device);
-	struct tern_kernel_cq *k = &cq->k;
+	struct tern_kverbs_cq *k = &cq->k;
 	u8 log_size = order_base_2(cqe);
 	int err;
 
 	spin_lock_init(&k->lock);
 	INIT_LIST_HEAD(&k->sqs);
 	INIT_LIST_HEAD(&k->rqs);
-	cq->core.died = tern_kernel_cq_died;
-	err = tern_kcq_create(tdev, &k->ring, &cq->core, log_size);
+	cq->core.died = tern_kverbs_cq_died;
+	err = tern_cq_core_create_ring(tdev, &cq->core, &k->ring, log_size);
 	if (!err)
 		cq->ibcq.cqe = 1 << log_size;
 	return err;
 }
 
-void tern_kernel_cq_destroy(struct tern_cq *cq)
+void tern_kverbs_cq_destroy(struct tern_cq *cq)
 {
-	tern_kcq_destroy(to_tdev(cq->ibcq.device), &cq->k.ring);
+	tern_cq_core_destroy_ring(to_tdev(cq->ibcq.device), &cq->core, &cq->k.ring);
 }

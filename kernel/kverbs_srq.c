@@ -8,7 +8,7 @@
 static int tern_srq_post(struct tern_srq *srq, const struct ib_recv_wr *wr)
 {
 	u32 segs = (1U << srq->k.ring.layout.log_stride) / TERN_SEG_SIZE;
-	struct tern_kernel_srq *k = &srq->k;
+	struct tern_kverbs_srq *k = &srq->k;
 	u32 slot;
 
 	if (wr->num_sge < 0 || wr->num_sge > srq->max_sge)
@@ -16,9 +16,9 @@ static int tern_srq_post(struct tern_srq *srq, const struct ib_recv_wr *wr)
 	if (!k->free_count)
 		return -ENOMEM;
 	slot = k->free[--k->free_count];
-	tern_wr_write_recv(tern_ksrq_wqe(&k->ring, slot), segs, wr);
+	tern_wr_write_recv(tern_ring_srq_wqe(&k->ring, slot), segs, wr);
 	k->wr_ids[slot] = wr->wr_id;
-	tern_ksrq_enter(&k->ring, k->pi++, slot);
+	tern_ring_srq_enter(&k->ring, k->pi++, slot);
 	return 0;
 }
 
@@ -35,7 +35,7 @@ int tern_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 		if (err)
 			break;
 	}
-	tern_ksrq_publish(&srq->k.ring, srq->k.pi);
+	tern_ring_srq_publish(&srq->k.ring, srq->k.pi);
 	spin_unlock_irqrestore(&srq->k.lock, flags);
 
 	if (err)
@@ -44,10 +44,10 @@ int tern_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 }
 
 /* The card is done with the WQE in @slot. Interrupts are off. */
-bool tern_kernel_srq_complete(struct tern_srq *srq, u32 slot, u64 *wr_id)
+bool tern_kverbs_srq_complete(struct tern_srq *srq, u32 slot, u64 *wr_id)
 {
-	struct tern_kernel_srq *k = &srq->k;
-	u32 slots = tern_ksrq_slots(&k->ring);
+	struct tern_kverbs_srq *k = &srq->k;
+	u32 slots = tern_ring_srq_slots(&k->ring);
 	bool known;
 
 	spin_lock(&k->lock);
@@ -62,13 +62,13 @@ bool tern_kernel_srq_complete(struct tern_srq *srq, u32 slot, u64 *wr_id)
 
 /* ---- create and destroy ------------------------------------------------------------- */
 
-static void tern_kernel_srq_free(struct tern_kernel_srq *k)
+static void tern_kverbs_srq_free(struct tern_kverbs_srq *k)
 {
 	kvfree(k->free);
 	kvfree(k->wr_ids);
 }
 
-static int tern_kernel_srq_alloc(struct tern_kernel_srq *k, u32 slots)
+static int tern_kverbs_srq_alloc(struct tern_kverbs_srq *k, u32 slots)
 {
 	u32 slot;
 
@@ -76,7 +76,7 @@ static int tern_kernel_srq_alloc(struct tern_kernel_srq *k, u32 slots)
 	k->wr_ids = kvcalloc(slots, sizeof(*k->wr_ids), GFP_KERNEL);
 	k->free = kvcalloc(slots, sizeof(*k->free), GFP_KERNEL);
 	if (!k->wr_ids || !k->free) {
-		tern_kernel_srq_free(k);
+		tern_kverbs_srq_free(k);
 		return -ENOMEM;
 	}
 	for (slot = 0; slot < slots; slot++)
@@ -85,26 +85,36 @@ static int tern_kernel_srq_alloc(struct tern_kernel_srq *k, u32 slots)
 	return 0;
 }
 
-int tern_kernel_srq_create(struct tern_srq *srq, const struct tern_srq_layout *layout,
+int tern_kverbs_srq_create(struct tern_srq *srq, const struct tern_srq_layout *layout,
 			   const struct tern_srq_core_params *params)
 {
+	struct tern_dev *tdev = to_tdev(srq->ibsrq.device);
 	int err;
 
-	err = tern_kernel_srq_alloc(&srq->k, 1U << layout->log_size);
+	err = tern_kverbs_srq_alloc(&srq->k, 1U << layout->log_size);
 	if (err)
 		return err;
-	err = tern_ksrq_create(to_tdev(srq->ibsrq.device), &srq->k.ring, &srq->core, layout,
-			       params);
-	if (err) {
-		tern_kernel_srq_free(&srq->k);
-		return err;
-	}
+	err = tern_ring_srq_init(tdev, &srq->k.ring, layout);
+	if (err)
+		goto err_slots;
+	err = tern_srq_core_create(tdev, &srq->core, &srq->k.ring.buf, layout, params);
+	if (err)
+		goto err_ring;
 	srq->kernel = true;
 	return 0;
+
+err_ring:
+	tern_ring_srq_exit(tdev, &srq->k.ring);
+err_slots:
+	tern_kverbs_srq_free(&srq->k);
+	return err;
 }
 
-void tern_kernel_srq_destroy(struct tern_srq *srq)
+void tern_kverbs_srq_destroy(struct tern_srq *srq)
 {
-	tern_ksrq_destroy(to_tdev(srq->ibsrq.device), &srq->k.ring);
-	tern_kernel_srq_free(&srq->k);
+	struct tern_dev *tdev = to_tdev(srq->ibsrq.device);
+
+	tern_srq_core_destroy(tdev, &srq->core);
+	tern_ring_srq_exit(tdev, &srq->k.ring);
+	tern_kverbs_srq_free(&srq->k);
 }

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Layouts of queues, and rings that the driver works on. ring.h states the order of accesses. */
+#include <linux/kernel.h>
+
+#include "hw.h"
+#include "ring.h"
+
+/* ---- layouts ---------------------------------------------------------------------- */
+
+void tern_cq_plan(struct tern_cq_layout *layout, u8 log_size)
+{
+	layout->log_size = log_size;
+	layout->record_offset = sizeof(struct tern_hw_cqe) << log_size;
+	layout->size = layout->record_offset + sizeof(struct tern_hw_cq_record);
+}
+
+/* Receive WQEs are aligned to their size, so none straddles a page. */
+void tern_qp_plan(struct tern_qp_layout *layout, u8 sq_log_size, u8 rq_log_size, u8 rq_log_stride)
+{
+	u32 sq_bytes = TERN_SQ_BLOCK << sq_log_size;
+	u32 rq_bytes = rq_log_stride ? 1U << (rq_log_size + rq_log_stride) : 0;
+	u32 stride = 1U << rq_log_stride;
+
+	layout->sq_log_size = sq_log_size;
+	layout->rq_log_size = rq_log_size;
+	layout->rq_log_stride = rq_log_stride;
+	layout->rq_offset = ALIGN(sq_bytes, max_t(u32, stride, TERN_SQ_BLOCK));
+	layout->record_offset = ALIGN(layout->rq_offset + rq_bytes,
+				      sizeof(struct tern_hw_qp_record));
+	layout->size = layout->record_offset + sizeof(struct tern_hw_qp_record);
+}
+
+/* Slots are aligned to their size too. */
+void tern_srq_plan(struct tern_srq_layout *layout, u8 log_size, u8 log_stride)
+{
+	u32 slot_bytes = 1U << (log_size + log_stride);
+	u32 ring_bytes = sizeof(__le32) << log_size;
+
+	*layout = (struct tern_srq_layout) {
+		.log_size = log_size,
+		.log_stride = log_stride,
+		.ring_offset = ALIGN(slot_bytes, TERN_SQ_BLOCK),
+	};
+	layout->record_offset = ALIGN(layout->ring_offset + ring_bytes,
+				      sizeof(struct tern_hw_srq_record));
+	layout->size = layout->record_offset + sizeof(struct tern_hw_srq_record);
+}
+
+/* After tern_srq_plan(). */
+void tern_srq_plan_tags(struct tern_srq_layout *layout, u8 log_tags, u8 log_tag_ops)
+{
+	layout->log_tags = log_tags;
+	layout->log_tag_ops = log_tag_ops;
+	layout->tag_ops_offset = layout->size;
+	layout->size += sizeof(struct tern_hw_tag_op) << log_tag_ops;
+}
+
+void tern_wq_plan(struct tern_wq_layout *layout, u8 log_size, u8 log_stride)
+{
+	layout->log_size = log_size;
+	layout->log_stride = log_stride;
+	layout->record_offset = ALIGN(1U << (log_size + log_stride),
+				      sizeof(struct tern_hw_qp_record));
+	layout->size = layout->record_offset + sizeof(struct tern_hw_qp_record);
+}
+
+/* ---- CQs --------------------------------------------------------------------------- */
+
+int tern_ring_cq_init(struct tern_dev *tdev, struct tern_ring_cq *cq, u8 log_size)
+{
+	int err;
+
+	tern_cq_plan(&cq->layout, log_size);
+	err = tern_buf_init(tdev, &cq->buf, cq->layout.size, GFP_KERNEL);
+	if (err)
+		return err;
+	cq->ci = 0;
+	cq->record = tern_buf_at(&cq->buf, cq->layout.record_offset);
+	return 0;
+}
+
+void tern_ring_cq_exit(struct tern_dev *tdev, struct tern_ring_cq *cq)
+{
+	tern_buf_exit(tdev, &cq->buf);
+}
+
+/* The next completion, or NULL. It stays valid until tern_ring_cq_consumed(). */
+const struct tern_hw_cqe *tern_ring_cq_next(const struct tern_ring_cq *cq)
+{
+	u32 size = 1U << cq->layout.log_size;
+	const struct tern_hw_cqe *cqe =
+		tern_buf_at(&cq->buf, (cq->ci & (size - 1)) * sizeof(*cqe));
+	u8 phase = cq->ci & size ? 0 : TERN_PHASE;
+
+	if ((READ_ONCE(cqe->phase) & TERN_PHASE) != phase)
+		return NULL;
+	dma_rmb();
+	return cqe;
+}
+
+/* Gives the popped entries back to the card. */
+void tern_ring_cq_consumed(struct tern_ring_cq *cq)
+{
+	mb(); /* what we read of the entries is read before the card may overwrite them */
+	WRITE_ONCE(cq->record->ci, cpu_to_le32(cq->ci));
+}
+
+/* Asks for an event; should there be completions past those consumed, it comes at once. */
+void tern_ring_cq_arm(struct tern_dev *tdev, struct tern_ring_cq *cq, bool solicited)
+{
+	u32 flags = solicited ? TERN_DB_CQ_SOLICITED : 0;
+
+	tern_db_ring(tdev, TERN_DB_CQ_ARM, cq->cqn | flags, cq->ci);
+}
+
+/* Makes the completion that tern_ring_cq_next() gave one of no QP; no object has number 0. */
+void tern_ring_cq_disown(struct tern_ring_cq *cq)
+{
+	u32 index = cq->ci & ((1U << cq->layout.log_size) - 1);
+	struct tern_hw_cqe *cqe = tern_buf_at(&cq->buf, index * sizeof(*cqe));
+
+	cqe->qpn = 0;
+}
+
+/* ---- QPs --------------------------------------------------------------------------- */
+
+int tern_ring_qp_init(struct tern_dev *tdev, struct tern_ring_qp *qp,
+		      const struct tern_qp_layout *layout)
+{
+	int err = tern_buf_init(tdev, &qp->buf, layout->size, GFP_KERNEL);
+
+	if (err)
+		return err;
+	qp->layout = *layout;
+	qp->sq_pi = 0;
+	qp->record = tern_buf_at(&qp->buf, layout->record_offset);
+	return 0;
+}
+
+void tern_ring_qp_exit(struct tern_dev *tdev, struct tern_ring_qp *qp)
+{
+	tern_buf_exit(tdev, &qp->buf);
+}
+
+/* Whether the card asked to be told when the producer index goes from @old to @pi. */
+static bool tern_ring_qp_wants_doorbell(const struct tern_dev *tdev,
+					const struct tern_ring_qp *qp, u32 old, u32 pi)
+{
+	u32 event;
+
+	if (!(tdev->caps & TERN_CAP_SHADOW_DB))
+		return true;
+	mb(); /* the card writes sq_event, then reads sq_pi: one of us sees the other's store */
+	event = le32_to_cpu(READ_ONCE(qp->record->sq_event));
+	return pi - event - 1 < pi - old;
+}
+
+/* Hands all send WQEs before block @pi to the card. */
+void tern_ring_qp_publish_sq(struct tern_dev *tdev, struct tern_ring_qp *qp, u32 pi)
+{
+	u32 old = qp->sq_pi;
+
+	dma_wmb(); /* the WQEs before the index */
+	WRITE_ONCE(qp->record->sq_pi, cpu_to_le32(pi));
+	qp->sq_pi = pi;
+	if (tern_ring_qp_wants_doorbell(tdev, qp, old, pi))
+		tern_db_ring(tdev, TERN_DB_SQ, qp->qpn, pi);
+}
+
+/* Hands all receive WQEs before @pi to the card, which looks here by itself. */
+void tern_ring_qp_publish_rq(struct tern_ring_qp *qp, u32 pi)
+{
+	dma_wmb(); /* the WQEs before the index */
+	WRITE_ONCE(qp->record->rq_pi, cpu_to_le32(pi));
+}
+
+/* The card has begun both rings anew, and looks at them no sooner than the QP leaves RESET. */
+void tern_ring_qp_reset(struct tern_ring_qp *qp)
+{
+	qp->sq_pi = 0;
+	WRITE_ONCE(qp->record->sq_pi, 0);
+	WRITE_ONCE(qp->record->rq_pi, 0);
+}
+
+/* ---- SRQs -------------------------------------------------------------------------- */
+
+int tern_ring_srq_init(struct tern_dev *tdev, struct tern_ring_srq *srq,
+		       const struct tern_srq_layout *layout)
+{
+	int err = tern_buf_init(tdev, &srq->buf, layout->size, GFP_KERNEL);
+
+	if (err)
+		return err;
+	srq->layout = *layout;
+	srq->record = tern_buf_at(&srq->buf, layout->record_offset);
+	return 0;
+}
+
+void tern_ring_srq_exit(struct tern_dev *tdev, struct tern_ring_srq *srq)
+{
+	tern_buf_exit(tdev, &srq->buf);
+}
+
+/* Makes the WQE in @slot the one that is posted as number @pi. */
+void tern_ring_srq_enter(struct tern_ring_srq *srq, u32 pi, u32 slot)
+{
+	u32 entry = pi & (tern_ring_srq_slots(srq) - 1);
+	__le32 *at = tern_buf_at(&srq->buf, srq->layout.ring_offset + entry * sizeof(*at));
+
+	*at = cpu_to_le32(slot);
+}
+
+/* Hands all receive WQEs before @pi to the card, which looks here by itself. */
+void tern_ring_srq_publish(struct tern_ring_srq *srq, u32 pi)
+{
+	dma_wmb(); /* the WQEs and the ring before the index */
+	WRITE_ONCE(srq->record->pi, cpu_to_le32(pi));
+}
