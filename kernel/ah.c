@@ -9,7 +9,6 @@
 #include <rdma/tern-abi.h>
 
 #include "ib.h"
-#include "tern.h"
 
 #define TERN_MAX_SL	15
 

@@ -10,6 +10,7 @@
 #include <linux/dma-mapping.h>
 #include <linux/jiffies.h>
 
+#include "aq.h"
 #include "hw.h"
 
 /* Generous: an emulated card shares its processors with who knows what. */
@@ -55,7 +56,7 @@ static u16 tern_aq_free_id(const struct tern_aq *aq)
 static int tern_aq_submit(struct tern_engine *engine, struct tern_hw_aq_cmd *cmd,
 			  struct tern_aq_wait *wait)
 {
-	struct tern_aq *aq = &engine->aq;
+	struct tern_aq *aq = engine->aq;
 	unsigned long flags;
 	u16 id;
 
@@ -122,7 +123,7 @@ void tern_aqs_reap(struct tern_dev *tdev)
 	u32 i;
 
 	for (i = 0; i < tdev->num_engines; i++)
-		tern_aq_reap(&tdev->engines[i].aq);
+		tern_aq_reap(tdev->engines[i].aq);
 }
 
 static void tern_aq_abort(struct tern_aq *aq)
@@ -151,7 +152,7 @@ void tern_aqs_abort(struct tern_dev *tdev)
 
 	set_bit(TERN_STATE_DEAD, &tdev->state);
 	for (i = 0; i < tdev->num_engines; i++)
-		tern_aq_abort(&tdev->engines[i].aq);
+		tern_aq_abort(tdev->engines[i].aq);
 }
 
 static void tern_aq_await(struct tern_engine *engine, struct tern_aq_wait *wait)
@@ -161,8 +162,8 @@ static void tern_aq_await(struct tern_engine *engine, struct tern_aq_wait *wait)
 	u32 status;
 
 	for (;;) {
-		tern_aq_reap(&engine->aq);
-		if (wait_for_completion_timeout(&wait->done, engine->aq.irq ? TERN_AQ_LOOK_IRQ :
+		tern_aq_reap(engine->aq);
+		if (wait_for_completion_timeout(&wait->done, engine->aq->irq ? TERN_AQ_LOOK_IRQ :
 						TERN_AQ_LOOK_POLLED))
 			return;
 
@@ -188,11 +189,11 @@ int tern_aq_exec(struct tern_engine *engine, struct tern_hw_aq_cmd *cmd,
 	int err;
 
 	might_sleep();
-	down(&engine->aq.slots);
+	down(&engine->aq->slots);
 	err = tern_aq_submit(engine, cmd, &wait);
 	if (!err)
 		tern_aq_await(engine, &wait);
-	up(&engine->aq.slots);
+	up(&engine->aq->slots);
 
 	if (err || wait.err)
 		return err ?: wait.err;
@@ -209,7 +210,7 @@ void tern_aqs_set_irq(struct tern_dev *tdev, bool on)
 
 	mutex_lock(&tdev->stop_lock);
 	for (i = 0; i < tdev->num_engines; i++) {
-		tdev->engines[i].aq.irq = on;
+		tdev->engines[i].aq->irq = on;
 		if (!tern_is_dead(tdev))
 			tern_hw_aq_irq(&tdev->engines[i], on);
 	}
@@ -219,7 +220,7 @@ void tern_aqs_set_irq(struct tern_dev *tdev, bool on)
 static void tern_aq_free(struct tern_engine *engine)
 {
 	struct device *dev = &engine->tdev->pdev->dev;
-	struct tern_aq *aq = &engine->aq;
+	struct tern_aq *aq = engine->aq;
 
 	if (aq->cqes)
 		dma_free_coherent(dev, TERN_AQ_SIZE * TERN_AQ_ENTRY, aq->cqes, aq->cqes_dma);
@@ -230,8 +231,11 @@ static void tern_aq_free(struct tern_engine *engine)
 static int tern_aq_alloc(struct tern_engine *engine)
 {
 	struct device *dev = &engine->tdev->pdev->dev;
-	struct tern_aq *aq = &engine->aq;
+	struct tern_aq *aq = engine->aq ?: devm_kzalloc(dev, sizeof(*aq), GFP_KERNEL);
 
+	if (!aq)
+		return -ENOMEM;
+	engine->aq = aq;
 	memset(aq, 0, sizeof(*aq));
 	spin_lock_init(&aq->lock);
 	sema_init(&aq->slots, TERN_AQ_SIZE);
@@ -260,7 +264,7 @@ static int tern_aqs_enable(struct tern_dev *tdev)
 	u32 i;
 
 	for (i = 0; !err && i < tdev->num_engines; i++) {
-		const struct tern_aq *aq = &tdev->engines[i].aq;
+		const struct tern_aq *aq = tdev->engines[i].aq;
 
 		err = tern_hw_enable(&tdev->engines[i], aq->cmds_dma, aq->cqes_dma,
 				     TERN_AQ_LOG_SIZE);

@@ -41,4 +41,8 @@ void tern_aqs_abort(struct tern_dev *tdev);
 int tern_aq_exec(struct tern_engine *engine, struct tern_hw_aq_cmd *cmd,
 		 struct tern_hw_aq_cqe *result);
 
+/* stop.c */
+void tern_dev_stop(struct tern_dev *tdev);
+void tern_dev_fail(struct tern_dev *tdev, const char *why);
+
 #endif

@@ -2,6 +2,8 @@
 /* One function per admin command, over the transport of aq.c. */
 #include <linux/etherdevice.h>
 
+#include "aq.h"
+#include "cmd.h"
 #include "tern.h"
 
 static int tern_cmd(struct tern_engine *engine, u16 opcode, struct tern_hw_aq_cmd *cmd,

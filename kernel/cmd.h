@@ -15,37 +15,8 @@
 #include "tern/tern_hw.h"
 
 struct tern_dev;
+struct tern_device_attr;
 struct tern_engine;
-
-struct tern_device_attr {
-	u32 fw_version;
-	u32 max_qp;
-	u32 max_cq;
-	u32 max_mr;
-	u32 max_pd;
-	u32 max_gids;
-	u64 max_mr_size;
-	u64 page_size_cap;
-	u8 max_sq_log_size;
-	u8 max_rq_log_size;
-	u8 max_cq_log_size;
-	u8 max_rd_atomic;
-	u8 local_ca_ack_delay;
-	u16 max_mtu;
-	u16 max_send_sge;
-	u16 max_recv_sge;
-	u16 max_inline;
-	u32 max_srq;
-	u32 max_xrcd;
-	u32 max_mcast_groups;
-	u32 max_mcast_qps;
-	u32 max_flows;
-	u8 max_srq_log_size;
-	u8 max_log_tags;
-	u8 max_log_tag_ops;
-	u32 max_wq;
-	u32 max_wq_tables;
-};
 
 struct tern_create_eq_params {
 	struct tern_hw_pages pages;
@@ -242,5 +213,10 @@ int tern_cmd_set_mac(struct tern_dev *tdev, const u8 *mac);
 int tern_cmd_set_mtu(struct tern_dev *tdev, u16 mtu);
 int tern_cmd_set_eth_rss(struct tern_dev *tdev, const struct tern_set_eth_rss_params *params);
 int tern_cmd_set_rx_mode(struct tern_dev *tdev, u32 rx_mode);
+
+/* card_stats.c */
+int tern_stats_init(struct tern_dev *tdev);
+void tern_stats_exit(struct tern_dev *tdev);
+int tern_stats_read(struct tern_dev *tdev, u64 *values);
 
 #endif

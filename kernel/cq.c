@@ -5,8 +5,8 @@
 #include <rdma/tern-abi.h>
 #include <rdma/uverbs_ioctl.h>
 
+#include "eq.h"
 #include "ib.h"
-#include "tern.h"
 
 static void tern_ib_cq_completed(struct tern_cq_core *core)
 {

@@ -4,7 +4,7 @@
 #include <net/devlink.h>
 
 #include "compat.h"
-#include "hw.h"
+#include "main.h"
 #include "tern.h"
 
 struct tern_devlink {

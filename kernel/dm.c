@@ -10,7 +10,6 @@
 #include "compat.h"
 #include "hw.h"
 #include "ib.h"
-#include "tern.h"
 
 /* What a region in it may be asked for, of enum ib_access_flags. */
 #define TERN_DM_ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ | \

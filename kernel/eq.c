@@ -8,9 +8,10 @@
 #include <linux/interrupt.h>
 #include <linux/slab.h>
 
+#include "aq.h"
+#include "cmd.h"
+#include "eq.h"
 #include "hw.h"
-#include "netdev.h"
-#include "object.h"
 
 #define TERN_EQ_LOG_SIZE	12
 #define TERN_EQ_SIZE		BIT(TERN_EQ_LOG_SIZE)
@@ -36,39 +37,13 @@ static void tern_eq_arm(struct tern_eq *eq)
 
 static void tern_eq_dispatch(struct tern_eq *eq, const struct tern_hw_eqe *eqe)
 {
-	u32 id = le32_to_cpu(eqe->id);
+	struct tern_dev *tdev = eq->tdev;
+	u8 type = READ_ONCE(eqe->type);
 
-	switch (eqe->type) {
-	case TERN_EVENT_COMP:
-		tern_cq_completed(eq->tdev, id);
-		break;
-	case TERN_EVENT_CQ_ERR:
-		tern_cq_failed(eq->tdev, id);
-		break;
-	case TERN_EVENT_QP_FATAL:
-	case TERN_EVENT_QP_REQ_ERR:
-	case TERN_EVENT_QP_ACCESS_ERR:
-	case TERN_EVENT_COMM_EST:
-	case TERN_EVENT_SQ_DRAINED:
-	case TERN_EVENT_LAST_WQE:
-		tern_qp_event(eq->tdev, id, eqe->type);
-		break;
-	case TERN_EVENT_PAGE_FAULT:
-		tern_qp_page_fault(eq->tdev, id);
-		break;
-	case TERN_EVENT_SRQ_LIMIT:
-	case TERN_EVENT_SRQ_ERR:
-		tern_srq_event(eq->tdev, id, eqe->type);
-		break;
-	case TERN_EVENT_WQ_FATAL:
-		tern_wq_event(eq->tdev, id, eqe->type);
-		break;
-	case TERN_EVENT_LINK:
-		tern_netdev_update_link(eq->tdev);
-		break;
-	default:
-		dev_dbg(&eq->tdev->pdev->dev, "unknown event %u\n", eqe->type);
-	}
+	if (type < TERN_EVENT_TYPES && tdev->upcalls->event[type])
+		tdev->upcalls->event[type](tdev, le32_to_cpu(eqe->id), type);
+	else
+		dev_dbg(&tdev->pdev->dev, "unknown event %u\n", type);
 }
 
 /*
@@ -147,15 +122,15 @@ static void tern_engine_free_eqs(struct tern_engine *engine, unsigned int count)
 
 static int tern_engine_make_eqs(struct tern_engine *engine)
 {
-	const struct tern_vectors *vectors = &engine->tdev->vectors;
+	const struct tern_dev *tdev = engine->tdev;
 	unsigned int i;
 	int err;
 
-	engine->eqs = kcalloc(vectors->count, sizeof(*engine->eqs), GFP_KERNEL);
+	engine->eqs = kcalloc(tdev->num_vectors, sizeof(*engine->eqs), GFP_KERNEL);
 	if (!engine->eqs)
 		return -ENOMEM;
-	for (i = 0; i < vectors->count; i++) {
-		err = tern_eq_init(engine, &engine->eqs[i], &vectors->vector[i]);
+	for (i = 0; i < tdev->num_vectors; i++) {
+		err = tern_eq_init(engine, &engine->eqs[i], &tdev->vectors[i]);
 		if (err) {
 			tern_engine_free_eqs(engine, i);
 			return err;
@@ -170,7 +145,6 @@ static int tern_engine_make_eqs(struct tern_engine *engine)
 static int tern_vectors_alloc(struct tern_dev *tdev)
 {
 	unsigned int max = tern_reg_read(&tdev->engines[0], TERN_REG_VECTORS);
-	struct tern_vectors *vectors = &tdev->vectors;
 	int i, count;
 
 	max = clamp(max, 1U, num_online_cpus() + 1);
@@ -178,23 +152,23 @@ static int tern_vectors_alloc(struct tern_dev *tdev)
 	if (count < 0)
 		return count;
 
-	vectors->count = count;
-	vectors->vector = kcalloc(count, sizeof(*vectors->vector), GFP_KERNEL);
-	if (!vectors->vector) {
+	tdev->num_vectors = count;
+	tdev->vectors = kcalloc(count, sizeof(*tdev->vectors), GFP_KERNEL);
+	if (!tdev->vectors) {
 		pci_free_irq_vectors(tdev->pdev);
 		return -ENOMEM;
 	}
 	for (i = 0; i < count; i++) {
-		vectors->vector[i].tdev = tdev;
-		vectors->vector[i].index = i;
-		vectors->vector[i].irq = pci_irq_vector(tdev->pdev, i);
+		tdev->vectors[i].tdev = tdev;
+		tdev->vectors[i].index = i;
+		tdev->vectors[i].irq = pci_irq_vector(tdev->pdev, i);
 	}
 	return 0;
 }
 
 static void tern_vectors_free(struct tern_dev *tdev)
 {
-	kfree(tdev->vectors.vector);
+	kfree(tdev->vectors);
 	pci_free_irq_vectors(tdev->pdev);
 }
 
@@ -216,7 +190,7 @@ static int tern_vector_request(struct tern_vector *vector)
 static void tern_vectors_release(struct tern_dev *tdev, unsigned int count)
 {
 	while (count) {
-		struct tern_vector *vector = &tdev->vectors.vector[--count];
+		struct tern_vector *vector = &tdev->vectors[--count];
 
 		irq_update_affinity_hint(vector->irq, NULL);
 		free_irq(vector->irq, vector);
@@ -228,8 +202,8 @@ static int tern_vectors_request(struct tern_dev *tdev)
 	unsigned int i;
 	int err;
 
-	for (i = 0; i < tdev->vectors.count; i++) {
-		err = tern_vector_request(&tdev->vectors.vector[i]);
+	for (i = 0; i < tdev->num_vectors; i++) {
+		err = tern_vector_request(&tdev->vectors[i]);
 		if (err) {
 			tern_vectors_release(tdev, i);
 			return err;
@@ -245,7 +219,7 @@ static void tern_eqs_arm(struct tern_dev *tdev)
 	unsigned int i, vector;
 
 	for (i = 0; i < tdev->num_engines; i++)
-		for (vector = 0; vector < tdev->vectors.count; vector++)
+		for (vector = 0; vector < tdev->num_vectors; vector++)
 			tern_eq_arm(&tdev->engines[i].eqs[vector]);
 }
 
@@ -273,7 +247,7 @@ int tern_eqs_init(struct tern_dev *tdev)
 
 err_eqs:
 	while (count)
-		tern_engine_free_eqs(&tdev->engines[--count], tdev->vectors.count);
+		tern_engine_free_eqs(&tdev->engines[--count], tdev->num_vectors);
 	tern_vectors_free(tdev);
 	return err;
 }
@@ -283,20 +257,20 @@ void tern_eqs_exit(struct tern_dev *tdev)
 	u32 i;
 
 	tern_aqs_set_irq(tdev, false);
-	tern_vectors_release(tdev, tdev->vectors.count);
+	tern_vectors_release(tdev, tdev->num_vectors);
 	for (i = 0; i < tdev->num_engines; i++)
-		tern_engine_free_eqs(&tdev->engines[i], tdev->vectors.count);
+		tern_engine_free_eqs(&tdev->engines[i], tdev->num_vectors);
 	tern_vectors_free(tdev);
 }
 
 unsigned int tern_eqs_comp_vectors(const struct tern_dev *tdev)
 {
-	return max(tdev->vectors.count - 1, 1U);
+	return max(tdev->num_vectors - 1, 1U);
 }
 
 struct tern_eq *tern_eq_of_comp_vector(struct tern_engine *engine, unsigned int comp_vector)
 {
-	unsigned int count = engine->tdev->vectors.count;
+	unsigned int count = engine->tdev->num_vectors;
 
 	return &engine->eqs[count == 1 ? 0 : 1 + comp_vector % (count - 1)];
 }
@@ -304,7 +278,7 @@ struct tern_eq *tern_eq_of_comp_vector(struct tern_engine *engine, unsigned int 
 /* Waits for the handlers that may have looked up an object of @eq (NULL for async events only). */
 void tern_eqs_synchronize(struct tern_dev *tdev, const struct tern_eq *eq)
 {
-	synchronize_irq(tdev->vectors.vector[0].irq);
+	synchronize_irq(tdev->vectors[0].irq);
 	if (eq)
 		synchronize_irq(eq->vector->irq);
 }

@@ -15,11 +15,6 @@ struct tern_vector {
 	char name[32];
 };
 
-struct tern_vectors {
-	struct tern_vector *vector;	/* [0]: asynchronous events and admin completions */
-	unsigned int count;
-};
-
 struct tern_eq {
 	struct tern_dev *tdev;
 	const struct tern_vector *vector;

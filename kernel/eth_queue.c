@@ -9,8 +9,8 @@
 #include <linux/log2.h>
 #include <linux/slab.h>
 
+#include "eq.h"
 #include "netdev.h"
-#include "tern.h"
 
 /* What the card hashes a frame by: all that it knows of. */
 #define TERN_RSS_FIELDS		GENMASK(7, 0)	/* TERN_HASH_* */

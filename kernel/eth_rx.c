@@ -6,8 +6,8 @@
 #include <linux/slab.h>
 
 #include "compat.h"
+#include "eq.h"
 #include "netdev.h"
-#include "tern.h"
 
 /* A frame begins in its first page where build_skb() wants it, so it is never copied. */
 #define TERN_RX_HEADROOM	(NET_SKB_PAD + NET_IP_ALIGN)

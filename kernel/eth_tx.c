@@ -4,8 +4,8 @@
 #include <linux/etherdevice.h>
 #include <linux/slab.h>
 
+#include "eq.h"
 #include "netdev.h"
-#include "tern.h"
 
 static struct netdev_queue *tern_txq(const struct tern_eth_queue *q)
 {

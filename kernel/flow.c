@@ -10,7 +10,6 @@
 #include <rdma/ib_verbs.h>
 
 #include "ib.h"
-#include "tern.h"
 
 struct tern_flow_match {
 	struct tern_hw_flow_key key;

@@ -7,7 +7,6 @@
 #include <rdma/tern-abi.h>
 
 #include "ib.h"
-#include "tern.h"
 
 static int tern_create_counters(struct ib_counters *ibcounters, struct uverbs_attr_bundle *attrs)
 {

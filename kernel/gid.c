@@ -4,7 +4,6 @@
 #include <rdma/ib_verbs.h>
 
 #include "ib.h"
-#include "tern.h"
 
 #define TERN_NO_VLAN	0xffff
 

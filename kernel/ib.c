@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The ib_device: its registration, what it says of itself and its port, and its events. */
-#include <linux/netdevice.h>
 #include <net/addrconf.h>
 #include <rdma/ib_addr.h>
 #include <rdma/ib_mad.h>
@@ -8,8 +7,10 @@
 #include <rdma/tern-abi.h>
 
 #include "compat.h"
+#include "eq.h"
 #include "hw.h"
 #include "ib.h"
+#include "port.h"
 
 #define TERN_MAX_MESSAGE	BIT(30)
 
@@ -181,12 +182,6 @@ static void tern_port_speed(u32 mbps, u16 *speed, u8 *width)
 	*width = rates[i].width;
 }
 
-static bool tern_port_is_up(const struct tern_dev *tdev)
-{
-	return !tern_is_dead(tdev) && netif_running(tdev->netdev) &&
-	       netif_carrier_ok(tdev->netdev);
-}
-
 /* The largest path MTU whose packets fit in frames of @mtu. */
 static enum ib_mtu tern_port_mtu(int mtu)
 {
@@ -211,8 +206,8 @@ static int tern_query_port(struct ib_device *ibdev, u32 port, struct ib_port_att
 
 	props->state = up ? IB_PORT_ACTIVE : IB_PORT_DOWN;
 	props->phys_state = up ? IB_PORT_PHYS_STATE_LINK_UP : IB_PORT_PHYS_STATE_DISABLED;
-	props->max_mtu = tern_port_mtu(tdev->netdev->max_mtu);
-	props->active_mtu = tern_port_mtu(READ_ONCE(tdev->netdev->mtu));
+	props->max_mtu = tern_port_mtu(tern_port_netdev(tdev)->max_mtu);
+	props->active_mtu = tern_port_mtu(READ_ONCE(tern_port_netdev(tdev)->mtu));
 	props->gid_tbl_len = tdev->attr.max_gids;
 	props->ip_gids = true;
 	props->port_cap_flags = tdev->caps & TERN_CAP_UD ? IB_PORT_CM_SUP : 0;
@@ -433,7 +428,7 @@ int tern_ib_register(struct tern_dev *tdev)
 	ib->tdev = tdev;
 	tern_ib_setup(ib);
 
-	err = ib_device_set_netdev(&ib->ibdev, tdev->netdev, TERN_PORT);
+	err = ib_device_set_netdev(&ib->ibdev, tern_port_netdev(tdev), TERN_PORT);
 	if (err)
 		goto err_dealloc;
 	err = ib_register_device(&ib->ibdev, "tern%d", &tdev->pdev->dev);

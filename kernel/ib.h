@@ -8,15 +8,12 @@
 #include <rdma/ib_verbs.h>
 #include <rdma/uverbs_ioctl.h>
 
+#include "cmd.h"
 #include "kverbs.h"
-#include "pages.h"
-#include "object.h"
+#include "tern.h"
 
 struct tern_alloc_ucontext_resp;
 struct tern_odp;
-struct tern_create_mr_params;
-struct tern_dev;
-struct tern_engine;
 
 #define TERN_PORT	1
 
@@ -281,6 +278,7 @@ void tern_dm_release(struct tern_dev *tdev, u32 page, u32 count);
 struct ib_mr *tern_reg_odp_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 virt_addr,
 			      int access);
 void tern_odp_release(struct tern_dev *tdev, struct tern_mr *mr);
+void tern_odp_fault(struct tern_qp_core *qp);
 
 /* cq.c */
 extern const struct ib_device_ops tern_cq_ops;
@@ -318,7 +316,7 @@ int tern_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 int tern_add_gid(const struct ib_gid_attr *attr, void **context);
 int tern_del_gid(const struct ib_gid_attr *attr, void **context);
 
-/* stats.c */
+/* port_stats.c */
 struct rdma_hw_stats *tern_alloc_hw_port_stats(struct ib_device *ibdev, u32 port);
 int tern_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats, u32 port, int index);
 

@@ -12,7 +12,6 @@
 #include <rdma/ib_verbs.h>
 
 #include "ib.h"
-#include "tern.h"
 
 #define TERN_NO_VLAN	0xffff
 
@@ -294,7 +293,7 @@ int tern_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 	spin_unlock_irqrestore(&k->lock, irq_flags);
 
 	if (pending && tern_is_dead(tdev))
-		tern_dev_flush(tdev);
+		tern_cqs_flush(tdev);
 	return pending && (flags & IB_CQ_REPORT_MISSED_EVENTS);
 }
 

@@ -5,7 +5,6 @@
 #include <rdma/ib_verbs.h>
 
 #include "ib.h"
-#include "tern.h"
 
 /*
  * A region over all that the card can reach, with IOVAs as addresses. ib_core asks for one only

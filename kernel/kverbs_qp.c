@@ -4,7 +4,6 @@
 #include <rdma/ib_verbs.h>
 
 #include "ib.h"
-#include "tern.h"
 
 /* ---- posting ---------------------------------------------------------------------- */
 
@@ -14,7 +13,7 @@ static void tern_posted(struct tern_qp *qp)
 	struct tern_dev *tdev = to_tdev(qp->ibqp.device);
 
 	if (unlikely(tern_is_dead(tdev)))
-		tern_dev_flush(tdev);
+		tern_cqs_flush(tdev);
 }
 
 static bool tern_can_send(const struct tern_qp *qp)

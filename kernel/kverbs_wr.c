@@ -3,7 +3,6 @@
 #include <rdma/ib_verbs.h>
 
 #include "ib.h"
-#include "tern.h"
 
 enum tern_wr_kind {
 	TERN_WR_SEND = 1,

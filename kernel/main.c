@@ -5,14 +5,51 @@
 #include <linux/pci.h>
 #include <linux/rtnetlink.h>
 
+#include "aq.h"
+#include "eq.h"
 #include "hw.h"
 #include "ib.h"
+#include "main.h"
 #include "netdev.h"
 
 /* Entries of any ring, as a power of two. */
 #define TERN_MAX_LOG_SIZE	20
 
 #define TERN_BARS	(BIT(TERN_BAR_REGS) | BIT(TERN_BAR_DOORBELLS) | BIT(TERN_BAR_DM))
+
+/* ---- what lower layers report to upper ones ---------------------------------------- */
+
+static void tern_link_event(struct tern_dev *tdev, u32 id, u8 type)
+{
+	tern_netdev_update_link(tdev);
+}
+
+static void tern_card_died(struct tern_dev *tdev)
+{
+	tern_netdev_update_link(tdev);
+	tern_ib_device_fatal(tdev);
+	tern_cqs_flush(tdev);
+}
+
+static const struct tern_upcalls tern_upcalls = {
+	.event = {
+		[TERN_EVENT_COMP] = tern_cq_event,
+		[TERN_EVENT_CQ_ERR] = tern_cq_event,
+		[TERN_EVENT_QP_FATAL] = tern_qp_event,
+		[TERN_EVENT_QP_REQ_ERR] = tern_qp_event,
+		[TERN_EVENT_QP_ACCESS_ERR] = tern_qp_event,
+		[TERN_EVENT_COMM_EST] = tern_qp_event,
+		[TERN_EVENT_SQ_DRAINED] = tern_qp_event,
+		[TERN_EVENT_LAST_WQE] = tern_qp_event,
+		[TERN_EVENT_PAGE_FAULT] = tern_qp_page_fault,
+		[TERN_EVENT_SRQ_LIMIT] = tern_srq_event,
+		[TERN_EVENT_SRQ_ERR] = tern_srq_event,
+		[TERN_EVENT_WQ_FATAL] = tern_wq_event,
+		[TERN_EVENT_LINK] = tern_link_event,
+	},
+	.died = tern_card_died,
+	.port_changed = tern_ib_update_port,
+};
 
 /* ---- from a card in reset to a working one, and back ---------------------------- */
 
@@ -106,19 +143,19 @@ static int tern_up(struct tern_dev *tdev)
 	err = tern_dm_init(tdev);
 	if (err)
 		goto err_stats;
-	err = tern_odp_init(tdev);
+	err = tern_objects_start(tdev);
 	if (err)
 		goto err_dm;
 	err = tern_register(tdev);
 	if (err)
-		goto err_odp;
+		goto err_objects;
 
 	tern_health_start(tdev);
 	tdev->up = true;
 	return 0;
 
-err_odp:
-	tern_odp_exit(tdev);
+err_objects:
+	tern_objects_stop(tdev);
 err_dm:
 	tern_dm_exit(tdev);
 err_stats:
@@ -137,7 +174,7 @@ static void tern_down(struct tern_dev *tdev)
 	tdev->up = false;
 	tern_health_stop(tdev);
 	tern_unregister(tdev);
-	tern_odp_exit(tdev);
+	tern_objects_stop(tdev);
 	tern_dm_exit(tdev);
 	tern_stats_exit(tdev);
 	tern_eqs_exit(tdev);
@@ -220,7 +257,7 @@ err_device:
 
 static void tern_pci_exit(struct tern_dev *tdev)
 {
-	tern_health_exit(tdev);
+	tern_objects_exit(tdev);
 	tern_unmap_engines(tdev);
 	pci_release_selected_regions(tdev->pdev, TERN_BARS);
 	pci_disable_device(tdev->pdev);
@@ -233,15 +270,14 @@ static struct tern_dev *tern_dev_alloc(struct pci_dev *pdev)
 	if (!tdev)
 		return NULL;
 	tdev->pdev = pdev;
-	xa_init(&tdev->cqs);
-	xa_init(&tdev->qps);
-	xa_init(&tdev->srqs);
-	xa_init(&tdev->wqs);
+	tdev->upcalls = &tern_upcalls;
 	xa_init(&tdev->odps);
+	mutex_init(&tdev->stop_lock);
 	mutex_init(&tdev->stats_lock);
 	mutex_init(&tdev->dm.lock);
 	spin_lock_init(&tdev->ib_lock);
 	ida_init(&tdev->db_ida);
+	tern_objects_init(tdev);
 	tern_health_init(tdev);
 	return tdev;
 }

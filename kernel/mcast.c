@@ -6,7 +6,6 @@
 #include <rdma/ib_verbs.h>
 
 #include "ib.h"
-#include "tern.h"
 
 /* RoCE has no LIDs. */
 static int tern_attach_mcast(struct ib_qp *ibqp, union ib_gid *mgid, u16 lid)

@@ -7,7 +7,6 @@
 
 #include "compat.h"
 #include "ib.h"
-#include "tern.h"
 
 int tern_check_access(const struct tern_dev *tdev, int access)
 {

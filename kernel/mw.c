@@ -3,7 +3,6 @@
 #include <rdma/ib_verbs.h>
 
 #include "ib.h"
-#include "tern.h"
 
 static int tern_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
 {

@@ -4,9 +4,10 @@
 #include <linux/ethtool.h>
 #include <linux/rtnetlink.h>
 
+#include "eq.h"
 #include "hw.h"
-#include "ib.h"
 #include "netdev.h"
+#include "port.h"
 
 /* Brings the rings up or down with the interface; both under the RTNL. */
 static int tern_open(struct net_device *ndev)
@@ -25,7 +26,7 @@ static int tern_stop(struct net_device *ndev)
 	struct tern_netdev *nd = netdev_priv(ndev);
 
 	tern_eth_close(nd);
-	tern_ib_update_port(nd->tdev);
+	tern_port_changed(nd->tdev);
 	return 0;
 }
 
@@ -205,7 +206,7 @@ void tern_netdev_update_link(struct tern_dev *tdev)
 		netif_carrier_on(ndev);
 	else
 		netif_carrier_off(ndev);
-	tern_ib_update_port(tdev);
+	tern_port_changed(tdev);
 }
 
 /* Every now and then: tries again to fill the receive rings for which there was no memory. */

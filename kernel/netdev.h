@@ -6,7 +6,9 @@
 #include <linux/netdevice.h>
 #include <linux/u64_stats_sync.h>
 
+#include "cmd.h"
 #include "object.h"
+#include "tern.h"
 
 struct page_pool;
 

@@ -8,6 +8,8 @@
  * found it. So a number is free in the table before the card can give it out again, and no
  * handler holds an object that is freed.
  */
+#include "cmd.h"
+#include "eq.h"
 #include "object.h"
 #include "tern.h"
 
@@ -91,7 +93,14 @@ static void tern_qp_describe_buf(const struct tern_buf *buf, const struct tern_q
 	params->rq_log_stride = layout->rq_log_stride;
 }
 
-/* The caller has set the handler. */
+static void tern_qp_fault_work(struct work_struct *work)
+{
+	struct tern_qp_core *qp = container_of(work, struct tern_qp_core, fault_work);
+
+	qp->fault(qp);
+}
+
+/* The caller has set the handlers. */
 int tern_qp_core_create(struct tern_dev *tdev, struct tern_qp_core *qp, const struct tern_buf *buf,
 			const struct tern_qp_layout *layout,
 			const struct tern_qp_core_params *core)
@@ -110,7 +119,8 @@ int tern_qp_core_create(struct tern_dev *tdev, struct tern_qp_core *qp, const st
 
 	if (buf)
 		tern_qp_describe_buf(buf, layout, &params);
-	tern_qp_fault_init(tdev, qp);
+	qp->tdev = tdev;
+	INIT_WORK(&qp->fault_work, tern_qp_fault_work);
 	err = tern_cmd_create_qp(tdev, &params, &qp->qpn);
 	if (err)
 		return err;
@@ -238,19 +248,17 @@ void tern_wq_core_destroy(struct tern_dev *tdev, struct tern_wq_core *wq)
 	tern_eqs_synchronize(tdev, NULL);
 }
 
-void tern_cq_completed(struct tern_dev *tdev, u32 cqn)
+/* ---- events ------------------------------------------------------------------------ */
+
+void tern_cq_event(struct tern_dev *tdev, u32 cqn, u8 type)
 {
 	struct tern_cq_core *cq = xa_load(&tdev->cqs, cqn);
 
-	if (cq)
+	if (!cq)
+		return;
+	if (type == TERN_EVENT_COMP)
 		cq->completed(cq);
-}
-
-void tern_cq_failed(struct tern_dev *tdev, u32 cqn)
-{
-	struct tern_cq_core *cq = xa_load(&tdev->cqs, cqn);
-
-	if (cq)
+	else
 		cq->failed(cq);
 }
 
@@ -260,6 +268,15 @@ void tern_qp_event(struct tern_dev *tdev, u32 qpn, u8 type)
 
 	if (qp)
 		qp->event(qp, type);
+}
+
+/* A QP raises no second event before it was resumed. */
+void tern_qp_page_fault(struct tern_dev *tdev, u32 qpn, u8 type)
+{
+	struct tern_qp_core *qp = xa_load(&tdev->qps, qpn);
+
+	if (qp && qp->fault)
+		queue_work(tdev->fault_wq, &qp->fault_work);
 }
 
 void tern_srq_event(struct tern_dev *tdev, u32 srqn, u8 type)
@@ -278,9 +295,12 @@ void tern_wq_event(struct tern_dev *tdev, u32 wqn, u8 type)
 		wq->event(wq, type);
 }
 
+/* ---- after the card's death ---------------------------------------------------------- */
+
 /* The lock keeps the CQs from being freed; interrupts are off as handlers expect it. */
-void tern_cqs_died(struct tern_dev *tdev)
+static void tern_cqs_flush_work(struct work_struct *work)
 {
+	struct tern_dev *tdev = container_of(work, struct tern_dev, flush);
 	struct tern_cq_core *cq;
 	unsigned long cqn, flags;
 
@@ -293,4 +313,43 @@ void tern_cqs_died(struct tern_dev *tdev)
 		local_irq_restore(flags);
 	}
 	xa_unlock_bh(&tdev->cqs);
+}
+
+/*
+ * Makes users in the kernel poll what a dead card has left to them. A user may call this while
+ * it posts, so their handlers run from a work item.
+ */
+void tern_cqs_flush(struct tern_dev *tdev)
+{
+	schedule_work(&tdev->flush);
+}
+
+/* ---- the tables ------------------------------------------------------------------------ */
+
+void tern_objects_init(struct tern_dev *tdev)
+{
+	xa_init(&tdev->cqs);
+	xa_init(&tdev->qps);
+	xa_init(&tdev->srqs);
+	xa_init(&tdev->wqs);
+	INIT_WORK(&tdev->flush, tern_cqs_flush_work);
+}
+
+/* No object is left, and no code that could find the card dead. */
+void tern_objects_exit(struct tern_dev *tdev)
+{
+	cancel_work_sync(&tdev->flush);
+}
+
+/* Before the first object is created. */
+int tern_objects_start(struct tern_dev *tdev)
+{
+	tdev->fault_wq = alloc_workqueue("tern-odp", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	return tdev->fault_wq ? 0 : -ENOMEM;
+}
+
+/* After the last object was destroyed. */
+void tern_objects_stop(struct tern_dev *tdev)
+{
+	destroy_workqueue(tdev->fault_wq);
 }

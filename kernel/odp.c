@@ -15,7 +15,6 @@
 #include <rdma/restrack.h>
 
 #include "ib.h"
-#include "tern.h"
 
 /* Of an implicit region: what one umem covers, that is, one table of pages. */
 #define TERN_CHILD_SIZE	SZ_2M
@@ -224,43 +223,16 @@ static u8 tern_odp_resolve(struct tern_dev *tdev, const struct tern_fault *fault
 	return err ? TERN_RESUME_FAIL : TERN_RESUME_RETRY;
 }
 
-static void tern_fault_work(struct work_struct *work)
+/* For tern_qp_core.fault. The commands fail when the QP or the card has gone. */
+void tern_odp_fault(struct tern_qp_core *qp)
 {
-	struct tern_qp_core *qp = container_of(work, struct tern_qp_core, fault_work);
 	struct tern_dev *tdev = qp->tdev;
 	struct tern_faults faults;
 
-	/* These fail when the QP or the card has gone, and then there is nothing to do. */
 	if (tern_cmd_query_fault(tdev, qp->qpn, &faults))
 		return;
 	tern_cmd_resume_qp(tdev, qp->qpn, tern_odp_resolve(tdev, &faults.requester),
 			   tern_odp_resolve(tdev, &faults.responder));
-}
-
-void tern_qp_fault_init(struct tern_dev *tdev, struct tern_qp_core *qp)
-{
-	qp->tdev = tdev;
-	INIT_WORK(&qp->fault_work, tern_fault_work);
-}
-
-/* From interrupt handlers. A QP raises no second event before it was resumed. */
-void tern_qp_page_fault(struct tern_dev *tdev, u32 qpn)
-{
-	struct tern_qp_core *qp = xa_load(&tdev->qps, qpn);
-
-	if (qp)
-		queue_work(tdev->odp_wq, &qp->fault_work);
-}
-
-int tern_odp_init(struct tern_dev *tdev)
-{
-	tdev->odp_wq = alloc_workqueue("tern-odp", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
-	return tdev->odp_wq ? 0 : -ENOMEM;
-}
-
-void tern_odp_exit(struct tern_dev *tdev)
-{
-	destroy_workqueue(tdev->odp_wq);
 }
 
 /* ---- advice of processes ------------------------------------------------------------- */
@@ -373,7 +345,7 @@ static int tern_advise_mr(struct ib_pd *pd, enum ib_uverbs_advise_mr_advice advi
 		return PTR_ERR(prefetch);
 	prefetch->fault = advice != IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT;
 	if (!(flags & IB_UVERBS_ADVISE_MR_FLAG_FLUSH)) {
-		queue_work(to_tdev(pd->device)->odp_wq, &prefetch->work);
+		queue_work(to_tdev(pd->device)->fault_wq, &prefetch->work);
 		return 0;
 	}
 	err = tern_prefetch_run(prefetch);

@@ -4,7 +4,6 @@
 #include <rdma/tern-abi.h>
 
 #include "ib.h"
-#include "tern.h"
 
 int tern_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 {

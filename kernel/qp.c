@@ -7,7 +7,6 @@
 #include <rdma/uverbs_ioctl.h>
 
 #include "ib.h"
-#include "tern.h"
 
 /* ---- events --------------------------------------------------------------------- */
 
@@ -312,6 +311,7 @@ int tern_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_u
 	qp->sig_type = init->sq_sig_type;
 	qp->create_flags = init->create_flags;
 	qp->core.event = tern_ib_qp_event;
+	qp->core.fault = tern_odp_fault;
 	if (init->rwq_ind_tbl)
 		err = tern_rss_qp_create(qp, init, udata);
 	else if (init->qp_type == IB_QPT_XRC_TGT)

@@ -4,7 +4,6 @@
 #include <rdma/ib_verbs.h>
 
 #include "ib.h"
-#include "tern.h"
 
 /* Whether to have the right @access the pages must be pinned anew, or addresses start elsewhere. */
 static bool tern_access_needs_trans(const struct tern_mr *mr, int access)

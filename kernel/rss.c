@@ -6,7 +6,6 @@
 #include <rdma/tern-abi.h>
 
 #include "ib.h"
-#include "tern.h"
 
 #define TERN_RX_HASH_FUNC_TOEPLITZ	1	/* enum ibv_rx_hash_function_flags */
 #define TERN_RX_HASH_FIELDS		GENMASK(7, 0)	/* TERN_HASH_* */

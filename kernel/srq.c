@@ -7,7 +7,6 @@
 #include <rdma/uverbs_ioctl.h>
 
 #include "ib.h"
-#include "tern.h"
 
 static void tern_ib_srq_event(struct tern_srq_core *core, u8 type)
 {

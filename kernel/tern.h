@@ -1,5 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The device, as all layers of the driver share it. */
+/*
+ * The device, as all layers of the driver share it.
+ *
+ * A layer calls those below it, and reports to those above it through struct tern_upcalls or
+ * through the handlers of an object. scripts/layers.toml lists the layers and their files.
+ *
+ * Lock order, outermost first:
+ *
+ *  1. the RTNL
+ *  2. tern_cq.lock, tern_qp.lock, tern_srq.lock, tern_wq.lock: no two of them together
+ *  3. tern_odp.lock, then umem_mutex of a umem on demand
+ *  4. tern_dev.stats_lock
+ *  5. tern_aq.slots, which each admin command holds from its submission to its completion
+ *  6. tern_dev.stop_lock
+ *  7. spinlocks: xa_lock of tern_dev.cqs, tern_kverbs_cq.lock, tern_sq.lock, tern_rq.lock;
+ *     tern_kverbs_srq.lock also nests in tern_kverbs_cq.lock
+ *
+ * tern_dm_pool.lock, tern_dev.ib_lock, tern_aq.lock and xa_lock of the other tables are
+ * innermost: their holders take no other lock of the driver.
+ *
+ * Memory reclaim may wait for umem_mutex. So no holder of it or of a lock after it allocates
+ * memory in a way that may enter reclaim.
+ */
 #ifndef TERN_H
 #define TERN_H
 
@@ -10,18 +32,51 @@
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
 
-#include "aq.h"
-#include "cmd.h"
-#include "eq.h"
+#include "tern/tern_hw.h"
 
 #define TERN_DRV_NAME	"tern"
 
 struct net_device;
+struct tern_aq;
+struct tern_dev;
+struct tern_eq;
 struct tern_ib;
+struct tern_vector;
+
+/* QUERY_DEVICE's answer, in the CPU's byte order. */
+struct tern_device_attr {
+	u32 fw_version;
+	u32 max_qp;
+	u32 max_cq;
+	u32 max_mr;
+	u32 max_pd;
+	u32 max_gids;
+	u64 max_mr_size;
+	u64 page_size_cap;
+	u8 max_sq_log_size;
+	u8 max_rq_log_size;
+	u8 max_cq_log_size;
+	u8 max_rd_atomic;
+	u8 local_ca_ack_delay;
+	u16 max_mtu;
+	u16 max_send_sge;
+	u16 max_recv_sge;
+	u16 max_inline;
+	u32 max_srq;
+	u32 max_xrcd;
+	u32 max_mcast_groups;
+	u32 max_mcast_qps;
+	u32 max_flows;
+	u8 max_srq_log_size;
+	u8 max_log_tags;
+	u8 max_log_tag_ops;
+	u32 max_wq;
+	u32 max_wq_tables;
+};
 
 /* Pages of device memory. */
 struct tern_dm_pool {
-	struct mutex lock;	/* of used */
+	struct mutex lock;	/* protects used */
 	unsigned long *used;	/* a bit for each */
 	u32 pages;
 };
@@ -31,8 +86,21 @@ struct tern_engine {
 	struct tern_dev *tdev;
 	void __iomem *regs;	/* its part of BAR 0 */
 	void __iomem *db;	/* its page 0, of BAR 2 */
-	struct tern_aq aq;
+	struct tern_aq *aq;	/* allocated once, valid until the device is removed */
 	struct tern_eq *eqs;	/* one for each vector */
+};
+
+/* The size of a table by enum tern_hw_event. */
+#define TERN_EVENT_TYPES	(TERN_EVENT_WQ_FATAL + 1)
+
+/* What a layer reports to layers above it. main.c, the top layer, sets the functions. */
+struct tern_upcalls {
+	/* The card reports an event of object @id. From interrupt handlers. */
+	void (*event[TERN_EVENT_TYPES])(struct tern_dev *tdev, u32 id, u8 type);
+	/* The card has failed and was stopped. From process context, without stop_lock. */
+	void (*died)(struct tern_dev *tdev);
+	/* The port may have gone up or down. From any context. */
+	void (*port_changed)(struct tern_dev *tdev);
 };
 
 /* bits of tern_dev.state */
@@ -42,6 +110,7 @@ enum {
 
 struct tern_dev {
 	struct pci_dev *pdev;
+	const struct tern_upcalls *upcalls;
 	bool up;		/* between tern_up() and tern_down() */
 
 	unsigned long state;
@@ -57,7 +126,8 @@ struct tern_dev {
 	/* [0] tells what all of them share, and has all objects that are not of processes. */
 	struct tern_engine engines[TERN_MAX_ENGINES];
 	u32 num_engines;
-	struct tern_vectors vectors;
+	struct tern_vector *vectors;	/* [0]: asynchronous events and admin completions */
+	unsigned int num_vectors;
 	u32 kernel_pdn;
 
 	/*
@@ -70,7 +140,7 @@ struct tern_dev {
 	struct xarray wqs;
 
 	struct xarray odps;	/* regions on demand, by index of the key */
-	struct workqueue_struct *odp_wq;
+	struct workqueue_struct *fault_wq;	/* resolves page faults of the card */
 
 	struct mutex stats_lock;	/* of the page that counters are read through */
 	__le64 *stats;
@@ -105,27 +175,5 @@ static inline struct tern_engine *tern_engine_of_key(struct tern_dev *tdev, u32 
 {
 	return tern_engine_of(tdev, key >> 8);
 }
-
-/* health.c */
-void tern_dev_stop(struct tern_dev *tdev);
-void tern_dev_fail(struct tern_dev *tdev, const char *why);
-void tern_dev_flush(struct tern_dev *tdev);
-void tern_health_init(struct tern_dev *tdev);
-void tern_health_start(struct tern_dev *tdev);
-void tern_health_stop(struct tern_dev *tdev);
-void tern_health_exit(struct tern_dev *tdev);
-
-/* devlink.c */
-int tern_devlink_init(struct tern_dev *tdev);
-void tern_devlink_exit(struct tern_dev *tdev);
-
-/* odp.c */
-int tern_odp_init(struct tern_dev *tdev);
-void tern_odp_exit(struct tern_dev *tdev);
-
-/* stats.c */
-int tern_stats_init(struct tern_dev *tdev);
-void tern_stats_exit(struct tern_dev *tdev);
-int tern_stats_read(struct tern_dev *tdev, u64 *values);
 
 #endif

@@ -7,7 +7,6 @@
 #include <rdma/uverbs_ioctl.h>
 
 #include "ib.h"
-#include "tern.h"
 
 /* Something that may be mapped. */
 struct tern_mmap_entry {

@@ -7,7 +7,6 @@
 #include <rdma/uverbs_ioctl.h>
 
 #include "ib.h"
-#include "tern.h"
 
 static void tern_ib_wq_event(struct tern_wq_core *core, u8 type)
 {

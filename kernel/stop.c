@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Stopping the card, on request or after a failure. A stopped card is dead: it does no DMA,
+ * commands fail at once, and destroying objects only frees memory.
+ */
+#include "aq.h"
+#include "hw.h"
+
+/* Returns whether the card was alive until now. */
+static bool tern_stop_locked(struct tern_dev *tdev)
+{
+	if (tern_is_dead(tdev))
+		return false;
+	tern_hw_reset(tdev);
+	/* If the reset did not reach the card, this still keeps its DMA off the bus. */
+	pci_clear_master(tdev->pdev);
+	tern_aqs_abort(tdev);
+	return true;
+}
+
+/*
+ * Stops the card. Commands under way end with -EIO only after the reset, so that no caller
+ * frees memory that the card still writes to.
+ */
+void tern_dev_stop(struct tern_dev *tdev)
+{
+	mutex_lock(&tdev->stop_lock);
+	tern_stop_locked(tdev);
+	mutex_unlock(&tdev->stop_lock);
+}
+
+/* Stops a card that has failed. The first call logs @why and tells the layers above. */
+void tern_dev_fail(struct tern_dev *tdev, const char *why)
+{
+	bool first;
+
+	mutex_lock(&tdev->stop_lock);
+	first = tern_stop_locked(tdev);
+	mutex_unlock(&tdev->stop_lock);
+	if (!first)
+		return;
+
+	dev_err(&tdev->pdev->dev, "the card %s\n", why);
+	tdev->upcalls->died(tdev);
+}
