@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Address handles. The card has no such object: a handle holds what goes into the datagram
- * segment of each send WQE, so making one never sleeps.
+ * Address handles. The card has no such object: a handle holds the datagram segment of a send
+ * WQE, so creating one does not sleep.
  */
 #include <linux/etherdevice.h>
 #include <linux/jhash.h>
@@ -13,8 +13,8 @@
 #define TERN_MAX_SL	15
 
 /*
- * A program that wants no particular path leaves the flow label zero; then each destination
- * gets a port of its own, so that paths of equal cost share the load.
+ * With flow label zero, which asks for no particular path, the port depends on the destination, so
+ * that ECMP spreads the load.
  */
 static u16 tern_ah_udp_sport(const struct ib_global_route *grh)
 {
@@ -42,7 +42,7 @@ static void tern_ah_to_hw(const struct rdma_ah_attr *attr, struct tern_hw_ud_seg
 	ether_addr_copy(av->dmac, attr->roce.dmac);
 }
 
-/* For processes and the kernel alike. ib_core has resolved the MAC and hop limit. */
+/* For processes and the kernel. ib_core has resolved the MAC and the hop limit. */
 static int tern_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init,
 			  struct ib_udata *udata)
 {
@@ -64,7 +64,7 @@ static int tern_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init,
 	return tern_udata_respond(udata, &resp, sizeof(resp));
 }
 
-/* ib_core wants one. */
+/* ib_core wants this function. */
 static int tern_destroy_ah(struct ib_ah *ibah, u32 flags)
 {
 	return 0;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The admin queues. Any number of threads may execute commands; each sleeps until its
- * completion arrives, by interrupt once vector 0 is set up and by polling before.
+ * The admin queues. Any number of threads may execute commands. Each sleeps until its completion
+ * arrives: by interrupt once vector 0 is set up, by polling before.
  *
- * A command that is not answered in time means that the card can no longer be
- * trusted with memory: it is stopped for good, and every command fails with -EIO from then on.
+ * If the card does not answer a command in time, the driver no longer knows which memory the
+ * card uses. It stops the card for good, and every later command fails with -EIO.
  */
 #include <linux/completion.h>
 #include <linux/dma-mapping.h>
@@ -13,9 +13,9 @@
 #include "aq.h"
 #include "hw.h"
 
-/* Generous: an emulated card shares its processors with who knows what. */
+/* Long, since the host may not schedule an emulated card for seconds. */
 #define TERN_AQ_TIMEOUT		(20 * HZ)
-/* How often a waiter looks by itself, should an interrupt have been lost or the card be gone. */
+/* How often a waiter polls by itself: the card may be gone, or an interrupt lost. */
 #define TERN_AQ_LOOK_IRQ	(HZ / 5)
 #define TERN_AQ_LOOK_POLLED	1
 
@@ -77,7 +77,7 @@ static int tern_aq_submit(struct tern_engine *engine, struct tern_hw_aq_cmd *cmd
 	return 0;
 }
 
-/* The next completion, or NULL. The phase is read before all else of the entry. */
+/* The next completion, or NULL. Reads the phase before the rest of the entry. */
 static const struct tern_hw_aq_cqe *tern_aq_next(const struct tern_aq *aq)
 {
 	const struct tern_hw_aq_cqe *cqe = &aq->cqes[aq->ci & (TERN_AQ_SIZE - 1)];
@@ -117,7 +117,7 @@ static void tern_aq_reap(struct tern_aq *aq)
 	spin_unlock_irqrestore(&aq->lock, flags);
 }
 
-/* Completes the commands whose completions have arrived. From any context. */
+/* Wakes the waiters of all commands that have completed. From any context. */
 void tern_aqs_reap(struct tern_dev *tdev)
 {
 	u32 i;
@@ -143,8 +143,8 @@ static void tern_aq_abort(struct tern_aq *aq)
 }
 
 /*
- * After the card was stopped: marks it dead and ends all commands under way with -EIO. Those who
- * submit look at the mark under the lock, so that none comes after.
+ * Marks a stopped card dead and ends all commands under way with -EIO. tern_aq_submit() tests
+ * the mark under the lock, so no command is added later.
  */
 void tern_aqs_abort(struct tern_dev *tdev)
 {
@@ -174,11 +174,11 @@ static void tern_aq_await(struct tern_engine *engine, struct tern_aq_wait *wait)
 			tern_dev_fail(tdev, "has stopped");
 		else if (time_after(jiffies, deadline))
 			tern_dev_fail(tdev, "does not answer a command");
-		/* tern_dev_fail() completes this wait with all others */
+		/* tern_dev_fail() ends all waits, this one included */
 	}
 }
 
-/* Executes @cmd, whose id is set here. @result may be NULL. */
+/* Executes @cmd and sets its id. @result may be NULL. */
 int tern_aq_exec(struct tern_engine *engine, struct tern_hw_aq_cmd *cmd,
 		 struct tern_hw_aq_cqe *result)
 {
@@ -203,7 +203,7 @@ int tern_aq_exec(struct tern_engine *engine, struct tern_hw_aq_cmd *cmd,
 	return tern_aq_errno(wait.status);
 }
 
-/* A card that has been stopped must not be enabled by this. */
+/* Writes CTRL, which would enable the card again: hence not if it is dead. */
 void tern_aqs_set_irq(struct tern_dev *tdev, bool on)
 {
 	u32 i;
@@ -249,7 +249,7 @@ static int tern_aq_alloc(struct tern_engine *engine)
 	return 0;
 }
 
-/* The card has been stopped. */
+/* The card is stopped. */
 void tern_aqs_exit(struct tern_dev *tdev)
 {
 	u32 i;
@@ -272,7 +272,7 @@ static int tern_aqs_enable(struct tern_dev *tdev)
 	return err;
 }
 
-/* Brings the card from reset to taking commands. */
+/* Makes a card in reset ready for commands. */
 int tern_aqs_init(struct tern_dev *tdev)
 {
 	u32 count;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The admin queue of each engine: how commands travel to the card and their results back. */
+/* The admin queue of each engine, the transport of commands and their results. */
 #ifndef TERN_AQ_H
 #define TERN_AQ_H
 
@@ -19,17 +19,17 @@ struct tern_engine;
 #define TERN_AQ_SIZE		BIT(TERN_AQ_LOG_SIZE)
 
 struct tern_aq {
-	/* Taken by whoever will submit, so no more commands are under way than the rings hold. */
+	/* Limits the commands under way to what the rings hold. */
 	struct semaphore slots;
 
-	spinlock_t lock;	/* of all that follows */
+	spinlock_t lock;	/* protects the rest, except irq */
 	struct tern_hw_aq_cmd *cmds;
 	struct tern_hw_aq_cqe *cqes;
 	dma_addr_t cmds_dma;
 	dma_addr_t cqes_dma;
 	u32 pi;
 	u32 ci;
-	bool irq;		/* completions raise vector 0 */
+	bool irq;		/* completions raise vector 0; written under stop_lock */
 	struct tern_aq_wait *waits[TERN_AQ_SIZE];	/* by the command's id */
 };
 

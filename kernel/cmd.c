@@ -13,7 +13,7 @@ static int tern_cmd(struct tern_engine *engine, u16 opcode, struct tern_hw_aq_cm
 	return tern_aq_exec(engine, cmd, result);
 }
 
-/* Has every engine execute @cmd. The first to refuse it is the last that is asked. */
+/* Executes @cmd in every engine, up to the first that refuses it. */
 static int tern_cmd_all(struct tern_dev *tdev, u16 opcode, struct tern_hw_aq_cmd *cmd)
 {
 	int err = 0;
@@ -36,8 +36,8 @@ static int tern_cmd_create(struct tern_engine *engine, u16 opcode, struct tern_h
 }
 
 /*
- * A card that refuses to destroy what it created itself has lost its mind. It is stopped,
- * so that the caller may free the object's memory in any case.
+ * Stops a card that refuses to destroy an object, so that the caller may free the object's
+ * memory in any case.
  */
 static void tern_cmd_destroy_refused(struct tern_dev *tdev, u16 opcode, u32 id, int err)
 {
@@ -186,7 +186,7 @@ int tern_cmd_create_fast_mr(struct tern_dev *tdev, u32 pdn, u32 *key)
 	return tern_cmd_create(tern_engine_of(tdev, pdn), TERN_AQ_CREATE_FAST_MR, &cmd, key);
 }
 
-/* Processes bind windows without our help: that one is bound to the region is no fault. */
+/* Processes bind windows without the driver, so a region with windows is no failure. */
 int tern_cmd_destroy_mr(struct tern_dev *tdev, u32 key)
 {
 	struct tern_hw_aq_cmd cmd = { .object.id = cpu_to_le32(key) };
@@ -200,7 +200,7 @@ int tern_cmd_destroy_mr(struct tern_dev *tdev, u32 key)
 	return 0;
 }
 
-/* When it returns, the card uses nothing of the region's tables as they were before. */
+/* After it the card uses no entry that it read from the region's tables before. */
 int tern_cmd_sync_mr(struct tern_dev *tdev, u32 key)
 {
 	struct tern_hw_aq_cmd cmd = { .object.id = cpu_to_le32(key) };
@@ -273,7 +273,7 @@ void tern_cmd_destroy_cq(struct tern_dev *tdev, u32 cqn)
 	tern_cmd_destroy(tdev, TERN_AQ_DESTROY_CQ, cqn);
 }
 
-/* The target of XRC has no PD. */
+/* An XRC target QP has no PD, but an XRC domain. */
 int tern_cmd_create_qp(struct tern_dev *tdev, const struct tern_create_qp_params *params, u32 *qpn)
 {
 	struct tern_hw_aq_cmd cmd = {

@@ -2,10 +2,10 @@
 /*
  * One function per admin command: parameters in, result out, all in the CPU's byte order
  * (but for page lists, QP attributes and flows, which their makers fill in the card's).
- * Each goes to the engine of the object or of what that belongs to, or is told which; what is of
- * the Ethernet function goes to the first, and what all engines have to know to all.
- * They sleep, and fail with -EIO once the card is dead. Destroying succeeds (only a region may
- * be busy, with windows): when it returns, the card does not use the object any more.
+ * A command goes to the engine of its object or of the object's parent, or to @engine. Commands of
+ * the Ethernet function go to the first engine; GIDs, MAC and MTU are set in every engine.
+ * All may sleep, and fail with -EIO once the card is dead. Destroying always succeeds, except that
+ * a region with windows is busy. After it the card does not use the object.
  */
 #ifndef TERN_CMD_H
 #define TERN_CMD_H
@@ -34,7 +34,7 @@ struct tern_create_mr_params {
 	u8 flags;
 };
 
-/* What the mask does not name is zero. */
+/* Fields that the mask does not name are zero. */
 struct tern_modify_mr_params {
 	u32 key;
 	u8 mask;
@@ -45,7 +45,7 @@ struct tern_modify_mr_params {
 	struct tern_hw_pages pages;
 };
 
-/* Pages that a QP waits for; length 0: none. */
+/* Memory that a QP waits for; length 0: none. */
 struct tern_fault {
 	u64 addr;
 	u32 length;

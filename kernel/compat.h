@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Where the kernels that this driver builds for differ; Kbuild finds out which has what. */
+/* Differences between the kernels that this driver builds for; Kbuild detects them. */
 #ifndef TERN_COMPAT_H
 #define TERN_COMPAT_H
 
@@ -10,14 +10,14 @@
 #include <net/page_pool.h>
 #endif
 
-/* So did late stable releases with the iterator over the blocks of a umem. */
+/* Late stable releases moved the iterator over the blocks of a umem, too. */
 #ifdef TERN_HAVE_RDMA_ITER
 #include <rdma/iter.h>
 #endif
 
 /*
- * Since 6.2; uverbs hands the bits of older ones to processes as well, whatever they mean. But no
- * ib_core before that lets a region have the right to be flushed.
+ * Since 6.2. Older uverbs passes unknown device_cap_flags on to processes, so the bit of ATOMIC
+ * WRITE works there. Older ib_core refuses FLUSH as an access right of a region.
  */
 #ifndef TERN_HAVE_MEM_PLACEMENT
 #define IB_DEVICE_ATOMIC_WRITE	BIT_ULL(40)
@@ -26,7 +26,7 @@
 #define IB_ACCESS_FLUSH_PERSISTENT	0
 #endif
 
-/* Since 6.3 devlink finds the driver's name by itself. */
+/* Since 6.3 devlink fills in the driver's name itself. */
 #ifdef TERN_HAVE_DEVLINK_DRIVER_NAME
 #define tern_devlink_driver_name(req, name)	0
 #else
@@ -34,9 +34,9 @@
 #endif
 
 /*
- * TERN_HAVE_RXFH_PARAM: since 6.8 the parts of an RSS context come in one struct.
- * TERN_HAVE_CREATE_CQ_ATTRS: since 6.11 create_cq() is handed all attributes, not the driver's
- * part alone. TERN_HAVE_REG_DMABUF_ATTRS: since 6.12 reg_user_mr_dmabuf(), too.
+ * TERN_HAVE_RXFH_PARAM: since 6.8 ethtool passes the parameters of an RSS context in a struct.
+ * TERN_HAVE_CREATE_CQ_ATTRS: since 6.11 create_cq() gets the attribute bundle, not only udata.
+ * TERN_HAVE_REG_DMABUF_ATTRS: since 6.12 so does reg_user_mr_dmabuf().
  */
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Completion queues. Processes poll theirs without our help. */
+/* Completion queues. Processes poll theirs without the driver. */
 #include <linux/log2.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/tern-abi.h>
@@ -91,7 +91,7 @@ static int tern_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr
 	struct tern_dev *tdev = to_tdev(ibcq->device);
 	struct tern_cq *cq = to_tcq(ibcq);
 
-	/* All CQEs have a timestamp. */
+	/* Every CQE has a timestamp. */
 	if (attr->flags & ~IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION ||
 	    (attr->flags && !(tdev->caps & TERN_CAP_CLOCK)))
 		return -EOPNOTSUPP;
@@ -139,8 +139,8 @@ static void tern_ucq_copy_record(const struct tern_buf *from, const struct tern_
 }
 
 /*
- * The process learns where the new buffer is before the card moves there: once it has, nothing
- * may fail any more.
+ * Tells the process about the new buffer before the card moves there, since after the move nothing
+ * may fail.
  */
 static int tern_ucq_move(struct tern_cq *cq, const struct tern_ubuf *ubuf,
 			 const struct tern_cq_layout *layout, struct ib_udata *udata)
@@ -186,7 +186,7 @@ static int tern_ucq_resize(struct tern_cq *cq, int cqe, struct ib_udata *udata)
 	return 0;
 }
 
-/* Of CQs of processes only: without udata it is a user in the kernel who asks. */
+/* For CQs of processes only: without udata the caller is in the kernel. */
 static int tern_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata)
 {
 	struct tern_cq *cq = to_tcq(ibcq);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* devlink: what card and interface version this is, for inventories (devlink dev info). */
+/* devlink dev info: driver, serial number and interface version. */
 #include <linux/slab.h>
 #include <net/devlink.h>
 
@@ -23,7 +23,7 @@ static int tern_devlink_info_get(struct devlink *devlink, struct devlink_info_re
 	err = tern_devlink_driver_name(req, TERN_DRV_NAME);
 	if (err)
 		return err;
-	/* The address is all that tells one card from another. */
+	/* Only the address differs between cards. */
 	snprintf(text, sizeof(text), "%pM", tdev->mac);
 	err = devlink_info_serial_number_put(req, text);
 	if (err)

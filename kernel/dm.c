@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Device memory: pages of the card's own, which processes map and regions may lie in. */
+/* Device memory: pages of the card that processes map and regions may cover. */
 #include <linux/bitmap.h>
 #include <linux/io.h>
 #include <linux/slab.h>
@@ -11,15 +11,15 @@
 #include "hw.h"
 #include "ib.h"
 
-/* What a region in it may be asked for, of enum ib_access_flags. */
+/* Access rights of a region of device memory, enum ib_access_flags. */
 #define TERN_DM_ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ | \
 			 IB_ACCESS_REMOTE_ATOMIC | IB_ACCESS_MW_BIND | IB_ZERO_BASED | \
 			 IB_ACCESS_FLUSH_GLOBAL | IB_ACCESS_OPTIONAL)
 
-/* Offset and length of such a region are multiples of it. */
+/* The alignment of offset and length of such a region. */
 #define TERN_DM_ALIGN	4
 
-/* ---- its pages ------------------------------------------------------------------- */
+/* ---- pages ----------------------------------------------------------------------- */
 
 int tern_dm_init(struct tern_dev *tdev)
 {
@@ -49,7 +49,7 @@ unsigned long tern_dm_pfn(const struct tern_dev *tdev, u32 page)
 	return PHYS_PFN(tern_dm_address(tdev, page));
 }
 
-/* What another process has left there is not for the next. */
+/* Clears device memory before reuse: it may hold the data of another process. */
 static int tern_dm_clear(struct tern_dev *tdev, u32 page, u32 count)
 {
 	size_t size = (size_t)count << PAGE_SHIFT;
@@ -62,7 +62,7 @@ static int tern_dm_clear(struct tern_dev *tdev, u32 page, u32 count)
 	return 0;
 }
 
-/* Finds @count pages, aligned to @align of them, a power of two. */
+/* Reserves @count pages. The first is a multiple of @align, a power of two. */
 static int tern_dm_reserve(struct tern_dm_pool *pool, u32 count, u32 align, u32 *page)
 {
 	unsigned long found;
@@ -86,9 +86,9 @@ void tern_dm_release(struct tern_dev *tdev, u32 page, u32 count)
 	mutex_unlock(&pool->lock);
 }
 
-/* ---- the objects ------------------------------------------------------------------- */
+/* ---- objects ----------------------------------------------------------------------- */
 
-/* Takes and clears pages of their own for @dm: no two processes share one. */
+/* Reserves and clears whole pages for @dm: processes share none. */
 static int tern_dm_create(struct tern_ucontext *uctx, struct tern_dm *dm, u64 length, u32 log_align)
 {
 	struct tern_dev *tdev = to_tdev(uctx->ibucontext.device);
@@ -113,7 +113,7 @@ static int tern_dm_create(struct tern_ucontext *uctx, struct tern_dm *dm, u64 le
 	return err;
 }
 
-/* The pages go back once nobody has them mapped any more. */
+/* The mmap entry releases the pages after the last mapping is gone. */
 static void tern_dm_destroy(struct tern_dm *dm)
 {
 	rdma_user_mmap_entry_remove(dm->entry);
@@ -154,7 +154,7 @@ static int tern_dealloc_dm(struct ib_dm *ibdm, struct uverbs_attr_bundle *attrs)
 	return 0;
 }
 
-/* ib_core has checked that the range is in @ibdm, and that addresses count from zero. */
+/* ib_core has checked that the range is in @ibdm, and that the region is zero-based. */
 static struct ib_mr *tern_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm,
 				    struct ib_dm_mr_attr *attr, struct uverbs_attr_bundle *attrs)
 {

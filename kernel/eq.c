@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Event queues and the interrupts behind them. Vector 0 brings asynchronous events and the
- * completions of admin commands; the others, if there are any, bring completion events. All
- * engines raise the same vectors, so each handler looks at a queue of each.
+ * Event queues and their interrupts. Vector 0 is for asynchronous events and for completions of
+ * admin commands, the others, if any, for completion events. All engines raise the same vectors,
+ * so a handler serves one queue of each engine.
  */
 #include <linux/cpumask.h>
 #include <linux/interrupt.h>
@@ -16,7 +16,7 @@
 #define TERN_EQ_LOG_SIZE	12
 #define TERN_EQ_SIZE		BIT(TERN_EQ_LOG_SIZE)
 
-/* The next event, or NULL. The phase is read before all else of the entry. */
+/* The next event, or NULL. Reads the phase before the rest of the entry. */
 static const struct tern_hw_eqe *tern_eq_next(const struct tern_eq *eq)
 {
 	u32 index = eq->ci & (TERN_EQ_SIZE - 1);
@@ -29,7 +29,7 @@ static const struct tern_hw_eqe *tern_eq_next(const struct tern_eq *eq)
 	return eqe;
 }
 
-/* Gives the consumed entries back; should there be new ones, the card interrupts at once. */
+/* Publishes the consumer index and arms. If there are new events, the interrupt comes at once. */
 static void tern_eq_arm(struct tern_eq *eq)
 {
 	tern_db_ring(eq->tdev, TERN_DB_EQ_ARM, eq->eqn, eq->ci);
@@ -47,8 +47,8 @@ static void tern_eq_dispatch(struct tern_eq *eq, const struct tern_hw_eqe *eqe)
 }
 
 /*
- * At most half a ring at a time, so that the card never runs out of free entries because we
- * did not say what we have consumed.
+ * Consumes at most half a ring, so that the consumer index is published before the card runs out
+ * of free entries.
  */
 static unsigned int tern_eq_consume(struct tern_eq *eq)
 {
@@ -74,7 +74,7 @@ static irqreturn_t tern_eq_interrupt(int irq, void *data)
 	for (i = 0; i < tdev->num_engines; i++) {
 		struct tern_eq *eq = &tdev->engines[i].eqs[vector->index];
 
-		/* Without events it was for admin completions, of others, or late: still armed. */
+		/* A queue without events is still armed. */
 		if (tern_eq_consume(eq))
 			tern_eq_arm(eq);
 	}
@@ -112,7 +112,7 @@ static void tern_eq_exit(struct tern_eq *eq)
 	tern_buf_exit(eq->tdev, &eq->buf);
 }
 
-/* The first @count, in the order of the vectors. */
+/* Frees the first @count queues of @engine. */
 static void tern_engine_free_eqs(struct tern_engine *engine, unsigned int count)
 {
 	while (count)
@@ -141,7 +141,7 @@ static int tern_engine_make_eqs(struct tern_engine *engine)
 
 /* ---- vectors ------------------------------------------------------------------------- */
 
-/* One vector for each CPU and one more, as far as the card and the system have them. */
+/* Allocates vector 0 and one per CPU, or as many as card and system have. */
 static int tern_vectors_alloc(struct tern_dev *tdev)
 {
 	unsigned int max = tern_reg_read(&tdev->engines[0], TERN_REG_VECTORS);
@@ -186,7 +186,7 @@ static int tern_vector_request(struct tern_vector *vector)
 	return 0;
 }
 
-/* The first @count. */
+/* Releases the first @count vectors. */
 static void tern_vectors_release(struct tern_dev *tdev, unsigned int count)
 {
 	while (count) {
@@ -223,7 +223,7 @@ static void tern_eqs_arm(struct tern_dev *tdev)
 			tern_eq_arm(&tdev->engines[i].eqs[vector]);
 }
 
-/* Makes the event queues and lets admin completions come by interrupt. */
+/* Creates the event queues, then lets admin completions raise interrupts. */
 int tern_eqs_init(struct tern_dev *tdev)
 {
 	u32 count;
@@ -275,7 +275,7 @@ struct tern_eq *tern_eq_of_comp_vector(struct tern_engine *engine, unsigned int 
 	return &engine->eqs[count == 1 ? 0 : 1 + comp_vector % (count - 1)];
 }
 
-/* Waits for the handlers that may have looked up an object of @eq (NULL for async events only). */
+/* Waits for handlers that may have found an object of @eq (NULL: asynchronous events only). */
 void tern_eqs_synchronize(struct tern_dev *tdev, const struct tern_eq *eq)
 {
 	synchronize_irq(tdev->vectors[0].irq);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Event queues: each engine has one for each interrupt vector. */
+/* Event queues. Each engine has one per interrupt vector. */
 #ifndef TERN_EQ_H
 #define TERN_EQ_H
 

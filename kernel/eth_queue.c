@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The queue pairs of the Ethernet function: their life, and what they are told to do. Frames are
- * sends (eth_tx.c) and receives (eth_rx.c) of QPs of type ETH; the two CQs of each share one NAPI
- * context.
+ * The queue pairs of the Ethernet function: open, close and settings. Frames are sends (eth_tx.c)
+ * and receives (eth_rx.c) of QPs of type ETH. The two CQs of a QP share one NAPI context.
  */
 #include <linux/dma-mapping.h>
 #include <linux/irq.h>
@@ -12,7 +11,7 @@
 #include "eq.h"
 #include "netdev.h"
 
-/* What the card hashes a frame by: all that it knows of. */
+/* The card hashes all fields that it knows. */
 #define TERN_RSS_FIELDS		GENMASK(7, 0)	/* TERN_HASH_* */
 
 static int tern_eth_poll(struct napi_struct *napi, int budget)
@@ -48,7 +47,7 @@ static void tern_eth_qp_event(struct tern_qp_core *core, u8 type)
 		tern_netdev_restart(container_of(core, struct tern_eth_queue, qp_core)->nd);
 }
 
-/* An ETH QP has no peer, so it goes from state to state without attributes. */
+/* An ETH QP has no peer, so its transitions need no attributes. */
 static int tern_eth_start_qp(struct tern_eth_queue *q)
 {
 	static const u8 states[] = { TERN_QPS_INIT, TERN_QPS_RTR, TERN_QPS_RTS };
@@ -104,7 +103,7 @@ static int tern_eth_open_queue(struct tern_eth_queue *q)
 	if (err)
 		goto err_rx;
 
-	local_bh_disable(); /* the pool's allocator belongs to NAPI */
+	local_bh_disable(); /* the page pool expects the context of NAPI */
 	tern_rx_refill(q);
 	local_bh_enable();
 	err = tern_eth_start_qp(q);
@@ -128,7 +127,7 @@ static void tern_eth_close_queue(struct tern_eth_queue *q)
 	tern_tx_close(q);
 }
 
-/* Frames leave through the queue whose interrupts come to the CPU that sends them. */
+/* A CPU sends through the queue whose interrupts it gets. */
 static void tern_eth_set_xps(struct tern_eth_queue *q)
 {
 	const struct tern_eq *eq = tern_eq_of_comp_vector(&q->nd->tdev->engines[0], q->index);
@@ -140,7 +139,7 @@ static void tern_eth_set_xps(struct tern_eth_queue *q)
 
 /* ---- all of them ------------------------------------------------------------------ */
 
-/* Has the card spread frames as rss_table and rss_key say. */
+/* Sets rss_table and rss_key in the card. */
 int tern_eth_set_rss(struct tern_netdev *nd)
 {
 	struct device *dev = &nd->tdev->pdev->dev;
@@ -183,7 +182,7 @@ static int tern_eth_moderate_cq(struct tern_netdev *nd, const struct tern_cq_cor
 	return tern_cmd_moderate_cq(nd->tdev, &params);
 }
 
-/* Makes the CQs of a running interface what tx_moderation and rx_moderation say. */
+/* Applies tx_moderation and rx_moderation to the CQs of a running interface. */
 int tern_eth_moderate(struct tern_netdev *nd)
 {
 	u32 i;
@@ -245,7 +244,7 @@ err_queues:
 	return err;
 }
 
-/* Does nothing if an attempt to open again has failed. */
+/* Does nothing if the interface lost its rings because tern_eth_open() failed. */
 void tern_eth_close(struct tern_netdev *nd)
 {
 	u32 i;
@@ -253,7 +252,7 @@ void tern_eth_close(struct tern_netdev *nd)
 	if (!nd->open)
 		return;
 	nd->open = false;
-	/* NAPI first, for it wakes the transmit queues. */
+	/* NAPI first, since it wakes the transmit queues. */
 	for (i = 0; i < nd->settings.queues; i++)
 		napi_disable(&nd->queues[i].napi);
 	netif_tx_disable(nd->ndev);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The receives of the Ethernet function: pages, as receive WQEs of an ETH QP. */
+/* Receive side of the Ethernet function: the receive WQEs of an ETH QP hold pages of a pool. */
 #include <linux/dma-mapping.h>
 #include <linux/etherdevice.h>
 #include <linux/if_vlan.h>
@@ -9,11 +9,11 @@
 #include "eq.h"
 #include "netdev.h"
 
-/* A frame begins in its first page where build_skb() wants it, so it is never copied. */
+/* The headroom of build_skb(), so that a frame is not copied. */
 #define TERN_RX_HEADROOM	(NET_SKB_PAD + NET_IP_ALIGN)
 #define TERN_RX_FIRST_ROOM	(SKB_WITH_OVERHEAD(PAGE_SIZE) - TERN_RX_HEADROOM)
 
-/* How many pages a frame of the MTU (with a VLAN tag) fills. */
+/* The number of pages of a frame of size @mtu with a VLAN tag. */
 static u32 tern_rx_pages_for(u32 mtu)
 {
 	u32 frame = mtu + VLAN_ETH_HLEN;
@@ -49,7 +49,7 @@ static void tern_rx_write_wqe(struct tern_eth_queue *q, const struct tern_rx_slo
 		data[i].lkey = cpu_to_le32(TERN_LKEY_END);
 }
 
-/* Gives @slot the pages that the last frame in it took away. */
+/* Replaces the pages of @slot that the last frame took. */
 static bool tern_rx_fill_slot(struct tern_rx *rx, struct tern_rx_slot *slot)
 {
 	u32 i;
@@ -82,7 +82,7 @@ void tern_rx_refill(struct tern_eth_queue *q)
 	WRITE_ONCE(rx->starved, rx->pi - rx->ci <= rx->mask / 2);
 }
 
-/* Takes page @i of @slot for the CPU, with @length bytes of the frame at @offset. */
+/* Takes page @i out of @slot, with @length bytes of the frame at @offset. */
 static struct page *tern_rx_take_page(struct tern_eth_queue *q, struct tern_rx_slot *slot, u32 i,
 				      u32 offset, u32 length)
 {
@@ -94,7 +94,7 @@ static struct page *tern_rx_take_page(struct tern_eth_queue *q, struct tern_rx_s
 	return page;
 }
 
-/* Builds the frame of @length bytes from pages of @slot; those it does not need stay there. */
+/* Builds a frame of @length bytes from pages of @slot. Pages that it does not need stay. */
 static struct sk_buff *tern_rx_build(struct tern_eth_queue *q, struct tern_rx_slot *slot,
 				     u32 length)
 {
@@ -121,7 +121,7 @@ static struct sk_buff *tern_rx_build(struct tern_eth_queue *q, struct tern_rx_sl
 	return skb;
 }
 
-/* What the card has found out about the frame. */
+/* Sets checksum state and hash from the CQE. */
 static void tern_rx_annotate(const struct net_device *ndev, struct sk_buff *skb,
 			     const struct tern_hw_cqe *cqe)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The sends of the Ethernet function: frames, as send WQEs of an ETH QP. */
+/* Transmit side of the Ethernet function: a frame is a send WQE of an ETH QP. */
 #include <linux/dma-mapping.h>
 #include <linux/etherdevice.h>
 #include <linux/slab.h>
@@ -39,7 +39,7 @@ static void tern_tx_set_seg(struct tern_eth_queue *q, u32 block, u32 seg, dma_ad
 	};
 }
 
-/* The WQE itself remembers what to unmap: segment 0 is the linear part, the others fragments. */
+/* The WQE holds the addresses to unmap: segment 0 is the linear part, the others fragments. */
 static void tern_tx_unmap(struct tern_eth_queue *q, u32 block, u32 segs)
 {
 	struct device *dev = &q->nd->tdev->pdev->dev;
@@ -86,7 +86,7 @@ static int tern_tx_map(struct tern_eth_queue *q, struct sk_buff *skb, u32 block)
 	return segs;
 }
 
-/* The checksum, and with it the segments, are left to the card when the stack left them to us. */
+/* The card computes the checksum and segments the frame if the stack asks for it. */
 static void tern_tx_write_ctrl(struct tern_eth_queue *q, const struct sk_buff *skb, u32 block,
 			       u32 segs)
 {
@@ -104,8 +104,8 @@ static void tern_tx_write_ctrl(struct tern_eth_queue *q, const struct sk_buff *s
 }
 
 /*
- * Hands what was written to the card. Only the last WQE of a batch is signalled: its completion
- * is that of all before it.
+ * Publishes the WQEs that were written. Only the last WQE of a batch is signalled: its completion
+ * stands for all before it.
  */
 static void tern_tx_flush(struct tern_eth_queue *q)
 {
@@ -124,7 +124,7 @@ static void tern_tx_stop_if_full(const struct tern_tx *tx, struct netdev_queue *
 	if (tern_tx_has_room(tx))
 		return;
 	netif_tx_stop_queue(txq);
-	smp_mb(); /* with tern_tx_clean(): either sees the other's store */
+	smp_mb(); /* pairs with tern_tx_clean(): one side sees the other's store */
 	if (tern_tx_has_room(tx))
 		netif_tx_start_queue(txq);
 }
@@ -159,13 +159,13 @@ netdev_tx_t tern_eth_xmit(struct sk_buff *skb, struct net_device *ndev)
 drop:
 	dev_kfree_skb_any(skb);
 	dev_core_stats_tx_dropped_inc(ndev);
-	/* The frames before this one may have relied on it for the doorbell. */
+	/* This was the last frame of a batch, so publish the frames before it. */
 	if (!netdev_xmit_more())
 		tern_tx_flush(q);
 	return NETDEV_TX_OK;
 }
 
-/* Frees the WQE at the head of the ring. */
+/* Frees the oldest WQE. */
 static void tern_tx_retire(struct tern_eth_queue *q, int budget)
 {
 	struct tern_tx *tx = &q->tx;
@@ -177,7 +177,7 @@ static void tern_tx_retire(struct tern_eth_queue *q, int budget)
 	WRITE_ONCE(tx->ci, tx->ci + slot->blocks);
 }
 
-/* Retires what @cqe completes: the WQE that began at its index and all before it. */
+/* Retires the WQE that begins at the index of @cqe and all before it. */
 static void tern_tx_complete(struct tern_eth_queue *q, const struct tern_hw_cqe *cqe, int budget)
 {
 	struct tern_tx *tx = &q->tx;
@@ -218,7 +218,7 @@ void tern_tx_clean(struct tern_eth_queue *q, int budget)
 		return;
 	tern_ring_cq_consumed(&tx->cq);
 
-	smp_mb(); /* with tern_tx_stop_if_full(): either sees the other's store */
+	smp_mb(); /* pairs with tern_tx_stop_if_full(): one side sees the other's store */
 	if (netif_tx_queue_stopped(txq) && tern_tx_has_room(tx))
 		netif_tx_wake_queue(txq);
 }
@@ -265,7 +265,7 @@ void tern_tx_close(struct tern_eth_queue *q)
 	kvfree(q->tx.slots);
 }
 
-/* The QP has stopped: what it did not send is dropped. */
+/* Drops the frames that were not sent. The QP is destroyed. */
 void tern_tx_drain(struct tern_eth_queue *q)
 {
 	struct tern_tx *tx = &q->tx;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What ethtool shows of the net_device, and changes in it. */
+/* ethtool: statistics, rings, channels, coalescing and RSS. */
 #include <linux/ethtool.h>
 #include <linux/log2.h>
 #include <linux/slab.h>
@@ -82,7 +82,7 @@ static const char tern_stat_names[TERN_STAT_COUNT][ETH_GSTRING_LEN] = {
 	[TERN_STAT_RESP_FLUSHES] = "resp_flushes",
 };
 
-/* Of each queue pair, in the order of tern_queue_stats_read(). */
+/* Counters of a queue pair, in the order of tern_queue_stats_read(). */
 static const char * const tern_queue_stat_names[] = {
 	"tx%u_packets", "tx%u_bytes", "tx%u_errors",
 	"rx%u_packets", "rx%u_bytes", "rx%u_errors",
@@ -133,7 +133,7 @@ static void tern_get_ringparam(struct net_device *ndev, struct ethtool_ringparam
 					  attr->max_cq_log_size);
 }
 
-/* The next power of two; the core has seen to the maxima. */
+/* Rounds up to a power of two. The core has checked the maximum. */
 static u8 tern_ring_log(u32 entries)
 {
 	return max_t(u8, order_base_2(entries), TERN_RING_MIN_LOG);
@@ -231,7 +231,7 @@ static u32 tern_get_rxfh_key_size(struct net_device *ndev)
 	return tern_get_rxfh_indir_size(ndev) ? TERN_HASH_KEY_SIZE : 0;
 }
 
-/* What is NULL is not asked for, or not to be changed. */
+/* @table and @key may be NULL. */
 static void tern_read_rss(const struct tern_netdev *nd, u32 *table, u8 *key)
 {
 	u32 i;
@@ -284,7 +284,7 @@ static int tern_set_rxfh(struct net_device *ndev, const u32 *indir, const u8 *ke
 }
 #endif
 
-/* What the hash is taken of; it cannot be changed. */
+/* The fields of the hash, which are fixed. */
 static u32 tern_rxfh_fields(u32 flow_type)
 {
 	switch (flow_type) {
@@ -317,7 +317,7 @@ static int tern_get_rxnfc(struct net_device *ndev, struct ethtool_rxnfc *info, u
 	}
 }
 
-/* Queues that are not in use keep their places, so that the number stays the same. */
+/* Counts unused queues too, so that the number does not change. */
 static int tern_get_sset_count(struct net_device *ndev, int sset)
 {
 	const struct tern_netdev *nd = netdev_priv(ndev);
@@ -344,7 +344,7 @@ static void tern_get_strings(struct net_device *ndev, u32 sset, u8 *data)
 	}
 }
 
-/* A card that does not answer counts nothing. */
+/* The counters of a dead card read as zero. */
 static void tern_get_ethtool_stats(struct net_device *ndev, struct ethtool_stats *stats, u64 *data)
 {
 	const struct tern_netdev *nd = netdev_priv(ndev);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Flows: which frames a raw packet QP receives. The specs of a flow, one for each
- * header, become one key and mask of the card; what counts its frames is one of them, too. What the
- * card does not compare is refused.
+ * Flows: which frames a raw packet QP receives. The specs of a flow, one per header, become one
+ * key and mask of the card. One more spec names the counters. Fields that the card does not compare
+ * are refused.
  */
 #include <linux/if_ether.h>
 #include <linux/in.h>
@@ -14,15 +14,15 @@
 struct tern_flow_match {
 	struct tern_hw_flow_key key;
 	struct tern_hw_flow_key mask;
-	u16 l3;			/* ETH_P_IP or ETH_P_IPV6 once a spec named it */
-	bool eth;		/* the spec of this layer was seen */
-	bool l4;
-	u32 counters;		/* 0 until a spec named them */
+	u16 l3;			/* ETH_P_IP, ETH_P_IPV6, or 0: no IP spec yet */
+	bool eth;		/* there was an Ethernet spec */
+	bool l4;		/* there was a TCP or UDP spec */
+	u32 counters;		/* 0: no counters */
 };
 
 #define TERN_FLOW(field)	offsetof(struct tern_hw_flow_key, field)
 
-/* Sets the part at @offset of key and mask. A key holds nothing outside of its mask. */
+/* Sets the field at @offset in key and mask. Bits outside the mask are zero in the key. */
 static void tern_flow_set(struct tern_flow_match *match, size_t offset, const void *value,
 			  const void *mask, size_t size)
 {
@@ -54,7 +54,7 @@ static int tern_flow_add_eth(struct tern_flow_match *match, const struct ib_flow
 	return 0;
 }
 
-/* Whoever gives an IP header means frames that have one. */
+/* A spec of an IP header implies the ethertype. */
 static int tern_flow_set_l3(struct tern_flow_match *match, u16 ethertype)
 {
 	const __be16 value = cpu_to_be16(ethertype), mask = cpu_to_be16(0xffff);
@@ -96,7 +96,7 @@ static int tern_flow_add_ipv6(struct tern_flow_match *match, const struct ib_flo
 	return tern_flow_set_l3(match, ETH_P_IPV6);
 }
 
-/* Ports are those of a protocol over a version of IP, so both must be known by now. */
+/* A spec of ports comes after that of the IP header, and implies the IP protocol. */
 static int tern_flow_add_ports(struct tern_flow_match *match,
 			       const struct ib_flow_spec_tcp_udp *spec, u8 proto)
 {

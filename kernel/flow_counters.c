@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Counters that flows name: the frames that all of them took. ib_core keeps an object that a flow
- * names from being destroyed.
+ * Counters of flows: frames and bytes that all flows which name the object took. ib_core does not
+ * destroy an object that a flow names.
  */
 #include <rdma/ib_verbs.h>
 #include <rdma/tern-abi.h>
@@ -20,7 +20,7 @@ static int tern_destroy_counters(struct ib_counters *ibcounters)
 	return 0;
 }
 
-/* There is nothing cached to prefer. What the process asks for beyond them stays zero. */
+/* Reads the card each time, also for READ_ATTR_PREFER_CACHED. Further counters stay zero. */
 static int tern_read_counters(struct ib_counters *ibcounters, struct ib_counters_read_attr *attr,
 			      struct uverbs_attr_bundle *attrs)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The card's copy of the GID table, which ib_core keeps in step with the net_device's addresses. */
+/* The card's copy of the GID table. ib_core derives the table from the net_device's addresses. */
 #include <rdma/ib_cache.h>
 #include <rdma/ib_verbs.h>
 
@@ -24,7 +24,7 @@ int tern_add_gid(const struct ib_gid_attr *attr, void **context)
 	return tern_cmd_set_gid(to_tdev(attr->device), &params);
 }
 
-/* A dead card has forgotten its table anyway. */
+/* Succeeds if the card is dead, since it has lost its table. */
 int tern_del_gid(const struct ib_gid_attr *attr, void **context)
 {
 	struct tern_set_gid_params params = {

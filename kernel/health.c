@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The periodic health check: declares a card dead that is gone, has stopped or was reset, and
- * makes up for lost link events and for receive rings that ran out of memory.
+ * The periodic health check. It stops a card that is gone, has failed or was reset by others, reads
+ * the link state in case an event was lost, and refills receive rings that had no memory.
  */
 #include "aq.h"
 #include "hw.h"
@@ -10,7 +10,7 @@
 
 #define TERN_HEALTH_PERIOD	HZ
 
-/* Why the status of @engine is not that of a card at work, or NULL. */
+/* What is wrong with the status of @engine, or NULL. */
 static const char *tern_engine_complaint(const struct tern_engine *engine)
 {
 	u32 status = tern_reg_read(engine, TERN_REG_STATUS);
@@ -27,7 +27,7 @@ static const char *tern_engine_complaint(const struct tern_engine *engine)
 	return NULL;
 }
 
-/* The same of the first engine that gives reason to. One that fails takes all with it. */
+/* The complaint of the first engine that has one: if an engine fails, the card fails. */
 static const char *tern_health_complaint(const struct tern_dev *tdev)
 {
 	const char *why = NULL;
@@ -50,7 +50,7 @@ static void tern_health_work(struct work_struct *work)
 		tern_dev_fail(tdev, why);
 		return;
 	}
-	tern_netdev_update_link(tdev); /* its event may have been lost */
+	tern_netdev_update_link(tdev); /* an event may have been lost */
 	tern_netdev_kick(tdev);
 	schedule_delayed_work(&tdev->health, TERN_HEALTH_PERIOD);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The card's life as its registers tell it: version, reset, enable, link. */
+/* Registers: version, capabilities, reset, enable and link. */
 #include <linux/iopoll.h>
 
 #include "hw.h"
@@ -18,7 +18,7 @@ static void tern_hw_read_mac(struct tern_dev *tdev)
 		tdev->mac[i] = mac >> (8 * i);
 }
 
-/* Cards that know nothing of engines have one. */
+/* The register reads zero on cards of an older interface, which have one engine. */
 static int tern_hw_count_engines(struct tern_dev *tdev)
 {
 	u32 engines = tern_reg_read(&tdev->engines[0], TERN_REG_ENGINES) ?: 1;
@@ -39,8 +39,8 @@ static int tern_hw_count_engines(struct tern_dev *tdev)
 }
 
 /*
- * Checks that this is a card we can drive, and reads what it offers. All that is there yet is
- * the registers of the first engine.
+ * Checks that the driver supports the card, and reads its capabilities. Only the registers of
+ * the first engine are mapped yet.
  */
 int tern_hw_identify(struct tern_dev *tdev)
 {
@@ -78,7 +78,7 @@ static int tern_hw_await_reset(const struct tern_engine *engine)
 	return status == TERN_REG_GONE ? -ENODEV : 0;
 }
 
-/* When this returns 0 the card does no more DMA, raises no interrupt and has no objects. */
+/* On success the card does no DMA, raises no interrupt and has no objects. */
 int tern_hw_reset(struct tern_dev *tdev)
 {
 	int err = 0;
@@ -91,7 +91,7 @@ int tern_hw_reset(struct tern_dev *tdev)
 	return err;
 }
 
-/* Hands the admin rings to the engine and waits until it takes commands. */
+/* Gives the admin rings to the engine and waits until it is ready for commands. */
 int tern_hw_enable(struct tern_engine *engine, dma_addr_t aq, dma_addr_t acq, u32 log_size)
 {
 	u32 status;
@@ -104,7 +104,7 @@ int tern_hw_enable(struct tern_engine *engine, dma_addr_t aq, dma_addr_t acq, u3
 	tern_reg_write(engine, TERN_REG_ACQ_BASE_HI, upper_32_bits(acq));
 	tern_reg_write(engine, TERN_REG_CTRL, TERN_CTRL_ENABLE);
 
-	/* All-ones, of a card that is gone, shows the FATAL bit too. */
+	/* A card that is gone reads as all-ones, so with FATAL set. */
 	err = readl_poll_timeout(engine->regs + TERN_REG_STATUS, status,
 				 status & (TERN_STATUS_READY | TERN_STATUS_FATAL),
 				 TERN_POLL_US, TERN_READY_TIMEOUT_US);

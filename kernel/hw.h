@@ -8,7 +8,7 @@
 #include "tern.h"
 #include "tern/tern_hw.h"
 
-/* What every register reads as when the card is no longer there. */
+/* Every register reads so when the card is gone. */
 #define TERN_REG_GONE	(~0u)
 
 static inline u32 tern_reg_read(const struct tern_engine *engine, u32 reg)
@@ -22,8 +22,8 @@ static inline void tern_reg_write(struct tern_engine *engine, u32 reg, u32 value
 }
 
 /*
- * The store that tells the card. writeq() orders it after all earlier stores to
- * memory; @doorbell is TERN_DB_*, @num the queue's number and flags.
+ * Rings a doorbell. writeq() orders the store after all earlier stores to memory. @doorbell is
+ * TERN_DB_*, @num the queue's number and flags.
  */
 static inline void tern_db_ring(struct tern_dev *tdev, u32 doorbell, u32 num, u32 index)
 {

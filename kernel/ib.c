@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The ib_device: its registration, what it says of itself and its port, and its events. */
+/* The ib_device: registration, attributes of device and port, and their events. */
 #include <net/addrconf.h>
 #include <rdma/ib_addr.h>
 #include <rdma/ib_mad.h>
@@ -22,7 +22,7 @@ static __be64 tern_guid(const struct tern_dev *tdev)
 	return guid;
 }
 
-/* What users of fast registration ask for is one flag; SEND with invalidate belongs to it. */
+/* MEM_MGT_EXTENSIONS includes SEND with invalidate, which TERN_CAP_MW stands for. */
 static bool tern_has_mem_mgt(const struct tern_dev *tdev)
 {
 	u32 caps = TERN_CAP_FAST_REG | TERN_CAP_MW;
@@ -40,7 +40,7 @@ static void tern_query_multicast(const struct tern_device_attr *attr, struct ib_
 	props->max_total_mcast_qp_attach = min_t(u64, total, INT_MAX);
 }
 
-/* What unreliable services receive, or are written, may be lost until its pages are there. */
+/* UC and UD drop what they receive during a page fault, so they support sending only. */
 static void tern_query_odp(struct ib_device_attr *props)
 {
 	u32 connected = IB_ODP_SUPPORT_SEND | IB_ODP_SUPPORT_RECV | IB_ODP_SUPPORT_WRITE |
@@ -54,14 +54,14 @@ static void tern_query_odp(struct ib_device_attr *props)
 	props->odp_caps.per_transport_caps.ud_odp_caps = IB_ODP_SUPPORT_SEND;
 }
 
-/* What only cards of some capability have. */
+/* Attributes that depend on capabilities. */
 static void tern_query_optional(const struct tern_dev *tdev, struct ib_device_attr *props)
 {
 	const struct tern_device_attr *attr = &tdev->attr;
 
 	if (tdev->caps & TERN_CAP_UD) {
 		props->device_cap_flags |= IB_DEVICE_UD_AV_PORT_ENFORCE;
-		props->max_ah = INT_MAX; /* the card does not know of them */
+		props->max_ah = INT_MAX; /* the card has no such object */
 	}
 	if (tdev->caps & TERN_CAP_MULTICAST)
 		tern_query_multicast(attr, props);
@@ -101,7 +101,7 @@ static void tern_query_optional(const struct tern_dev *tdev, struct ib_device_at
 		props->device_cap_flags |= IB_DEVICE_FLUSH_GLOBAL;
 	if (tdev->caps & TERN_CAP_CLOCK) {
 		props->timestamp_mask = U64_MAX;
-		props->hca_core_clock = USEC_PER_SEC; /* kHz: it counts ns */
+		props->hca_core_clock = USEC_PER_SEC; /* kHz: the clock counts ns */
 	}
 	if (tdev->caps & TERN_CAP_MODIFY_CQ) {
 		props->cq_caps.max_cq_moderation_count = U16_MAX;
@@ -157,7 +157,7 @@ static int tern_query_device(struct ib_device *ibdev, struct ib_device_attr *pro
 	return 0;
 }
 
-/* Of a port of @mbps, the IB speed and width whose product comes closest from below. */
+/* The largest IB speed times width that is not above @mbps. */
 static void tern_port_speed(u32 mbps, u16 *speed, u8 *width)
 {
 	static const struct {
@@ -188,7 +188,7 @@ static enum ib_mtu tern_port_mtu(int mtu)
 	return max_t(enum ib_mtu, iboe_get_mtu(mtu), IB_MTU_256);
 }
 
-/* They do not wrap (IBA 14.2.5.6). Of a card that is dead they are not known, hence zero. */
+/* The counters saturate (IBA 14.2.5.6). Those of a dead card stay zero. */
 static void tern_query_violations(struct tern_dev *tdev, struct ib_port_attr *props)
 {
 	u64 values[TERN_STAT_COUNT];
@@ -220,7 +220,7 @@ static int tern_query_port(struct ib_device *ibdev, u32 port, struct ib_port_att
 	return 0;
 }
 
-/* Without datagrams there is no general services QP, so neither MADs nor the CM. */
+/* MADs and the CM need the general services QP, which needs datagrams. */
 static int tern_get_port_immutable(struct ib_device *ibdev, u32 port,
 				   struct ib_port_immutable *immutable)
 {
@@ -260,7 +260,7 @@ static void tern_get_dev_fw_str(struct ib_device *ibdev, char *str)
 	snprintf(str, IB_FW_VERSION_NAME_MAX, "%u.%u", fw >> 16, fw & 0xffff);
 }
 
-/* Of a context whose device goes away: nothing to do, ib_core has unmapped the doorbells. */
+/* ib_core wants this function. It has unmapped the doorbells itself. */
 static void tern_disassociate_ucontext(struct ib_ucontext *ibucontext)
 {
 }
@@ -310,7 +310,7 @@ static const struct ib_device_ops tern_ib_ops = {
 	INIT_RDMA_OBJ_SIZE(ib_ucontext, tern_ucontext, ibucontext),
 };
 
-/* ib_dispatch_event() only queues the event, so this may be called under a spinlock. */
+/* May be called under a spinlock, since ib_dispatch_event() only queues the event. */
 static void tern_ib_port_event(struct tern_ib *ib, enum ib_event_type type)
 {
 	struct ib_event event = {
@@ -322,7 +322,7 @@ static void tern_ib_port_event(struct tern_ib *ib, enum ib_event_type type)
 	ib_dispatch_event(&event);
 }
 
-/* Tells the users of the port if it went up or down. From any context. */
+/* Reports an event if the port went up or down. From any context. */
 void tern_ib_update_port(struct tern_dev *tdev)
 {
 	struct tern_ib *ib;
@@ -411,7 +411,7 @@ static bool tern_ib_possible(const struct tern_dev *tdev)
 	       tdev->db_pages > tdev->num_engines;
 }
 
-/* The net_device, whose addresses become our GIDs, is registered before and unregistered after. */
+/* The net_device, whose addresses become GIDs, is registered from before until after. */
 int tern_ib_register(struct tern_dev *tdev)
 {
 	struct tern_ib *ib;

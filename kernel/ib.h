@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The RDMA device: objects of the verbs, and the functions that ib_core calls for each. */
+/* The RDMA half: the objects of the verbs, and the functions that ib_core calls. */
 #ifndef TERN_IB_H
 #define TERN_IB_H
 
@@ -20,15 +20,15 @@ struct tern_odp;
 struct tern_ib {
 	struct ib_device ibdev;
 	struct tern_dev *tdev;
-	bool port_up;		/* as last reported; under tern_dev.ib_lock */
+	bool port_up;		/* as last reported; tern_dev.ib_lock protects it */
 };
 
 struct tern_ucontext {
 	struct ib_ucontext ibucontext;
 	struct rdma_user_mmap_entry *db_entry;
-	struct tern_engine *engine;	/* has all of its objects */
-	u32 bar_page;		/* of the doorbells; its engine calls it */
-	u32 db_page;
+	struct tern_engine *engine;	/* has all objects of the process */
+	u32 bar_page;		/* index of the doorbell page in BAR 2 */
+	u32 db_page;		/* the number of that page in its engine */
 };
 
 struct tern_pd {
@@ -38,33 +38,33 @@ struct tern_pd {
 
 struct tern_ah {
 	struct ib_ah ibah;
-	struct tern_hw_ud_seg av;	/* less the numbers of the QPs, which each send names */
+	struct tern_hw_ud_seg av;	/* each send adds dest_qpn and qkey */
 };
 
 struct tern_mr {
 	struct ib_mr ibmr;
-	struct ib_umem *umem;	/* of a process */
-	int access;		/* of such a one, enum ib_access_flags */
+	struct ib_umem *umem;	/* regions of processes: the pinned memory */
+	int access;		/* regions of processes: enum ib_access_flags */
 	struct tern_table table;
-	struct tern_odp *odp;	/* of a region on demand, whose table is there */
-	u64 mapped;		/* leaves of it that map_mr_sg() has set */
+	struct tern_odp *odp;	/* on-demand regions, which do not use table */
+	u64 mapped;		/* fast registration: leaves that map_mr_sg() has set */
 };
 
-/* Memory of a queue that a process may map; it lives until nobody is about to map it. */
+/* Memory of a queue that a process may map. It lives as long as its mmap entry. */
 struct tern_ubuf {
 	struct rdma_user_mmap_entry *entry;
 	struct tern_buf *buf;
 	u64 key;		/* what the process passes to mmap() */
 };
 
-/* Of a process or, if ibcq has no uobject, of this kernel. */
+/* Of a process or, if ibcq has no uobject, of a user in the kernel. */
 struct tern_cq {
 	struct ib_cq ibcq;
 	struct tern_cq_core core;
 	union {
 		struct {
 			struct tern_ubuf ubuf;
-			struct mutex lock;	/* of ubuf and ibcq.cqe, held over RESIZE_CQ */
+			struct mutex lock;	/* protects ubuf and cqe; held over RESIZE_CQ */
 		};
 		struct tern_kverbs_cq k;
 	};
@@ -73,7 +73,7 @@ struct tern_cq {
 struct tern_qp {
 	struct ib_qp ibqp;
 	struct tern_qp_core core;
-	bool kernel;		/* of this kernel's users, and not of a process */
+	bool kernel;		/* of a user in the kernel; uses k, not ubuf */
 	union {
 		struct tern_ubuf ubuf;
 		struct tern_kverbs_qp k;
@@ -81,7 +81,7 @@ struct tern_qp {
 	struct ib_qp_cap cap;
 	enum ib_sig_type sig_type;
 	u32 create_flags;	/* enum ib_qp_create_flags */
-	struct mutex lock;	/* of what follows, held over MODIFY_QP */
+	struct mutex lock;	/* protects the rest; held over MODIFY_QP */
 	enum ib_qp_state state;
 	u32 dest_qpn;
 };
@@ -89,9 +89,9 @@ struct tern_qp {
 struct tern_srq {
 	struct ib_srq ibsrq;
 	struct tern_srq_core core;
-	bool kernel;		/* of this kernel's users, and not of a process */
+	bool kernel;		/* of a user in the kernel; uses k, not ubuf */
 	u32 max_sge;
-	struct mutex lock;	/* of layout and ubuf, held over RESIZE_SRQ */
+	struct mutex lock;	/* protects layout and ubuf; held over RESIZE_SRQ */
 	struct tern_srq_layout layout;
 	union {
 		struct tern_ubuf ubuf;
@@ -111,14 +111,14 @@ struct tern_mw {
 struct tern_dm {
 	struct ib_dm ibdm;
 	struct rdma_user_mmap_entry *entry;
-	u64 offset;		/* of its first byte in the device memory */
+	u64 offset;		/* of the first byte in device memory */
 };
 
 struct tern_wq {
 	struct ib_wq ibwq;
 	struct tern_wq_core core;
 	struct tern_ubuf ubuf;
-	struct mutex lock;	/* of ibwq.state, held over MODIFY_WQ */
+	struct mutex lock;	/* protects ibwq.state; held over MODIFY_WQ */
 };
 
 struct tern_wq_table {
@@ -200,7 +200,7 @@ static inline struct tern_counters *to_tcounters(struct ib_counters *ibcounters)
 	return container_of(ibcounters, struct tern_counters, ibcounters);
 }
 
-/* Most requests carry nothing, so a provider that sends something is too new. */
+/* For requests without driver data: non-zero data comes from a newer provider. */
 static inline int tern_udata_no_input(struct ib_udata *udata)
 {
 	if (udata && udata->inlen && !ib_is_udata_cleared(udata, 0, udata->inlen))
@@ -208,7 +208,7 @@ static inline int tern_udata_no_input(struct ib_udata *udata)
 	return 0;
 }
 
-/* A request of the provider that it cannot leave out. */
+/* Reads a mandatory request of the provider. Refuses non-zero bytes after it. */
 static inline int tern_udata_read(struct ib_udata *udata, void *cmd, size_t size)
 {
 	if (udata->inlen < size || !ib_is_udata_cleared(udata, size, udata->inlen - size))
@@ -216,7 +216,7 @@ static inline int tern_udata_read(struct ib_udata *udata, void *cmd, size_t size
 	return ib_copy_from_udata(cmd, udata, size);
 }
 
-/* As much of the response as the provider knows of. */
+/* Writes as much of the response as the provider has room for. */
 static inline int tern_udata_respond(struct ib_udata *udata, const void *resp, size_t size)
 {
 	return ib_copy_to_udata(udata, (void *)resp, min(size, udata->outlen));
@@ -284,7 +284,7 @@ void tern_odp_fault(struct tern_qp_core *qp);
 extern const struct ib_device_ops tern_cq_ops;
 extern const struct ib_device_ops tern_modify_cq_ops;
 
-/* Of what only some cards can do; without these ib_core answers EOPNOTSUPP. */
+/* Optional, by capability. Without them ib_core returns EOPNOTSUPP. */
 extern const struct ib_device_ops tern_ah_ops;		/* ah.c */
 extern const struct ib_device_ops tern_srq_ops;		/* srq.c */
 extern const struct ib_device_ops tern_xrcd_ops;	/* xrcd.c */

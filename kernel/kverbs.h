@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * CQs, QPs and SRQs of the kernel's own users: what this driver keeps about the work they posted.
+ * Verbs of users in the kernel: their CQs, QPs and SRQs, and the requests that they posted.
  *
- * The lock of a CQ is taken before those of the queues that complete there. Both are taken with
+ * The lock of a CQ nests outside those of the queues that complete there. Both are taken with
  * interrupts off, since users post and poll from any context.
  */
 #ifndef TERN_KVERBS_H
@@ -20,10 +20,10 @@ struct tern_srq;
 
 struct tern_kverbs_cq {
 	struct tern_ring_cq ring;
-	spinlock_t lock;	/* of all here */
-	bool armed;		/* some time: who never asks for events gets none */
-	struct list_head sqs;	/* that complete here */
-	struct list_head rqs;
+	spinlock_t lock;	/* protects the whole struct */
+	bool armed;		/* was armed once: a user that never arms gets no event */
+	struct list_head sqs;	/* send queues that complete here */
+	struct list_head rqs;	/* receive queues that complete here */
 };
 
 /* A send request under way. */
@@ -34,20 +34,20 @@ struct tern_send {
 };
 
 struct tern_sq {
-	spinlock_t lock;	/* of all that follows, and of the ring */
-	struct tern_send *sends;	/* by the block at which the WQE begins */
-	u32 max_blocks;		/* of a WQE */
+	spinlock_t lock;	/* protects the rest, except of_cq, and the send ring */
+	struct tern_send *sends;	/* by the first block of the WQE */
+	u32 max_blocks;		/* of the largest WQE */
 	u32 pi;
 	u32 ci;
-	struct list_head of_cq;	/* under the lock of the CQ */
+	struct list_head of_cq;	/* in tern_kverbs_cq.sqs, whose lock protects it */
 };
 
 struct tern_rq {
-	spinlock_t lock;	/* of all that follows, and of the ring */
+	spinlock_t lock;	/* protects the rest, except of_cq, and the receive ring */
 	u64 *wr_ids;		/* by slot */
 	u32 pi;
 	u32 ci;
-	struct list_head of_cq;
+	struct list_head of_cq;	/* in tern_kverbs_cq.rqs, whose lock protects it */
 };
 
 struct tern_kverbs_qp {
@@ -58,9 +58,9 @@ struct tern_kverbs_qp {
 
 struct tern_kverbs_srq {
 	struct tern_ring_srq ring;
-	spinlock_t lock;	/* of all here */
+	spinlock_t lock;	/* protects the whole struct */
 	u64 *wr_ids;		/* by slot */
-	u32 *free;		/* the slots that are not in use: the first free_count */
+	u32 *free;		/* the first free_count entries are the unused slots */
 	u32 free_count;
 	u32 pi;
 };

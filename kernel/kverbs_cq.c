@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Completion queues of the kernel's users: from CQEs to work completions.
+ * Completion queues of users in the kernel: work completions from CQEs.
  *
- * A card that is dead completes nothing any more, but users wait for what they posted, and for
- * what they post to drain their queues. Polling then ends all of it as flushed, after the CQEs
- * that the card still wrote, and tern_cqs_died() tells who waits for events.
+ * A dead card completes nothing, but users wait for what they posted, and post more to drain their
+ * queues. Polling then completes all of it as flushed, after the CQEs that the card has written,
+ * and tern_cqs_flush() raises the events of armed CQs.
  */
 #include <linux/etherdevice.h>
 #include <linux/if_vlan.h>
@@ -25,9 +25,9 @@ static struct tern_qp *tern_qp_of_rq(struct tern_rq *rq)
 	return container_of(rq, struct tern_qp, k.rq);
 }
 
-/* ---- from CQE to work completion ------------------------------------------------- */
+/* ---- work completions ------------------------------------------------------------ */
 
-/* The QP of a CQE; NULL if it is no more. The caller holds the CQ's lock. */
+/* The QP of a CQE, or NULL if it is destroyed. The caller holds the CQ's lock. */
 static struct tern_qp *tern_cqe_qp(struct tern_cq *cq, const struct tern_hw_cqe *cqe)
 {
 	u32 qpn = le32_to_cpu(cqe->qpn) & TERN_DB_NUM_MASK;
@@ -38,7 +38,7 @@ static struct tern_qp *tern_cqe_qp(struct tern_cq *cq, const struct tern_hw_cqe 
 	return container_of(core, struct tern_qp, core);
 }
 
-/* The card's statuses are those of the verbs. */
+/* The card uses the status codes of the verbs. */
 static_assert((int)IB_WC_SUCCESS == TERN_WC_SUCCESS);
 static_assert((int)IB_WC_LOC_LEN_ERR == TERN_WC_LOC_LEN_ERR);
 static_assert((int)IB_WC_LOC_QP_OP_ERR == TERN_WC_LOC_QP_OP_ERR);
@@ -55,7 +55,7 @@ static_assert((int)IB_WC_RNR_RETRY_EXC_ERR == TERN_WC_RNR_RETRY_EXC_ERR);
 static_assert((int)IB_WC_FATAL_ERR == TERN_WC_FATAL_ERR);
 static_assert((int)IB_WC_GENERAL_ERR == TERN_WC_GENERAL_ERR);
 
-/* Ends the request of the WQE at @block and all before it, whether they were signalled or not. */
+/* Completes the WQE that begins at @block and all before it, signalled or not. */
 static bool tern_sq_complete(struct tern_sq *sq, u32 block, struct ib_wc *wc)
 {
 	u32 mask = tern_ring_qp_sq_blocks(&tern_qp_of_sq(sq)->k.ring) - 1;
@@ -74,7 +74,7 @@ static bool tern_sq_complete(struct tern_sq *sq, u32 block, struct ib_wc *wc)
 	return known;
 }
 
-/* Receives complete in the order in which they were posted. */
+/* Receives complete in the order of posting. */
 static bool tern_rq_complete(struct tern_rq *rq, u32 index, struct ib_wc *wc)
 {
 	u32 mask = tern_ring_qp_rq_slots(&tern_qp_of_rq(rq)->k.ring) - 1;
@@ -137,7 +137,7 @@ static bool tern_cqe_is_receive(const struct tern_hw_cqe *cqe)
 	return cqe->opcode == TERN_CQE_RECV || cqe->opcode == TERN_CQE_RECV_WRITE_IMM;
 }
 
-/* Whether the CQE makes a work completion: not if its QP has gone or began anew. */
+/* Returns false if the CQE is of a QP that was destroyed or reset. */
 static bool tern_wc_from_cqe(struct tern_cq *cq, const struct tern_hw_cqe *cqe, struct ib_wc *wc)
 {
 	struct tern_qp *qp = tern_cqe_qp(cq, cqe);
@@ -160,7 +160,7 @@ static bool tern_wc_from_cqe(struct tern_cq *cq, const struct tern_hw_cqe *cqe, 
 	return tern_rq_complete(&qp->k.rq, index, wc);
 }
 
-/* ---- what a dead card has left ------------------------------------------------------ */
+/* ---- flushing after the card has died ----------------------------------------------- */
 
 static struct ib_wc tern_wc_flushed(struct tern_qp *qp, u64 wr_id, enum ib_wc_opcode opcode)
 {
@@ -232,13 +232,13 @@ static bool tern_kverbs_cq_has_flushed(const struct tern_kverbs_cq *k)
 	return false;
 }
 
-/* Whether a poll would bring something. */
+/* Whether a poll would return a completion. */
 static bool tern_kverbs_cq_pending(const struct tern_dev *tdev, const struct tern_kverbs_cq *k)
 {
 	return tern_ring_cq_next(&k->ring) || (tern_is_dead(tdev) && tern_kverbs_cq_has_flushed(k));
 }
 
-/* The card has died, or something was posted to it since. */
+/* For tern_cq_core.died: raises the event if the user has armed the CQ and can poll. */
 static void tern_kverbs_cq_died(struct tern_cq_core *core)
 {
 	struct tern_cq *cq = container_of(core, struct tern_cq, core);
@@ -277,7 +277,7 @@ int tern_poll_cq(struct ib_cq *ibcq, int count, struct ib_wc *wc)
 	return done;
 }
 
-/* The card has no race between a last poll and this: for CQEs that are there the event comes. */
+/* Arming raises the event for CQEs that are already there, so none is missed. */
 int tern_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 {
 	bool solicited = (flags & IB_CQ_SOLICITED_MASK) == IB_CQ_SOLICITED;
@@ -327,7 +327,7 @@ void tern_kverbs_cq_detach(struct tern_qp *qp)
 	spin_unlock_irq(&recv->lock);
 }
 
-/* What came from an SRQ is free to be posted again, whoever posts there next. */
+/* Frees the SRQ slots of the CQEs that it drops. */
 static void tern_kverbs_cq_forget_in(struct tern_kverbs_cq *k, struct tern_qp *qp)
 {
 	const struct tern_hw_cqe *cqe;
@@ -346,7 +346,7 @@ static void tern_kverbs_cq_forget_in(struct tern_kverbs_cq *k, struct tern_qp *q
 	spin_unlock_irq(&k->lock);
 }
 
-/* The CQEs that @qp has left shall not be taken for those of its next life. */
+/* Drops the CQEs of @qp, which is destroyed or reset: its QPN or indices will be used again. */
 void tern_kverbs_cq_forget(struct tern_qp *qp)
 {
 	tern_kverbs_cq_forget_in(&to_tcq(qp->ibqp.send_cq)->k, qp);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Memory regions of the kernel's users: all of memory, and those that work requests register. */
+/* Memory regions of users in the kernel: DMA regions and fast registration. */
 #include <linux/log2.h>
 #include <linux/slab.h>
 #include <rdma/ib_verbs.h>
@@ -7,8 +7,8 @@
 #include "ib.h"
 
 /*
- * A region over all that the card can reach, with IOVAs as addresses. ib_core asks for one only
- * for users that want a remote key to everything; local access goes by TERN_LKEY_LOCAL_DMA.
+ * A region over the whole DMA address space. ib_core asks for one only for users that want an
+ * unsafe global rkey; local access uses TERN_LKEY_LOCAL_DMA.
  */
 struct ib_mr *tern_get_dma_mr(struct ib_pd *ibpd, int access)
 {
@@ -64,7 +64,7 @@ static int tern_set_page(struct ib_mr *ibmr, u64 addr)
 	return 0;
 }
 
-/* Fills the page list that a later REG_MR hands to the card. */
+/* Fills the page list that a later REG_MR passes to the card. */
 static int tern_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int nents,
 			  unsigned int *offset)
 {

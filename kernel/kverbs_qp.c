@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Queue pairs of the kernel's users: their queues, and posting to them. */
+/* Queue pairs of users in the kernel: create, destroy and post. */
 #include <linux/slab.h>
 #include <rdma/ib_verbs.h>
 
@@ -7,7 +7,7 @@
 
 /* ---- posting ---------------------------------------------------------------------- */
 
-/* A dead card completes nothing; whoever posts hears of it from the CQ. */
+/* A dead card completes nothing, so the driver must raise the event of the CQ. */
 static void tern_posted(struct tern_qp *qp)
 {
 	struct tern_dev *tdev = to_tdev(qp->ibqp.device);
@@ -121,7 +121,7 @@ static int tern_kverbs_qp_alloc(struct tern_qp *qp, const struct tern_qp_layout 
 
 	spin_lock_init(&sq->lock);
 	spin_lock_init(&rq->lock);
-	/* The plan made as many requests of the largest size fit. */
+	/* The plan has room for max_send_wr requests of the largest size. */
 	sq->max_blocks = blocks / qp->cap.max_send_wr;
 	sq->sends = kvcalloc(blocks, sizeof(*sq->sends), GFP_KERNEL);
 	if (!sq->sends)
@@ -161,13 +161,13 @@ void tern_kverbs_qp_destroy(struct tern_qp *qp)
 
 	tern_kverbs_cq_detach(qp);
 	tern_qp_core_destroy(tdev, &qp->core);
-	/* Nobody finds the QP any more, and this waits for polls that had found it. */
+	/* The QP is out of the table. The lock of the CQ waits for polls that had found it. */
 	tern_kverbs_cq_forget(qp);
 	tern_ring_qp_exit(tdev, &qp->k.ring);
 	tern_kverbs_qp_free(&qp->k);
 }
 
-/* The card's indices are at zero again, and what was posted is forgotten (IBA 10.3.1.1). */
+/* The card has reset its indices and dropped what was posted (IBA 10.3.1.1). */
 void tern_kverbs_qp_reset(struct tern_qp *qp)
 {
 	struct tern_sq *sq = &qp->k.sq;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Shared receive queues of the kernel's users: which slot holds which request. */
+/* Shared receive queues of users in the kernel: create, destroy and post. */
 #include <linux/slab.h>
 #include <rdma/ib_verbs.h>
 
@@ -43,7 +43,7 @@ int tern_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 	return err;
 }
 
-/* The card is done with the WQE in @slot. Interrupts are off. */
+/* The card has consumed the WQE in @slot. Interrupts are off. */
 bool tern_kverbs_srq_complete(struct tern_srq *srq, u32 slot, u64 *wr_id)
 {
 	struct tern_kverbs_srq *k = &srq->k;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Work requests of the kernel's users, written as work queue entries: a function per segment. */
+/* Writes work requests of users in the kernel as WQEs: a function per segment. */
 #include <rdma/ib_verbs.h>
 
 #include "ib.h"
@@ -12,7 +12,7 @@ enum tern_wr_kind {
 	TERN_WR_REG_MR,
 };
 
-/* What the field imm of the control segment holds. */
+/* The content of imm in the control segment. */
 enum tern_wr_imm {
 	TERN_WR_NO_IMM,
 	TERN_WR_IMM,
@@ -40,14 +40,14 @@ static const struct tern_wr_op tern_wr_ops[] = {
 	[IB_WR_REG_MR] = { TERN_OP_REG_MR, IB_WC_REG_MR, TERN_WR_REG_MR },
 };
 
-/* A WQE as it grows. */
+/* A WQE under construction. */
 struct tern_wqe {
 	const struct tern_ring_qp *ring;
 	u32 block;
 	u32 segs;
 };
 
-/* The next @segs segments. Those that go together never straddle the end of a block. */
+/* Appends @segs segments, which do not cross the end of a block. */
 static void *tern_wqe_add(struct tern_wqe *wqe, u32 segs)
 {
 	void *at = tern_ring_qp_sq_seg(wqe->ring, wqe->block, wqe->segs);
@@ -61,7 +61,7 @@ static bool tern_qp_is_datagram(const struct tern_qp *qp)
 	return qp->ibqp.qp_type == IB_QPT_UD || qp->ibqp.qp_type == IB_QPT_GSI;
 }
 
-/* What the card cannot tell us at once it tells with the completion. */
+/* Checks only what posting must check. The card reports other errors in the completion. */
 static const struct tern_wr_op *tern_wr_find_op(const struct tern_qp *qp,
 						const struct ib_send_wr *wr)
 {
@@ -156,7 +156,7 @@ static int tern_wqe_add_registration(struct tern_wqe *wqe, const struct ib_reg_w
 	return 0;
 }
 
-/* What comes between the control segment and the payload. */
+/* Appends the segments between the control segment and the payload. */
 static int tern_wqe_add_head(struct tern_wqe *wqe, const struct tern_qp *qp,
 			     const struct tern_wr_op *op, const struct ib_send_wr *wr)
 {
@@ -186,7 +186,7 @@ static void tern_sge_to_hw(const struct ib_sge *sge, struct tern_hw_data_seg *se
 	};
 }
 
-/* Appends @length bytes, of which @offset are there, in pieces that lie in one segment each. */
+/* Appends @length bytes of inline data at @offset, segment by segment. */
 static void tern_wqe_copy_inline(struct tern_wqe *wqe, u32 offset, const u8 *from, u32 length)
 {
 	while (length) {
@@ -202,7 +202,7 @@ static void tern_wqe_copy_inline(struct tern_wqe *wqe, u32 offset, const u8 *fro
 	}
 }
 
-/* Returns how many bytes it were; their addresses are those of the CPU. */
+/* Returns the number of bytes. The addresses in the list are virtual addresses. */
 static int tern_wqe_add_inline(struct tern_wqe *wqe, const struct tern_qp *qp,
 			       const struct ib_send_wr *wr)
 {
@@ -252,7 +252,7 @@ static bool tern_wr_has_payload(const struct tern_wr_op *op)
 	return op->kind <= TERN_WR_ATOMIC;
 }
 
-/* Writes @wr at @block of the send queue, where there is room, and notes it in @send. */
+/* Writes @wr at @block of the send queue, which has room, and records it in @send. */
 int tern_wr_write_send(struct tern_qp *qp, const struct ib_send_wr *wr, u32 block,
 		       struct tern_send *send)
 {

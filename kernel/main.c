@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The PCI device and the module's life. */
+/* The PCI driver: probe, remove, reset and shutdown. */
 #include <linux/dma-mapping.h>
 #include <linux/module.h>
 #include <linux/pci.h>
@@ -51,9 +51,9 @@ static const struct tern_upcalls tern_upcalls = {
 	.port_changed = tern_ib_update_port,
 };
 
-/* ---- from a card in reset to a working one, and back ---------------------------- */
+/* ---- start and stop ------------------------------------------------------------- */
 
-/* No limit of the card may make a size overflow that we compute from it. */
+/* Caps the limits of the card, so that no size that is computed from one overflows. */
 static void tern_limit_attr(struct tern_device_attr *attr)
 {
 	attr->max_sq_log_size = min_t(u8, attr->max_sq_log_size, TERN_MAX_LOG_SIZE);
@@ -64,7 +64,7 @@ static void tern_limit_attr(struct tern_device_attr *attr)
 	attr->max_inline = min_t(u16, attr->max_inline, TERN_MAX_INLINE);
 }
 
-/* tern_dev_stop() ends its DMA, bus mastering included. */
+/* tern_dev_stop() also ends bus mastering. */
 static void tern_stop_card(struct tern_dev *tdev)
 {
 	tern_dev_stop(tdev);
@@ -183,14 +183,14 @@ static void tern_down(struct tern_dev *tdev)
 
 /* ---- PCI -------------------------------------------------------------------------- */
 
-/* Our own page of each engine, which are the first ones: the others belong to processes. */
+/* The first page of each engine is the driver's. They come first; the rest is for processes. */
 static void __iomem *tern_map_doorbells(struct tern_dev *tdev)
 {
 	return ioremap(pci_resource_start(tdev->pdev, TERN_BAR_DOORBELLS),
 		       tdev->num_engines * TERN_DB_PAGE_SIZE);
 }
 
-/* Maps the registers, which tell how many engines there are, and so what else to map. */
+/* Maps the registers, then the doorbells: a register tells the number of engines. */
 static int tern_map_engines(struct tern_dev *tdev)
 {
 	void __iomem *regs, *db;
@@ -309,7 +309,7 @@ err_pci:
 	return err;
 }
 
-/* A card that was pulled out answers no command; without this each would wait for it. */
+/* A card that was pulled out is declared dead first, or each command would time out. */
 static void tern_remove(struct pci_dev *pdev)
 {
 	struct tern_dev *tdev = pci_get_drvdata(pdev);
@@ -321,7 +321,7 @@ static void tern_remove(struct pci_dev *pdev)
 	tern_pci_exit(tdev);
 }
 
-/* The system goes down, perhaps into another kernel: DMA has to stop, and nothing else. */
+/* The system goes down, perhaps by kexec: only DMA has to stop. */
 static void tern_shutdown(struct pci_dev *pdev)
 {
 	struct tern_dev *tdev = pci_get_drvdata(pdev);
@@ -335,7 +335,7 @@ static void tern_shutdown(struct pci_dev *pdev)
 	tern_dev_stop(tdev);
 }
 
-/* A reset through PCI loses all that the card knew: users see the device go and a new one come. */
+/* A function level reset loses all objects, so users see the device go and a new one come. */
 static void tern_reset_prepare(struct pci_dev *pdev)
 {
 	tern_down(pci_get_drvdata(pdev));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Multicast groups of datagram QPs. ib_core has seen to it that the QP is one and that the GID
- * is a multicast one.
+ * Multicast groups of datagram QPs. ib_core has checked the type of the QP and that the GID is a
+ * multicast GID.
  */
 #include <rdma/ib_verbs.h>
 
@@ -13,7 +13,7 @@ static int tern_attach_mcast(struct ib_qp *ibqp, union ib_gid *mgid, u16 lid)
 	return tern_cmd_attach_mcast(to_tdev(ibqp->device), ibqp->qp_num, mgid->raw);
 }
 
-/* A dead card has forgotten the group anyway, and the QP must be able to go. */
+/* Succeeds if the card is dead, so that the QP can be destroyed. */
 static int tern_detach_mcast(struct ib_qp *ibqp, union ib_gid *mgid, u16 lid)
 {
 	struct tern_dev *tdev = to_tdev(ibqp->device);

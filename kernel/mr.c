@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Memory regions: those of processes, and what they share with those of the kernel. */
+/* Memory regions of processes, and code that the regions of the kernel share. */
 #include <linux/log2.h>
 #include <linux/slab.h>
 #include <rdma/ib_umem.h>
@@ -23,8 +23,8 @@ int tern_check_access(const struct tern_dev *tdev, int access)
 }
 
 /*
- * The bits of tern_hw.h are those of the verbs, but for one. The optional ones are hints that we do
- * not need, and so is HUGETLB: page lists have leaves as large as what is pinned allows.
+ * tern_hw.h uses the bits of the verbs, except for FLUSH. The driver ignores the optional bits and
+ * HUGETLB: leaves of page lists are as large as the pinned memory allows.
  */
 u8 tern_hw_access(int access)
 {
@@ -46,7 +46,7 @@ int tern_access_from_hw(u8 hw)
 	       (hw & TERN_ACCESS_FLUSH_GLOBAL ? IB_ACCESS_FLUSH_GLOBAL : 0);
 }
 
-/* Lists the pages of the region, in the largest size that suits the card and the memory. */
+/* Fills the page list, with the largest leaves that card and memory allow. */
 static int tern_mr_list_pages(struct tern_dev *tdev, struct tern_mr *mr, u64 virt_addr)
 {
 	u64 sizes = tdev->attr.page_size_cap &
@@ -68,7 +68,7 @@ static int tern_mr_list_pages(struct tern_dev *tdev, struct tern_mr *mr, u64 vir
 	return 0;
 }
 
-/* Lists the pages of @umem, which belongs to @mr then, and if this fails is released. */
+/* Fills the page list of @mr from @umem. On success @mr owns @umem, on failure it is released. */
 static int tern_mr_take(struct tern_dev *tdev, struct tern_mr *mr, struct ib_umem *umem,
 			u64 virt_addr)
 {
@@ -95,7 +95,7 @@ int tern_mr_pin(struct ib_device *ibdev, struct tern_mr *mr, u64 start, u64 leng
 	return tern_mr_take(tdev, mr, umem, virt_addr);
 }
 
-/* Does nothing to a region that has no pages. */
+/* Does nothing if the region has no pages. */
 void tern_mr_unpin(struct tern_dev *tdev, struct tern_mr *mr)
 {
 	tern_table_exit(tdev, &mr->table);
@@ -111,7 +111,7 @@ struct tern_mr *tern_mr_alloc(int access)
 	return mr;
 }
 
-/* Creates @mr of what @params says, as far as that is not the same for all regions. */
+/* Creates @mr from @params, in which it sets PD and variant. */
 int tern_mr_create(struct tern_mr *mr, struct ib_pd *ibpd, struct tern_create_mr_params *params)
 {
 	struct tern_dev *tdev = to_tdev(ibpd->device);
@@ -124,7 +124,7 @@ int tern_mr_create(struct tern_mr *mr, struct ib_pd *ibpd, struct tern_create_mr
 	return err;
 }
 
-/* A region of contiguous memory that nobody has to pin. */
+/* A region of contiguous memory that needs no pinning. */
 struct ib_mr *tern_create_plain_mr(struct ib_pd *ibpd, struct tern_create_mr_params *params)
 {
 	struct tern_mr *mr = tern_mr_alloc(0);
@@ -140,7 +140,7 @@ struct ib_mr *tern_create_plain_mr(struct ib_pd *ibpd, struct tern_create_mr_par
 	return &mr->ibmr;
 }
 
-/* Creates the region whose pages @mr has; if this fails, @mr is gone. */
+/* Creates the region of the pages of @mr. Frees @mr on failure. */
 static struct ib_mr *tern_mr_create_pinned(struct tern_mr *mr, struct ib_pd *ibpd, u64 length,
 					   u64 virt_addr)
 {
@@ -186,7 +186,7 @@ struct ib_mr *tern_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 vi
 	return tern_mr_create_pinned(mr, ibpd, length, virt_addr);
 }
 
-/* The exporter keeps the buffer where it is for as long as the region lives. */
+/* Pins the buffer: its exporter does not move it while the region exists. */
 static struct ib_mr *tern_reg_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length, u64 virt_addr,
 				     int fd, int access, struct ib_udata *udata)
 {

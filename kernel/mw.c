@@ -17,7 +17,7 @@ static int tern_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
 	return err ?: tern_cmd_alloc_mw(tdev, &params, &ibmw->rkey);
 }
 
-/* rkey is that of the allocation: what binds make of it is between process and card. */
+/* rkey is the key of the allocation. Binding changes it without the driver. */
 static int tern_dealloc_mw(struct ib_mw *ibmw)
 {
 	tern_cmd_dealloc_mw(to_tdev(ibmw->device), ibmw->rkey);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The net_device: its life, its settings and its link. Its queue pairs are in eth_queue.c. */
+/* The net_device: registration, settings and link. Its queue pairs are in eth_queue.c. */
 #include <linux/etherdevice.h>
 #include <linux/ethtool.h>
 #include <linux/rtnetlink.h>
@@ -9,7 +9,7 @@
 #include "netdev.h"
 #include "port.h"
 
-/* Brings the rings up or down with the interface; both under the RTNL. */
+/* The RTNL is held. */
 static int tern_open(struct net_device *ndev)
 {
 	struct tern_netdev *nd = netdev_priv(ndev);
@@ -45,7 +45,7 @@ static void tern_reopen_or_close(struct tern_netdev *nd)
 		dev_close(nd->ndev);
 }
 
-/* Each entry of the table names the next queue. */
+/* Fills the RSS table with the queues in turn. */
 void tern_netdev_spread_evenly(struct tern_netdev *nd)
 {
 	u32 i;
@@ -54,7 +54,7 @@ void tern_netdev_spread_evenly(struct tern_netdev *nd)
 		nd->rss_table[i] = ethtool_rxfh_indir_default(i, nd->settings.queues);
 }
 
-/* Under the RTNL. On error all is as it was, or, without memory for even that, down. */
+/* The RTNL is held. On error restores the old settings; if that fails, closes the interface. */
 int tern_netdev_apply(struct tern_netdev *nd, const struct tern_eth_settings *settings)
 {
 	struct tern_eth_settings old = nd->settings;
@@ -77,7 +77,7 @@ int tern_netdev_apply(struct tern_netdev *nd, const struct tern_eth_settings *se
 	return err;
 }
 
-/* The receive buffers are cut for the MTU, so a running interface takes new rings. */
+/* The size of receive buffers depends on the MTU, so a running interface needs new rings. */
 static int tern_change_mtu(struct net_device *ndev, int mtu)
 {
 	struct tern_netdev *nd = netdev_priv(ndev);
@@ -119,7 +119,7 @@ static int tern_set_mac(struct net_device *ndev, void *addr)
 	return 0;
 }
 
-/* The card has no filter of multicast addresses: it passes all of them or none. */
+/* The card cannot filter multicast addresses: it passes all or none. */
 static void tern_rx_mode_work(struct work_struct *work)
 {
 	struct tern_netdev *nd = container_of(work, struct tern_netdev, rx_mode_work);
@@ -144,7 +144,7 @@ static void tern_set_rx_mode(struct net_device *ndev)
 	schedule_work(&nd->rx_mode_work);
 }
 
-/* The rings stopped working (an error of the QP, a lost doorbell): begin with new ones. */
+/* Replaces rings that stopped working after a QP error or a transmit timeout. */
 static void tern_restart_work(struct work_struct *work)
 {
 	struct tern_netdev *nd = container_of(work, struct tern_netdev, restart_work);
@@ -195,7 +195,7 @@ static const struct net_device_ops tern_netdev_ops = {
 	.ndo_get_stats64 = tern_get_stats64,
 };
 
-/* Lets the link of the net_device and the RDMA port follow that of the card. From any context. */
+/* Sets the link of the net_device and the RDMA port from the card's. From any context. */
 void tern_netdev_update_link(struct tern_dev *tdev)
 {
 	struct net_device *ndev = READ_ONCE(tdev->netdev);
@@ -209,7 +209,7 @@ void tern_netdev_update_link(struct tern_dev *tdev)
 	tern_port_changed(tdev);
 }
 
-/* Every now and then: tries again to fill the receive rings for which there was no memory. */
+/* Periodically: refills receive rings for which there was no memory. */
 void tern_netdev_kick(struct tern_dev *tdev)
 {
 	struct tern_netdev *nd = netdev_priv(tdev->netdev);
@@ -279,7 +279,7 @@ static void tern_netdev_setup(struct tern_netdev *nd)
 	netif_carrier_off(ndev);
 }
 
-/* One for each vector that brings completions. */
+/* One per vector of completion events. */
 static u32 tern_netdev_max_queues(struct tern_dev *tdev)
 {
 	if (!(tdev->caps & TERN_CAP_ETH_QUEUES))
@@ -319,7 +319,7 @@ err_free:
 	return err;
 }
 
-/* The health check, which kicks the net_device, has been stopped. */
+/* The health check, which calls tern_netdev_kick(), is stopped. */
 void tern_netdev_unregister(struct tern_dev *tdev)
 {
 	struct net_device *ndev = tdev->netdev;

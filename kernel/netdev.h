@@ -34,9 +34,9 @@ struct tern_tx {
 	struct tern_tx_slot *slots;	/* by block */
 	u32 mask;
 	u32 max_segs;
-	u32 last;		/* where the WQE written last begins; of the sender */
-	u32 pi;			/* written, in part published; of the sender */
-	u32 ci;			/* completed; of NAPI */
+	u32 last;		/* sender: first block of the last WQE */
+	u32 pi;			/* sender: blocks written, not all of them published */
+	u32 ci;			/* NAPI: blocks completed */
 };
 
 /* The pages of a receive WQE. */
@@ -56,7 +56,7 @@ struct tern_rx {
 	bool starved;		/* out of memory with the ring less than half full */
 };
 
-/* One direction of a queue pair, since the net_device exists; of NAPI. */
+/* Counts of one direction of a queue pair. They survive new rings. Written by NAPI. */
 struct tern_queue_stats {
 	struct u64_stats_sync sync;
 	u64_stats_t frames;
@@ -64,7 +64,7 @@ struct tern_queue_stats {
 	u64_stats_t errors;
 };
 
-/* A queue pair: an ETH QP, its CQs and the NAPI context that they share. */
+/* A queue pair: an ETH QP, its two CQs and their NAPI context. */
 struct tern_eth_queue {
 	struct tern_netdev *nd;
 	u32 index;
@@ -78,13 +78,13 @@ struct tern_eth_queue {
 	struct tern_rx rx;
 };
 
-/* When an armed CQ raises its event: after so many completions, or so long after the first. */
+/* An armed CQ raises its event after so many completions or so long after the first. */
 struct tern_moderation {
 	u16 frames;
 	u16 usecs;		/* 0: at once */
 };
 
-/* What takes new rings to change. */
+/* Settings that need new rings. */
 struct tern_eth_settings {
 	u32 queues;
 	u8 tx_log_size;		/* 64-byte blocks */
@@ -96,7 +96,7 @@ struct tern_netdev {
 	struct net_device *ndev;
 	struct work_struct rx_mode_work;
 	struct work_struct restart_work;
-	/* the rest under the RTNL */
+	/* the RTNL protects the rest */
 	bool open;		/* the queues have rings */
 	struct tern_eth_settings settings;
 	struct tern_moderation tx_moderation;
@@ -155,7 +155,7 @@ static inline void tern_queue_stats_error(struct tern_queue_stats *stats)
 	u64_stats_update_end(&stats->sync);
 }
 
-/* Frames, bytes and errors, as they were at one moment. */
+/* Reads a consistent set of frames, bytes and errors. */
 static inline void tern_queue_stats_read(const struct tern_queue_stats *stats, u64 *data)
 {
 	unsigned int start;

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * CQs, QPs and SRQs as the card knows them: making them, and bringing their events to
- * whoever owns them.
+ * CQs, QPs, SRQs and WQs as the card knows them: creates and destroys them, and passes their
+ * events to their owners.
  *
  * An event may race with the destruction of its object. Destroying takes the object out of the
- * table first, then out of the card, then waits for the handlers that could have
- * found it. So a number is free in the table before the card can give it out again, and no
- * handler holds an object that is freed.
+ * table first, then out of the card, then waits for the handlers that could have found it. So a
+ * number is free in the table before the card can reuse it, and no handler holds an object that
+ * is freed.
  */
 #include "cmd.h"
 #include "eq.h"
 #include "object.h"
 #include "tern.h"
 
-/* The caller has set eq and the handlers. */
+/* The caller has set eq and the handlers of @cq. */
 int tern_cq_core_create(struct tern_dev *tdev, struct tern_cq_core *cq, const struct tern_buf *buf,
 			const struct tern_cq_layout *layout, u32 db_page)
 {
@@ -36,7 +36,7 @@ int tern_cq_core_create(struct tern_dev *tdev, struct tern_cq_core *cq, const st
 	return err;
 }
 
-/* Lets the card go on in @buf, whose record the caller has filled; the old one is unused then. */
+/* Moves the CQ to @buf, whose record the caller has filled. Then the old buffer is unused. */
 int tern_cq_core_move(struct tern_dev *tdev, struct tern_cq_core *cq, const struct tern_buf *buf,
 		      const struct tern_cq_layout *layout)
 {
@@ -194,7 +194,7 @@ int tern_srq_core_create(struct tern_dev *tdev, struct tern_srq_core *srq,
 	return err;
 }
 
-/* Lets the card go on in @buf, which the caller has filled; after that the old one is unused. */
+/* Moves the SRQ to @buf, which the caller has filled. Then the old buffer is unused. */
 int tern_srq_core_move(struct tern_dev *tdev, struct tern_srq_core *srq,
 		       const struct tern_buf *buf, const struct tern_srq_layout *layout)
 {
@@ -270,7 +270,7 @@ void tern_qp_event(struct tern_dev *tdev, u32 qpn, u8 type)
 		qp->event(qp, type);
 }
 
-/* A QP raises no second event before it was resumed. */
+/* A QP raises no second event before RESUME_QP. */
 void tern_qp_page_fault(struct tern_dev *tdev, u32 qpn, u8 type)
 {
 	struct tern_qp_core *qp = xa_load(&tdev->qps, qpn);
@@ -297,7 +297,7 @@ void tern_wq_event(struct tern_dev *tdev, u32 wqn, u8 type)
 
 /* ---- after the card's death ---------------------------------------------------------- */
 
-/* The lock keeps the CQs from being freed; interrupts are off as handlers expect it. */
+/* The lock keeps the CQs from being freed. Handlers expect interrupts to be off. */
 static void tern_cqs_flush_work(struct work_struct *work)
 {
 	struct tern_dev *tdev = container_of(work, struct tern_dev, flush);
@@ -316,8 +316,8 @@ static void tern_cqs_flush_work(struct work_struct *work)
 }
 
 /*
- * Makes users in the kernel poll what a dead card has left to them. A user may call this while
- * it posts, so their handlers run from a work item.
+ * After the card has died: makes the kernel's users poll, for the driver flushes what they posted.
+ * A user may hold its own locks when it posts and so gets here: hence a work item.
  */
 void tern_cqs_flush(struct tern_dev *tdev)
 {

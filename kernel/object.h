@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* CQs, QPs and SRQs as the card knows them, whoever owns their rings: a process or this driver. */
+/* CQs, QPs, SRQs and WQs as the card knows them. A process or the driver owns their rings. */
 #ifndef TERN_OBJECT_H
 #define TERN_OBJECT_H
 
@@ -16,7 +16,7 @@ struct tern_cq_core {
 	/* Called from interrupt handlers. */
 	void (*completed)(struct tern_cq_core *cq);
 	void (*failed)(struct tern_cq_core *cq);
-	/* Called in a context like that of interrupts; NULL where nobody waits for the card. */
+	/* Called with interrupts off after the card has died. NULL: no user waits on this CQ. */
 	void (*died)(struct tern_cq_core *cq);
 };
 
@@ -52,7 +52,7 @@ int tern_cq_core_create_ring(struct tern_dev *tdev, struct tern_cq_core *cq,
 void tern_cq_core_destroy_ring(struct tern_dev *tdev, struct tern_cq_core *cq,
 			       struct tern_ring_cq *ring);
 
-/* What creates a QP besides its buffer. */
+/* Parameters of a QP besides its buffer. */
 struct tern_qp_core_params {
 	u8 type;		/* enum tern_hw_qp_type */
 	u8 flags;		/* TERN_QP_* */
@@ -64,7 +64,7 @@ struct tern_qp_core_params {
 	u32 xrcdn;		/* with TERN_QPT_XRC_TGT */
 };
 
-/* Without @buf it is a QP that has no queues. */
+/* @buf is NULL for a QP without queues. */
 int tern_qp_core_create(struct tern_dev *tdev, struct tern_qp_core *qp, const struct tern_buf *buf,
 			const struct tern_qp_layout *layout,
 			const struct tern_qp_core_params *params);
@@ -73,7 +73,7 @@ int tern_qp_core_create_ring(struct tern_dev *tdev, struct tern_qp_core *qp,
 			     struct tern_ring_qp *ring, const struct tern_qp_layout *layout,
 			     const struct tern_qp_core_params *params);
 
-/* What creates an SRQ besides its buffer; an XRC one has xrcdn and cqn, one with tags has cqn. */
+/* Parameters of an SRQ besides its buffer: cqn and xrcdn of XRC, cqn with tag matching. */
 struct tern_srq_core_params {
 	u32 pdn;
 	u32 xrcdn;

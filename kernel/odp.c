@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * On-demand paging: regions of processes that pin nothing. Their pages are brought when the
- * card asks for them and taken back when the kernel needs or moves them.
+ * On-demand paging: regions of processes without pinned pages. The driver maps pages when the card
+ * faults on them, and unmaps them when the kernel invalidates them.
  *
- * An invalidation may come out of memory reclaim, and holds the umem's mutex: so whoever has
- * that mutex allocates nothing. Tables are made before it is taken, and the admin command
- * that tells the card needs neither memory nor a lock that others hold while they allocate.
+ * Memory reclaim may invalidate pages, which takes umem_mutex. So a holder of umem_mutex must not
+ * allocate memory. The driver allocates tables before it takes the mutex, and SYNC_MR, which it
+ * sends under the mutex, needs no memory and no lock whose holder allocates.
  */
 #include <linux/mmu_notifier.h>
 #include <linux/sizes.h>
@@ -16,26 +16,26 @@
 
 #include "ib.h"
 
-/* Of an implicit region: what one umem covers, that is, one table of pages. */
+/* What one umem of an implicit region covers: one table of pages. */
 #define TERN_CHILD_SIZE	SZ_2M
-/* All that four levels of tables reach. */
+/* What four levels of tables can map. */
 #define TERN_IMPLICIT_MAX	BIT_ULL(48)
-/* How often a mapping is tried, each time for a second, against invalidations. */
+/* Attempts to map pages that are invalidated meanwhile. Each takes up to a second. */
 #define TERN_ODP_TRIES		10
 
 struct tern_odp {
 	struct tern_mr *mr;
-	struct ib_umem_odp *umem;	/* of an implicit region its root, without pages */
-	u64 start;			/* address of its first byte, in the process */
-	u64 delta;			/* from an address of the card's to one of the process */
-	u64 base;			/* where leaf 0 is, in the process */
+	struct ib_umem_odp *umem;	/* implicit region: the root, without pages */
+	u64 start;			/* address of the first byte in the process */
+	u64 delta;			/* address in the process minus address in the region */
+	u64 base;			/* address of leaf 0 in the process */
 	u64 size;			/* bytes */
 
-	struct mutex lock;		/* held to add tables or children */
+	struct mutex lock;		/* protects adding tables and children */
 	struct tern_sparse sparse;
-	struct xarray children;		/* of an implicit region, by address / TERN_CHILD_SIZE */
+	struct xarray children;		/* implicit region: by address / TERN_CHILD_SIZE */
 
-	/* Who works on it, and the region itself while it is registered. */
+	/* Code that maps pages, and the region itself while it is registered. */
 	refcount_t users;
 	struct completion unused;
 
@@ -44,7 +44,7 @@ struct tern_odp {
 	atomic64_t invalidations;
 };
 
-/* ---- pages come and go ---------------------------------------------------------- */
+/* ---- map and invalidate --------------------------------------------------------- */
 
 static u64 tern_odp_leaf(const struct tern_odp *odp, u64 addr)
 {
@@ -69,7 +69,7 @@ static bool tern_odp_invalidate(struct mmu_interval_notifier *mni,
 	odp = umem->private;
 	start = max_t(u64, ib_umem_start(umem), range->start);
 	end = min_t(u64, ib_umem_end(umem), range->end);
-	/* A region that the card does not know any more needs no command, and a dead card none. */
+	/* The command fails if the region or the card is gone, and then it is not needed. */
 	if (tern_sparse_clear(&odp->sparse, tern_odp_leaf(odp, start),
 			      tern_odp_leaf(odp, end - 1)))
 		tern_cmd_sync_mr(to_tdev(umem->umem.ibdev), odp->mr->ibmr.lkey);
@@ -99,7 +99,7 @@ static void tern_odp_show(struct tern_odp *odp, struct ib_umem_odp *umem, u64 ad
 	}
 }
 
-/* Brings the pages of [@addr, @end) of @umem; without @fault only those that are in memory. */
+/* Maps the pages of [@addr, @end) of @umem; without @fault only those in memory. */
 static int tern_odp_map(struct tern_odp *odp, struct ib_umem_odp *umem, u64 addr, u64 end,
 			bool write, bool fault)
 {
@@ -114,8 +114,8 @@ static int tern_odp_map(struct tern_odp *odp, struct ib_umem_odp *umem, u64 addr
 		return err;
 
 	/*
-	 * The core gives up after a second of invalidations in between, among them those of
-	 * the very pages that it brings: copies of zero pages that are to be written.
+	 * The core gives up after a second of concurrent invalidations. Faulting in a page for
+	 * writing that was a zero page invalidates it, too.
 	 */
 	do {
 		pages = ib_umem_odp_map_dma_and_lock(umem, addr, end - addr, access, fault);
@@ -127,7 +127,7 @@ static int tern_odp_map(struct tern_odp *odp, struct ib_umem_odp *umem, u64 addr
 	return 0;
 }
 
-/* The umem of an implicit region that has @addr. */
+/* The umem of an implicit region that covers @addr. Creates it if needed. */
 static struct ib_umem_odp *tern_odp_child(struct tern_odp *odp, u64 addr)
 {
 	unsigned long index = addr / TERN_CHILD_SIZE;
@@ -155,7 +155,7 @@ out:
 	return child;
 }
 
-/* As tern_odp_map(), of any region; @addr and @length are as the card names them. */
+/* As tern_odp_map(), for any region. @addr is an address in the region. */
 static int tern_odp_bring(struct tern_odp *odp, u64 addr, u64 length, bool write, bool fault)
 {
 	u64 end = addr + odp->delta + length;
@@ -202,8 +202,8 @@ static void tern_odp_put(struct tern_odp *odp)
 /* ---- faults of the card ------------------------------------------------------------- */
 
 /*
- * More may be asked for than there is: what counts is the first page, without which the QP
- * cannot go on.
+ * The card may ask for more than the process has mapped. The QP can go on if the first page is
+ * there.
  */
 static u8 tern_odp_resolve(struct tern_dev *tdev, const struct tern_fault *fault)
 {
@@ -271,7 +271,7 @@ static void tern_prefetch_free(struct tern_prefetch *prefetch)
 	kvfree(prefetch);
 }
 
-/* What fails is not advice that could be taken. */
+/* Advice may fail without notice. */
 static void tern_prefetch_work(struct work_struct *work)
 {
 	struct tern_prefetch *prefetch = container_of(work, struct tern_prefetch, work);
@@ -280,7 +280,7 @@ static void tern_prefetch_work(struct work_struct *work)
 	tern_prefetch_free(prefetch);
 }
 
-/* The region of @sge, if it is one of @pd and may be accessed so. */
+/* The region of @sge, if it belongs to @pd and allows the access. */
 static struct tern_odp *tern_prefetch_get(struct ib_pd *pd, const struct ib_sge *sge, bool write)
 {
 	struct tern_odp *odp = tern_odp_get(to_tdev(pd->device), sge->lkey);
@@ -378,7 +378,7 @@ static struct ib_umem_odp *tern_odp_umem(struct ib_device *ibdev, u64 start, u64
 	return ib_umem_odp_get(ibdev, start, length, access, &tern_odp_ops);
 }
 
-/* What is at @start of the process is at @virt_addr for the card. */
+/* @virt_addr in the region is @start in the process. */
 static struct tern_odp *tern_odp_alloc(struct tern_dev *tdev, struct ib_umem_odp *umem, u64 start,
 				       u64 length, u64 virt_addr)
 {
@@ -428,14 +428,14 @@ static int tern_odp_create(struct tern_mr *mr, struct ib_pd *ibpd, struct tern_o
 		return err;
 	odp->mr = mr;
 	odp->umem->private = odp;
-	/* Should one of this index be about to leave, then the card has forgotten it already. */
+	/* May replace a region that is being released: the card has destroyed that one. */
 	err = xa_err(xa_store(&tdev->odps, mr->ibmr.lkey >> 8, odp, GFP_KERNEL));
 	if (err)
 		tern_cmd_destroy_mr(tdev, mr->ibmr.lkey);
 	return err;
 }
 
-/* All of the address space of the process: start 0, length U64_MAX. */
+/* An implicit region, start 0 and length U64_MAX, covers the whole address space. */
 struct ib_mr *tern_reg_odp_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 virt_addr, int access)
 {
 	struct tern_dev *tdev = to_tdev(ibpd->device);
@@ -480,7 +480,7 @@ err_mr:
 	return ERR_PTR(err);
 }
 
-/* The card has forgotten the region; waits for those who still bring pages for it. */
+/* The card has destroyed the region. Waits for code that still maps pages of it. */
 void tern_odp_release(struct tern_dev *tdev, struct tern_mr *mr)
 {
 	struct tern_odp *odp = mr->odp;

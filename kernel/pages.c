@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Pages for rings, and page lists for rings and memory regions alike. Only single pages are
- * allocated, so neither depends on unfragmented memory.
+ * Pages for rings, and page lists for rings and memory regions. Both allocate single pages only,
+ * so fragmented memory does not make them fail.
  */
 #include <linux/dma-mapping.h>
 #include <linux/slab.h>
@@ -9,12 +9,13 @@
 #include "pages.h"
 #include "tern.h"
 
-/* A table fills a page, and a doorbell page can be mapped alone. */
+/* A table fills one page. A doorbell page is mapped into a process by itself. */
 static_assert(PAGE_SIZE == TERN_TABLE_SIZE && PAGE_SIZE == TERN_DB_PAGE_SIZE);
 
 /*
- * Such pages are never bounced, and the platforms we build for keep them coherent: nobody
- * has to be told when the card, the kernel or a process has written.
+ * dma_alloc_pages() returns pages that are never bounced, and they are coherent on the platforms
+ * that the driver supports. So no dma_sync_*() is needed when the card, the kernel or a process
+ * writes.
  */
 int tern_page_alloc(struct tern_dev *tdev, struct tern_page *page, gfp_t gfp)
 {
@@ -27,7 +28,7 @@ int tern_page_alloc(struct tern_dev *tdev, struct tern_page *page, gfp_t gfp)
 	return 0;
 }
 
-/* Processes that have the page mapped keep it; the card does not reach it any more. */
+/* Ends DMA to the page. A process that has it mapped keeps its own reference. */
 void tern_page_free(struct tern_dev *tdev, struct tern_page *page)
 {
 	dma_free_pages(&tdev->pdev->dev, PAGE_SIZE, virt_to_page(page->va), page->dma,
@@ -74,7 +75,7 @@ static void tern_table_store(struct tern_page *tables, u64 entry, dma_addr_t dma
 	at[entry % TERN_TABLE_ENTRIES] = cpu_to_le64(dma);
 }
 
-/* Counts the tables that @table needs and how many levels deep they are. */
+/* Computes the number of tables and levels that @table needs. */
 static int tern_table_measure(struct tern_table *table)
 {
 	u64 level = table->leaves;
@@ -89,7 +90,7 @@ static int tern_table_measure(struct tern_table *table)
 	return table->levels > TERN_MAX_LEVELS ? -E2BIG : 0;
 }
 
-/* Lets each level point to the one below it. */
+/* Makes the tables of each level point to those of the level below. */
 static void tern_table_link(struct tern_table *table)
 {
 	struct tern_page *below = table->table;
@@ -107,8 +108,8 @@ static void tern_table_link(struct tern_table *table)
 }
 
 /*
- * Makes the list of @leaves leaf pages of 1 << @shift bytes; tern_table_set() then says where each
- * is. A single leaf needs no table at all.
+ * Allocates the list of @leaves leaf pages of 1 << @shift bytes; tern_table_set() then sets the
+ * address of each. A single leaf needs no table.
  */
 int tern_table_init(struct tern_dev *tdev, struct tern_table *table, u64 leaves, u8 shift,
 		    gfp_t gfp)
@@ -141,7 +142,7 @@ void tern_table_exit(struct tern_dev *tdev, struct tern_table *table)
 		tern_pages_free(tdev, table->table, table->tables);
 }
 
-/* Tells the card of the list. @start modulo the leaf page size is where the buffer begins. */
+/* Fills in @pages. The buffer begins at @start modulo the leaf page size. */
 void tern_table_describe(const struct tern_table *table, u64 start, struct tern_hw_pages *pages)
 {
 	u64 iova;

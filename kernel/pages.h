@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Memory that the card reaches by DMA, and the page lists that say where it is. */
+/* Memory for DMA, and the page lists that describe memory to the card. */
 #ifndef TERN_PAGES_H
 #define TERN_PAGES_H
 
@@ -11,20 +11,20 @@
 
 struct tern_dev;
 
-/* A page that card and CPU share at all times. */
+/* A coherent page that card and CPU share. */
 struct tern_page {
 	void *va;
 	dma_addr_t dma;
 };
 
-/* A page list: how many leaf pages of which size, and the tables that lead to them. */
+/* A page list: the number and size of the leaf pages, and the tables that point to them. */
 struct tern_table {
 	u64 leaves;
 	u8 shift;
 	u8 levels;
-	dma_addr_t leaf0;		/* the only leaf, if levels is 0 */
+	dma_addr_t leaf0;		/* the only leaf, with levels 0 */
 	size_t tables;
-	struct tern_page *table;	/* those that point to leaves first, the root last */
+	struct tern_page *table;	/* level by level: tables of leaves first, the root last */
 };
 
 int tern_table_init(struct tern_dev *tdev, struct tern_table *table, u64 leaves, u8 shift,
@@ -36,11 +36,11 @@ void tern_table_describe(const struct tern_table *table, u64 start, struct tern_
 int tern_page_alloc(struct tern_dev *tdev, struct tern_page *page, gfp_t gfp);
 void tern_page_free(struct tern_dev *tdev, struct tern_page *page);
 
-/* A page list on demand: entries are absent until they are set, and so are tables. */
+/* The page list of an on-demand region. Entries and tables are absent until they are set. */
 struct tern_sparse {
 	u8 shift;
 	u8 levels;
-	struct xarray tables;	/* struct tern_page, by level and place */
+	struct xarray tables;	/* struct tern_page, by tern_sparse_key() */
 };
 
 int tern_sparse_init(struct tern_dev *tdev, struct tern_sparse *sparse, u64 leaves, u8 shift);
@@ -50,7 +50,7 @@ void tern_sparse_set(struct tern_sparse *sparse, u64 leaf, u64 entry);
 bool tern_sparse_clear(struct tern_sparse *sparse, u64 first, u64 last);
 void tern_sparse_describe(struct tern_sparse *sparse, struct tern_hw_pages *pages);
 
-/* A ring with its record: zeroed pages that are contiguous only to the card. */
+/* Memory of a queue: zeroed pages, contiguous only in the address space of the card. */
 struct tern_buf {
 	u32 npages;
 	struct tern_page *page;
@@ -60,7 +60,7 @@ struct tern_buf {
 int tern_buf_init(struct tern_dev *tdev, struct tern_buf *buf, size_t size, gfp_t gfp);
 void tern_buf_exit(struct tern_dev *tdev, struct tern_buf *buf);
 
-/* What lies at @offset; naturally aligned things of up to a page do not straddle one. */
+/* The CPU address of @offset. A naturally aligned object of up to a page is contiguous. */
 static inline void *tern_buf_at(const struct tern_buf *buf, size_t offset)
 {
 	return buf->page[offset >> PAGE_SHIFT].va + offset_in_page(offset);

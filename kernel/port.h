@@ -24,7 +24,7 @@ static inline bool tern_port_is_up(const struct tern_dev *tdev)
 	       netif_carrier_ok(tdev->netdev);
 }
 
-/* The Ethernet half tells the RDMA half that tern_port_is_up() may have changed. */
+/* For the Ethernet half: tells the RDMA half that tern_port_is_up() may have changed. */
 static inline void tern_port_changed(struct tern_dev *tdev)
 {
 	tdev->upcalls->port_changed(tdev);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Queue pairs. Processes post to theirs without our help. */
+/* Queue pairs: types, sizes, create and destroy. Processes post without the driver. */
 #include <linux/log2.h>
 #include <rdma/ib_addr.h>
 #include <rdma/ib_verbs.h>
@@ -44,24 +44,24 @@ void tern_ib_qp_event(struct tern_qp_core *core, u8 type)
 		ibqp->event_handler(&event, ibqp->qp_context);
 }
 
-/* ---- what there is of which type ------------------------------------------------------ */
+/* ---- types --------------------------------------------------------------------------- */
 
 struct tern_qp_kind {
-	u32 cap;		/* TERN_CAP_* that it needs */
+	u32 cap;		/* the TERN_CAP_* that it needs */
 	u8 type;		/* enum tern_hw_qp_type */
-	u8 sq_head;		/* bytes of a send WQE before its payload; zero: no send queue */
+	u8 sq_head;		/* bytes of a send WQE before the payload; 0: no send queue */
 	bool rq;
-	bool srq;		/* may receive into one */
-	bool user;		/* a process may have one, */
-	bool kernel;		/* the kernel may */
-	u32 create_flags;	/* IB_QP_CREATE_* that it takes */
+	bool srq;		/* may use an SRQ */
+	bool user;		/* processes may create it */
+	bool kernel;		/* the kernel may create it */
+	u32 create_flags;	/* supported IB_QP_CREATE_* */
 };
 
 #define TERN_HEAD	sizeof(struct tern_hw_ctrl_seg)
 #define TERN_HEAD_RDMA	(TERN_HEAD + sizeof(struct tern_hw_raddr_seg))
 #define TERN_HEAD_UD	(TERN_HEAD + sizeof(struct tern_hw_ud_seg))
 
-/* The kind of QPs of @type, or NULL when the card has none. */
+/* The kind of @type, or NULL if the card does not support it. */
 static const struct tern_qp_kind *tern_qp_kind_of(const struct tern_dev *tdev,
 						  enum ib_qp_type type)
 {
@@ -82,7 +82,7 @@ static const struct tern_qp_kind *tern_qp_kind_of(const struct tern_dev *tdev,
 					.sq_head = TERN_HEAD, .rq = true },
 		[IB_QPT_XRC_INI] = { .cap = TERN_CAP_XRC, .type = TERN_QPT_XRC_INI, .user = true,
 				     .sq_head = TERN_HEAD_RDMA },
-		/* ib_core creates it as the kernel's own, and gives it to processes. */
+		/* ib_core creates it without udata, then shares it between processes. */
 		[IB_QPT_XRC_TGT] = { .cap = TERN_CAP_XRC, .type = TERN_QPT_XRC_TGT,
 				     .kernel = true },
 	};
@@ -102,7 +102,7 @@ static bool tern_qp_init_supported(const struct tern_qp_kind *kind,
 	       !(init->create_flags & ~kind->create_flags);
 }
 
-/* Frames that are not RoCE come to the first engine alone. */
+/* Only the first engine receives frames that are not RoCE. */
 static bool tern_qp_gets_frames(const struct ib_qp *ibqp)
 {
 	struct tern_dev *tdev = to_tdev(ibqp->device);
@@ -125,7 +125,7 @@ static int tern_check_cap(const struct tern_dev *tdev, const struct ib_qp_cap *c
 	return 0;
 }
 
-/* Blocks of the largest send WQE; one without payload always fits one block. */
+/* The blocks of the largest send WQE. Atomic, bind and REG_MR WQEs always fit in one block. */
 static u32 tern_sq_wqe_blocks(u32 head, const struct ib_qp_cap *cap)
 {
 	u32 payload = max_t(u32, cap->max_send_sge * TERN_SEG_SIZE, cap->max_inline_data);
@@ -138,7 +138,7 @@ static u32 tern_sq_wqe_blocks(u32 head, const struct ib_qp_cap *cap)
 	return DIV_ROUND_UP(head + payload, TERN_SQ_BLOCK);
 }
 
-/* Raises @cap to what a send queue of 1 << the result blocks can hold. */
+/* Returns the log2 of the send queue in blocks, and raises @cap to what it can hold. */
 static u8 tern_qp_plan_sq(const struct tern_dev *tdev, u32 head, struct ib_qp_cap *cap)
 {
 	const struct tern_device_attr *attr = &tdev->attr;
@@ -152,7 +152,7 @@ static u8 tern_qp_plan_sq(const struct tern_dev *tdev, u32 head, struct ib_qp_ca
 	return log_size;
 }
 
-/* Raises @cap to what a receive queue of 1 << @log_size WQEs of the resulting stride can hold. */
+/* Returns the log2 of the stride, and raises @cap to what 1 << @log_size WQEs can hold. */
 static u8 tern_qp_plan_rq(const struct tern_dev *tdev, u8 log_size, struct ib_qp_cap *cap)
 {
 	u8 stride = order_base_2(max(cap->max_recv_sge, 1U) * TERN_SEG_SIZE);
@@ -162,7 +162,7 @@ static u8 tern_qp_plan_rq(const struct tern_dev *tdev, u8 log_size, struct ib_qp
 	return stride;
 }
 
-/* Plans the queues that a QP of @kind has for @cap and raises @cap to what they can hold. */
+/* Plans the queues of a QP for @cap, and raises @cap to what they can hold. */
 static int tern_qp_plan_cap(const struct tern_dev *tdev, const struct tern_qp_kind *kind,
 			    bool rq, struct ib_qp_cap *cap, struct tern_qp_layout *layout)
 {
@@ -263,8 +263,8 @@ static void tern_uqp_destroy(struct tern_qp *qp)
 }
 
 /*
- * The target of XRC has no queues, and no process owns it: ib_core keeps it for all that share
- * the domain.
+ * An XRC target QP has no queues. ib_core owns it on behalf of the processes that share the
+ * domain.
  */
 static int tern_xrc_tgt_create(struct tern_qp *qp, const struct ib_qp_init_attr *init)
 {

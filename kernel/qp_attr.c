@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The attributes of queue pairs: setting them, state by state, and telling them. */
+/* The attributes of queue pairs: modify and query. */
 #include <rdma/ib_addr.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/tern-abi.h>
@@ -9,7 +9,7 @@
 
 /* ---- modify --------------------------------------------------------------------------- */
 
-/* What the card knows of; the numbers of tern_hw.h are those of the verbs. */
+/* The attributes that the card has. tern_hw.h uses the bits of the verbs. */
 #define TERN_QP_MASK_HW                                                                            \
 	(IB_QP_STATE | IB_QP_CUR_STATE | IB_QP_EN_SQD_ASYNC_NOTIFY | IB_QP_ACCESS_FLAGS |          \
 	 IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_AV | IB_QP_PATH_MTU | IB_QP_TIMEOUT |               \
@@ -29,7 +29,7 @@ static_assert(TERN_QP_MASK_HW ==
 	(IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC |                \
 	 IB_ACCESS_FLUSH_GLOBAL)
 
-/* Whether @value may be what @bit of @mask sets. */
+/* Whether @value is in range, if @mask has @bit. */
 static bool tern_in_range(int mask, int bit, u32 value, u32 min, u32 max)
 {
 	return !(mask & bit) || (value >= min && value <= max);
@@ -51,8 +51,8 @@ static bool tern_qp_attr_in_range(const struct tern_dev *tdev, const struct ib_q
 	u8 rd_atomic = tdev->attr.max_rd_atomic;
 
 	/*
-	 * The last three are of regions. Programs like to pass two of them here too; the CM asks
-	 * for both kinds of flush where a device has one (cm_init_qp_init_attr()).
+	 * The last three are access rights of regions, which have no effect on a QP. Programs pass
+	 * the first two here, and cm_init_qp_init_attr() both kinds of flush.
 	 */
 	if (mask & IB_QP_ACCESS_FLAGS &&
 	    attr->qp_access_flags & ~(TERN_QP_ACCESS | IB_ACCESS_LOCAL_WRITE |
@@ -73,7 +73,7 @@ static bool tern_qp_attr_in_range(const struct tern_dev *tdev, const struct ib_q
 			     rd_atomic);
 }
 
-/* No alternate paths: a path is always the migrated one. */
+/* There are no alternate paths, so the state of migration is always MIGRATED. */
 static bool tern_qp_attr_supported(const struct ib_qp_attr *attr, int mask)
 {
 	return !(mask & ~(TERN_QP_MASK_HW | IB_QP_PATH_MIG_STATE)) &&
@@ -81,7 +81,7 @@ static bool tern_qp_attr_supported(const struct ib_qp_attr *attr, int mask)
 			     IB_MIG_MIGRATED);
 }
 
-/* ib_core knows it of raw packets only, and of those no more than this. */
+/* ib_modify_qp_is_ok() allows rate limits for raw packet QPs only: hence a check of our own. */
 static bool tern_rate_limit_is_ok(const struct tern_qp *qp, const struct ib_qp_attr *attr, int mask,
 				  enum ib_qp_state cur, enum ib_qp_state next)
 {
@@ -93,8 +93,8 @@ static bool tern_rate_limit_is_ok(const struct tern_qp *qp, const struct ib_qp_a
 }
 
 /*
- * The card may have moved the QP on by itself. It checks every transition again, so what we
- * take the state to be only has to be right about what the attributes mean.
+ * The card may have changed the state by itself, so qp->state may be stale. The card checks every
+ * transition again.
  */
 static int tern_check_modify(struct tern_qp *qp, const struct ib_qp_attr *attr, int mask)
 {
@@ -135,7 +135,7 @@ static void tern_av_to_hw(const struct tern_qp *qp, const struct rdma_ah_attr *a
 	hw->sl = rdma_ah_get_sl(ah);
 }
 
-/* Only what @mask names goes to the card, all else is zero. */
+/* Attributes that are not in @mask are zero. */
 static void tern_attr_to_hw(const struct tern_qp *qp, const struct ib_qp_attr *attr, int mask,
 			    const struct tern_modify_qp_cmd *cmd, struct tern_hw_qp_attr *hw)
 {
@@ -210,7 +210,7 @@ static int tern_modify_locked(struct tern_qp *qp, const struct ib_qp_attr *attr,
 	return 0;
 }
 
-/* Only a rate limit has more to say than uverbs does. */
+/* Only a rate limit has driver data. */
 static int tern_modify_qp_cmd(struct ib_udata *udata, int mask, struct tern_modify_qp_cmd *cmd)
 {
 	int err;

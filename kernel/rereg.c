@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Regions of processes that change: their pages, domain and rights, while the key stays. */
+/* ibv_rereg_mr: changes pages, PD or access of a region, not its key. */
 #include <rdma/ib_umem.h>
 #include <rdma/ib_verbs.h>
 
 #include "ib.h"
 
-/* Whether to have the right @access the pages must be pinned anew, or addresses start elsewhere. */
+/* Whether @access needs pages pinned for writing, or changes the start address. */
 static bool tern_access_needs_trans(const struct tern_mr *mr, int access)
 {
 	return (ib_access_writable(access) && !mr->umem->writable) ||
 	       (access ^ mr->access) & IB_ZERO_BASED;
 }
 
-/* The same range once more. Addresses are those of who registered it. */
+/* Pins the same range again. Its addresses are those of the process that registered it. */
 static int tern_pin_again(struct tern_mr *next, const struct tern_mr *mr)
 {
 	struct ib_umem *umem = mr->umem;
@@ -24,7 +24,7 @@ static int tern_pin_again(struct tern_mr *next, const struct tern_mr *mr)
 	return tern_mr_pin(mr->ibmr.device, next, umem->address, umem->length, mr->ibmr.iova);
 }
 
-/* Returns NULL: the region stays the same object, and ib_core notes its domain and range. */
+/* Returns NULL: the object stays the same, and ib_core updates its PD and range. */
 static struct ib_mr *tern_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 length,
 					u64 virt_addr, int access, struct ib_pd *ibpd,
 					struct ib_udata *udata)

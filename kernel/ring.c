@@ -14,7 +14,7 @@ void tern_cq_plan(struct tern_cq_layout *layout, u8 log_size)
 	layout->size = layout->record_offset + sizeof(struct tern_hw_cq_record);
 }
 
-/* Receive WQEs are aligned to their size, so none straddles a page. */
+/* Receive WQEs are aligned to their size, so none crosses a page boundary. */
 void tern_qp_plan(struct tern_qp_layout *layout, u8 sq_log_size, u8 rq_log_size, u8 rq_log_stride)
 {
 	u32 sq_bytes = TERN_SQ_BLOCK << sq_log_size;
@@ -30,7 +30,7 @@ void tern_qp_plan(struct tern_qp_layout *layout, u8 sq_log_size, u8 rq_log_size,
 	layout->size = layout->record_offset + sizeof(struct tern_hw_qp_record);
 }
 
-/* Slots are aligned to their size too. */
+/* Slots are aligned to their size, as receive WQEs are. */
 void tern_srq_plan(struct tern_srq_layout *layout, u8 log_size, u8 log_stride)
 {
 	u32 slot_bytes = 1U << (log_size + log_stride);
@@ -84,7 +84,7 @@ void tern_ring_cq_exit(struct tern_dev *tdev, struct tern_ring_cq *cq)
 	tern_buf_exit(tdev, &cq->buf);
 }
 
-/* The next completion, or NULL. It stays valid until tern_ring_cq_consumed(). */
+/* The next completion, or NULL. Valid until tern_ring_cq_consumed(). */
 const struct tern_hw_cqe *tern_ring_cq_next(const struct tern_ring_cq *cq)
 {
 	u32 size = 1U << cq->layout.log_size;
@@ -101,11 +101,11 @@ const struct tern_hw_cqe *tern_ring_cq_next(const struct tern_ring_cq *cq)
 /* Gives the popped entries back to the card. */
 void tern_ring_cq_consumed(struct tern_ring_cq *cq)
 {
-	mb(); /* what we read of the entries is read before the card may overwrite them */
+	mb(); /* read the entries before the card may overwrite them */
 	WRITE_ONCE(cq->record->ci, cpu_to_le32(cq->ci));
 }
 
-/* Asks for an event; should there be completions past those consumed, it comes at once. */
+/* Asks for an event. If the CQ has completions that are not consumed, it comes at once. */
 void tern_ring_cq_arm(struct tern_dev *tdev, struct tern_ring_cq *cq, bool solicited)
 {
 	u32 flags = solicited ? TERN_DB_CQ_SOLICITED : 0;
@@ -113,7 +113,7 @@ void tern_ring_cq_arm(struct tern_dev *tdev, struct tern_ring_cq *cq, bool solic
 	tern_db_ring(tdev, TERN_DB_CQ_ARM, cq->cqn | flags, cq->ci);
 }
 
-/* Makes the completion that tern_ring_cq_next() gave one of no QP; no object has number 0. */
+/* Sets the QPN of the completion of tern_ring_cq_next() to 0, which no QP has. */
 void tern_ring_cq_disown(struct tern_ring_cq *cq)
 {
 	u32 index = cq->ci & ((1U << cq->layout.log_size) - 1);
@@ -142,7 +142,7 @@ void tern_ring_qp_exit(struct tern_dev *tdev, struct tern_ring_qp *qp)
 	tern_buf_exit(tdev, &qp->buf);
 }
 
-/* Whether the card asked to be told when the producer index goes from @old to @pi. */
+/* Whether the event index asks for a doorbell when the producer index goes from @old to @pi. */
 static bool tern_ring_qp_wants_doorbell(const struct tern_dev *tdev,
 					const struct tern_ring_qp *qp, u32 old, u32 pi)
 {
@@ -150,12 +150,12 @@ static bool tern_ring_qp_wants_doorbell(const struct tern_dev *tdev,
 
 	if (!(tdev->caps & TERN_CAP_SHADOW_DB))
 		return true;
-	mb(); /* the card writes sq_event, then reads sq_pi: one of us sees the other's store */
+	mb(); /* the card stores sq_event, then loads sq_pi: one side sees the other's store */
 	event = le32_to_cpu(READ_ONCE(qp->record->sq_event));
 	return pi - event - 1 < pi - old;
 }
 
-/* Hands all send WQEs before block @pi to the card. */
+/* Publishes all send WQEs before block @pi. */
 void tern_ring_qp_publish_sq(struct tern_dev *tdev, struct tern_ring_qp *qp, u32 pi)
 {
 	u32 old = qp->sq_pi;
@@ -167,14 +167,14 @@ void tern_ring_qp_publish_sq(struct tern_dev *tdev, struct tern_ring_qp *qp, u32
 		tern_db_ring(tdev, TERN_DB_SQ, qp->qpn, pi);
 }
 
-/* Hands all receive WQEs before @pi to the card, which looks here by itself. */
+/* Publishes all receive WQEs before @pi. The card polls the record, so there is no doorbell. */
 void tern_ring_qp_publish_rq(struct tern_ring_qp *qp, u32 pi)
 {
 	dma_wmb(); /* the WQEs before the index */
 	WRITE_ONCE(qp->record->rq_pi, cpu_to_le32(pi));
 }
 
-/* The card has begun both rings anew, and looks at them no sooner than the QP leaves RESET. */
+/* The QP is in RESET: the card has reset its indices, and does not read the rings. */
 void tern_ring_qp_reset(struct tern_ring_qp *qp)
 {
 	qp->sq_pi = 0;
@@ -201,7 +201,7 @@ void tern_ring_srq_exit(struct tern_dev *tdev, struct tern_ring_srq *srq)
 	tern_buf_exit(tdev, &srq->buf);
 }
 
-/* Makes the WQE in @slot the one that is posted as number @pi. */
+/* Makes the WQE in @slot entry @pi of the index ring. */
 void tern_ring_srq_enter(struct tern_ring_srq *srq, u32 pi, u32 slot)
 {
 	u32 entry = pi & (tern_ring_srq_slots(srq) - 1);
@@ -210,7 +210,7 @@ void tern_ring_srq_enter(struct tern_ring_srq *srq, u32 pi, u32 slot)
 	*at = cpu_to_le32(slot);
 }
 
-/* Hands all receive WQEs before @pi to the card, which looks here by itself. */
+/* Publishes all receive WQEs before @pi. The card polls the record, so there is no doorbell. */
 void tern_ring_srq_publish(struct tern_ring_srq *srq, u32 pi)
 {
 	dma_wmb(); /* the WQEs and the ring before the index */

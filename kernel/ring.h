@@ -4,10 +4,10 @@
  * the driver itself works on, access to the entries and indices. All access to such a ring and
  * its record goes through here. The order of memory accesses:
  *
- *  - to consume: see the phase bit, then read the rest of the entry; read the entry,
- *    then publish the consumer index.
- *  - to produce: write the entry, then publish the producer index, then (send queues) read
- *    whether the card wants the doorbell, then ring it.
+ *  - consumer: test the phase bit, then read the rest of the entry, then publish the consumer
+ *    index.
+ *  - producer: write the entry, then publish the producer index, then (send queues only) read
+ *    the event index, then ring the doorbell if the event index asks for it.
  */
 #ifndef TERN_RING_H
 #define TERN_RING_H
@@ -21,10 +21,7 @@ struct tern_cq_layout {
 	u32 size;
 };
 
-/*
- * Where the parts of a QP's buffer are: the SQ at 0, the RQ, then the record. A stride of 0
- * stands for no RQ.
- */
+/* Where the parts of a QP's buffer are: the SQ at 0, the RQ, then the record. Stride 0: no RQ. */
 struct tern_qp_layout {
 	u8 sq_log_size;
 	u8 rq_log_size;
@@ -88,7 +85,7 @@ struct tern_ring_qp {
 	struct tern_qp_layout layout;
 	struct tern_buf buf;
 	struct tern_hw_qp_record *record;
-	u32 sq_pi;		/* as published */
+	u32 sq_pi;		/* the published index */
 };
 
 int tern_ring_qp_init(struct tern_dev *tdev, struct tern_ring_qp *qp,
@@ -108,7 +105,7 @@ static inline u32 tern_ring_qp_rq_slots(const struct tern_ring_qp *qp)
 	return 1U << qp->layout.rq_log_size;
 }
 
-/* Segment @seg of the send WQE that begins at block @block; the ring wraps inside a WQE too. */
+/* Segment @seg of the send WQE that begins at block @block. A WQE may wrap at the ring's end. */
 static inline void *tern_ring_qp_sq_seg(const struct tern_ring_qp *qp, u32 block, u32 seg)
 {
 	u32 mask = (TERN_SQ_BLOCK << qp->layout.sq_log_size) - 1;

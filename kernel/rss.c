@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Tables of WQs, and the QPs that spread the frames of their flows over them by a hash. */
+/* RSS: tables of WQs, and QPs that spread frames over a table by a hash. */
 #include <linux/dma-mapping.h>
 #include <linux/slab.h>
 #include <rdma/ib_verbs.h>
@@ -10,7 +10,7 @@
 #define TERN_RX_HASH_FUNC_TOEPLITZ	1	/* enum ibv_rx_hash_function_flags */
 #define TERN_RX_HASH_FIELDS		GENMASK(7, 0)	/* TERN_HASH_* */
 
-/* The card reads the entries once. */
+/* The card reads the entries only during the command. */
 static int tern_wq_table_create(struct tern_engine *engine, const __le32 *wqns, u8 log_size,
 				u32 *id)
 {
@@ -75,7 +75,7 @@ static int tern_rss_read_cmd(struct ib_udata *udata, struct tern_create_rss_qp_c
 	return 0;
 }
 
-/* It has no queues and no states. Its number is all that the process hears of it. */
+/* An RSS QP has no queues and no states. The process learns only its number. */
 int tern_rss_qp_create(struct tern_qp *qp, const struct ib_qp_init_attr *init,
 		       struct ib_udata *udata)
 {

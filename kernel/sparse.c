@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Page lists of which only what is used exists: those of regions on demand. */
+/* Page lists of on-demand regions, which allocate tables only for what is used. */
 #include <linux/xarray.h>
 
 #include "pages.h"
@@ -9,7 +9,7 @@
 
 static_assert(BIT(TERN_TABLE_BITS) == TERN_TABLE_ENTRIES);
 
-/* Under which the table that leads to @leaf is kept; level 0 points to leaves. */
+/* The key in tern_sparse.tables of the table of @level for @leaf. Level 0 points to leaves. */
 static unsigned long tern_sparse_key(u8 level, u64 leaf)
 {
 	return (unsigned long)level << (BITS_PER_LONG - 4) |
@@ -61,7 +61,7 @@ int tern_sparse_init(struct tern_dev *tdev, struct tern_sparse *sparse, u64 leav
 					       tern_sparse_key(sparse->levels - 1, 0)));
 }
 
-/* The card does not use it any more. */
+/* The card no longer uses the tables. */
 void tern_sparse_exit(struct tern_dev *tdev, struct tern_sparse *sparse)
 {
 	struct tern_page *page;
@@ -75,7 +75,7 @@ void tern_sparse_exit(struct tern_dev *tdev, struct tern_sparse *sparse)
 	xa_destroy(&sparse->tables);
 }
 
-/* Makes the tables that lead to leaf @first and on to @last. The caller is alone in this. */
+/* Allocates the tables for leaves @first .. @last. The caller prevents concurrent calls. */
 int tern_sparse_reach(struct tern_dev *tdev, struct tern_sparse *sparse, u64 first, u64 last)
 {
 	struct tern_page *above, *page;
@@ -100,7 +100,7 @@ int tern_sparse_reach(struct tern_dev *tdev, struct tern_sparse *sparse, u64 fir
 	return 0;
 }
 
-/* Sets the entry of @leaf, to which the tables reach. */
+/* Sets the entry of @leaf. tern_sparse_reach() has allocated its tables. */
 void tern_sparse_set(struct tern_sparse *sparse, u64 leaf, u64 entry)
 {
 	struct tern_page *page = xa_load(&sparse->tables, tern_sparse_key(0, leaf));
@@ -108,7 +108,7 @@ void tern_sparse_set(struct tern_sparse *sparse, u64 leaf, u64 entry)
 	WRITE_ONCE(*tern_sparse_slot(page, 0, leaf), cpu_to_le64(entry));
 }
 
-/* Takes leaves @first .. @last away; whether any of them was there. */
+/* Clears leaves @first .. @last. Returns whether any of them was present. */
 bool tern_sparse_clear(struct tern_sparse *sparse, u64 first, u64 last)
 {
 	struct tern_page *page;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Shared receive queues. Processes post to theirs without our help. */
+/* Shared receive queues. Processes post to theirs without the driver. */
 #include <linux/log2.h>
 #include <linux/uaccess.h>
 #include <rdma/ib_verbs.h>
@@ -32,7 +32,7 @@ static int tern_srq_check_attr(const struct tern_dev *tdev, const struct ib_srq_
 	return 0;
 }
 
-/* Plans a buffer for @attr and raises @attr to what it can hold. */
+/* Plans a buffer for @attr, and raises @attr to what it can hold. */
 static void tern_srq_plan_attr(const struct tern_dev *tdev, struct ib_srq_attr *attr,
 			       struct tern_srq_layout *layout)
 {
@@ -44,7 +44,7 @@ static void tern_srq_plan_attr(const struct tern_dev *tdev, struct ib_srq_attr *
 	attr->max_sge = min_t(u32, (1U << stride) / TERN_SEG_SIZE, tdev->attr.max_recv_sge);
 }
 
-/* Adds what an SRQ needs to match tags. */
+/* Adds the ring of tag operations. */
 static int tern_srq_plan_tm(const struct tern_dev *tdev, u32 max_num_tags, struct ib_udata *udata,
 			    struct tern_srq_layout *layout)
 {
@@ -132,7 +132,7 @@ static void tern_usrq_destroy(struct tern_srq *srq)
 	tern_ubuf_destroy(&srq->ubuf);
 }
 
-/* The kernel has no users of XRC and of tags. */
+/* XRC and tag matching are for processes only. */
 static bool tern_srq_type_supported(const struct tern_dev *tdev, enum ib_srq_type type, bool user)
 {
 	return type == IB_SRQT_BASIC ||
@@ -213,7 +213,7 @@ static __le32 *tern_srq_ring_at(const struct tern_buf *buf, const struct tern_sr
 	return tern_buf_at(buf, layout->ring_offset + entry * sizeof(__le32));
 }
 
-/* Entries keep their index, so in a larger ring each has another place. */
+/* Entries keep their index, so their place in the larger ring differs. */
 static void tern_srq_copy_ring(const struct tern_buf *from, const struct tern_srq_layout *old,
 			       const struct tern_buf *to, const struct tern_srq_layout *new)
 {
@@ -229,8 +229,8 @@ static void tern_srq_copy_ring(const struct tern_buf *from, const struct tern_sr
 }
 
 /*
- * The process learns where the new buffer is before the card moves there: once it has, nothing
- * may fail any more.
+ * Tells the process about the new buffer before the card moves there, since after the move nothing
+ * may fail.
  */
 static int tern_usrq_move(struct tern_srq *srq, const struct tern_ubuf *ubuf,
 			  const struct tern_srq_layout *layout, void __user *to)
@@ -311,7 +311,7 @@ static int tern_srq_modify_locked(struct tern_srq *srq, const struct ib_srq_attr
 	return err;
 }
 
-/* Only a resize has input. */
+/* Only a resize has driver data. */
 static bool tern_srq_modify_input_ok(struct ib_udata *udata, int mask)
 {
 	size_t known = mask & IB_SRQ_MAX_WR ? sizeof(struct tern_modify_srq_cmd) : 0;

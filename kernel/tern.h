@@ -81,11 +81,11 @@ struct tern_dm_pool {
 	u32 pages;
 };
 
-/* One of the card's engines, which has the objects whose numbers name it. */
+/* An engine of the card. The number of an object says which engine has it. */
 struct tern_engine {
 	struct tern_dev *tdev;
-	void __iomem *regs;	/* its part of BAR 0 */
-	void __iomem *db;	/* its page 0, of BAR 2 */
+	void __iomem *regs;	/* its registers in BAR 0 */
+	void __iomem *db;	/* its doorbell page 0 in BAR 2 */
 	struct tern_aq *aq;	/* allocated once, valid until the device is removed */
 	struct tern_eq *eqs;	/* one for each vector */
 };
@@ -105,7 +105,7 @@ struct tern_upcalls {
 
 /* bits of tern_dev.state */
 enum {
-	TERN_STATE_DEAD,	/* the card does no DMA and takes no commands any more */
+	TERN_STATE_DEAD,	/* the card was stopped: no DMA, no commands */
 };
 
 struct tern_dev {
@@ -114,16 +114,16 @@ struct tern_dev {
 	bool up;		/* between tern_up() and tern_down() */
 
 	unsigned long state;
-	struct mutex stop_lock;	/* only one stops the card, the others wait for it */
+	struct mutex stop_lock;	/* serializes stopping the card and changes of CTRL */
 	struct delayed_work health;
-	struct work_struct flush;	/* tells users of a dead card to poll */
+	struct work_struct flush;	/* runs tern_cq_core.died of all CQs */
 
 	u32 caps;		/* TERN_CAP_* */
 	u32 db_pages;		/* of all engines */
 	u8 mac[6];
 	struct tern_device_attr attr;
 
-	/* [0] tells what all of them share, and has all objects that are not of processes. */
+	/* [0] has the registers of what they share, and all objects that no process owns. */
 	struct tern_engine engines[TERN_MAX_ENGINES];
 	u32 num_engines;
 	struct tern_vector *vectors;	/* [0]: asynchronous events and admin completions */
@@ -131,30 +131,30 @@ struct tern_dev {
 	u32 kernel_pdn;
 
 	/*
-	 * Who gets the events of which queue. Interrupt handlers look up without a lock;
-	 * whoever removes an entry waits for running handlers before it frees it.
+	 * Queues by number, to find who gets an event. Interrupt handlers look up without a
+	 * lock. Code that removes an entry waits for running handlers before it frees the entry.
 	 */
 	struct xarray cqs;
 	struct xarray qps;
 	struct xarray srqs;
 	struct xarray wqs;
 
-	struct xarray odps;	/* regions on demand, by index of the key */
+	struct xarray odps;	/* on-demand regions, by index of the key */
 	struct workqueue_struct *fault_wq;	/* resolves page faults of the card */
 
-	struct mutex stats_lock;	/* of the page that counters are read through */
+	struct mutex stats_lock;	/* protects the page that counters are read through */
 	__le64 *stats;
 	dma_addr_t stats_dma;
 
 	struct devlink *devlink;
 	struct net_device *netdev;	/* NULL while not registered */
 
-	spinlock_t ib_lock;	/* of ib, for those who report events */
+	spinlock_t ib_lock;	/* protects ib and tern_ib.port_up */
 	struct tern_ib *ib;	/* NULL while not registered */
 
-	struct ida db_ida;	/* doorbell pages of processes */
+	struct ida db_ida;	/* allocates doorbell pages to processes */
 	struct tern_dm_pool dm;
-	atomic_t mr_variant;	/* varies the keys of regions, so that stale ones are caught */
+	atomic_t mr_variant;	/* low byte of the next key, so that stale keys are refused */
 };
 
 static inline bool tern_is_dead(const struct tern_dev *tdev)
@@ -162,7 +162,7 @@ static inline bool tern_is_dead(const struct tern_dev *tdev)
 	return test_bit(TERN_STATE_DEAD, &tdev->state);
 }
 
-/* The engine of object @num. A number that names none is for the first to refuse. */
+/* The engine of object @num. The first engine gets, and refuses, numbers of no engine. */
 static inline struct tern_engine *tern_engine_of(struct tern_dev *tdev, u32 num)
 {
 	u32 index = num >> TERN_ENGINE_SHIFT;
@@ -170,7 +170,7 @@ static inline struct tern_engine *tern_engine_of(struct tern_dev *tdev, u32 num)
 	return &tdev->engines[index < tdev->num_engines ? index : 0];
 }
 
-/* The same of a region or window. */
+/* The engine of the region or window with @key. */
 static inline struct tern_engine *tern_engine_of_key(struct tern_dev *tdev, u32 key)
 {
 	return tern_engine_of(tdev, key >> 8);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What the ioctl() interface of uverbs has of ours: attributes and methods of tern-abi.h. */
+/* Attributes and methods of tern-abi.h in the ioctl() interface of uverbs. */
 #include <rdma/ib_verbs.h>
 #include <rdma/tern-abi.h>
 #include <rdma/uverbs_std_types.h>
@@ -9,7 +9,7 @@
 
 #include "ib.h"
 
-/* To a process that was handed the file of another one's context. */
+/* For a process that imports the context of another one through its file. */
 int tern_query_ucontext(struct ib_ucontext *ibucontext, struct uverbs_attr_bundle *attrs)
 {
 	struct tern_alloc_ucontext_resp resp;

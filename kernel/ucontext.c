@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A process that has the device open: its doorbell page and engine, and what it maps. */
+/* The context of a process: its doorbell page, its engine and its mappings. */
 #include <linux/mm.h>
 #include <linux/slab.h>
 #include <rdma/ib_verbs.h>
@@ -8,7 +8,7 @@
 
 #include "ib.h"
 
-/* Something that may be mapped. */
+/* Memory that a process may map. */
 struct tern_mmap_entry {
 	struct rdma_user_mmap_entry rdma;
 	enum {
@@ -18,7 +18,7 @@ struct tern_mmap_entry {
 	} kind;
 	union {
 		struct tern_buf buf;
-		u32 page;	/* of the doorbells, or the first of device memory */
+		u32 page;	/* the doorbell page, or the first page of device memory */
 	};
 };
 
@@ -57,8 +57,8 @@ static int tern_db_entry_create(struct tern_ucontext *uctx)
 }
 
 /*
- * Pages that follow each other are of different engines: so are processes, then. The first of each
- * engine is the driver's own.
+ * Successive pages of the BAR belong to different engines, so processes are spread over the
+ * engines. The first page of each engine is the driver's.
  */
 static int tern_db_page_create(struct tern_dev *tdev, struct tern_ucontext *uctx)
 {
@@ -77,7 +77,7 @@ static int tern_db_page_create(struct tern_dev *tdev, struct tern_ucontext *uctx
 	return err;
 }
 
-/* No mapping of the page is left: ib_core has unmapped it, or the process has. */
+/* ib_core or the process has removed all mappings of the page. */
 static void tern_db_page_destroy(struct tern_dev *tdev, struct tern_ucontext *uctx)
 {
 	rdma_user_mmap_entry_remove(uctx->db_entry);
@@ -126,7 +126,7 @@ void tern_dealloc_ucontext(struct ib_ucontext *ibucontext)
 	tern_db_page_destroy(to_tdev(ibucontext->device), to_tucontext(ibucontext));
 }
 
-/* The engine of the process that asks; all users in the kernel have the first. */
+/* The engine of the calling process. Users in the kernel have the first. */
 struct tern_engine *tern_engine_of_user(struct ib_device *ibdev, struct ib_udata *udata)
 {
 	struct tern_ucontext *uctx =
@@ -138,8 +138,8 @@ struct tern_engine *tern_engine_of_user(struct ib_device *ibdev, struct ib_udata
 /* ---- memory of queues ------------------------------------------------------------- */
 
 /*
- * Allocates memory that the process can map. The buffer belongs to its mmap entry, so that an
- * mmap() that runs while the queue is destroyed never sees freed pages.
+ * Allocates memory that the process can map. The mmap entry owns the buffer, so that an mmap()
+ * that races with the destruction of the queue never sees freed pages.
  */
 int tern_ubuf_create(struct tern_ucontext *uctx, struct tern_ubuf *ubuf, size_t size)
 {
@@ -176,7 +176,7 @@ void tern_ubuf_destroy(struct tern_ubuf *ubuf)
 
 /* ---- device memory ---------------------------------------------------------------- */
 
-/* From now on the @count pages from @page belong to the entry. */
+/* On success the entry owns the @count pages from @page on. */
 int tern_dm_entry_create(struct tern_ucontext *uctx, u32 page, u32 count,
 			 struct rdma_user_mmap_entry **rdma)
 {
@@ -217,7 +217,7 @@ void tern_mmap_free(struct rdma_user_mmap_entry *rdma)
 	kfree(entry);
 }
 
-/* Uncached: a doorbell is a single store, and shall leave at once. */
+/* Uncached: a doorbell is a single store that must not be delayed. */
 static int tern_mmap_doorbell(struct ib_ucontext *ibucontext, struct vm_area_struct *vma,
 			      struct tern_mmap_entry *entry)
 {
@@ -236,7 +236,7 @@ static int tern_mmap_dm(struct ib_ucontext *ibucontext, struct vm_area_struct *v
 				 pgprot_writecombine(vma->vm_page_prot), &entry->rdma);
 }
 
-/* The process gets a reference to each page: what it has mapped outlives the queue. */
+/* vm_insert_page() takes a reference to each page, so the mapping may outlive the queue. */
 static int tern_mmap_buf(struct vm_area_struct *vma, const struct tern_buf *buf)
 {
 	unsigned long va = vma->vm_start;

@@ -103,7 +103,7 @@ static struct ib_wq *tern_create_wq(struct ib_pd *ibpd, struct ib_wq_init_attr *
 	if (!wq)
 		return ERR_PTR(-ENOMEM);
 	mutex_init(&wq->lock);
-	/* An event may come before ib_core has filled these in. */
+	/* An event may come before ib_core sets this. */
 	wq->ibwq.device = ibpd->device;
 	wq->core.event = tern_ib_wq_event;
 	tern_wq_plan_init(tdev, init, &layout);

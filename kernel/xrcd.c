@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* XRC domains. What processes share of them, and of the QPs in them, is ib_core's. */
+/* XRC domains. ib_core shares them and their QPs between processes. */
 #include <rdma/ib_verbs.h>
 
 #include "ib.h"
