@@ -6,6 +6,11 @@
 #include "cmd.h"
 #include "tern.h"
 
+static struct tern_engine *tern_cmd_engine(struct tern_dev *tdev, __le32 num)
+{
+	return tern_engine_of(tdev, le32_to_cpu(num));
+}
+
 static int tern_cmd(struct tern_engine *engine, u16 opcode, struct tern_hw_aq_cmd *cmd,
 		    struct tern_hw_aq_cqe *result)
 {
@@ -112,16 +117,9 @@ int tern_cmd_query_stats(struct tern_engine *engine, dma_addr_t to, u32 count)
 	return tern_cmd(engine, TERN_AQ_QUERY_STATS, &cmd, NULL);
 }
 
-int tern_cmd_create_eq(struct tern_engine *engine, const struct tern_create_eq_params *params,
-		       u32 *eqn)
+int tern_cmd_create_eq(struct tern_engine *engine, const struct tern_hw_create_eq *hw, u32 *eqn)
 {
-	struct tern_hw_aq_cmd cmd = {
-		.create_eq = {
-			.pages = params->pages,
-			.vector = cpu_to_le32(params->vector),
-			.log_size = params->log_size,
-		},
-	};
+	struct tern_hw_aq_cmd cmd = { .create_eq = *hw };
 
 	return tern_cmd_create(engine, TERN_AQ_CREATE_EQ, &cmd, eqn);
 }
@@ -143,40 +141,19 @@ void tern_cmd_dealloc_pd(struct tern_dev *tdev, u32 pdn)
 	tern_cmd_destroy(tdev, TERN_AQ_DEALLOC_PD, pdn);
 }
 
-int tern_cmd_create_mr(struct tern_dev *tdev, const struct tern_create_mr_params *params, u32 *key)
+int tern_cmd_create_mr(struct tern_dev *tdev, const struct tern_hw_create_mr *hw, u32 *key)
 {
-	struct tern_hw_aq_cmd cmd = {
-		.create_mr = {
-			.start = cpu_to_le64(params->start),
-			.length = cpu_to_le64(params->length),
-			.pages = params->pages,
-			.pdn = cpu_to_le32(params->pdn),
-			.access = params->access,
-			.variant = params->variant,
-			.flags = params->flags,
-		},
-	};
+	struct tern_hw_aq_cmd cmd = { .create_mr = *hw };
 
-	return tern_cmd_create(tern_engine_of(tdev, params->pdn), TERN_AQ_CREATE_MR, &cmd, key);
+	return tern_cmd_create(tern_cmd_engine(tdev, hw->pdn), TERN_AQ_CREATE_MR, &cmd, key);
 }
 
-int tern_cmd_modify_mr(struct tern_dev *tdev, const struct tern_modify_mr_params *params)
+int tern_cmd_modify_mr(struct tern_dev *tdev, const struct tern_hw_modify_mr *hw)
 {
-	struct tern_hw_aq_cmd cmd = {
-		.modify_mr = {
-			.key = cpu_to_le32(params->key),
-			.mask = params->mask,
-			.to = {
-				.start = cpu_to_le64(params->start),
-				.length = cpu_to_le64(params->length),
-				.pages = params->pages,
-				.pdn = cpu_to_le32(params->pdn),
-				.access = params->access,
-			},
-		},
-	};
+	struct tern_hw_aq_cmd cmd = { .modify_mr = *hw };
+	struct tern_engine *engine = tern_engine_of_key(tdev, le32_to_cpu(hw->key));
 
-	return tern_cmd(tern_engine_of_key(tdev, params->key), TERN_AQ_MODIFY_MR, &cmd, NULL);
+	return tern_cmd(engine, TERN_AQ_MODIFY_MR, &cmd, NULL);
 }
 
 int tern_cmd_create_fast_mr(struct tern_dev *tdev, u32 pdn, u32 *key)
@@ -208,17 +185,17 @@ int tern_cmd_sync_mr(struct tern_dev *tdev, u32 key)
 	return tern_cmd(tern_engine_of_key(tdev, key), TERN_AQ_SYNC_MR, &cmd, NULL);
 }
 
-int tern_cmd_alloc_mw(struct tern_dev *tdev, const struct tern_alloc_mw_params *params, u32 *key)
+int tern_cmd_alloc_mw(struct tern_dev *tdev, u32 pdn, u8 type, u8 variant, u32 *key)
 {
 	struct tern_hw_aq_cmd cmd = {
 		.alloc_mw = {
-			.pdn = cpu_to_le32(params->pdn),
-			.type = params->type,
-			.variant = params->variant,
+			.pdn = cpu_to_le32(pdn),
+			.type = type,
+			.variant = variant,
 		},
 	};
 
-	return tern_cmd_create(tern_engine_of(tdev, params->pdn), TERN_AQ_ALLOC_MW, &cmd, key);
+	return tern_cmd_create(tern_engine_of(tdev, pdn), TERN_AQ_ALLOC_MW, &cmd, key);
 }
 
 void tern_cmd_dealloc_mw(struct tern_dev *tdev, u32 key)
@@ -226,46 +203,31 @@ void tern_cmd_dealloc_mw(struct tern_dev *tdev, u32 key)
 	tern_cmd_destroy_on(tern_engine_of_key(tdev, key), TERN_AQ_DEALLOC_MW, key);
 }
 
-int tern_cmd_create_cq(struct tern_dev *tdev, const struct tern_create_cq_params *params, u32 *cqn)
+int tern_cmd_create_cq(struct tern_dev *tdev, const struct tern_hw_create_cq *hw, u32 *cqn)
 {
-	struct tern_hw_aq_cmd cmd = {
-		.create_cq = {
-			.pages = params->pages,
-			.record = cpu_to_le64(params->record),
-			.eqn = cpu_to_le32(params->eqn),
-			.db_page = cpu_to_le32(params->db_page),
-			.log_size = params->log_size,
-		},
-	};
+	struct tern_hw_aq_cmd cmd = { .create_cq = *hw };
 
-	return tern_cmd_create(tern_engine_of(tdev, params->eqn), TERN_AQ_CREATE_CQ, &cmd, cqn);
+	return tern_cmd_create(tern_cmd_engine(tdev, hw->eqn), TERN_AQ_CREATE_CQ, &cmd, cqn);
 }
 
-int tern_cmd_resize_cq(struct tern_dev *tdev, const struct tern_resize_cq_params *params)
+int tern_cmd_resize_cq(struct tern_dev *tdev, const struct tern_hw_resize_cq *hw)
 {
-	struct tern_hw_aq_cmd cmd = {
-		.resize_cq = {
-			.pages = params->pages,
-			.record = cpu_to_le64(params->record),
-			.cqn = cpu_to_le32(params->cqn),
-			.log_size = params->log_size,
-		},
-	};
+	struct tern_hw_aq_cmd cmd = { .resize_cq = *hw };
 
-	return tern_cmd(tern_engine_of(tdev, params->cqn), TERN_AQ_RESIZE_CQ, &cmd, NULL);
+	return tern_cmd(tern_cmd_engine(tdev, hw->cqn), TERN_AQ_RESIZE_CQ, &cmd, NULL);
 }
 
-int tern_cmd_moderate_cq(struct tern_dev *tdev, const struct tern_moderate_cq_params *params)
+int tern_cmd_moderate_cq(struct tern_dev *tdev, u32 cqn, u16 count, u16 usecs)
 {
 	struct tern_hw_aq_cmd cmd = {
 		.moderate_cq = {
-			.cqn = cpu_to_le32(params->cqn),
-			.count = cpu_to_le16(params->count),
-			.period = cpu_to_le16(params->period),
+			.cqn = cpu_to_le32(cqn),
+			.count = cpu_to_le16(count),
+			.period = cpu_to_le16(usecs),
 		},
 	};
 
-	return tern_cmd(tern_engine_of(tdev, params->cqn), TERN_AQ_MODERATE_CQ, &cmd, NULL);
+	return tern_cmd(tern_engine_of(tdev, cqn), TERN_AQ_MODERATE_CQ, &cmd, NULL);
 }
 
 void tern_cmd_destroy_cq(struct tern_dev *tdev, u32 cqn)
@@ -274,29 +236,12 @@ void tern_cmd_destroy_cq(struct tern_dev *tdev, u32 cqn)
 }
 
 /* An XRC target QP has no PD, but an XRC domain. */
-int tern_cmd_create_qp(struct tern_dev *tdev, const struct tern_create_qp_params *params, u32 *qpn)
+int tern_cmd_create_qp(struct tern_dev *tdev, const struct tern_hw_create_qp *hw, u32 *qpn)
 {
-	struct tern_hw_aq_cmd cmd = {
-		.create_qp = {
-			.pages = params->pages,
-			.record = cpu_to_le64(params->record),
-			.rq_offset = cpu_to_le32(params->rq_offset),
-			.pdn = cpu_to_le32(params->pdn),
-			.send_cqn = cpu_to_le32(params->send_cqn),
-			.recv_cqn = cpu_to_le32(params->recv_cqn),
-			.db_page = cpu_to_le32(params->db_page),
-			.type = params->type,
-			.sq_log_size = params->sq_log_size,
-			.rq_log_size = params->rq_log_size,
-			.rq_log_stride = params->rq_log_stride,
-			.flags = params->flags,
-			.srqn = cpu_to_le32(params->srqn),
-			.xrcdn = cpu_to_le32(params->xrcdn),
-		},
-	};
+	struct tern_hw_aq_cmd cmd = { .create_qp = *hw };
+	__le32 parent = hw->pdn ? hw->pdn : hw->xrcdn;
 
-	return tern_cmd_create(tern_engine_of(tdev, params->pdn ?: params->xrcdn),
-			       TERN_AQ_CREATE_QP, &cmd, qpn);
+	return tern_cmd_create(tern_cmd_engine(tdev, parent), TERN_AQ_CREATE_QP, &cmd, qpn);
 }
 
 int tern_cmd_modify_qp(struct tern_dev *tdev, u32 qpn, u32 mask, const struct tern_hw_qp_attr *attr)
@@ -312,27 +257,15 @@ int tern_cmd_modify_qp(struct tern_dev *tdev, u32 qpn, u32 mask, const struct te
 	return tern_cmd(tern_engine_of(tdev, qpn), TERN_AQ_MODIFY_QP, &cmd, NULL);
 }
 
-static void tern_cmd_read_fault(const struct tern_hw_fault *hw, struct tern_fault *fault)
-{
-	*fault = (struct tern_fault) {
-		.addr = le64_to_cpu(hw->addr),
-		.length = le32_to_cpu(hw->length),
-		.key = le32_to_cpu(hw->key),
-		.write = hw->write,
-	};
-}
-
-int tern_cmd_query_fault(struct tern_dev *tdev, u32 qpn, struct tern_faults *faults)
+int tern_cmd_query_fault(struct tern_dev *tdev, u32 qpn, struct tern_hw_faults *faults)
 {
 	struct tern_hw_aq_cmd cmd = { .object.id = cpu_to_le32(qpn) };
 	struct tern_hw_aq_cqe result;
 	int err = tern_cmd(tern_engine_of(tdev, qpn), TERN_AQ_QUERY_FAULT, &cmd, &result);
 
-	if (err)
-		return err;
-	tern_cmd_read_fault(&result.faults.requester, &faults->requester);
-	tern_cmd_read_fault(&result.faults.responder, &faults->responder);
-	return 0;
+	if (!err)
+		*faults = result.faults;
+	return err;
 }
 
 /* @requester and @responder: enum tern_hw_resume */
@@ -365,43 +298,18 @@ void tern_cmd_destroy_qp(struct tern_dev *tdev, u32 qpn)
 	tern_cmd_destroy(tdev, TERN_AQ_DESTROY_QP, qpn);
 }
 
-int tern_cmd_create_srq(struct tern_dev *tdev, const struct tern_create_srq_params *params,
-			u32 *srqn)
+int tern_cmd_create_srq(struct tern_dev *tdev, const struct tern_hw_create_srq *hw, u32 *srqn)
 {
-	struct tern_hw_aq_cmd cmd = {
-		.create_srq = {
-			.pages = params->pages,
-			.record = cpu_to_le64(params->record),
-			.ring_offset = cpu_to_le32(params->ring_offset),
-			.pdn = cpu_to_le32(params->pdn),
-			.xrcdn = cpu_to_le32(params->xrcdn),
-			.cqn = cpu_to_le32(params->cqn),
-			.log_size = params->log_size,
-			.log_stride = params->log_stride,
-			.flags = params->flags,
-			.log_tags = params->log_tags,
-			.log_tag_ops = params->log_tag_ops,
-			.tag_ops_offset = cpu_to_le32(params->tag_ops_offset),
-			.db_page = cpu_to_le32(params->db_page),
-		},
-	};
+	struct tern_hw_aq_cmd cmd = { .create_srq = *hw };
 
-	return tern_cmd_create(tern_engine_of(tdev, params->pdn), TERN_AQ_CREATE_SRQ, &cmd, srqn);
+	return tern_cmd_create(tern_cmd_engine(tdev, hw->pdn), TERN_AQ_CREATE_SRQ, &cmd, srqn);
 }
 
-int tern_cmd_resize_srq(struct tern_dev *tdev, const struct tern_resize_srq_params *params)
+int tern_cmd_resize_srq(struct tern_dev *tdev, const struct tern_hw_resize_srq *hw)
 {
-	struct tern_hw_aq_cmd cmd = {
-		.resize_srq = {
-			.pages = params->pages,
-			.record = cpu_to_le64(params->record),
-			.srqn = cpu_to_le32(params->srqn),
-			.ring_offset = cpu_to_le32(params->ring_offset),
-			.log_size = params->log_size,
-		},
-	};
+	struct tern_hw_aq_cmd cmd = { .resize_srq = *hw };
 
-	return tern_cmd(tern_engine_of(tdev, params->srqn), TERN_AQ_RESIZE_SRQ, &cmd, NULL);
+	return tern_cmd(tern_cmd_engine(tdev, hw->srqn), TERN_AQ_RESIZE_SRQ, &cmd, NULL);
 }
 
 int tern_cmd_set_srq_limit(struct tern_dev *tdev, u32 srqn, u32 limit)
@@ -452,20 +360,11 @@ static int tern_cmd_mcast(struct tern_dev *tdev, u16 opcode, u32 qpn, const u8 *
 	return tern_cmd(tern_engine_of(tdev, qpn), opcode, &cmd, NULL);
 }
 
-int tern_cmd_create_wq(struct tern_dev *tdev, const struct tern_create_wq_params *params, u32 *wqn)
+int tern_cmd_create_wq(struct tern_dev *tdev, const struct tern_hw_create_wq *hw, u32 *wqn)
 {
-	struct tern_hw_aq_cmd cmd = {
-		.create_wq = {
-			.pages = params->pages,
-			.record = cpu_to_le64(params->record),
-			.pdn = cpu_to_le32(params->pdn),
-			.cqn = cpu_to_le32(params->cqn),
-			.log_size = params->log_size,
-			.log_stride = params->log_stride,
-		},
-	};
+	struct tern_hw_aq_cmd cmd = { .create_wq = *hw };
 
-	return tern_cmd_create(tern_engine_of(tdev, params->pdn), TERN_AQ_CREATE_WQ, &cmd, wqn);
+	return tern_cmd_create(tern_cmd_engine(tdev, hw->pdn), TERN_AQ_CREATE_WQ, &cmd, wqn);
 }
 
 int tern_cmd_modify_wq(struct tern_dev *tdev, u32 wqn, u8 state)
@@ -502,32 +401,17 @@ void tern_cmd_destroy_wq_table(struct tern_dev *tdev, u32 id)
 	tern_cmd_destroy(tdev, TERN_AQ_DESTROY_WQ_TABLE, id);
 }
 
-int tern_cmd_create_rss_qp(struct tern_dev *tdev, const struct tern_create_rss_qp_params *params,
-			   u32 *qpn)
+int tern_cmd_create_rss_qp(struct tern_dev *tdev, const struct tern_hw_create_rss_qp *hw, u32 *qpn)
 {
-	struct tern_hw_aq_cmd cmd = {
-		.create_rss_qp = {
-			.pdn = cpu_to_le32(params->pdn),
-			.table = cpu_to_le32(params->table),
-			.hash_fields = cpu_to_le32(params->hash_fields),
-		},
-	};
+	struct tern_hw_aq_cmd cmd = { .create_rss_qp = *hw };
 
-	memcpy(cmd.create_rss_qp.key, params->key, sizeof(cmd.create_rss_qp.key));
-	return tern_cmd_create(tern_engine_of(tdev, params->pdn), TERN_AQ_CREATE_RSS_QP, &cmd, qpn);
+	return tern_cmd_create(tern_cmd_engine(tdev, hw->pdn), TERN_AQ_CREATE_RSS_QP, &cmd, qpn);
 }
 
-int tern_cmd_set_eth_rss(struct tern_dev *tdev, const struct tern_set_eth_rss_params *params)
+int tern_cmd_set_eth_rss(struct tern_dev *tdev, const struct tern_hw_set_eth_rss *hw)
 {
-	struct tern_hw_aq_cmd cmd = {
-		.set_eth_rss = {
-			.iova = cpu_to_le64(params->table),
-			.hash_fields = cpu_to_le32(params->hash_fields),
-			.log_size = params->log_size,
-		},
-	};
+	struct tern_hw_aq_cmd cmd = { .set_eth_rss = *hw };
 
-	memcpy(cmd.set_eth_rss.key, params->key, sizeof(cmd.set_eth_rss.key));
 	return tern_cmd(&tdev->engines[0], TERN_AQ_SET_ETH_RSS, &cmd, NULL);
 }
 
@@ -541,12 +425,11 @@ int tern_cmd_detach_mcast(struct tern_dev *tdev, u32 qpn, const u8 *mgid)
 	return tern_cmd_mcast(tdev, TERN_AQ_DETACH_MCAST, qpn, mgid);
 }
 
-int tern_cmd_create_flow(struct tern_dev *tdev, const struct tern_hw_create_flow *flow, u32 *id)
+int tern_cmd_create_flow(struct tern_dev *tdev, const struct tern_hw_create_flow *hw, u32 *id)
 {
-	struct tern_hw_aq_cmd cmd = { .create_flow = *flow };
+	struct tern_hw_aq_cmd cmd = { .create_flow = *hw };
 
-	return tern_cmd_create(tern_engine_of(tdev, le32_to_cpu(flow->qpn)), TERN_AQ_CREATE_FLOW,
-			       &cmd, id);
+	return tern_cmd_create(tern_cmd_engine(tdev, hw->qpn), TERN_AQ_CREATE_FLOW, &cmd, id);
 }
 
 void tern_cmd_destroy_flow(struct tern_dev *tdev, u32 id)
@@ -579,18 +462,10 @@ void tern_cmd_destroy_counters(struct tern_dev *tdev, u32 id)
 	tern_cmd_destroy(tdev, TERN_AQ_DESTROY_COUNTERS, id);
 }
 
-int tern_cmd_set_gid(struct tern_dev *tdev, const struct tern_set_gid_params *params)
+int tern_cmd_set_gid(struct tern_dev *tdev, const struct tern_hw_set_gid *hw)
 {
-	struct tern_hw_aq_cmd cmd = {
-		.set_gid = {
-			.index = cpu_to_le32(params->index),
-			.type = params->type,
-			.vlan = cpu_to_le16(params->vlan),
-		},
-	};
+	struct tern_hw_aq_cmd cmd = { .set_gid = *hw };
 
-	if (params->type != TERN_GID_NONE)
-		memcpy(cmd.set_gid.gid, params->gid, sizeof(cmd.set_gid.gid));
 	return tern_cmd_all(tdev, TERN_AQ_SET_GID, &cmd);
 }
 

@@ -208,13 +208,7 @@ static int tern_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata)
 
 static int tern_modify_cq(struct ib_cq *ibcq, u16 count, u16 period)
 {
-	struct tern_moderate_cq_params params = {
-		.cqn = to_tcq(ibcq)->core.cqn,
-		.count = count,
-		.period = period,
-	};
-
-	return tern_cmd_moderate_cq(to_tdev(ibcq->device), &params);
+	return tern_cmd_moderate_cq(to_tdev(ibcq->device), to_tcq(ibcq)->core.cqn, count, period);
 }
 
 const struct ib_device_ops tern_cq_ops = {

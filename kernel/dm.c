@@ -158,8 +158,8 @@ static int tern_dealloc_dm(struct ib_dm *ibdm, struct uverbs_attr_bundle *attrs)
 static struct ib_mr *tern_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm,
 				    struct ib_dm_mr_attr *attr, struct uverbs_attr_bundle *attrs)
 {
-	struct tern_create_mr_params params = {
-		.length = attr->length,
+	struct tern_hw_create_mr hw = {
+		.length = cpu_to_le64(attr->length),
 		.pages.iova = cpu_to_le64(to_tdm(ibdm)->offset + attr->offset),
 		.access = tern_hw_access(attr->access_flags),
 		.flags = TERN_MR_DEVICE,
@@ -168,7 +168,7 @@ static struct ib_mr *tern_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm,
 	if (attr->access_flags & ~TERN_DM_ACCESS || attr->offset % TERN_DM_ALIGN ||
 	    attr->length % TERN_DM_ALIGN)
 		return ERR_PTR(-EINVAL);
-	return tern_create_plain_mr(ibpd, &params);
+	return tern_create_plain_mr(ibpd, &hw);
 }
 
 const struct ib_device_ops tern_dm_ops = {

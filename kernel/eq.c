@@ -86,8 +86,8 @@ static irqreturn_t tern_eq_interrupt(int irq, void *data)
 static int tern_eq_init(struct tern_engine *engine, struct tern_eq *eq,
 			const struct tern_vector *vector)
 {
-	struct tern_create_eq_params params = {
-		.vector = vector->index,
+	struct tern_hw_create_eq hw = {
+		.vector = cpu_to_le32(vector->index),
 		.log_size = TERN_EQ_LOG_SIZE,
 	};
 	struct tern_dev *tdev = engine->tdev;
@@ -99,8 +99,8 @@ static int tern_eq_init(struct tern_engine *engine, struct tern_eq *eq,
 	if (err)
 		return err;
 
-	tern_table_describe(&eq->buf.table, 0, &params.pages);
-	err = tern_cmd_create_eq(engine, &params, &eq->eqn);
+	tern_table_describe(&eq->buf.table, 0, &hw.pages);
+	err = tern_cmd_create_eq(engine, &hw, &eq->eqn);
 	if (err)
 		tern_buf_exit(tdev, &eq->buf);
 	return err;

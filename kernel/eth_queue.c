@@ -64,19 +64,19 @@ static int tern_eth_start_qp(struct tern_eth_queue *q)
 static int tern_eth_create_qp(struct tern_eth_queue *q)
 {
 	struct tern_dev *tdev = q->nd->tdev;
-	struct tern_qp_core_params params = {
+	struct tern_hw_create_qp hw = {
 		.type = TERN_QPT_ETH,
-		.pdn = tdev->kernel_pdn,
-		.send_cqn = q->tx.cq_core.cqn,
-		.recv_cqn = q->rx.cq_core.cqn,
-		.db_page = TERN_DB_PAGE_KERNEL,
+		.pdn = cpu_to_le32(tdev->kernel_pdn),
+		.send_cqn = cpu_to_le32(q->tx.cq_core.cqn),
+		.recv_cqn = cpu_to_le32(q->rx.cq_core.cqn),
+		.db_page = cpu_to_le32(TERN_DB_PAGE_KERNEL),
 	};
 	struct tern_qp_layout layout;
 
 	tern_qp_plan(&layout, ilog2(q->tx.mask + 1), ilog2(q->rx.mask + 1),
 		     order_base_2(q->rx.npages * TERN_SEG_SIZE));
 	q->qp_core.event = tern_eth_qp_event;
-	return tern_qp_core_create_ring(tdev, &q->qp_core, &q->qp, &layout, &params);
+	return tern_qp_core_create_ring(tdev, &q->qp_core, &q->qp, &layout, &hw);
 }
 
 static void tern_eth_destroy_qp(struct tern_eth_queue *q)
@@ -143,12 +143,12 @@ static void tern_eth_set_xps(struct tern_eth_queue *q)
 int tern_eth_set_rss(struct tern_netdev *nd)
 {
 	struct device *dev = &nd->tdev->pdev->dev;
-	struct tern_set_eth_rss_params params = {
-		.hash_fields = TERN_RSS_FIELDS,
+	struct tern_hw_set_eth_rss hw = {
+		.hash_fields = cpu_to_le32(TERN_RSS_FIELDS),
 		.log_size = TERN_MAX_LOG_WQ_TABLE,
-		.key = nd->rss_key,
 	};
 	size_t size = TERN_RSS_ENTRIES * sizeof(__le32);
+	dma_addr_t dma;
 	__le32 *qpns;
 	int i, err;
 
@@ -160,11 +160,13 @@ int tern_eth_set_rss(struct tern_netdev *nd)
 	for (i = 0; i < TERN_RSS_ENTRIES; i++)
 		qpns[i] = cpu_to_le32(nd->queues[nd->rss_table[i]].qp_core.qpn);
 
-	params.table = dma_map_single(dev, qpns, size, DMA_TO_DEVICE);
-	err = dma_mapping_error(dev, params.table);
+	memcpy(hw.key, nd->rss_key, sizeof(hw.key));
+	dma = dma_map_single(dev, qpns, size, DMA_TO_DEVICE);
+	err = dma_mapping_error(dev, dma);
 	if (!err) {
-		err = tern_cmd_set_eth_rss(nd->tdev, &params);
-		dma_unmap_single(dev, params.table, size, DMA_TO_DEVICE);
+		hw.iova = cpu_to_le64(dma);
+		err = tern_cmd_set_eth_rss(nd->tdev, &hw);
+		dma_unmap_single(dev, dma, size, DMA_TO_DEVICE);
 	}
 	kfree(qpns);
 	return err;
@@ -173,13 +175,7 @@ int tern_eth_set_rss(struct tern_netdev *nd)
 static int tern_eth_moderate_cq(struct tern_netdev *nd, const struct tern_cq_core *cq,
 				const struct tern_moderation *to)
 {
-	struct tern_moderate_cq_params params = {
-		.cqn = cq->cqn,
-		.count = to->frames,
-		.period = to->usecs,
-	};
-
-	return tern_cmd_moderate_cq(nd->tdev, &params);
+	return tern_cmd_moderate_cq(nd->tdev, cq->cqn, to->frames, to->usecs);
 }
 
 /* Applies tx_moderation and rx_moderation to the CQs of a running interface. */

@@ -9,31 +9,32 @@
 
 int tern_add_gid(const struct ib_gid_attr *attr, void **context)
 {
-	struct tern_set_gid_params params = {
-		.index = attr->index,
+	struct tern_hw_set_gid hw = {
+		.index = cpu_to_le32(attr->index),
 		.type = attr->gid_type == IB_GID_TYPE_ROCE_UDP_ENCAP ? TERN_GID_ROCE_V2 :
 								       TERN_GID_ROCE_V1,
-		.vlan = TERN_NO_VLAN,
-		.gid = attr->gid.raw,
 	};
+	u16 vlan = TERN_NO_VLAN;
 	int err;
 
-	err = rdma_read_gid_l2_fields(attr, &params.vlan, NULL);
+	err = rdma_read_gid_l2_fields(attr, &vlan, NULL);
 	if (err)
 		return err;
-	return tern_cmd_set_gid(to_tdev(attr->device), &params);
+	hw.vlan = cpu_to_le16(vlan);
+	memcpy(hw.gid, attr->gid.raw, sizeof(hw.gid));
+	return tern_cmd_set_gid(to_tdev(attr->device), &hw);
 }
 
 /* Succeeds if the card is dead, since it has lost its table. */
 int tern_del_gid(const struct ib_gid_attr *attr, void **context)
 {
-	struct tern_set_gid_params params = {
-		.index = attr->index,
+	struct tern_hw_set_gid hw = {
+		.index = cpu_to_le32(attr->index),
 		.type = TERN_GID_NONE,
-		.vlan = TERN_NO_VLAN,
+		.vlan = cpu_to_le16(TERN_NO_VLAN),
 	};
 	struct tern_dev *tdev = to_tdev(attr->device);
-	int err = tern_cmd_set_gid(tdev, &params);
+	int err = tern_cmd_set_gid(tdev, &hw);
 
 	return tern_is_dead(tdev) ? 0 : err;
 }

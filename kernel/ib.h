@@ -259,8 +259,8 @@ struct ib_mr *tern_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length
 				      int fd, int access, struct ib_udata *udata);
 #endif
 struct tern_mr *tern_mr_alloc(int access);
-int tern_mr_create(struct tern_mr *mr, struct ib_pd *ibpd, struct tern_create_mr_params *params);
-struct ib_mr *tern_create_plain_mr(struct ib_pd *ibpd, struct tern_create_mr_params *params);
+int tern_mr_create(struct tern_mr *mr, struct ib_pd *ibpd, struct tern_hw_create_mr *hw);
+struct ib_mr *tern_create_plain_mr(struct ib_pd *ibpd, struct tern_hw_create_mr *hw);
 int tern_mr_pin(struct ib_device *ibdev, struct tern_mr *mr, u64 start, u64 length, u64 virt_addr);
 void tern_mr_unpin(struct tern_dev *tdev, struct tern_mr *mr);
 int tern_check_access(const struct tern_dev *tdev, int access);

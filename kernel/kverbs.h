@@ -76,7 +76,7 @@ int tern_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
 
 /* kverbs_qp.c */
 int tern_kverbs_qp_create(struct tern_qp *qp, const struct tern_qp_layout *layout,
-			  const struct tern_qp_core_params *params);
+			  struct tern_hw_create_qp *hw);
 void tern_kverbs_qp_destroy(struct tern_qp *qp);
 void tern_kverbs_qp_reset(struct tern_qp *qp);
 int tern_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
@@ -86,7 +86,7 @@ int tern_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 
 /* kverbs_srq.c */
 int tern_kverbs_srq_create(struct tern_srq *srq, const struct tern_srq_layout *layout,
-			   const struct tern_srq_core_params *params);
+			   struct tern_hw_create_srq *hw);
 void tern_kverbs_srq_destroy(struct tern_srq *srq);
 bool tern_kverbs_srq_complete(struct tern_srq *srq, u32 slot, u64 *wr_id);
 int tern_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,

@@ -13,13 +13,13 @@
 struct ib_mr *tern_get_dma_mr(struct ib_pd *ibpd, int access)
 {
 	struct tern_dev *tdev = to_tdev(ibpd->device);
-	struct tern_create_mr_params params = {
-		.length = tdev->attr.max_mr_size,
+	struct tern_hw_create_mr hw = {
+		.length = cpu_to_le64(tdev->attr.max_mr_size),
 		.access = tern_hw_access(access),
 	};
 	int err = tern_check_access(tdev, access);
 
-	return err ? ERR_PTR(err) : tern_create_plain_mr(ibpd, &params);
+	return err ? ERR_PTR(err) : tern_create_plain_mr(ibpd, &hw);
 }
 
 /* ---- fast registration ---------------------------------------------------------------- */

@@ -137,7 +137,7 @@ static int tern_kverbs_qp_alloc(struct tern_qp *qp, const struct tern_qp_layout 
 }
 
 int tern_kverbs_qp_create(struct tern_qp *qp, const struct tern_qp_layout *layout,
-			  const struct tern_qp_core_params *params)
+			  struct tern_hw_create_qp *hw)
 {
 	int err;
 
@@ -145,7 +145,7 @@ int tern_kverbs_qp_create(struct tern_qp *qp, const struct tern_qp_layout *layou
 	if (err)
 		return err;
 	err = tern_qp_core_create_ring(to_tdev(qp->ibqp.device), &qp->core, &qp->k.ring, layout,
-				       params);
+				       hw);
 	if (err) {
 		tern_kverbs_qp_free(&qp->k);
 		return err;

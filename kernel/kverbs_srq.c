@@ -86,7 +86,7 @@ static int tern_kverbs_srq_alloc(struct tern_kverbs_srq *k, u32 slots)
 }
 
 int tern_kverbs_srq_create(struct tern_srq *srq, const struct tern_srq_layout *layout,
-			   const struct tern_srq_core_params *params)
+			   struct tern_hw_create_srq *hw)
 {
 	struct tern_dev *tdev = to_tdev(srq->ibsrq.device);
 	int err;
@@ -97,7 +97,7 @@ int tern_kverbs_srq_create(struct tern_srq *srq, const struct tern_srq_layout *l
 	err = tern_ring_srq_init(tdev, &srq->k.ring, layout);
 	if (err)
 		goto err_slots;
-	err = tern_srq_core_create(tdev, &srq->core, &srq->k.ring.buf, layout, params);
+	err = tern_srq_core_create(tdev, &srq->core, &srq->k.ring.buf, layout, hw);
 	if (err)
 		goto err_ring;
 	srq->kernel = true;

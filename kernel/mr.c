@@ -111,28 +111,28 @@ struct tern_mr *tern_mr_alloc(int access)
 	return mr;
 }
 
-/* Creates @mr from @params, in which it sets PD and variant. */
-int tern_mr_create(struct tern_mr *mr, struct ib_pd *ibpd, struct tern_create_mr_params *params)
+/* Creates @mr from @hw, in which it sets PD and variant. */
+int tern_mr_create(struct tern_mr *mr, struct ib_pd *ibpd, struct tern_hw_create_mr *hw)
 {
 	struct tern_dev *tdev = to_tdev(ibpd->device);
 	int err;
 
-	params->pdn = to_tpd(ibpd)->pdn;
-	params->variant = atomic_inc_return(&tdev->mr_variant);
-	err = tern_cmd_create_mr(tdev, params, &mr->ibmr.lkey);
+	hw->pdn = cpu_to_le32(to_tpd(ibpd)->pdn);
+	hw->variant = atomic_inc_return(&tdev->mr_variant);
+	err = tern_cmd_create_mr(tdev, hw, &mr->ibmr.lkey);
 	mr->ibmr.rkey = mr->ibmr.lkey;
 	return err;
 }
 
 /* A region of contiguous memory that needs no pinning. */
-struct ib_mr *tern_create_plain_mr(struct ib_pd *ibpd, struct tern_create_mr_params *params)
+struct ib_mr *tern_create_plain_mr(struct ib_pd *ibpd, struct tern_hw_create_mr *hw)
 {
 	struct tern_mr *mr = tern_mr_alloc(0);
 	int err;
 
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
-	err = tern_mr_create(mr, ibpd, params);
+	err = tern_mr_create(mr, ibpd, hw);
 	if (err) {
 		kfree(mr);
 		return ERR_PTR(err);
@@ -144,15 +144,15 @@ struct ib_mr *tern_create_plain_mr(struct ib_pd *ibpd, struct tern_create_mr_par
 static struct ib_mr *tern_mr_create_pinned(struct tern_mr *mr, struct ib_pd *ibpd, u64 length,
 					   u64 virt_addr)
 {
-	struct tern_create_mr_params params = {
-		.start = virt_addr,
-		.length = length,
+	struct tern_hw_create_mr hw = {
+		.start = cpu_to_le64(virt_addr),
+		.length = cpu_to_le64(length),
 		.access = tern_hw_access(mr->access),
 	};
 	int err;
 
-	tern_table_describe(&mr->table, virt_addr, &params.pages);
-	err = tern_mr_create(mr, ibpd, &params);
+	tern_table_describe(&mr->table, virt_addr, &hw.pages);
+	err = tern_mr_create(mr, ibpd, &hw);
 	if (err) {
 		tern_mr_unpin(to_tdev(ibpd->device), mr);
 		kfree(mr);

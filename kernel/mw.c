@@ -7,14 +7,11 @@
 static int tern_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
 {
 	struct tern_dev *tdev = to_tdev(ibmw->device);
-	struct tern_alloc_mw_params params = {
-		.pdn = to_tpd(ibmw->pd)->pdn,
-		.type = ibmw->type == IB_MW_TYPE_1 ? TERN_MW_TYPE_1 : TERN_MW_TYPE_2,
-		.variant = atomic_inc_return(&tdev->mr_variant),
-	};
+	u8 type = ibmw->type == IB_MW_TYPE_1 ? TERN_MW_TYPE_1 : TERN_MW_TYPE_2;
+	u8 variant = atomic_inc_return(&tdev->mr_variant);
 	int err = tern_udata_no_input(udata);
 
-	return err ?: tern_cmd_alloc_mw(tdev, &params, &ibmw->rkey);
+	return err ?: tern_cmd_alloc_mw(tdev, to_tpd(ibmw->pd)->pdn, type, variant, &ibmw->rkey);
 }
 
 /* rkey is the key of the allocation. Binding changes it without the driver. */

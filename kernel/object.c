@@ -17,16 +17,16 @@
 int tern_cq_core_create(struct tern_dev *tdev, struct tern_cq_core *cq, const struct tern_buf *buf,
 			const struct tern_cq_layout *layout, u32 db_page)
 {
-	struct tern_create_cq_params params = {
-		.record = tern_buf_dma(buf, layout->record_offset),
-		.eqn = cq->eq->eqn,
-		.db_page = db_page,
+	struct tern_hw_create_cq hw = {
+		.record = cpu_to_le64(tern_buf_dma(buf, layout->record_offset)),
+		.eqn = cpu_to_le32(cq->eq->eqn),
+		.db_page = cpu_to_le32(db_page),
 		.log_size = layout->log_size,
 	};
 	int err;
 
-	tern_table_describe(&buf->table, 0, &params.pages);
-	err = tern_cmd_create_cq(tdev, &params, &cq->cqn);
+	tern_table_describe(&buf->table, 0, &hw.pages);
+	err = tern_cmd_create_cq(tdev, &hw, &cq->cqn);
 	if (err)
 		return err;
 
@@ -40,14 +40,14 @@ int tern_cq_core_create(struct tern_dev *tdev, struct tern_cq_core *cq, const st
 int tern_cq_core_move(struct tern_dev *tdev, struct tern_cq_core *cq, const struct tern_buf *buf,
 		      const struct tern_cq_layout *layout)
 {
-	struct tern_resize_cq_params params = {
-		.record = tern_buf_dma(buf, layout->record_offset),
-		.cqn = cq->cqn,
+	struct tern_hw_resize_cq hw = {
+		.record = cpu_to_le64(tern_buf_dma(buf, layout->record_offset)),
+		.cqn = cpu_to_le32(cq->cqn),
 		.log_size = layout->log_size,
 	};
 
-	tern_table_describe(&buf->table, 0, &params.pages);
-	return tern_cmd_resize_cq(tdev, &params);
+	tern_table_describe(&buf->table, 0, &hw.pages);
+	return tern_cmd_resize_cq(tdev, &hw);
 }
 
 void tern_cq_core_destroy(struct tern_dev *tdev, struct tern_cq_core *cq)
@@ -83,14 +83,14 @@ void tern_cq_core_destroy_ring(struct tern_dev *tdev, struct tern_cq_core *cq,
 }
 
 static void tern_qp_describe_buf(const struct tern_buf *buf, const struct tern_qp_layout *layout,
-				 struct tern_create_qp_params *params)
+				 struct tern_hw_create_qp *hw)
 {
-	tern_table_describe(&buf->table, 0, &params->pages);
-	params->record = tern_buf_dma(buf, layout->record_offset);
-	params->rq_offset = layout->rq_offset;
-	params->sq_log_size = layout->sq_log_size;
-	params->rq_log_size = layout->rq_log_size;
-	params->rq_log_stride = layout->rq_log_stride;
+	tern_table_describe(&buf->table, 0, &hw->pages);
+	hw->record = cpu_to_le64(tern_buf_dma(buf, layout->record_offset));
+	hw->rq_offset = cpu_to_le32(layout->rq_offset);
+	hw->sq_log_size = layout->sq_log_size;
+	hw->rq_log_size = layout->rq_log_size;
+	hw->rq_log_stride = layout->rq_log_stride;
 }
 
 static void tern_qp_fault_work(struct work_struct *work)
@@ -103,25 +103,15 @@ static void tern_qp_fault_work(struct work_struct *work)
 /* The caller has set the handlers. */
 int tern_qp_core_create(struct tern_dev *tdev, struct tern_qp_core *qp, const struct tern_buf *buf,
 			const struct tern_qp_layout *layout,
-			const struct tern_qp_core_params *core)
+			struct tern_hw_create_qp *hw)
 {
-	struct tern_create_qp_params params = {
-		.pdn = core->pdn,
-		.send_cqn = core->send_cqn,
-		.recv_cqn = core->recv_cqn,
-		.db_page = core->db_page,
-		.type = core->type,
-		.flags = core->flags,
-		.srqn = core->srqn,
-		.xrcdn = core->xrcdn,
-	};
 	int err;
 
 	if (buf)
-		tern_qp_describe_buf(buf, layout, &params);
+		tern_qp_describe_buf(buf, layout, hw);
 	qp->tdev = tdev;
 	INIT_WORK(&qp->fault_work, tern_qp_fault_work);
-	err = tern_cmd_create_qp(tdev, &params, &qp->qpn);
+	err = tern_cmd_create_qp(tdev, hw, &qp->qpn);
 	if (err)
 		return err;
 
@@ -146,14 +136,14 @@ void tern_qp_core_destroy(struct tern_dev *tdev, struct tern_qp_core *qp)
  */
 int tern_qp_core_create_ring(struct tern_dev *tdev, struct tern_qp_core *qp,
 			     struct tern_ring_qp *ring, const struct tern_qp_layout *layout,
-			     const struct tern_qp_core_params *params)
+			     struct tern_hw_create_qp *hw)
 {
 	int err;
 
 	err = tern_ring_qp_init(tdev, ring, layout);
 	if (err)
 		return err;
-	err = tern_qp_core_create(tdev, qp, &ring->buf, layout, params);
+	err = tern_qp_core_create(tdev, qp, &ring->buf, layout, hw);
 	if (err) {
 		tern_ring_qp_exit(tdev, ring);
 		return err;
@@ -165,26 +155,20 @@ int tern_qp_core_create_ring(struct tern_dev *tdev, struct tern_qp_core *qp,
 /* The caller has set the handler. */
 int tern_srq_core_create(struct tern_dev *tdev, struct tern_srq_core *srq,
 			 const struct tern_buf *buf, const struct tern_srq_layout *layout,
-			 const struct tern_srq_core_params *core)
+			 struct tern_hw_create_srq *hw)
 {
-	struct tern_create_srq_params params = {
-		.record = tern_buf_dma(buf, layout->record_offset),
-		.ring_offset = layout->ring_offset,
-		.pdn = core->pdn,
-		.xrcdn = core->xrcdn,
-		.cqn = core->cqn,
-		.log_size = layout->log_size,
-		.log_stride = layout->log_stride,
-		.flags = layout->tag_ops_offset ? TERN_SRQ_TAGS : 0,
-		.log_tags = layout->log_tags,
-		.log_tag_ops = layout->log_tag_ops,
-		.tag_ops_offset = layout->tag_ops_offset,
-		.db_page = core->db_page,
-	};
 	int err;
 
-	tern_table_describe(&buf->table, 0, &params.pages);
-	err = tern_cmd_create_srq(tdev, &params, &srq->srqn);
+	tern_table_describe(&buf->table, 0, &hw->pages);
+	hw->record = cpu_to_le64(tern_buf_dma(buf, layout->record_offset));
+	hw->ring_offset = cpu_to_le32(layout->ring_offset);
+	hw->log_size = layout->log_size;
+	hw->log_stride = layout->log_stride;
+	hw->flags = layout->tag_ops_offset ? TERN_SRQ_TAGS : 0;
+	hw->log_tags = layout->log_tags;
+	hw->log_tag_ops = layout->log_tag_ops;
+	hw->tag_ops_offset = cpu_to_le32(layout->tag_ops_offset);
+	err = tern_cmd_create_srq(tdev, hw, &srq->srqn);
 	if (err)
 		return err;
 
@@ -198,15 +182,15 @@ int tern_srq_core_create(struct tern_dev *tdev, struct tern_srq_core *srq,
 int tern_srq_core_move(struct tern_dev *tdev, struct tern_srq_core *srq,
 		       const struct tern_buf *buf, const struct tern_srq_layout *layout)
 {
-	struct tern_resize_srq_params params = {
-		.record = tern_buf_dma(buf, layout->record_offset),
-		.srqn = srq->srqn,
-		.ring_offset = layout->ring_offset,
+	struct tern_hw_resize_srq hw = {
+		.record = cpu_to_le64(tern_buf_dma(buf, layout->record_offset)),
+		.srqn = cpu_to_le32(srq->srqn),
+		.ring_offset = cpu_to_le32(layout->ring_offset),
 		.log_size = layout->log_size,
 	};
 
-	tern_table_describe(&buf->table, 0, &params.pages);
-	return tern_cmd_resize_srq(tdev, &params);
+	tern_table_describe(&buf->table, 0, &hw.pages);
+	return tern_cmd_resize_srq(tdev, &hw);
 }
 
 void tern_srq_core_destroy(struct tern_dev *tdev, struct tern_srq_core *srq)
@@ -219,19 +203,15 @@ void tern_srq_core_destroy(struct tern_dev *tdev, struct tern_srq_core *srq)
 /* The caller has set the handler. */
 int tern_wq_core_create(struct tern_dev *tdev, struct tern_wq_core *wq, const struct tern_buf *buf,
 			const struct tern_wq_layout *layout,
-			const struct tern_wq_core_params *core)
+			struct tern_hw_create_wq *hw)
 {
-	struct tern_create_wq_params params = {
-		.record = tern_buf_dma(buf, layout->record_offset),
-		.pdn = core->pdn,
-		.cqn = core->cqn,
-		.log_size = layout->log_size,
-		.log_stride = layout->log_stride,
-	};
 	int err;
 
-	tern_table_describe(&buf->table, 0, &params.pages);
-	err = tern_cmd_create_wq(tdev, &params, &wq->wqn);
+	tern_table_describe(&buf->table, 0, &hw->pages);
+	hw->record = cpu_to_le64(tern_buf_dma(buf, layout->record_offset));
+	hw->log_size = layout->log_size;
+	hw->log_stride = layout->log_stride;
+	err = tern_cmd_create_wq(tdev, hw, &wq->wqn);
 	if (err)
 		return err;
 

@@ -52,50 +52,27 @@ int tern_cq_core_create_ring(struct tern_dev *tdev, struct tern_cq_core *cq,
 void tern_cq_core_destroy_ring(struct tern_dev *tdev, struct tern_cq_core *cq,
 			       struct tern_ring_cq *ring);
 
-/* Parameters of a QP besides its buffer. */
-struct tern_qp_core_params {
-	u8 type;		/* enum tern_hw_qp_type */
-	u8 flags;		/* TERN_QP_* */
-	u32 pdn;
-	u32 send_cqn;
-	u32 recv_cqn;
-	u32 db_page;
-	u32 srqn;		/* with TERN_QP_SRQ */
-	u32 xrcdn;		/* with TERN_QPT_XRC_TGT */
-};
-
-/* @buf is NULL for a QP without queues. */
+/* The caller has set what @hw says besides the buffer. @buf is NULL for a QP without queues. */
 int tern_qp_core_create(struct tern_dev *tdev, struct tern_qp_core *qp, const struct tern_buf *buf,
 			const struct tern_qp_layout *layout,
-			const struct tern_qp_core_params *params);
+			struct tern_hw_create_qp *hw);
 void tern_qp_core_destroy(struct tern_dev *tdev, struct tern_qp_core *qp);
 int tern_qp_core_create_ring(struct tern_dev *tdev, struct tern_qp_core *qp,
 			     struct tern_ring_qp *ring, const struct tern_qp_layout *layout,
-			     const struct tern_qp_core_params *params);
+			     struct tern_hw_create_qp *hw);
 
-/* Parameters of an SRQ besides its buffer: cqn and xrcdn of XRC, cqn with tag matching. */
-struct tern_srq_core_params {
-	u32 pdn;
-	u32 xrcdn;
-	u32 cqn;
-	u32 db_page;		/* of tag operations */
-};
-
+/* The same of an SRQ. */
 int tern_srq_core_create(struct tern_dev *tdev, struct tern_srq_core *srq,
 			 const struct tern_buf *buf, const struct tern_srq_layout *layout,
-			 const struct tern_srq_core_params *params);
+			 struct tern_hw_create_srq *hw);
 int tern_srq_core_move(struct tern_dev *tdev, struct tern_srq_core *srq,
 		       const struct tern_buf *buf, const struct tern_srq_layout *layout);
 void tern_srq_core_destroy(struct tern_dev *tdev, struct tern_srq_core *srq);
 
-struct tern_wq_core_params {
-	u32 pdn;
-	u32 cqn;
-};
-
+/* The same of a WQ. */
 int tern_wq_core_create(struct tern_dev *tdev, struct tern_wq_core *wq, const struct tern_buf *buf,
 			const struct tern_wq_layout *layout,
-			const struct tern_wq_core_params *params);
+			struct tern_hw_create_wq *hw);
 void tern_wq_core_destroy(struct tern_dev *tdev, struct tern_wq_core *wq);
 
 /* For struct tern_upcalls: bring an event to the owner of the object. */

@@ -205,20 +205,22 @@ static void tern_odp_put(struct tern_odp *odp)
  * The card may ask for more than the process has mapped. The QP can go on if the first page is
  * there.
  */
-static u8 tern_odp_resolve(struct tern_dev *tdev, const struct tern_fault *fault)
+static u8 tern_odp_resolve(struct tern_dev *tdev, const struct tern_hw_fault *fault)
 {
+	u64 addr = le64_to_cpu(fault->addr);
+	u32 length = le32_to_cpu(fault->length);
 	struct tern_odp *odp;
 	int err;
 
-	if (!fault->length)
+	if (!length)
 		return TERN_RESUME_NONE;
-	odp = tern_odp_get(tdev, fault->key);
+	odp = tern_odp_get(tdev, le32_to_cpu(fault->key));
 	if (!odp)
 		return TERN_RESUME_FAIL;
 	atomic64_inc(&odp->faults);
-	err = tern_odp_bring(odp, fault->addr, fault->length, fault->write, true);
+	err = tern_odp_bring(odp, addr, length, fault->write, true);
 	if (err)
-		err = tern_odp_bring(odp, fault->addr, 1, fault->write, true);
+		err = tern_odp_bring(odp, addr, 1, fault->write, true);
 	tern_odp_put(odp);
 	return err ? TERN_RESUME_FAIL : TERN_RESUME_RETRY;
 }
@@ -227,7 +229,7 @@ static u8 tern_odp_resolve(struct tern_dev *tdev, const struct tern_fault *fault
 void tern_odp_fault(struct tern_qp_core *qp)
 {
 	struct tern_dev *tdev = qp->tdev;
-	struct tern_faults faults;
+	struct tern_hw_faults faults;
 
 	if (tern_cmd_query_fault(tdev, qp->qpn, &faults))
 		return;
@@ -414,16 +416,16 @@ static int tern_odp_create(struct tern_mr *mr, struct ib_pd *ibpd, struct tern_o
 			   u64 virt_addr)
 {
 	struct tern_dev *tdev = to_tdev(ibpd->device);
-	struct tern_create_mr_params params = {
-		.start = virt_addr,
-		.length = odp->size,
+	struct tern_hw_create_mr hw = {
+		.start = cpu_to_le64(virt_addr),
+		.length = cpu_to_le64(odp->size),
 		.access = tern_hw_access(mr->access),
 		.flags = TERN_MR_ON_DEMAND,
 	};
 	int err;
 
-	tern_sparse_describe(&odp->sparse, &params.pages);
-	err = tern_mr_create(mr, ibpd, &params);
+	tern_sparse_describe(&odp->sparse, &hw.pages);
+	err = tern_mr_create(mr, ibpd, &hw);
 	if (err)
 		return err;
 	odp->mr = mr;

@@ -198,17 +198,16 @@ static u8 tern_qp_flags(const struct ib_qp_init_attr *init)
 }
 
 static void tern_qp_describe(const struct tern_qp *qp, const struct tern_qp_kind *kind,
-			     const struct ib_qp_init_attr *init,
-			     struct tern_qp_core_params *params)
+			     const struct ib_qp_init_attr *init, struct tern_hw_create_qp *hw)
 {
-	*params = (struct tern_qp_core_params) {
+	*hw = (struct tern_hw_create_qp) {
 		.type = kind->type,
 		.flags = tern_qp_flags(init),
-		.pdn = to_tpd(qp->ibqp.pd)->pdn,
-		.send_cqn = to_tcq(init->send_cq)->core.cqn,
-		.recv_cqn = init->recv_cq ? to_tcq(init->recv_cq)->core.cqn : 0,
-		.db_page = TERN_DB_PAGE_KERNEL,
-		.srqn = init->srq ? to_tsrq(init->srq)->core.srqn : 0,
+		.pdn = cpu_to_le32(to_tpd(qp->ibqp.pd)->pdn),
+		.send_cqn = cpu_to_le32(to_tcq(init->send_cq)->core.cqn),
+		.recv_cqn = cpu_to_le32(init->recv_cq ? to_tcq(init->recv_cq)->core.cqn : 0),
+		.db_page = cpu_to_le32(TERN_DB_PAGE_KERNEL),
+		.srqn = cpu_to_le32(init->srq ? to_tsrq(init->srq)->core.srqn : 0),
 	};
 }
 
@@ -230,7 +229,7 @@ static int tern_uqp_respond(struct ib_udata *udata, const struct tern_qp *qp,
 }
 
 static int tern_uqp_create(struct tern_qp *qp, const struct tern_qp_layout *layout,
-			   struct tern_qp_core_params *params, struct ib_udata *udata)
+			   struct tern_hw_create_qp *hw, struct ib_udata *udata)
 {
 	struct tern_ucontext *uctx =
 		rdma_udata_to_drv_context(udata, struct tern_ucontext, ibucontext);
@@ -240,8 +239,8 @@ static int tern_uqp_create(struct tern_qp *qp, const struct tern_qp_layout *layo
 	err = tern_ubuf_create(uctx, &qp->ubuf, layout->size);
 	if (err)
 		return err;
-	params->db_page = uctx->db_page;
-	err = tern_qp_core_create(tdev, &qp->core, qp->ubuf.buf, layout, params);
+	hw->db_page = cpu_to_le32(uctx->db_page);
+	err = tern_qp_core_create(tdev, &qp->core, qp->ubuf.buf, layout, hw);
 	if (err)
 		goto err_ubuf;
 	err = tern_uqp_respond(udata, qp, layout);
@@ -268,12 +267,12 @@ static void tern_uqp_destroy(struct tern_qp *qp)
  */
 static int tern_xrc_tgt_create(struct tern_qp *qp, const struct ib_qp_init_attr *init)
 {
-	struct tern_qp_core_params params = {
+	struct tern_hw_create_qp hw = {
 		.type = TERN_QPT_XRC_TGT,
-		.xrcdn = to_txrcd(init->xrcd)->xrcdn,
+		.xrcdn = cpu_to_le32(to_txrcd(init->xrcd)->xrcdn),
 	};
 
-	return tern_qp_core_create(to_tdev(qp->ibqp.device), &qp->core, NULL, NULL, &params);
+	return tern_qp_core_create(to_tdev(qp->ibqp.device), &qp->core, NULL, NULL, &hw);
 }
 
 static int tern_qp_create_queues(struct tern_qp *qp, const struct tern_qp_kind *kind,
@@ -281,7 +280,7 @@ static int tern_qp_create_queues(struct tern_qp *qp, const struct tern_qp_kind *
 {
 	struct tern_dev *tdev = to_tdev(qp->ibqp.device);
 	bool rq = kind->rq && !init->srq;
-	struct tern_qp_core_params params;
+	struct tern_hw_create_qp hw;
 	struct tern_qp_layout layout;
 	int err;
 
@@ -291,9 +290,9 @@ static int tern_qp_create_queues(struct tern_qp *qp, const struct tern_qp_kind *
 	if (err)
 		return err;
 
-	tern_qp_describe(qp, kind, init, &params);
-	return udata ? tern_uqp_create(qp, &layout, &params, udata) :
-		       tern_kverbs_qp_create(qp, &layout, &params);
+	tern_qp_describe(qp, kind, init, &hw);
+	return udata ? tern_uqp_create(qp, &layout, &hw, udata) :
+		       tern_kverbs_qp_create(qp, &layout, &hw);
 }
 
 int tern_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_udata *udata)

@@ -32,7 +32,7 @@ static struct ib_mr *tern_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start
 	struct tern_dev *tdev = to_tdev(ibmr->device);
 	struct tern_mr *mr = to_tmr(ibmr);
 	struct tern_mr next = { .access = flags & IB_MR_REREG_ACCESS ? access : mr->access };
-	struct tern_modify_mr_params params = { .key = ibmr->lkey };
+	struct tern_hw_modify_mr hw = { .key = cpu_to_le32(ibmr->lkey) };
 	int err;
 
 	err = tern_udata_no_input(udata) ?: tern_check_access(tdev, next.access);
@@ -52,20 +52,20 @@ static struct ib_mr *tern_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start
 		return ERR_PTR(err);
 
 	if (flags & IB_MR_REREG_PD) {
-		params.mask |= TERN_MODIFY_MR_PD;
-		params.pdn = to_tpd(ibpd)->pdn;
+		hw.mask |= TERN_MODIFY_MR_PD;
+		hw.to.pdn = cpu_to_le32(to_tpd(ibpd)->pdn);
 	}
 	if (flags & IB_MR_REREG_ACCESS) {
-		params.mask |= TERN_MODIFY_MR_ACCESS;
-		params.access = tern_hw_access(access);
+		hw.mask |= TERN_MODIFY_MR_ACCESS;
+		hw.to.access = tern_hw_access(access);
 	}
 	if (next.umem) {
-		params.mask |= TERN_MODIFY_MR_TRANSLATION;
-		params.start = virt_addr;
-		params.length = length;
-		tern_table_describe(&next.table, virt_addr, &params.pages);
+		hw.mask |= TERN_MODIFY_MR_TRANSLATION;
+		hw.to.start = cpu_to_le64(virt_addr);
+		hw.to.length = cpu_to_le64(length);
+		tern_table_describe(&next.table, virt_addr, &hw.to.pages);
 	}
-	err = tern_cmd_modify_mr(tdev, &params);
+	err = tern_cmd_modify_mr(tdev, &hw);
 	if (err) {
 		tern_mr_unpin(tdev, &next);
 		return ERR_PTR(err);

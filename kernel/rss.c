@@ -82,7 +82,7 @@ int tern_rss_qp_create(struct tern_qp *qp, const struct ib_qp_init_attr *init,
 	struct tern_dev *tdev = to_tdev(qp->ibqp.device);
 	struct tern_create_qp_resp resp = {};
 	struct tern_create_rss_qp_cmd cmd;
-	struct tern_create_rss_qp_params params;
+	struct tern_hw_create_rss_qp hw;
 	int err;
 
 	if (!(tdev->caps & TERN_CAP_RSS) || !udata || init->qp_type != IB_QPT_RAW_PACKET ||
@@ -92,13 +92,13 @@ int tern_rss_qp_create(struct tern_qp *qp, const struct ib_qp_init_attr *init,
 	if (err)
 		return err;
 
-	params = (struct tern_create_rss_qp_params) {
-		.pdn = to_tpd(qp->ibqp.pd)->pdn,
-		.table = init->rwq_ind_tbl->ind_tbl_num,
-		.hash_fields = cmd.hash_fields,
-		.key = cmd.key,
+	hw = (struct tern_hw_create_rss_qp) {
+		.pdn = cpu_to_le32(to_tpd(qp->ibqp.pd)->pdn),
+		.table = cpu_to_le32(init->rwq_ind_tbl->ind_tbl_num),
+		.hash_fields = cpu_to_le32(cmd.hash_fields),
 	};
-	err = tern_cmd_create_rss_qp(tdev, &params, &qp->core.qpn);
+	memcpy(hw.key, cmd.key, sizeof(hw.key));
+	err = tern_cmd_create_rss_qp(tdev, &hw, &qp->core.qpn);
 	if (err)
 		return err;
 	resp.qpn = qp->core.qpn;

@@ -64,13 +64,13 @@ static int tern_srq_plan_tm(const struct tern_dev *tdev, u32 max_num_tags, struc
 /* ---- create and destroy ------------------------------------------------------------- */
 
 static void tern_srq_describe(const struct tern_srq *srq, const struct ib_srq_init_attr *init,
-			      struct tern_srq_core_params *params)
+			      struct tern_hw_create_srq *hw)
 {
-	*params = (struct tern_srq_core_params) { .pdn = to_tpd(srq->ibsrq.pd)->pdn };
+	*hw = (struct tern_hw_create_srq) { .pdn = cpu_to_le32(to_tpd(srq->ibsrq.pd)->pdn) };
 	if (init->srq_type == IB_SRQT_XRC)
-		params->xrcdn = to_txrcd(init->ext.xrc.xrcd)->xrcdn;
+		hw->xrcdn = cpu_to_le32(to_txrcd(init->ext.xrc.xrcd)->xrcdn);
 	if (ib_srq_has_cq(init->srq_type))
-		params->cqn = to_tcq(init->ext.cq)->core.cqn;
+		hw->cqn = cpu_to_le32(to_tcq(init->ext.cq)->core.cqn);
 }
 
 static void tern_usrq_locate(const struct tern_srq *srq, const struct tern_ubuf *ubuf,
@@ -98,7 +98,7 @@ static int tern_usrq_respond(struct ib_udata *udata, const struct tern_srq *srq)
 	return tern_udata_respond(udata, &resp, sizeof(resp));
 }
 
-static int tern_usrq_create(struct tern_srq *srq, struct tern_srq_core_params *params,
+static int tern_usrq_create(struct tern_srq *srq, struct tern_hw_create_srq *hw,
 			    struct ib_udata *udata)
 {
 	struct tern_ucontext *uctx =
@@ -110,8 +110,8 @@ static int tern_usrq_create(struct tern_srq *srq, struct tern_srq_core_params *p
 	if (err)
 		return err;
 	if (srq->layout.tag_ops_offset)
-		params->db_page = uctx->db_page;
-	err = tern_srq_core_create(tdev, &srq->core, srq->ubuf.buf, &srq->layout, params);
+		hw->db_page = cpu_to_le32(uctx->db_page);
+	err = tern_srq_core_create(tdev, &srq->core, srq->ubuf.buf, &srq->layout, hw);
 	if (err)
 		goto err_ubuf;
 	err = tern_usrq_respond(udata, srq);
@@ -146,7 +146,7 @@ static int tern_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
 	struct tern_dev *tdev = to_tdev(ibsrq->device);
 	struct tern_srq *srq = to_tsrq(ibsrq);
 	struct ib_srq_attr attr = init->attr;
-	struct tern_srq_core_params params;
+	struct tern_hw_create_srq hw;
 	int err;
 
 	if (!tern_srq_type_supported(tdev, init->srq_type, udata))
@@ -165,9 +165,9 @@ static int tern_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
 	mutex_init(&srq->lock);
 	srq->max_sge = attr.max_sge;
 	srq->core.event = tern_ib_srq_event;
-	tern_srq_describe(srq, init, &params);
-	err = udata ? tern_usrq_create(srq, &params, udata) :
-		      tern_kverbs_srq_create(srq, &srq->layout, &params);
+	tern_srq_describe(srq, init, &hw);
+	err = udata ? tern_usrq_create(srq, &hw, udata) :
+		      tern_kverbs_srq_create(srq, &srq->layout, &hw);
 	if (err) {
 		mutex_destroy(&srq->lock);
 		return err;

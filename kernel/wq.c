@@ -37,7 +37,7 @@ static int tern_wq_respond(struct ib_udata *udata, const struct tern_wq *wq,
 }
 
 static int tern_wq_create_queue(struct tern_wq *wq, const struct tern_wq_layout *layout,
-				const struct tern_wq_core_params *params, struct ib_udata *udata)
+				struct tern_hw_create_wq *hw, struct ib_udata *udata)
 {
 	struct tern_ucontext *uctx =
 		rdma_udata_to_drv_context(udata, struct tern_ucontext, ibucontext);
@@ -47,7 +47,7 @@ static int tern_wq_create_queue(struct tern_wq *wq, const struct tern_wq_layout 
 	err = tern_ubuf_create(uctx, &wq->ubuf, layout->size);
 	if (err)
 		return err;
-	err = tern_wq_core_create(tdev, &wq->core, wq->ubuf.buf, layout, params);
+	err = tern_wq_core_create(tdev, &wq->core, wq->ubuf.buf, layout, hw);
 	if (err)
 		goto err_ubuf;
 	err = tern_wq_respond(udata, wq, layout);
@@ -90,7 +90,7 @@ static struct ib_wq *tern_create_wq(struct ib_pd *ibpd, struct ib_wq_init_attr *
 				    struct ib_udata *udata)
 {
 	struct tern_dev *tdev = to_tdev(ibpd->device);
-	struct tern_wq_core_params params;
+	struct tern_hw_create_wq hw;
 	struct tern_wq_layout layout;
 	struct tern_wq *wq;
 	int err;
@@ -107,11 +107,11 @@ static struct ib_wq *tern_create_wq(struct ib_pd *ibpd, struct ib_wq_init_attr *
 	wq->ibwq.device = ibpd->device;
 	wq->core.event = tern_ib_wq_event;
 	tern_wq_plan_init(tdev, init, &layout);
-	params = (struct tern_wq_core_params) {
-		.pdn = to_tpd(ibpd)->pdn,
-		.cqn = to_tcq(init->cq)->core.cqn,
+	hw = (struct tern_hw_create_wq) {
+		.pdn = cpu_to_le32(to_tpd(ibpd)->pdn),
+		.cqn = cpu_to_le32(to_tcq(init->cq)->core.cqn),
 	};
-	err = tern_wq_create_queue(wq, &layout, &params, udata);
+	err = tern_wq_create_queue(wq, &layout, &hw, udata);
 	if (err) {
 		mutex_destroy(&wq->lock);
 		kfree(wq);
