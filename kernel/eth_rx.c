@@ -157,7 +157,7 @@ static void tern_rx_complete(struct tern_eth_queue *q, const struct tern_hw_cqe 
 	struct tern_rx *rx = &q->rx;
 	u32 length = le32_to_cpu(cqe->byte_len);
 
-	/* Receives complete in the order in which they were posted. */
+	/* Receives complete in the order of posting. */
 	if (rx->ci == rx->pi || le32_to_cpu(cqe->wqe_index) != rx->ci) {
 		tern_queue_stats_error(&q->rx_stats);
 		tern_netdev_restart(q->nd);

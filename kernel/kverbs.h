@@ -2,8 +2,8 @@
 /*
  * Verbs of users in the kernel: their CQs, QPs and SRQs, and the requests that they posted.
  *
- * The lock of a CQ nests outside those of the queues that complete there. Both are taken with
- * interrupts off, since users post and poll from any context.
+ * All locks here are taken with interrupts off, since users post and poll from any context.
+ * tern.h has their order.
  */
 #ifndef TERN_KVERBS_H
 #define TERN_KVERBS_H

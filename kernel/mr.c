@@ -81,7 +81,7 @@ static int tern_mr_take(struct tern_dev *tdev, struct tern_mr *mr, struct ib_ume
 	return err;
 }
 
-/* Pins [@start, @start + @length) of this process for @mr, with the rights that it is to have. */
+/* Pins [@start, @start + @length) of this process for @mr, with the access of @mr. */
 int tern_mr_pin(struct ib_device *ibdev, struct tern_mr *mr, u64 start, u64 length, u64 virt_addr)
 {
 	struct tern_dev *tdev = to_tdev(ibdev);

@@ -46,7 +46,7 @@ static void tern_reopen_or_close(struct tern_netdev *nd)
 }
 
 /* Fills the RSS table with the queues in turn. */
-void tern_netdev_spread_evenly(struct tern_netdev *nd)
+static void tern_netdev_spread_evenly(struct tern_netdev *nd)
 {
 	u32 i;
 

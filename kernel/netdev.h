@@ -21,7 +21,7 @@ struct page_pool;
 #define TERN_RING_MIN_LOG	6	/* holds send WQEs of the largest size */
 #define TERN_RING_MAX_LOG	12
 
-/* What a send WQE that begins at this block of the SQ holds. */
+/* The frame of the send WQE that begins at this block of the SQ. */
 struct tern_tx_slot {
 	struct sk_buff *skb;
 	u16 blocks;
@@ -50,7 +50,7 @@ struct tern_rx {
 	struct tern_rx_slot *slots;
 	struct page_pool *pool;
 	u32 mask;
-	u32 npages;		/* of each WQE */
+	u32 npages;		/* pages per WQE */
 	u32 pi;			/* filled and published */
 	u32 ci;			/* completed */
 	bool starved;		/* out of memory with the ring less than half full */
@@ -71,7 +71,7 @@ struct tern_eth_queue {
 	struct napi_struct napi;
 	struct tern_queue_stats tx_stats;
 	struct tern_queue_stats rx_stats;
-	/* while the interface is up */
+	/* valid while tern_netdev.open */
 	struct tern_qp_core qp_core;
 	struct tern_ring_qp qp;
 	struct tern_tx tx;
@@ -114,7 +114,6 @@ void tern_netdev_update_link(struct tern_dev *tdev);
 void tern_netdev_kick(struct tern_dev *tdev);
 void tern_netdev_restart(struct tern_netdev *nd);
 int tern_netdev_apply(struct tern_netdev *nd, const struct tern_eth_settings *settings);
-void tern_netdev_spread_evenly(struct tern_netdev *nd);
 
 /* eth_queue.c; all but the first under the RTNL */
 void tern_eth_init_queue(struct tern_netdev *nd, u32 index);

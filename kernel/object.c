@@ -102,8 +102,7 @@ static void tern_qp_fault_work(struct work_struct *work)
 
 /* The caller has set the handlers. */
 int tern_qp_core_create(struct tern_dev *tdev, struct tern_qp_core *qp, const struct tern_buf *buf,
-			const struct tern_qp_layout *layout,
-			struct tern_hw_create_qp *hw)
+			const struct tern_qp_layout *layout, struct tern_hw_create_qp *hw)
 {
 	int err;
 
@@ -202,8 +201,7 @@ void tern_srq_core_destroy(struct tern_dev *tdev, struct tern_srq_core *srq)
 
 /* The caller has set the handler. */
 int tern_wq_core_create(struct tern_dev *tdev, struct tern_wq_core *wq, const struct tern_buf *buf,
-			const struct tern_wq_layout *layout,
-			struct tern_hw_create_wq *hw)
+			const struct tern_wq_layout *layout, struct tern_hw_create_wq *hw)
 {
 	int err;
 

@@ -54,8 +54,7 @@ void tern_cq_core_destroy_ring(struct tern_dev *tdev, struct tern_cq_core *cq,
 
 /* The caller has set what @hw says besides the buffer. @buf is NULL for a QP without queues. */
 int tern_qp_core_create(struct tern_dev *tdev, struct tern_qp_core *qp, const struct tern_buf *buf,
-			const struct tern_qp_layout *layout,
-			struct tern_hw_create_qp *hw);
+			const struct tern_qp_layout *layout, struct tern_hw_create_qp *hw);
 void tern_qp_core_destroy(struct tern_dev *tdev, struct tern_qp_core *qp);
 int tern_qp_core_create_ring(struct tern_dev *tdev, struct tern_qp_core *qp,
 			     struct tern_ring_qp *ring, const struct tern_qp_layout *layout,
@@ -71,8 +70,7 @@ void tern_srq_core_destroy(struct tern_dev *tdev, struct tern_srq_core *srq);
 
 /* The same of a WQ. */
 int tern_wq_core_create(struct tern_dev *tdev, struct tern_wq_core *wq, const struct tern_buf *buf,
-			const struct tern_wq_layout *layout,
-			struct tern_hw_create_wq *hw);
+			const struct tern_wq_layout *layout, struct tern_hw_create_wq *hw);
 void tern_wq_core_destroy(struct tern_dev *tdev, struct tern_wq_core *wq);
 
 /* For struct tern_upcalls: bring an event to the owner of the object. */

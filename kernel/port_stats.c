@@ -5,8 +5,8 @@
 #include "ib.h"
 
 /*
- * Names that tools already know from other drivers, where there are any. tern_port_stat_ids
- * says which counter of the card is behind each.
+ * The names are those of other drivers where such exist, since tools know them.
+ * tern_port_stat_ids has the counter of the card for each.
  */
 static const struct rdma_stat_desc tern_port_stats[] = {
 	{ .name = "sent_pkts" },

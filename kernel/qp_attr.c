@@ -184,7 +184,7 @@ static void tern_attr_to_hw(const struct tern_qp *qp, const struct ib_qp_attr *a
 	}
 }
 
-/* Users drain their queues through ERR, and nothing runs in those of a dead card. */
+/* Moving to ERR succeeds even if the card is dead, since users drain their queues so. */
 static int tern_modify_locked(struct tern_qp *qp, const struct ib_qp_attr *attr, int mask,
 			      const struct tern_modify_qp_cmd *cmd)
 {

@@ -61,7 +61,7 @@ void tern_srq_plan_tags(struct tern_srq_layout *layout, u8 log_tags, u8 log_tag_
 void tern_wq_plan(struct tern_wq_layout *layout, u8 log_size, u8 log_stride);
 
 struct tern_ring_cq {
-	u32 cqn;
+	u32 cqn;		/* set when the CQ is created */
 	struct tern_cq_layout layout;
 	struct tern_buf buf;
 	struct tern_hw_cq_record *record;
@@ -81,7 +81,7 @@ static inline void tern_ring_cq_pop(struct tern_ring_cq *cq)
 }
 
 struct tern_ring_qp {
-	u32 qpn;
+	u32 qpn;		/* set when the QP is created */
 	struct tern_qp_layout layout;
 	struct tern_buf buf;
 	struct tern_hw_qp_record *record;

@@ -77,7 +77,7 @@ struct tern_device_attr {
 /* Pages of device memory. */
 struct tern_dm_pool {
 	struct mutex lock;	/* protects used */
-	unsigned long *used;	/* a bit for each */
+	unsigned long *used;	/* bitmap of pages */
 	u32 pages;
 };
 
@@ -119,7 +119,7 @@ struct tern_dev {
 	struct work_struct flush;	/* runs tern_cq_core.died of all CQs */
 
 	u32 caps;		/* TERN_CAP_* */
-	u32 db_pages;		/* of all engines */
+	u32 db_pages;		/* total of all engines */
 	u8 mac[6];
 	struct tern_device_attr attr;
 

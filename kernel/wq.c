@@ -75,7 +75,7 @@ static int tern_wq_check_init(const struct tern_dev *tdev, const struct ib_wq_in
 	return tern_udata_no_input(udata);
 }
 
-/* Raises what @init asks for to what the queue can hold. */
+/* Plans the queue, and raises @init to what it can hold. */
 static void tern_wq_plan_init(const struct tern_dev *tdev, struct ib_wq_init_attr *init,
 			      struct tern_wq_layout *layout)
 {
