@@ -2,9 +2,9 @@
 #pragma once
 
 #include "abi34.h"
-#include "doorbell.h"
+#include "datapath/doorbell.h"
+#include "datapath/queue_table.h"
 #include "mapping.h"
-#include "queue_table.h"
 
 namespace tern::provider {
 

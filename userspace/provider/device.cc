@@ -4,7 +4,7 @@
 
 #include "abi34.h"
 #include "context.h"
-#include "memory.h"
+#include "owned.h"
 #include "rdma/tern-abi.h"
 #include "tern/tern_hw.h"
 #include "terndv.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "completion_queue.h"
+#include "datapath/completion_queue.h"
 
+#include "datapath/shared_recv_queue.h"
 #include "queue_fixture.h"
-#include "shared_recv_queue.h"
 
 namespace tern::provider::test {
 

@@ -8,9 +8,9 @@
 
 #include <gtest/gtest.h>
 
-#include "completion_queue.h"
-#include "recv_queue.h"
-#include "send_queue.h"
+#include "datapath/completion_queue.h"
+#include "datapath/recv_queue.h"
+#include "datapath/send_queue.h"
 #include "tern/tern_hw.h"
 
 namespace tern::provider::test {

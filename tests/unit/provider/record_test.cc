@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "record.h"
+#include "datapath/record.h"
 
 #include <gtest/gtest.h>
 

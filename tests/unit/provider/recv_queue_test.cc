@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "recv_queue.h"
+#include "datapath/recv_queue.h"
 
 #include <cerrno>
 

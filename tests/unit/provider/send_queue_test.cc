@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "send_queue.h"
+#include "datapath/send_queue.h"
 
 #include <cerrno>
 #include <numeric>

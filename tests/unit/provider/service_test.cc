@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "service.h"
+#include "datapath/service.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "shared_recv_queue.h"
+#include "datapath/shared_recv_queue.h"
 
 #include <cerrno>
 #include <numeric>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "tag_queue.h"
+#include "datapath/tag_queue.h"
 
 #include <cerrno>
 

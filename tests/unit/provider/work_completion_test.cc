@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "work_completion.h"
+#include "datapath/work_completion.h"
 
 #include <arpa/inet.h>
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "work_request.h"
+#include "datapath/work_request.h"
 
 #include <cerrno>
 
 #include <arpa/inet.h>
 
-#include "ah.h"
+#include "datapath/address_handle.h"
 #include "queue_fixture.h"
 
 namespace tern::provider::test {

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "datapath/completion_queue.h"
+
+#include <atomic>
+#include <bit>
+#include <cerrno>
+
+#include "datapath/recv_queue.h"
+#include "datapath/send_queue.h"
+#include "datapath/shared_recv_queue.h"
+#include "datapath/tag_queue.h"
+
+namespace tern::provider {
+
+using namespace tern::hw;
+
+namespace {
+
+constexpr uint8_t kRecvOpcode = 0x80; /* set in the opcode of every receive completion */
+constexpr uint32_t kNoQp = 0;         /* no QP has this number */
+
+/* The last eight bytes of a CQE, which the card stores as one. */
+std::atomic_ref<uint64_t> tail_word(tern_hw_cqe *cqe)
+{
+	static_assert(sizeof(tern_hw_cqe) - offsetof(tern_hw_cqe, qpn) == sizeof(uint64_t));
+	return std::atomic_ref<uint64_t>(*reinterpret_cast<uint64_t *>(&cqe->qpn));
+}
+
+/*
+ * What the SL of a datagram's completion says on RoCE: the packet's type, as mlx5 has it and UCX
+ * relies on. Bit 3: it came over UDP; 2:0: under a GRH (0), an IPv6 (1) or an IPv4 (2) header.
+ */
+uint8_t packet_type(uint8_t net_type)
+{
+	switch (net_type) {
+	case TERN_NET_IPV4:
+		return 0xa;
+	case TERN_NET_IPV6:
+		return 0x9;
+	default:
+		return 0;
+	}
+}
+
+} // namespace
+
+struct CompletionQueue::Tail {
+	__le32 qpn_word;
+	uint8_t opcode;
+	uint8_t status;
+	uint8_t flags;
+	uint8_t phase;
+
+	uint32_t qpn() const { return qpn_word.get() & TERN_DB_NUM_MASK; }
+	bool is_recv() const { return opcode & kRecvOpcode; }
+	bool is_of_wq() const { return is_recv() && flags & TERN_CQE_WQ; } /* that qpn() is */
+	bool is_tagged() const { return opcode == TERN_CQE_TAG_RECV; }
+	bool is_tag_op() const { return opcode >= TERN_CQE_TAG_ADD && opcode <= TERN_CQE_TAG_SYNC; }
+};
+
+int CompletionQueue::init(const Config &config)
+{
+	config_ = config;
+	return move(config.buffer);
+}
+
+int CompletionQueue::move(const Buffer &buffer)
+{
+	const size_t entries = buffer.ring.size() / sizeof(tern_hw_cqe);
+
+	if (!std::has_single_bit(entries) || buffer.ring.size() % sizeof(tern_hw_cqe))
+		return EINVAL;
+	config_.buffer = buffer;
+	entries_ = static_cast<uint32_t>(entries);
+	return 0;
+}
+
+tern_hw_cqe *CompletionQueue::slot(uint32_t index) const
+{
+	return reinterpret_cast<tern_hw_cqe *>(config_.buffer.ring.data()) +
+	       (index & (entries_ - 1));
+}
+
+/*
+ * Reads the tail of CQE @index and tells whether the card has written it in this pass over the
+ * ring, which the phase shows: 1 in the first. Acquire: the tail is the last that the card
+ * stores, so once it is seen, the bytes before it may be read.
+ */
+bool CompletionQueue::read_tail(uint32_t index, Tail &tail) const
+{
+	tail = std::bit_cast<Tail>(tail_word(slot(index)).load(std::memory_order_acquire));
+	const uint8_t expected = index & entries_ ? 0 : TERN_PHASE;
+	return (tail.phase & TERN_PHASE) == expected;
+}
+
+bool CompletionQueue::next(Completion &completion)
+{
+	Tail tail;
+
+	while (read_tail(ci_, tail)) {
+		const tern_hw_cqe &cqe = *slot(ci_++);
+		if (resolve(cqe, tail, completion))
+			return true;
+	}
+	return false;
+}
+
+bool CompletionQueue::resolve(const tern_hw_cqe &cqe, const Tail &tail,
+                              Completion &completion) const
+{
+	if (!find_request(cqe, tail, completion.wr_id))
+		return false;
+	completion.timestamp = cqe.timestamp.get();
+	completion.tag = cqe.tag.get();
+	completion.app_ctx = cqe.app_ctx.get();
+	completion.qpn = tail.qpn();
+	completion.byte_len = cqe.byte_len.get();
+	completion.src_qpn = cqe.src_qpn.get();
+	completion.imm = cqe.imm;
+	completion.vlan = cqe.vlan.get();
+	completion.opcode = tail.opcode;
+	completion.status = tail.status;
+	completion.flags = tail.flags;
+	completion.sl = packet_type(cqe.net_type);
+	return true;
+}
+
+/* Ends the request that @cqe completes. False if its queue is gone. */
+bool CompletionQueue::find_request(const tern_hw_cqe &cqe, const Tail &tail, uint64_t &wr_id) const
+{
+	const uint32_t qpn = tail.qpn();
+	const uint32_t index = cqe.wqe_index.get();
+	const auto complete = [&](auto *queue) {
+		if (queue)
+			wr_id = queue->complete(index);
+		return queue != nullptr;
+	};
+
+	if (!tail.is_recv())
+		return complete(config_.qps->find<SendQueue>(qpn, this));
+	if (tail.is_of_wq())
+		return complete(config_.wqs->find<RecvQueue>(qpn, this));
+	if (tail.is_tagged() || tail.is_tag_op())
+		return find_tagged(cqe, tail, wr_id);
+	if (cqe.srqn.get())
+		return complete(srq_of(cqe, qpn));
+	return complete(config_.qps->find<RecvQueue>(qpn, this));
+}
+
+/* The same of an operation on a list of tagged buffers, or of one of these. */
+bool CompletionQueue::find_tagged(const tern_hw_cqe &cqe, const Tail &tail, uint64_t &wr_id) const
+{
+	const uint32_t index = cqe.wqe_index.get();
+	auto *queue = config_.srqs->find<TagQueue>(cqe.srqn.get(), this);
+
+	if (!queue)
+		return false;
+	wr_id = tail.is_tagged() ? queue->receive(index, tail.flags & TERN_CQE_TAG_DATA)
+	                         : queue->complete(index, tail.status == TERN_WC_SUCCESS);
+	return true;
+}
+
+/*
+ * An SRQ of XRC, or with tags, completes to its own CQ, and the QP of XRC may be another
+ * process'. Any other SRQ is
+ * found through its QP: it may complete to many CQs, and outlives the QP in each.
+ */
+SharedRecvQueue *CompletionQueue::srq_of(const tern_hw_cqe &cqe, uint32_t qpn) const
+{
+	if (auto *srq = config_.srqs->find<SharedRecvQueue>(cqe.srqn.get(), this))
+		return srq;
+	return config_.qps->find<SharedRecvQueue>(qpn, this);
+}
+
+void CompletionQueue::release()
+{
+	if (released_ == ci_)
+		return;
+	released_ = ci_;
+	config_.buffer.record.publish(ci_);
+}
+
+/*
+ * The card raises the event at once when a CQE lies at or after the index it is given. That
+ * index is the first CQE which is not there now, not ci_: programs ask first and poll then, and a
+ * second event for what they are about to poll would wake them for nothing (IBA 11.4.2.2).
+ */
+void CompletionQueue::arm(bool solicited_only)
+{
+	Tail tail;
+
+	if (static_cast<int32_t>(seen_ - ci_) < 0)
+		seen_ = ci_;
+	while (seen_ - ci_ < entries_ && read_tail(seen_, tail))
+		seen_++;
+	config_.doorbells.arm_cq(config_.cqn, solicited_only, seen_);
+}
+
+template <class Match>
+void CompletionQueue::drop_if(Match match)
+{
+	Tail tail;
+
+	for (uint32_t i = ci_; i - ci_ < entries_ && read_tail(i, tail); i++) {
+		if (!match(*slot(i), tail))
+			continue;
+		tail.qpn_word = kNoQp;
+		tail.opcode = 0;
+		tail_word(slot(i)).store(std::bit_cast<uint64_t>(tail), std::memory_order_relaxed);
+	}
+}
+
+void CompletionQueue::drop_qp(uint32_t qpn, SharedRecvQueue *srq)
+{
+	drop_if([&](const tern_hw_cqe &cqe, const Tail &tail) {
+		const uint32_t srqn = cqe.srqn.get();
+
+		if (tail.qpn() != qpn || tail.is_of_wq())
+			return false;
+		if (tail.is_recv() && srqn) {
+			/* What came to an SRQ with a CQ is that SRQ's, though the QP is gone. */
+			if (config_.srqs->find<SharedRecvQueue>(srqn, this))
+				return false;
+			if (srq)
+				srq->complete(cqe.wqe_index.get());
+		}
+		return true;
+	});
+}
+
+void CompletionQueue::drop_wq(uint32_t wqn)
+{
+	drop_if([&](const tern_hw_cqe &, const Tail &tail) {
+		return tail.is_of_wq() && tail.qpn() == wqn;
+	});
+}
+
+void CompletionQueue::drop_srq(uint32_t srqn)
+{
+	drop_if([&](const tern_hw_cqe &cqe, const Tail &tail) {
+		return tail.is_recv() && cqe.srqn.get() == srqn;
+	});
+}
+
+} // namespace tern::provider

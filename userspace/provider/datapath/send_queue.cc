@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "datapath/send_queue.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+
+namespace tern::provider {
+
+namespace {
+
+using namespace tern::hw;
+
+constexpr uint32_t kSegsPerBlock = TERN_SQ_BLOCK / TERN_SEG_SIZE;
+constexpr uint32_t kAtomicWriteSize = 8;
+
+constexpr bool is_atomic(tern_hw_wqe_op op)
+{
+	return op == TERN_OP_CMP_SWAP || op == TERN_OP_FETCH_ADD;
+}
+
+/* Whether the card expects exactly one data segment. */
+constexpr bool takes_one_segment(tern_hw_wqe_op op)
+{
+	return is_atomic(op) || op == TERN_OP_ATOMIC_WRITE;
+}
+
+constexpr bool is_send(tern_hw_wqe_op op)
+{
+	return op == TERN_OP_SEND || op == TERN_OP_SEND_IMM || op == TERN_OP_SEND_INV;
+}
+
+/* Whether the payload can be in the WQE. */
+constexpr bool can_inline(tern_hw_wqe_op op)
+{
+	return is_transfer(op) && op != TERN_OP_READ && !is_atomic(op);
+}
+
+/* Whether imm of the control segment means something: immediate data, or a key. */
+constexpr bool has_imm(tern_hw_wqe_op op)
+{
+	return op == TERN_OP_SEND_IMM || op == TERN_OP_WRITE_IMM || op == TERN_OP_SEND_INV ||
+	       op == TERN_OP_LOCAL_INV;
+}
+
+/* Only a request that consumes a RECV can solicit an event. */
+constexpr bool can_solicit(tern_hw_wqe_op op)
+{
+	return is_send(op) || op == TERN_OP_WRITE_IMM;
+}
+
+template <class Segment>
+constexpr uint32_t kSegs = sizeof(Segment) / TERN_SEG_SIZE;
+
+constexpr uint32_t blocks_of(uint32_t segs)
+{
+	return (segs + kSegsPerBlock - 1) / kSegsPerBlock;
+}
+
+InlinePiece piece_of(const ibv_sge &sge)
+{
+	return {reinterpret_cast<const void *>(sge.addr), sge.length};
+}
+
+InlinePiece piece_of(const ibv_data_buf &buf)
+{
+	return {buf.addr, buf.length};
+}
+
+} // namespace
+
+int SendQueue::init(const Config &config)
+{
+	const size_t blocks = config.ring.size() / TERN_SQ_BLOCK;
+
+	if (!std::has_single_bit(blocks) || config.ring.size() % TERN_SQ_BLOCK ||
+	    config.max_sge > TERN_MAX_SEND_SGE || config.max_inline > TERN_MAX_INLINE)
+		return EINVAL;
+	slots_ = make_owned_array<Slot>(blocks, ArrayType::kSendRequests, config.allocator);
+	if (!slots_)
+		return ENOMEM;
+	config_ = config;
+	blocks_ = static_cast<uint32_t>(blocks);
+	return 0;
+}
+
+/* Segments before the data. */
+uint32_t SendQueue::header_segs(tern_hw_wqe_op op) const
+{
+	constexpr uint32_t ctrl = kSegs<tern_hw_ctrl_seg>;
+
+	if (config_.service == Service::kUd)
+		return ctrl + kSegs<tern_hw_ud_seg>;
+	if (op == TERN_OP_BIND_MW)
+		return ctrl + kSegs<tern_hw_bind_seg>;
+	if (is_send(op) || op == TERN_OP_LOCAL_INV)
+		return ctrl;
+	static_assert(kSegs<tern_hw_flush_seg> == kSegs<tern_hw_atomic_seg>);
+	const bool third = is_atomic(op) || op == TERN_OP_FLUSH;
+	return ctrl + kSegs<tern_hw_raddr_seg> + (third ? kSegs<tern_hw_atomic_seg> : 0);
+}
+
+int SendQueue::build(const SendRequest &request, std::span<const ibv_sge> sges)
+{
+	if (!config_.ops.has(request.op))
+		return EINVAL;
+	/* Too much for one request is ENOMEM, as programs know it from other cards. */
+	if (sges.size() > config_.max_sge)
+		return ENOMEM;
+	if (takes_one_segment(request.op) && sges.size() != 1)
+		return EINVAL;
+	if (!is_transfer(request.op) && !sges.empty())
+		return EINVAL;
+
+	/* A piece of no bytes needs no segment, except where the card expects exactly one. */
+	const bool keep_empty = takes_one_segment(request.op);
+	uint32_t segs = header_segs(request.op);
+	for (const ibv_sge &sge : sges)
+		segs += sge.length || keep_empty;
+	if (const int err = reserve(segs))
+		return err;
+
+	uint32_t at = put_headers(request, request.flags, segs, 0);
+	for (const ibv_sge &sge : sges)
+		if (sge.length || keep_empty)
+			at = put(at, tern_hw_data_seg{sge.addr, sge.length, sge.lkey});
+	commit(request, segs);
+	return 0;
+}
+
+int SendQueue::build_inline(const SendRequest &request, std::span<const ibv_sge> pieces)
+{
+	return build_inline_from(request, pieces);
+}
+
+int SendQueue::build_inline(const SendRequest &request, std::span<const ibv_data_buf> pieces)
+{
+	return build_inline_from(request, pieces);
+}
+
+template <class Piece>
+int SendQueue::build_inline_from(const SendRequest &request, std::span<const Piece> pieces)
+{
+	if (!config_.ops.has(request.op) || !can_inline(request.op))
+		return EINVAL;
+
+	/* Every WQE has room for the data of an ATOMIC_WRITE. */
+	const uint32_t room =
+	        request.op == TERN_OP_ATOMIC_WRITE ? kAtomicWriteSize : config_.max_inline;
+	uint32_t length = 0;
+	for (const Piece &p : pieces) {
+		const size_t piece = piece_of(p).length;
+		if (piece > room - length)
+			return ENOMEM;
+		length += static_cast<uint32_t>(piece);
+	}
+
+	const uint32_t data_segs = (length + TERN_SEG_SIZE - 1) / TERN_SEG_SIZE;
+	const uint32_t segs = header_segs(request.op) + data_segs;
+	if (const int err = reserve(segs))
+		return err;
+
+	const uint32_t at = put_headers(request, request.flags | TERN_WQE_INLINE, segs, length);
+	uint32_t offset = at * TERN_SEG_SIZE;
+	for (const Piece &p : pieces) {
+		const InlinePiece piece = piece_of(p);
+		put_bytes(offset, piece.addr, piece.length);
+		offset += static_cast<uint32_t>(piece.length);
+	}
+	static constexpr std::byte kZero[TERN_SEG_SIZE] = {};
+	put_bytes(offset, kZero, data_segs * TERN_SEG_SIZE - length);
+	commit(request, segs);
+	return 0;
+}
+
+/* Whether a WQE of @segs segments fits now. */
+int SendQueue::reserve(uint32_t segs) const
+{
+	/* Acquire: complete() has read the slots that we are about to write. */
+	const uint32_t used = next_ - ci_.load(std::memory_order_acquire);
+	return blocks_of(segs) > blocks_ - used ? ENOMEM : 0;
+}
+
+namespace {
+
+/* Zero as long as the request has no destination. */
+tern_hw_ud_seg ud_seg(const SendRequest &request)
+{
+	tern_hw_ud_seg seg = request.address ? *request.address : tern_hw_ud_seg{};
+
+	seg.dest_qpn = request.dest_qpn & TERN_DB_NUM_MASK;
+	seg.qkey = request.qkey;
+	return seg;
+}
+
+tern_hw_bind_seg bind_seg(const SendRequest &request)
+{
+	return {.addr = request.remote_addr,
+	        .length = request.bind_length,
+	        .rkey = request.rkey,
+	        .lkey = request.bind_lkey,
+	        .access = request.bind_access,
+	        .rsvd = {}};
+}
+
+tern_hw_atomic_seg atomic_seg(const SendRequest &request)
+{
+	return {request.swap_add, request.op == TERN_OP_CMP_SWAP ? request.compare : 0};
+}
+
+tern_hw_flush_seg flush_seg(const SendRequest &request)
+{
+	return {.length = request.flush_length,
+	        .type = request.flush_type,
+	        .level = request.flush_level,
+	        .rsvd = {}};
+}
+
+} // namespace
+
+/* Writes the segments before the data and returns the number of the next, free-running. */
+uint32_t SendQueue::put_headers(const SendRequest &request, uint8_t flags, uint32_t segs,
+                                uint32_t inline_len)
+{
+	uint32_t at = next_ * kSegsPerBlock;
+
+	if (config_.signal_all)
+		flags |= TERN_WQE_SIGNALED;
+	if (!can_solicit(request.op))
+		flags &= ~TERN_WQE_SOLICITED;
+	at = put(at, tern_hw_ctrl_seg{.opcode = static_cast<uint8_t>(request.op),
+	                              .flags = flags,
+	                              .segs = static_cast<uint8_t>(segs),
+	                              .rsvd0 = 0,
+	                              .imm = has_imm(request.op) ? request.imm : __be32{},
+	                              .inline_len = inline_len,
+	                              .srqn = request.srqn});
+	if (config_.service == Service::kUd)
+		return put(at, ud_seg(request));
+	if (request.op == TERN_OP_BIND_MW)
+		return put(at, bind_seg(request));
+	if (is_send(request.op) || request.op == TERN_OP_LOCAL_INV)
+		return at;
+	at = put(at, tern_hw_raddr_seg{request.remote_addr, request.rkey, {}});
+	if (request.op == TERN_OP_FLUSH)
+		return put(at, flush_seg(request));
+	return is_atomic(request.op) ? put(at, atomic_seg(request)) : at;
+}
+
+/*
+ * Writes @segment at number @seg and returns the number after it. The ring is a whole number of
+ * blocks and all headers lie in the first block of their WQE, so none is torn by its end.
+ */
+template <class Segment>
+uint32_t SendQueue::put(uint32_t seg, const Segment &segment)
+{
+	static_assert(sizeof(segment) % TERN_SEG_SIZE == 0);
+	const uint32_t at = seg & (blocks_ * kSegsPerBlock - 1);
+
+	std::memcpy(config_.ring.data() + size_t{at} * TERN_SEG_SIZE, &segment, sizeof(segment));
+	return seg + kSegs<Segment>;
+}
+
+/* Inline data may go over the end of the ring at any byte. */
+void SendQueue::put_bytes(uint32_t offset, const void *data, size_t length)
+{
+	const size_t at = offset & (config_.ring.size() - 1);
+	const size_t head = std::min(length, config_.ring.size() - at);
+
+	if (head)
+		std::memcpy(config_.ring.data() + at, data, head);
+	if (length > head)
+		std::memcpy(config_.ring.data(), static_cast<const std::byte *>(data) + head,
+		            length - head);
+}
+
+void SendQueue::commit(const SendRequest &request, uint32_t segs)
+{
+	const uint32_t end = next_ + blocks_of(segs);
+
+	slots_[next_ & (blocks_ - 1)] = {request.wr_id, end};
+	last_ = next_;
+	next_ = end;
+}
+
+void SendQueue::set_destination(const SendRequest &request)
+{
+	if (config_.service == Service::kUd) {
+		put(last_ * kSegsPerBlock + kSegs<tern_hw_ctrl_seg>, ud_seg(request));
+		return;
+	}
+	const uint32_t block = last_ & (blocks_ - 1);
+	const __le32 srqn = request.srqn;
+	std::memcpy(config_.ring.data() + size_t{block} * TERN_SQ_BLOCK +
+	                    offsetof(tern_hw_ctrl_seg, srqn),
+	            &srqn, sizeof(srqn));
+}
+
+void SendQueue::publish()
+{
+	const uint32_t old_pi = pi_;
+
+	if (next_ == old_pi)
+		return;
+	pi_ = next_;
+	if (!config_.shadow_doorbell || config_.record.publish_sq(old_pi, pi_))
+		config_.doorbells.ring_sq(config_.qpn, pi_);
+}
+
+void SendQueue::reset()
+{
+	last_ = 0;
+	next_ = 0;
+	pi_ = 0;
+	ci_.store(0, std::memory_order_relaxed);
+}
+
+} // namespace tern::provider

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#pragma once
+
+#include <atomic>
+#include <bit>
+#include <cstdint>
+#include <span>
+
+#include <infiniband/verbs.h>
+
+#include "datapath/doorbell.h"
+#include "datapath/owned_array.h"
+#include "datapath/record.h"
+#include "datapath/service.h"
+#include "spinlock.h"
+#include "tern/tern_hw.h"
+
+namespace tern::provider {
+
+/** What a send work request is, apart from its local data. */
+struct SendRequest {
+	uint64_t wr_id = 0;
+	hw::tern_hw_wqe_op op = hw::TERN_OP_SEND;
+	uint8_t flags = 0;        /* TERN_WQE_SIGNALED, _SOLICITED, _FENCE */
+	hw::__be32 imm{};         /* SEND_INV, LOCAL_INV: the key */
+	uint32_t rkey = 0;        /* BIND_MW: the window's new one */
+	uint64_t remote_addr = 0; /* BIND_MW: where the window begins */
+	uint64_t swap_add = 0;
+	uint64_t compare = 0;
+
+	/* FLUSH */
+	uint32_t flush_length = 0;
+	uint8_t flush_type = 0;  /* TERN_FLUSH_* */
+	uint8_t flush_level = 0; /* enum tern_hw_flush_level */
+
+	/* BIND_MW */
+	uint64_t bind_length = 0;
+	uint32_t bind_lkey = 0;
+	uint8_t bind_access = 0; /* TERN_ACCESS_* */
+
+	/* destination */
+	uint32_t srqn = 0;     /* XRC */
+	uint32_t dest_qpn = 0; /* UD, as the next two */
+	uint32_t qkey = 0;
+	const hw::tern_hw_ud_seg *address = nullptr; /* without dest_qpn and qkey */
+};
+
+/** Whether a request of @op goes to the peer. */
+constexpr bool is_sent(hw::tern_hw_wqe_op op)
+{
+	return op != hw::TERN_OP_LOCAL_INV && op != hw::TERN_OP_BIND_MW;
+}
+
+/** Whether it has local data, too. */
+constexpr bool is_transfer(hw::tern_hw_wqe_op op)
+{
+	return is_sent(op) && op != hw::TERN_OP_FLUSH;
+}
+
+/** A piece of data to copy into the WQE. */
+struct InlinePiece {
+	const void *addr;
+	size_t length;
+};
+
+/**
+ * The send ring of a QP. Its user holds the lock from the first build() to the publish() or
+ * discard() that ends the list; completions come in under the lock of the CQ instead.
+ */
+class SendQueue {
+public:
+	struct Config {
+		std::span<std::byte> ring; /* a power of two of blocks */
+		QpRecord record;
+		DoorbellPage doorbells;
+		uint32_t qpn = 0;
+		uint32_t max_sge = 0;
+		uint32_t max_inline = 0;
+		Service service = Service::kRc;
+		OpSet ops; /* that can be posted */
+		bool shadow_doorbell = false;
+		bool signal_all = false;
+		const Allocator *allocator = nullptr;
+	};
+
+	/** Returns 0, EINVAL or ENOMEM. */
+	int init(const Config &config);
+
+	Spinlock &lock() { return lock_; }
+	Service service() const { return config_.service; }
+
+	/** Appends a WQE over the memory that @sges name. Returns 0, EINVAL or ENOMEM. */
+	int build(const SendRequest &request, std::span<const ibv_sge> sges);
+
+	/** Appends a WQE that carries its data itself. Returns 0, EINVAL or ENOMEM. */
+	int build_inline(const SendRequest &request, std::span<const ibv_sge> pieces);
+	int build_inline(const SendRequest &request, std::span<const ibv_data_buf> pieces);
+
+	/** Gives the WQE that was built last the destination of @request. */
+	void set_destination(const SendRequest &request);
+
+	/** Hands what was built to the card, with at most one doorbell. */
+	void publish();
+
+	/** Forgets what was built since the last publish(). */
+	void discard() { next_ = pi_; }
+
+	/**
+	 * The WQE that began at block @index has completed, and with it all before it. Returns
+	 * its wr_id. Called under the lock of the CQ.
+	 */
+	uint64_t complete(uint32_t index)
+	{
+		const Slot &slot = slots_[index & (blocks_ - 1)];
+		const uint64_t wr_id = slot.wr_id;
+		/* Release: the slot may be reused from here on. */
+		ci_.store(slot.end, std::memory_order_release);
+		return wr_id;
+	}
+
+	/** Empties the ring of a QP that went to RESET. */
+	void reset();
+
+private:
+	/* Of the block at which a WQE began. */
+	struct Slot {
+		uint64_t wr_id;
+		uint32_t end; /* block after the WQE */
+	};
+
+	template <class Piece>
+	int build_inline_from(const SendRequest &request, std::span<const Piece> pieces);
+	int reserve(uint32_t segs) const;
+	uint32_t header_segs(hw::tern_hw_wqe_op op) const;
+	uint32_t put_headers(const SendRequest &request, uint8_t flags, uint32_t segs,
+	                     uint32_t inline_len);
+	template <class Segment>
+	uint32_t put(uint32_t seg, const Segment &segment);
+	void put_bytes(uint32_t offset, const void *data, size_t length);
+	void commit(const SendRequest &request, uint32_t segs);
+
+	Config config_;
+	uint32_t blocks_ = 0;
+	uint32_t last_ = 0; /* block at which the last WQE built begins */
+	uint32_t next_ = 0; /* block after it */
+	uint32_t pi_ = 0;   /* block after the last WQE published */
+	std::atomic<uint32_t> ci_{0};
+	OwnedArray<Slot> slots_;
+	Spinlock lock_;
+};
+
+} // namespace tern::provider

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "verbs_cq.h"
+
+#include <cerrno>
+#include <mutex>
+#include <utility>
+
+#include "context.h"
+#include "datapath/work_completion.h"
+#include "owned.h"
+#include "rdma/tern-abi.h"
+#include "verbs.h"
+
+namespace tern::provider {
+
+using namespace tern::abi34;
+
+namespace {
+
+using CreateCqResponse = Response<CreateCqResp, tern_create_cq_resp>;
+static_assert(CreateCqResponse::kPacked);
+using ResizeCqResponse = Response<ResizeCqResp, tern_resize_cq_resp>;
+static_assert(ResizeCqResponse::kPacked);
+
+/* Maps what the driver made, of 1 << log_size CQEs, and finds its parts. Returns 0 or an errno. */
+template <class Resp>
+int map(int fd, const Resp &resp, Mapping &mapping, CompletionQueue::Buffer &parts)
+{
+	if (const int err = mapping.map(fd, resp.buf_key, resp.buf_len, PROT_READ | PROT_WRITE))
+		return err;
+
+	const uint64_t ring_size = uint64_t{sizeof(hw::tern_hw_cqe)} << (resp.log_size & 31);
+	const auto record = mapping.slice(resp.record_offset, sizeof(hw::tern_hw_cq_record));
+	if (resp.record_offset < ring_size || record.empty())
+		return EPROTO;
+	parts = {
+	        .ring = mapping.slice(0, ring_size),
+	        .record = CqRecord(reinterpret_cast<hw::tern_hw_cq_record *>(record.data())),
+	};
+	return 0;
+}
+
+/* Lays the queue over what the driver made. Returns 0 or an errno. */
+int attach(Cq &cq, Context &context, const tern_create_cq_resp &resp)
+{
+	CompletionQueue::Buffer parts;
+
+	if (const int err = map(context.verbs.context.cmd_fd, resp, cq.mapping, parts))
+		return err;
+	return cq.queue.init({
+	        .buffer = parts,
+	        .doorbells = context.doorbell_page(),
+	        .cqn = resp.cqn,
+	        .qps = &context.state.qps,
+	        .srqs = &context.state.srqs,
+	        .wqs = &context.state.wqs,
+	});
+}
+
+/* Creates the CQ that @cq is to be. Returns 0 or an errno. */
+int create(Cq &cq, Context &context, int cqe, ibv_comp_channel *channel, int comp_vector)
+{
+	CreateCqCmd cmd = {};
+	CreateCqResponse resp = {};
+
+	if (const int err = ibv_cmd_create_cq(&context.verbs.context, cqe, channel, comp_vector,
+	                                      &cq.verbs.cq, &cmd, sizeof(cmd), &resp, sizeof(resp)))
+		return err;
+	const int err = attach(cq, context, resp.tern);
+	if (err)
+		ibv_cmd_destroy_cq(&cq.verbs.cq);
+	return err;
+}
+
+/* Makes @cq what @attr says, apart from what the driver makes of it. Returns 0 or an errno. */
+int configure(Cq &cq, const ibv_cq_init_attr_ex &attr, uint32_t caps)
+{
+	constexpr uint32_t kKnownFlags =
+	        IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
+	constexpr uint32_t kKnownMask = IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD;
+	const uint32_t flags = attr.comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS ? attr.flags : 0;
+
+	if (attr.comp_mask & ~kKnownMask || flags & ~kKnownFlags)
+		return EINVAL;
+	/* The card stops at a CQ that is full. */
+	if (flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN)
+		return EOPNOTSUPP;
+	if (flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED)
+		cq.queue.lock().set_single_threaded();
+	if (attr.comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) {
+		if (!attr.parent_domain || !Pd::of(attr.parent_domain)->is_parent_domain())
+			return EINVAL;
+		cq.domain = DomainUse(attr.parent_domain);
+	}
+	return set_poll_ops(cq, attr.wc_flags, caps);
+}
+
+} // namespace
+
+ibv_cq *create_cq(ibv_context *ibv, int cqe, ibv_comp_channel *channel, int comp_vector)
+{
+	Owned<Cq> cq = make_owned<Cq>();
+	if (!cq) {
+		errno = ENOMEM;
+		return nullptr;
+	}
+
+	if (const int err = create(*cq, *Context::of(ibv), cqe, channel, comp_vector)) {
+		errno = err;
+		return nullptr;
+	}
+	return &cq.release()->verbs.cq;
+}
+
+/* Every CQE has all that can be asked for, so the driver makes the same CQ. */
+ibv_cq_ex *create_cq_ex(ibv_context *ibv, ibv_cq_init_attr_ex *attr)
+{
+	Context &context = *Context::of(ibv);
+	Owned<Cq> cq = make_owned<Cq>();
+	if (!cq) {
+		errno = ENOMEM;
+		return nullptr;
+	}
+
+	int err = configure(*cq, *attr, context.state.caps);
+	if (!err)
+		err = create(*cq, context, static_cast<int>(attr->cqe), attr->channel,
+		             static_cast<int>(attr->comp_vector));
+	if (err) {
+		errno = err;
+		return nullptr;
+	}
+	return &cq.release()->verbs.cq_ex;
+}
+
+int destroy_cq(ibv_cq *cq)
+{
+	if (const int err = ibv_cmd_destroy_cq(cq))
+		return err;
+	Owned<Cq>{Cq::of(cq)};
+	return 0;
+}
+
+/*
+ * Nobody polls while the card moves the CQEs. When the new ring cannot be mapped there is no way
+ * back: what is in the old one can still be polled, and nothing is added to it.
+ */
+int resize_cq(ibv_cq *ibv, int cqe)
+{
+	Cq &cq = *Cq::of(ibv);
+	ResizeCqCmd cmd = {};
+	ResizeCqResponse resp = {};
+	Mapping mapping;
+	CompletionQueue::Buffer parts;
+
+	if (!Context::of(ibv->context)->has(TERN_CAP_MODIFY_CQ))
+		return EOPNOTSUPP;
+	const std::lock_guard guard(cq.queue.lock());
+	cq.queue.release();
+	int err = ibv_cmd_resize_cq(ibv, cqe, &cmd, sizeof(cmd), &resp, sizeof(resp));
+	if (!err)
+		err = map(ibv->context->cmd_fd, resp.tern, mapping, parts);
+	if (!err)
+		err = cq.queue.move(parts);
+	if (!err)
+		cq.mapping = std::move(mapping);
+	return err;
+}
+
+int modify_cq(ibv_cq *cq, ibv_modify_cq_attr *attr)
+{
+	ModifyCqCmd cmd = {};
+
+	if (!Context::of(cq->context)->has(TERN_CAP_MODIFY_CQ))
+		return EOPNOTSUPP;
+	return ibv_cmd_modify_cq(cq, attr, &cmd, sizeof(cmd));
+}
+
+int poll_cq(ibv_cq *cq, int num_entries, ibv_wc *wc)
+{
+	return poll_list(Cq::of(cq)->queue, num_entries, wc);
+}
+
+int req_notify_cq(ibv_cq *cq, int solicited_only)
+{
+	CompletionQueue &queue = Cq::of(cq)->queue;
+	const std::lock_guard guard(queue.lock());
+
+	queue.arm(solicited_only);
+	return 0;
+}
+
+} // namespace tern::provider

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#pragma once
+
+#include "abi34.h"
+#include "datapath/completion_queue.h"
+#include "datapath/wall_clock.h"
+#include "mapping.h"
+#include "verbs_pd.h"
+
+namespace tern::provider {
+
+/** A CQ of libibverbs, first, with its queue. */
+struct Cq {
+	abi34::VerbsCq verbs;
+	DomainUse domain;
+	Mapping mapping; /* ring and record */
+	CompletionQueue queue;
+	/* of an extended CQ, under the lock of the queue */
+	Completion current;
+	WallClock wall_clock;
+
+	static Cq *of(ibv_cq *cq) { return reinterpret_cast<Cq *>(cq); }
+	static Cq *of(ibv_cq_ex *cq) { return reinterpret_cast<Cq *>(cq); }
+};
+
+static_assert(offsetof(abi34::VerbsCq, cq) == 0 && offsetof(abi34::VerbsCq, cq_ex) == 0);
+
+/**
+ * Makes @cq an extended one, with the read calls that @wc_flags (enum ibv_create_cq_wc_flags)
+ * asks for. Returns 0, or EOPNOTSUPP when a card with @caps cannot serve one.
+ */
+int set_poll_ops(Cq &cq, uint64_t wc_flags, uint32_t caps);
+
+} // namespace tern::provider

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* Device memory: the card's own, mapped. */
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+
+#include <rdma/ib_user_ioctl_cmds.h>
+#include <unistd.h>
+
+#include "context.h"
+#include "ioctl.h"
+#include "mapping.h"
+#include "owned.h"
+#include "rdma/tern-abi.h"
+#include "verbs.h"
+#include "verbs_mr.h"
+
+namespace tern::provider {
+
+using namespace tern::abi34;
+
+namespace {
+
+/** Device memory of libibverbs, first, with where it is. */
+struct Dm {
+	VerbsDm verbs;
+	uint64_t length = 0;
+	Mapping mapping; /* of whole pages */
+
+	static Dm *of(ibv_dm *dm) { return reinterpret_cast<Dm *>(dm); }
+};
+static_assert(offsetof(VerbsDm, dm) == 0);
+
+constexpr uint64_t kAlign = 4; /* of offset and length of a copy */
+
+/* Returns 0 or an errno. */
+int check_range(const Dm &dm, uint64_t offset, uint64_t length)
+{
+	if (offset > dm.length || length > dm.length - offset)
+		return EFAULT;
+	return offset % kAlign || length % kAlign ? EINVAL : 0;
+}
+
+/*
+ * The mapping is write-combining: its stores may wait, and its loads come early. The fence, a
+ * locked instruction on x86, lets the card see what was written before whatever is posted next,
+ * and us what it wrote before the completion that we have seen.
+ */
+void fence()
+{
+	std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+
+int copy_to(ibv_dm *ibv, uint64_t offset, const void *from, size_t length)
+{
+	const Dm &dm = *Dm::of(ibv);
+
+	if (const int err = check_range(dm, offset, length))
+		return err;
+	std::memcpy(dm.mapping.data() + offset, from, length);
+	fence();
+	return 0;
+}
+
+int copy_from(void *to, ibv_dm *ibv, uint64_t offset, size_t length)
+{
+	const Dm &dm = *Dm::of(ibv);
+
+	if (const int err = check_range(dm, offset, length))
+		return err;
+	fence();
+	std::memcpy(to, dm.mapping.data() + offset, length);
+	return 0;
+}
+
+/* Maps @length bytes at @key into @dm. Returns 0 or an errno. */
+int map(Dm &dm, ibv_context *context, uint64_t key, uint64_t length)
+{
+	const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+
+	dm.length = length;
+	dm.verbs.dm.memcpy_to_dm = copy_to;
+	dm.verbs.dm.memcpy_from_dm = copy_from;
+	return dm.mapping.map(context->cmd_fd, key, (length + page - 1) & ~(page - 1),
+	                      PROT_READ | PROT_WRITE);
+}
+
+int create(Dm &dm, ibv_context *context, const ibv_alloc_dm_attr &attr)
+{
+	Ioctl<1> ours(UVERBS_OBJECT_DM, UVERBS_METHOD_DM_ALLOC);
+	uint64_t key = 0;
+
+	ours.out(TERN_ATTR_ALLOC_DM_RESP_KEY, key);
+	if (const int err = ibv_cmd_alloc_dm(context, &attr, &dm.verbs, ours.link()))
+		return err;
+	const int err = map(dm, context, key, attr.length);
+	if (err)
+		ibv_cmd_free_dm(&dm.verbs);
+	return err;
+}
+
+int find(Dm &dm, ibv_context *context, uint32_t handle)
+{
+	uint64_t key = 0, length = 0;
+
+	if (const int err = Ioctl<3>(UVERBS_OBJECT_DM, TERN_METHOD_DM_QUERY)
+	                            .object(TERN_ATTR_DM_QUERY_HANDLE, handle)
+	                            .out(TERN_ATTR_DM_QUERY_RESP_KEY, key)
+	                            .out(TERN_ATTR_DM_QUERY_RESP_LENGTH, length)
+	                            .execute(context))
+		return err;
+	dm.verbs.handle = dm.verbs.dm.handle = handle;
+	dm.verbs.dm.comp_mask = IBV_DM_MASK_HANDLE;
+	dm.verbs.dm.context = context;
+	return map(dm, context, key, length);
+}
+
+/* @make(dm) makes it; returns null with errno when that fails. */
+template <class Make>
+ibv_dm *make_dm(Make make)
+{
+	Owned<Dm> dm = make_owned<Dm>();
+	if (!dm) {
+		errno = ENOMEM;
+		return nullptr;
+	}
+	if (const int err = make(*dm)) {
+		errno = err;
+		return nullptr;
+	}
+	return &dm.release()->verbs.dm;
+}
+
+} // namespace
+
+ibv_dm *alloc_dm(ibv_context *context, ibv_alloc_dm_attr *attr)
+{
+	if (!(Context::of(context)->state.caps & TERN_CAP_DM)) {
+		errno = EOPNOTSUPP;
+		return nullptr;
+	}
+	if (attr->comp_mask) {
+		errno = EINVAL;
+		return nullptr;
+	}
+	return make_dm([&](Dm &dm) { return create(dm, context, *attr); });
+}
+
+int free_dm(ibv_dm *ibv)
+{
+	Dm *dm = Dm::of(ibv);
+
+	if (const int err = ibv_cmd_free_dm(&dm->verbs))
+		return err;
+	Owned<Dm>{dm};
+	return 0;
+}
+
+ibv_dm *import_dm(ibv_context *context, uint32_t handle)
+{
+	return make_dm([&](Dm &dm) { return find(dm, context, handle); });
+}
+
+void unimport_dm(ibv_dm *dm)
+{
+	Owned<Dm>{Dm::of(dm)};
+}
+
+ibv_mr *reg_dm_mr(ibv_pd *pd, ibv_dm *dm, uint64_t offset, size_t length, unsigned access)
+{
+	return make_mr([&](VerbsMr &mr) {
+		return ibv_cmd_reg_dm_mr(pd, &Dm::of(dm)->verbs, offset, length, access, &mr,
+		                         nullptr);
+	});
+}
+
+} // namespace tern::provider

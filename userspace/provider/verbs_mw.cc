@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include <cerrno>
+
+#include "context.h"
+#include "owned.h"
+#include "verbs.h"
+
+namespace tern::provider {
+
+using namespace tern::abi34;
+
+ibv_mw *alloc_mw(ibv_pd *pd, ibv_mw_type type)
+{
+	if (!(Context::of(pd->context)->state.caps & TERN_CAP_MW)) {
+		errno = EOPNOTSUPP;
+		return nullptr;
+	}
+	Owned<ibv_mw> mw = make_owned<ibv_mw>();
+	if (!mw) {
+		errno = ENOMEM;
+		return nullptr;
+	}
+
+	AllocMwCmd cmd = {};
+	ib_uverbs_alloc_mw_resp resp = {};
+	if (const int err =
+	            ibv_cmd_alloc_mw(pd, type, mw.get(), &cmd, sizeof(cmd), &resp, sizeof(resp))) {
+		errno = err;
+		return nullptr;
+	}
+	return mw.release();
+}
+
+int dealloc_mw(ibv_mw *mw)
+{
+	if (const int err = ibv_cmd_dealloc_mw(mw))
+		return err;
+	Owned<ibv_mw>{mw};
+	return 0;
+}
+
+/* Of windows of type 1, which libibverbs has checked; those of type 2 are bound by work requests.
+ */
+int bind_mw(ibv_qp *qp, ibv_mw *mw, ibv_mw_bind *bind)
+{
+	ibv_send_wr wr = {}, *bad;
+
+	wr.wr_id = bind->wr_id;
+	wr.opcode = IBV_WR_BIND_MW;
+	wr.send_flags = bind->send_flags;
+	wr.bind_mw.mw = mw;
+	wr.bind_mw.rkey = ibv_inc_rkey(mw->rkey);
+	wr.bind_mw.bind_info = bind->bind_info;
+	if (const int err = post_send(qp, &wr, &bad))
+		return err;
+	mw->rkey = wr.bind_mw.rkey;
+	return 0;
+}
+
+} // namespace tern::provider

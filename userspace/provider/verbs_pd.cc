@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "verbs_pd.h"
+
+#include <cerrno>
+
+#include <rdma/ib_user_ioctl_cmds.h>
+
+#include "ioctl.h"
+#include "owned.h"
+#include "rdma/tern-abi.h"
+#include "verbs.h"
+
+namespace tern::provider {
+
+using namespace tern::abi34;
+
+namespace {
+
+using AllocPdResponse = Response<AllocPdResp, tern_alloc_pd_resp>;
+static_assert(AllocPdResponse::kPacked);
+
+} // namespace
+
+ibv_pd *alloc_pd(ibv_context *context)
+{
+	Owned<Pd> pd = make_owned<Pd>();
+	if (!pd) {
+		errno = ENOMEM;
+		return nullptr;
+	}
+
+	AllocPdCmd cmd = {};
+	AllocPdResponse resp = {};
+	if (const int err =
+	            ibv_cmd_alloc_pd(context, &pd->verbs, &cmd, sizeof(cmd), &resp, sizeof(resp))) {
+		errno = err;
+		return nullptr;
+	}
+	return &pd.release()->verbs;
+}
+
+ibv_pd *import_pd(ibv_context *context, uint32_t handle)
+{
+	tern_alloc_pd_resp resp = {}; /* that there is an answer is all that we want */
+
+	if (const int err = Ioctl<2>(UVERBS_OBJECT_PD, TERN_METHOD_PD_QUERY)
+	                            .object(TERN_ATTR_PD_QUERY_HANDLE, handle)
+	                            .out(TERN_ATTR_PD_QUERY_RESP, resp)
+	                            .execute(context)) {
+		errno = err;
+		return nullptr;
+	}
+	Owned<Pd> pd = make_owned<Pd>();
+	if (!pd) {
+		errno = ENOMEM;
+		return nullptr;
+	}
+	pd->verbs.context = context;
+	pd->verbs.handle = handle;
+	return &pd.release()->verbs;
+}
+
+void unimport_pd(ibv_pd *pd)
+{
+	Owned<Pd>{Pd::of(pd)};
+}
+
+ibv_td *alloc_td(ibv_context *context, ibv_td_init_attr *attr)
+{
+	if (attr->comp_mask) {
+		errno = EINVAL;
+		return nullptr;
+	}
+	Owned<ThreadDomain> td = make_owned<ThreadDomain>();
+	if (!td) {
+		errno = ENOMEM;
+		return nullptr;
+	}
+	td->verbs.context = context;
+	return &td.release()->verbs;
+}
+
+int dealloc_td(ibv_td *ibv)
+{
+	ThreadDomain *td = ThreadDomain::of(ibv);
+
+	if (td->users.load(std::memory_order_relaxed))
+		return EBUSY;
+	Owned<ThreadDomain>{td};
+	return 0;
+}
+
+ibv_pd *alloc_parent_domain(ibv_context *, ibv_parent_domain_init_attr *attr)
+{
+	constexpr uint32_t kKnown =
+	        IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
+	const bool allocators = attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS;
+
+	if (!attr->pd || attr->comp_mask & ~kKnown ||
+	    (allocators && (!attr->alloc || !attr->free))) {
+		errno = EINVAL;
+		return nullptr;
+	}
+	Owned<Pd> domain = make_owned<Pd>();
+	if (!domain) {
+		errno = ENOMEM;
+		return nullptr;
+	}
+
+	Pd *pd = Pd::of(attr->pd);
+	domain->stands_for = Use(pd->is_parent_domain() ? pd->stands_for.get() : pd);
+	domain->verbs = *attr->pd;
+	if (attr->td)
+		domain->thread_domain = Use(ThreadDomain::of(attr->td));
+	if (allocators) {
+		ibv_parent_domain_init_attr given = *attr;
+		if (!(attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT))
+			given.pd_context = nullptr;
+		domain->allocator.emplace(&domain->verbs, given);
+	}
+	return &domain.release()->verbs;
+}
+
+int dealloc_pd(ibv_pd *ibv)
+{
+	Pd *pd = Pd::of(ibv);
+
+	if (pd->users.load(std::memory_order_relaxed))
+		return EBUSY;
+	if (!pd->is_parent_domain())
+		if (const int err = ibv_cmd_dealloc_pd(ibv))
+			return err;
+	Owned<Pd>{pd};
+	return 0;
+}
+
+} // namespace tern::provider

@@ -1,0 +1,436 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "verbs_qp.h"
+
+#include <cerrno>
+#include <cstring>
+#include <mutex>
+#include <optional>
+
+#include "context.h"
+#include "datapath/work_request.h"
+#include "owned.h"
+#include "rdma/tern-abi.h"
+#include "verbs.h"
+#include "verbs_cq.h"
+
+namespace tern::provider {
+
+using namespace tern::abi34;
+
+namespace {
+
+using CreateQpResponse = Response<CreateQpResp, tern_create_qp_resp>;
+static_assert(CreateQpResponse::kPacked);
+
+/* An RSS QP is created with a driver part, others without it. */
+struct CreateRssQpCmd {
+	CreateQpCmd qp;
+	tern_create_rss_qp_cmd tern;
+};
+static_assert(offsetof(CreateRssQpCmd, tern) == sizeof(CreateQpCmd));
+
+/* What there is to a rate limit besides the rate goes to the driver. */
+struct ModifyRateCmd {
+	ModifyQpExCmd qp;
+	tern_modify_qp_cmd tern;
+};
+static_assert(offsetof(ModifyRateCmd, tern) == sizeof(ModifyQpExCmd));
+
+constexpr bool has_send_queue(Service service)
+{
+	return service != Service::kXrcRecv && service != Service::kRss;
+}
+
+constexpr bool can_receive(Service service)
+{
+	return has_send_queue(service) && service != Service::kXrcSend;
+}
+
+CompletionQueue *queue_of(ibv_cq *cq)
+{
+	return cq ? &Cq::of(cq)->queue : nullptr;
+}
+
+/* The CQs of a QP that has queues. Both have a lock, taken in the order of their addresses. */
+class QpCqs {
+public:
+	explicit QpCqs(const Qp &qp)
+	        : send(queue_of(qp.verbs.qp.send_cq)),
+	          recv(can_receive(qp.service) ? queue_of(qp.verbs.qp.recv_cq) : send), qp_(qp)
+	{
+		first()->lock().lock();
+		if (recv != send)
+			second()->lock().lock();
+	}
+	~QpCqs()
+	{
+		if (recv != send)
+			second()->lock().unlock();
+		first()->lock().unlock();
+	}
+	QpCqs(const QpCqs &) = delete;
+	QpCqs &operator=(const QpCqs &) = delete;
+
+	/* Voids what is left of the QP in both. */
+	void drop() const
+	{
+		const uint32_t qpn = qp_.verbs.qp.qp_num;
+
+		recv->drop_qp(qpn, qp_.srq());
+		if (send != recv)
+			send->drop_qp(qpn, nullptr);
+	}
+
+	CompletionQueue *const send;
+	CompletionQueue *const recv; /* the same when the QP receives nothing */
+
+private:
+	CompletionQueue *first() const { return send < recv ? send : recv; }
+	CompletionQueue *second() const { return send < recv ? recv : send; }
+
+	const Qp &qp_;
+};
+
+/* Lays the receive queue over what the driver made; it may be one of no entries. */
+int attach_rq(Qp &qp, const tern_create_qp_resp &resp, const ibv_qp_cap &cap)
+{
+	const auto ring = qp.mapping.slice(
+	        resp.rq_offset, uint64_t{1} << ((resp.rq_log_size + resp.rq_log_stride) & 63));
+
+	qp.has_rq = can_receive(qp.service) && !qp.srq() && cap.max_recv_wr && resp.rq_log_stride;
+	return qp.rq.init({
+	        .ring = qp.has_rq ? ring : std::span<std::byte>(),
+	        .record = qp.record,
+	        .entries = qp.has_rq ? 1u << (resp.rq_log_size & 31) : 0,
+	        .log_stride = resp.rq_log_stride,
+	        .max_sge = cap.max_recv_sge,
+	        .allocator = qp.domain.allocator(),
+	});
+}
+
+/* Lays the queues over what the driver made. Returns 0 or an errno. */
+int attach(Qp &qp, Context &context, const tern_create_qp_resp &resp,
+           const ibv_qp_init_attr_ex &attr)
+{
+	if (const int err = qp.mapping.map(context.verbs.context.cmd_fd, resp.buf_key, resp.buf_len,
+	                                   PROT_READ | PROT_WRITE))
+		return err;
+
+	const auto sq_ring =
+	        qp.mapping.slice(0, uint64_t{hw::TERN_SQ_BLOCK} << (resp.sq_log_size & 31));
+	const auto record = qp.mapping.slice(resp.record_offset, sizeof(hw::tern_hw_qp_record));
+	if (sq_ring.empty() || record.empty())
+		return EPROTO;
+
+	qp.record = QpRecord(reinterpret_cast<hw::tern_hw_qp_record *>(record.data()));
+	if (const int err = attach_rq(qp, resp, attr.cap))
+		return err;
+	return qp.sq.init({
+	        .ring = sq_ring,
+	        .record = qp.record,
+	        .doorbells = context.doorbell_page(),
+	        .qpn = resp.qpn,
+	        .max_sge = attr.cap.max_send_sge,
+	        .max_inline = attr.cap.max_inline_data,
+	        .service = qp.service,
+	        .ops = send_ops_of(qp.service, context.state.caps),
+	        .shadow_doorbell = (context.state.caps & TERN_CAP_SHADOW_DB) != 0,
+	        .signal_all = attr.sq_sig_all != 0,
+	        .allocator = qp.domain.allocator(),
+	});
+}
+
+/*
+ * Makes completions find the QP. What an earlier QP of this number left in the CQs is voided
+ * first: this one has completed nothing yet.
+ */
+int enter(Qp &qp, Context &context)
+{
+	const uint32_t qpn = qp.verbs.qp.qp_num;
+
+	if (!context.state.qps.reserve(qpn))
+		return ENOMEM;
+	const QpCqs cqs(qp);
+	cqs.drop();
+	context.state.qps.insert(qpn, {&qp.sq, cqs.send}, {qp.has_rq ? &qp.rq : nullptr, cqs.recv},
+	                         {qp.srq(), cqs.recv});
+	return 0;
+}
+
+/*
+ * Takes the QP, which the kernel has destroyed, from its CQs. The kernel may have given the
+ * number to another QP by now. If the table has that one already, enter() has voided what we left
+ * in the CQs that it shares with us, and what is there now can be its own; in our other
+ * CQs nothing of this number finds a queue any more.
+ */
+void leave(Qp &qp, Context &context)
+{
+	const QpCqs cqs(qp);
+
+	if (context.state.qps.remove(qp.verbs.qp.qp_num, &qp.sq))
+		cqs.drop();
+}
+
+/*
+ * Empties the queues of a QP that is in RESET now. Not before the command: it could fail, and
+ * the card looks at the record as long as the QP lives. It has set sq_event to zero itself.
+ */
+void rewind(Qp &qp)
+{
+	const std::lock_guard sq_guard(qp.sq.lock());
+	const std::lock_guard rq_guard(qp.rq.lock());
+	const QpCqs cqs(qp);
+
+	cqs.drop();
+	qp.sq.reset();
+	qp.rq.reset();
+	qp.record.clear();
+}
+
+constexpr uint32_t kRssMask = IBV_QP_INIT_ATTR_IND_TABLE | IBV_QP_INIT_ATTR_RX_HASH;
+
+/* The service that @attr asks for. The table of an RSS QP makes it one. */
+std::optional<Service> requested_service(const ibv_qp_init_attr_ex &attr, uint32_t caps)
+{
+	const std::optional<Service> service = service_of(attr.qp_type, caps);
+
+	if (!(attr.comp_mask & kRssMask))
+		return service;
+	if (service == Service::kRaw && caps & TERN_CAP_RSS)
+		return Service::kRss;
+	return std::nullopt;
+}
+
+/* Of the queues that it does not have, libibverbs refuses those of the receiver. */
+int check_rss(const ibv_qp_init_attr_ex &attr)
+{
+	const ibv_rx_hash_conf &hash = attr.rx_hash_conf;
+
+	if ((attr.comp_mask & kRssMask) != kRssMask || !attr.rwq_ind_tbl || attr.send_cq ||
+	    attr.cap.max_send_wr)
+		return EINVAL;
+	if (hash.rx_hash_function != IBV_RX_HASH_FUNC_TOEPLITZ ||
+	    hash.rx_hash_fields_mask & ~uint64_t{kHashFields})
+		return EOPNOTSUPP;
+	return hash.rx_hash_key_len == hw::TERN_HASH_KEY_SIZE && hash.rx_hash_key ? 0 : EINVAL;
+}
+
+/* Whether @attr has what a QP of @service needs, and nothing that it cannot have. */
+int check(const ibv_qp_init_attr_ex &attr, Service service, uint32_t caps)
+{
+	constexpr uint32_t kKnown = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
+	                            IBV_QP_INIT_ATTR_CREATE_FLAGS |
+	                            IBV_QP_INIT_ATTR_SEND_OPS_FLAGS | kRssMask;
+
+	if (attr.comp_mask & ~kKnown)
+		return EOPNOTSUPP;
+	if (service == Service::kRss)
+		return check_rss(attr);
+	if (attr.srq &&
+	    (!(caps & TERN_CAP_SRQ) || !can_receive(service) || service == Service::kRaw))
+		return EOPNOTSUPP;
+	if ((has_send_queue(service) && !attr.send_cq) || (can_receive(service) && !attr.recv_cq))
+		return EINVAL;
+	return 0;
+}
+
+tern_create_rss_qp_cmd rss_cmd(const ibv_rx_hash_conf &hash)
+{
+	tern_create_rss_qp_cmd cmd = {};
+
+	cmd.hash_fields = hash.rx_hash_fields_mask;
+	cmd.hash_function = hash.rx_hash_function;
+	cmd.key_len = hash.rx_hash_key_len;
+	std::memcpy(cmd.key, hash.rx_hash_key, sizeof(cmd.key));
+	return cmd;
+}
+
+/* Maps the queues of a new QP and makes completions find it. */
+int set_up(Qp &qp, Context &context, const tern_create_qp_resp &resp,
+           const ibv_qp_init_attr_ex &attr)
+{
+	if (!has_send_queue(qp.service))
+		return 0;
+	const int err = attach(qp, context, resp, attr);
+	return err ? err : enter(qp, context);
+}
+
+/* The plain command has no room for a rate limit. */
+int modify(ibv_qp *qp, ibv_qp_attr *attr, int attr_mask, const tern_modify_qp_cmd &rate)
+{
+	if (!(attr_mask & IBV_QP_RATE_LIMIT)) {
+		ModifyQpCmd cmd = {};
+
+		return ibv_cmd_modify_qp(qp, attr, attr_mask, &cmd, sizeof(cmd));
+	}
+	ModifyRateCmd cmd = {};
+	ib_uverbs_ex_modify_qp_resp resp = {};
+
+	cmd.tern = rate;
+	return ibv_cmd_modify_qp_ex(qp, attr, attr_mask, &cmd.qp, sizeof(cmd), &resp, sizeof(resp));
+}
+
+} // namespace
+
+ibv_qp *create_qp_ex(ibv_context *ibv, ibv_qp_init_attr_ex *attr)
+{
+	Context &context = *Context::of(ibv);
+	const uint32_t caps = context.state.caps;
+	const uint64_t send_ops =
+	        attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS ? attr->send_ops_flags : 0;
+	const std::optional<Service> service = requested_service(*attr, caps);
+
+	int err = service ? check(*attr, *service, caps) : EOPNOTSUPP;
+	if (err) {
+		errno = err;
+		return nullptr;
+	}
+	Owned<Qp> qp = make_owned<Qp>();
+	if (!qp) {
+		errno = ENOMEM;
+		return nullptr;
+	}
+	qp->service = *service;
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_PD)
+		qp->domain = DomainUse(attr->pd);
+	if (qp->domain.is_single_threaded()) {
+		qp->sq.lock().set_single_threaded();
+		qp->rq.lock().set_single_threaded();
+	}
+	err = set_send_ops(*qp, send_ops, send_ops_of(*service, caps));
+	if (err) {
+		errno = err;
+		return nullptr;
+	}
+
+	CreateRssQpCmd cmd = {};
+	CreateQpResponse resp = {};
+	if (*service == Service::kRss)
+		cmd.tern = rss_cmd(attr->rx_hash_conf);
+	err = ibv_cmd_create_qp_ex2(ibv, &qp->verbs, attr, &cmd.qp,
+	                            *service == Service::kRss ? sizeof(cmd) : sizeof(cmd.qp), &resp,
+	                            sizeof(resp));
+	if (err) {
+		errno = err;
+		return nullptr;
+	}
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+		qp->verbs.comp_mask |= kVerbsQpEx;
+
+	err = set_up(*qp, context, resp.tern, *attr);
+	if (err) {
+		ibv_cmd_destroy_qp(&qp->verbs.qp);
+		errno = err;
+		return nullptr;
+	}
+	return &qp.release()->verbs.qp;
+}
+
+ibv_qp *create_qp(ibv_pd *pd, ibv_qp_init_attr *attr)
+{
+	ibv_qp_init_attr_ex ex = {};
+
+	ex.qp_context = attr->qp_context;
+	ex.send_cq = attr->send_cq;
+	ex.recv_cq = attr->recv_cq;
+	ex.srq = attr->srq;
+	ex.cap = attr->cap;
+	ex.qp_type = attr->qp_type;
+	ex.sq_sig_all = attr->sq_sig_all;
+	ex.comp_mask = IBV_QP_INIT_ATTR_PD;
+	ex.pd = pd;
+	ibv_qp *qp = create_qp_ex(pd->context, &ex);
+	if (qp)
+		attr->cap = ex.cap;
+	return qp;
+}
+
+/* An XRC target of another process, to be named and destroyed here too. */
+ibv_qp *open_qp(ibv_context *context, ibv_qp_open_attr *attr)
+{
+	if (!service_of(IBV_QPT_XRC_RECV, Context::of(context)->state.caps)) {
+		errno = EOPNOTSUPP;
+		return nullptr;
+	}
+	Owned<Qp> qp = make_owned<Qp>();
+	if (!qp) {
+		errno = ENOMEM;
+		return nullptr;
+	}
+
+	qp->service = Service::kXrcRecv;
+	OpenQpCmd cmd = {};
+	CreateQpResp resp = {};
+	if (const int err = ibv_cmd_open_qp(context, &qp->verbs, sizeof(qp->verbs), attr, &cmd,
+	                                    sizeof(cmd), &resp, sizeof(ib_uverbs_create_qp_resp))) {
+		errno = err;
+		return nullptr;
+	}
+	return &qp.release()->verbs.qp;
+}
+
+int modify_qp(ibv_qp *qp, ibv_qp_attr *attr, int attr_mask)
+{
+	if (const int err = modify(qp, attr, attr_mask, {}))
+		return err;
+	if (attr_mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET &&
+	    has_send_queue(Qp::of(qp)->service))
+		rewind(*Qp::of(qp));
+	return 0;
+}
+
+int modify_qp_rate_limit(ibv_qp *qp, ibv_qp_rate_limit_attr *limit)
+{
+	ibv_qp_attr attr = {};
+	tern_modify_qp_cmd rest = {};
+
+	if (limit->comp_mask)
+		return EINVAL;
+	attr.rate_limit = limit->rate_limit;
+	rest.max_burst_sz = limit->max_burst_sz;
+	rest.typical_pkt_sz = limit->typical_pkt_sz;
+	return modify(qp, &attr, IBV_QP_RATE_LIMIT, rest);
+}
+
+int query_qp(ibv_qp *qp, ibv_qp_attr *attr, int attr_mask, ibv_qp_init_attr *init_attr)
+{
+	QueryQpCmd cmd = {};
+
+	return ibv_cmd_query_qp(qp, attr, attr_mask, init_attr, &cmd, sizeof(cmd));
+}
+
+int destroy_qp(ibv_qp *ibv)
+{
+	Qp *qp = Qp::of(ibv);
+
+	if (const int err = ibv_cmd_destroy_qp(ibv))
+		return err;
+	if (has_send_queue(qp->service))
+		leave(*qp, *Context::of(ibv->context));
+	Owned<Qp>{qp};
+	return 0;
+}
+
+int post_send(ibv_qp *ibv, ibv_send_wr *wr, ibv_send_wr **bad_wr)
+{
+	Qp &qp = *Qp::of(ibv);
+
+	if (!qp.takes_sends()) {
+		*bad_wr = wr;
+		return EINVAL;
+	}
+	return post_send_list(qp.sq, wr, bad_wr);
+}
+
+int post_recv(ibv_qp *ibv, ibv_recv_wr *wr, ibv_recv_wr **bad_wr)
+{
+	Qp &qp = *Qp::of(ibv);
+
+	if (!qp.takes_recvs() || qp.srq() || !can_receive(qp.service)) {
+		*bad_wr = wr;
+		return EINVAL;
+	}
+	return post_recv_list(qp.rq, wr, bad_wr);
+}
+
+} // namespace tern::provider

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "verbs_srq.h"
+
+#include <cerrno>
+#include <cstddef>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "context.h"
+#include "datapath/work_request.h"
+#include "owned.h"
+#include "rdma/tern-abi.h"
+#include "verbs.h"
+#include "verbs_cq.h"
+
+namespace tern::provider {
+
+using namespace tern::abi34;
+
+namespace {
+
+using CreateSrqResponse = Response<CreateSrqResp, tern_create_srq_resp>;
+static_assert(CreateSrqResponse::kPacked);
+
+/* One with tags is created with a driver part, others without it. */
+struct CreateTmSrqCmd {
+	CreateSrqCmd srq;
+	tern_create_srq_cmd tern;
+};
+static_assert(offsetof(CreateTmSrqCmd, tern) == sizeof(CreateSrqCmd));
+
+/* The capabilities of cards that have that type; nothing for one that there is not. */
+std::optional<uint32_t> caps_needed(ibv_srq_type type)
+{
+	switch (type) {
+	case IBV_SRQT_BASIC:
+		return TERN_CAP_SRQ;
+	case IBV_SRQT_XRC:
+		return TERN_CAP_SRQ | TERN_CAP_XRC;
+	case IBV_SRQT_TM:
+		return TERN_CAP_SRQ | TERN_CAP_TAG_MATCHING;
+	default:
+		return std::nullopt;
+	}
+}
+
+/* Maps what the driver made and finds the parts of it. Returns 0 or an errno. */
+int map(int fd, const tern_srq_buf &buf, Mapping &mapping, SharedRecvQueue::Buffer &parts)
+{
+	if (const int err = mapping.map(fd, buf.buf_key, buf.buf_len, PROT_READ | PROT_WRITE))
+		return err;
+
+	const uint32_t entries = 1u << (buf.log_size & 31);
+	const auto record = mapping.slice(buf.record_offset, sizeof(hw::tern_hw_srq_record));
+	if (record.empty())
+		return EPROTO;
+	parts = {
+	        .slots = mapping.slice(0, uint64_t{entries} << (buf.log_stride & 31)),
+	        .ring = mapping.slice(buf.ring_offset, uint64_t{entries} * sizeof(hw::__le32)),
+	        .record = SrqRecord(reinterpret_cast<hw::tern_hw_srq_record *>(record.data())),
+	        .entries = entries,
+	        .log_stride = buf.log_stride,
+	};
+	return 0;
+}
+
+int attach(Srq &srq, const tern_srq_buf &buf, uint32_t max_sge)
+{
+	SharedRecvQueue::Buffer parts;
+
+	if (const int err = map(srq.verbs.srq.context->cmd_fd, buf, srq.mapping, parts))
+		return err;
+	srq.srqn = buf.srqn;
+	return srq.queue.init(parts, max_sge, srq.domain.allocator());
+}
+
+/* Lays the list of tags over what the driver made of it. */
+int attach_tags(Srq &srq, Context &context, const tern_srq_buf &buf)
+{
+	return srq.tags.init({
+	        .ring = srq.mapping.slice(buf.tag_ops_offset, uint64_t{sizeof(hw::tern_hw_tag_op)}
+	                                                              << (buf.log_tag_ops & 31)),
+	        .entries = 1u << (buf.log_tags & 31),
+	        .srqn = buf.srqn,
+	        .doorbells = context.doorbell_page(),
+	        .allocator = srq.domain.allocator(),
+	});
+}
+
+/* The number may be that of an SRQ that is gone and left completions: they are not ours. */
+int enter(Srq &srq, Context &context)
+{
+	CompletionQueue &cq = Cq::of(srq.verbs.cq)->queue;
+
+	if (!context.state.srqs.reserve(srq.srqn))
+		return ENOMEM;
+	const std::lock_guard guard(cq.lock());
+	cq.drop_srq(srq.srqn);
+	context.state.srqs.insert(srq.srqn, {&srq.queue, &cq},
+	                          {srq.has_tags() ? &srq.tags : nullptr, &cq});
+	return 0;
+}
+
+/* As with QPs, the number may be another SRQ's by now. */
+void leave(Srq &srq, Context &context)
+{
+	CompletionQueue &cq = Cq::of(srq.verbs.cq)->queue;
+	const std::lock_guard guard(cq.lock());
+
+	if (context.state.srqs.remove(srq.srqn, &srq.queue))
+		cq.drop_srq(srq.srqn);
+}
+
+/*
+ * Goes on in the buffer that the driver has moved the SRQ to. When that fails there is no way
+ * back, and the SRQ takes no more requests.
+ */
+int move(Srq &srq, const tern_srq_buf &buf)
+{
+	Mapping mapping;
+	SharedRecvQueue::Buffer parts;
+	int err = map(srq.verbs.srq.context->cmd_fd, buf, mapping, parts);
+
+	if (!err)
+		err = srq.queue.move(parts);
+	if (err)
+		srq.queue.close();
+	else
+		srq.mapping = std::move(mapping);
+	return err;
+}
+
+int resize(Srq &srq, ibv_srq_attr *attr)
+{
+	tern_srq_buf buf = {};
+	ModifySrqCmd<tern_modify_srq_cmd> cmd = {};
+
+	cmd.tern.buf_addr = reinterpret_cast<uintptr_t>(&buf);
+	/* The driver copies what is posted: nobody may post until we are in the new buffer. */
+	const std::lock_guard guard(srq.queue.lock());
+	if (const int err =
+	            ibv_cmd_modify_srq(&srq.verbs.srq, attr, IBV_SRQ_MAX_WR, &cmd, sizeof(cmd)))
+		return err;
+	return buf.buf_len ? move(srq, buf) : 0;
+}
+
+} // namespace
+
+ibv_srq *create_srq_ex(ibv_context *ibv, ibv_srq_init_attr_ex *attr)
+{
+	Context &context = *Context::of(ibv);
+	const ibv_srq_type type =
+	        attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE ? attr->srq_type : IBV_SRQT_BASIC;
+	const std::optional<uint32_t> needed = caps_needed(type);
+
+	if (!needed || (context.state.caps & *needed) != *needed) {
+		errno = needed ? EOPNOTSUPP : EINVAL;
+		return nullptr;
+	}
+	Owned<Srq> srq = make_owned<Srq>();
+	if (!srq) {
+		errno = ENOMEM;
+		return nullptr;
+	}
+
+	CreateTmSrqCmd cmd = {};
+	CreateSrqResponse resp = {};
+	const bool tags = type == IBV_SRQT_TM;
+	if (tags)
+		cmd.tern.max_ops = attr->tm_cap.max_ops;
+	int err = ibv_cmd_create_srq_ex(ibv, &srq->verbs, attr, &cmd.srq,
+	                                tags ? sizeof(cmd) : sizeof(cmd.srq), &resp, sizeof(resp));
+	if (err) {
+		errno = err;
+		return nullptr;
+	}
+	srq->verbs.srq_type = type;
+	srq->verbs.srq.srq_context = attr->srq_context;
+	srq->verbs.srq.pd = attr->pd;
+	srq->domain = DomainUse(attr->pd);
+
+	err = attach(*srq, resp.tern.buf, attr->attr.max_sge);
+	if (!err && tags)
+		err = attach_tags(*srq, context, resp.tern.buf);
+	if (!err && srq->has_cq())
+		err = enter(*srq, context);
+	if (err) {
+		ibv_cmd_destroy_srq(&srq->verbs.srq);
+		errno = err;
+		return nullptr;
+	}
+	return &srq.release()->verbs.srq;
+}
+
+ibv_srq *create_srq(ibv_pd *pd, ibv_srq_init_attr *attr)
+{
+	ibv_srq_init_attr_ex ex = {};
+
+	ex.srq_context = attr->srq_context;
+	ex.attr = attr->attr;
+	ex.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD;
+	ex.srq_type = IBV_SRQT_BASIC;
+	ex.pd = pd;
+	ibv_srq *srq = create_srq_ex(pd->context, &ex);
+	if (srq)
+		attr->attr = ex.attr;
+	return srq;
+}
+
+int modify_srq(ibv_srq *ibv, ibv_srq_attr *attr, int attr_mask)
+{
+	/* Apart: when one command does both and fails, nobody knows whether the SRQ has moved. */
+	if (attr_mask & IBV_SRQ_MAX_WR)
+		if (const int err = resize(*Srq::of(ibv), attr))
+			return err;
+	if (attr_mask == IBV_SRQ_MAX_WR)
+		return 0;
+	Command<ModifySrqCore> cmd = {};
+	return ibv_cmd_modify_srq(ibv, attr, attr_mask & ~IBV_SRQ_MAX_WR, &cmd, sizeof(cmd));
+}
+
+int query_srq(ibv_srq *srq, ibv_srq_attr *attr)
+{
+	QuerySrqCmd cmd = {};
+
+	return ibv_cmd_query_srq(srq, attr, &cmd, sizeof(cmd));
+}
+
+int get_srq_num(ibv_srq *ibv, uint32_t *number)
+{
+	const Srq &srq = *Srq::of(ibv);
+
+	if (!srq.is_xrc())
+		return EOPNOTSUPP;
+	*number = srq.srqn;
+	return 0;
+}
+
+int destroy_srq(ibv_srq *ibv)
+{
+	Srq *srq = Srq::of(ibv);
+
+	if (const int err = ibv_cmd_destroy_srq(ibv))
+		return err;
+	if (srq->has_cq())
+		leave(*srq, *Context::of(ibv->context));
+	Owned<Srq>{srq};
+	return 0;
+}
+
+int post_srq_ops(ibv_srq *ibv, ibv_ops_wr *wr, ibv_ops_wr **bad_wr)
+{
+	Srq &srq = *Srq::of(ibv);
+
+	if (!srq.has_tags()) {
+		*bad_wr = wr;
+		return EINVAL;
+	}
+	return post_ops_list(srq.tags, wr, bad_wr);
+}
+
+int post_srq_recv(ibv_srq *srq, ibv_recv_wr *wr, ibv_recv_wr **bad_wr)
+{
+	return post_recv_list(Srq::of(srq)->queue, wr, bad_wr);
+}
+
+} // namespace tern::provider

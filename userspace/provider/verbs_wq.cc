@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* Receive WQs, and the tables by which an RSS QP spreads frames over them. */
+#include "verbs_wq.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <mutex>
+#include <span>
+
+#include "context.h"
+#include "datapath/work_request.h"
+#include "owned.h"
+#include "rdma/tern-abi.h"
+#include "verbs.h"
+#include "verbs_cq.h"
+
+namespace tern::provider {
+
+using namespace tern::abi34;
+
+namespace {
+
+using CreateWqResponse = Response<ib_uverbs_ex_create_wq_resp, tern_create_wq_resp>;
+static_assert(CreateWqResponse::kPacked);
+
+CompletionQueue &cq_of(const Wq &wq)
+{
+	return Cq::of(wq.verbs.cq)->queue;
+}
+
+/* Lays the queue over what the driver made. Returns 0 or an errno. */
+int attach(Wq &wq, const tern_create_wq_resp &resp, uint32_t max_sge)
+{
+	if (const int err = wq.mapping.map(wq.verbs.context->cmd_fd, resp.buf_key, resp.buf_len,
+	                                   PROT_READ | PROT_WRITE))
+		return err;
+
+	const auto record = wq.mapping.slice(resp.record_offset, sizeof(hw::tern_hw_qp_record));
+	if (record.empty())
+		return EPROTO;
+	wq.record = QpRecord(reinterpret_cast<hw::tern_hw_qp_record *>(record.data()));
+	return wq.queue.init({
+	        .ring = wq.mapping.slice(0,
+	                                 uint64_t{1} << ((resp.log_size + resp.log_stride) & 63)),
+	        .record = wq.record,
+	        .entries = 1u << (resp.log_size & 31),
+	        .log_stride = resp.log_stride,
+	        .max_sge = max_sge,
+	        .allocator = wq.domain.allocator(),
+	});
+}
+
+/* Makes completions find the WQ. As with QPs, those of an earlier one of the number are voided. */
+int enter(Wq &wq, Context &context)
+{
+	const uint32_t wqn = wq.verbs.wq_num;
+	CompletionQueue &cq = cq_of(wq);
+
+	if (!context.state.wqs.reserve(wqn))
+		return ENOMEM;
+	const std::lock_guard guard(cq.lock());
+	cq.drop_wq(wqn);
+	context.state.wqs.insert(wqn, {&wq.queue, &cq});
+	return 0;
+}
+
+void leave(Wq &wq, Context &context)
+{
+	const uint32_t wqn = wq.verbs.wq_num;
+	CompletionQueue &cq = cq_of(wq);
+	const std::lock_guard guard(cq.lock());
+
+	if (context.state.wqs.remove(wqn, &wq.queue))
+		cq.drop_wq(wqn);
+}
+
+/* Empties a WQ that is in RESET now, when the card does not look at it. */
+void rewind(Wq &wq)
+{
+	CompletionQueue &cq = cq_of(wq);
+	const std::lock_guard queue_guard(wq.queue.lock());
+	const std::lock_guard cq_guard(cq.lock());
+
+	cq.drop_wq(wq.verbs.wq_num);
+	wq.queue.reset();
+	wq.record.clear();
+}
+
+int post_wq_recv(ibv_wq *ibv, ibv_recv_wr *wr, ibv_recv_wr **bad_wr)
+{
+	if (ibv->state == IBV_WQS_RESET) {
+		*bad_wr = wr;
+		return EINVAL;
+	}
+	return post_recv_list(Wq::of(ibv)->queue, wr, bad_wr);
+}
+
+int check(const ibv_wq_init_attr &attr)
+{
+	if (attr.wq_type != IBV_WQT_RQ || !attr.pd || !attr.cq ||
+	    attr.comp_mask & ~uint32_t{IBV_WQ_INIT_ATTR_FLAGS})
+		return EINVAL;
+	/* No stripping of tags, no FCS, no delay of drops. */
+	if (attr.comp_mask & IBV_WQ_INIT_ATTR_FLAGS && attr.create_flags)
+		return EOPNOTSUPP;
+	return 0;
+}
+
+/* Creates the WQ that @wq is to be. Returns 0 or an errno. */
+int create(Wq &wq, Context &context, ibv_wq_init_attr &attr)
+{
+	CreateWqCmd cmd = {};
+	CreateWqResponse resp = {};
+
+	wq.domain = DomainUse(attr.pd);
+	if (wq.domain.is_single_threaded())
+		wq.queue.lock().set_single_threaded();
+	if (const int err = ibv_cmd_create_wq(&context.verbs.context, &attr, &wq.verbs, &cmd,
+	                                      sizeof(cmd), &resp, sizeof(resp)))
+		return err;
+	wq.verbs.state = IBV_WQS_RESET;
+	wq.verbs.post_recv = post_wq_recv;
+
+	int err = attach(wq, resp.tern, attr.max_sge);
+	if (!err)
+		err = enter(wq, context);
+	if (err)
+		ibv_cmd_destroy_wq(&wq.verbs);
+	return err;
+}
+
+} // namespace
+
+ibv_wq *create_wq(ibv_context *ibv, ibv_wq_init_attr *attr)
+{
+	Context &context = *Context::of(ibv);
+
+	int err = context.has(TERN_CAP_RSS) ? check(*attr) : EOPNOTSUPP;
+	if (err) {
+		errno = err;
+		return nullptr;
+	}
+	Owned<Wq> wq = make_owned<Wq>();
+	if (!wq) {
+		errno = ENOMEM;
+		return nullptr;
+	}
+	err = create(*wq, context, *attr);
+	if (err) {
+		errno = err;
+		return nullptr;
+	}
+	return &wq.release()->verbs;
+}
+
+int modify_wq(ibv_wq *ibv, ibv_wq_attr *attr)
+{
+	ModifyWqCmd cmd = {};
+
+	if (const int err = ibv_cmd_modify_wq(ibv, attr, &cmd, sizeof(cmd)))
+		return err;
+	if (attr->attr_mask & IBV_WQ_ATTR_STATE && attr->wq_state == IBV_WQS_RESET)
+		rewind(*Wq::of(ibv));
+	return 0;
+}
+
+int destroy_wq(ibv_wq *ibv)
+{
+	Wq *wq = Wq::of(ibv);
+
+	if (const int err = ibv_cmd_destroy_wq(ibv))
+		return err;
+	leave(*wq, *Context::of(ibv->context));
+	Owned<Wq>{wq};
+	return 0;
+}
+
+ibv_rwq_ind_table *create_rwq_ind_table(ibv_context *ibv, ibv_rwq_ind_table_init_attr *attr)
+{
+	if (!Context::of(ibv)->has(TERN_CAP_RSS)) {
+		errno = EOPNOTSUPP;
+		return nullptr;
+	}
+	if (attr->log_ind_tbl_size > hw::TERN_MAX_LOG_WQ_TABLE || !attr->ind_tbl) {
+		errno = EINVAL;
+		return nullptr;
+	}
+	const std::span<ibv_wq *> wqs(attr->ind_tbl, size_t{1} << attr->log_ind_tbl_size);
+	if (std::ranges::find(wqs, nullptr) != wqs.end()) {
+		errno = EINVAL;
+		return nullptr;
+	}
+	Owned<ibv_rwq_ind_table> table = make_owned<ibv_rwq_ind_table>();
+	if (!table) {
+		errno = ENOMEM;
+		return nullptr;
+	}
+
+	ib_uverbs_ex_create_rwq_ind_table_resp resp = {};
+	if (const int err =
+	            ibv_cmd_create_rwq_ind_table(ibv, attr, table.get(), &resp, sizeof(resp))) {
+		errno = err;
+		return nullptr;
+	}
+	return table.release();
+}
+
+int destroy_rwq_ind_table(ibv_rwq_ind_table *table)
+{
+	if (const int err = ibv_cmd_destroy_rwq_ind_table(table))
+		return err;
+	Owned<ibv_rwq_ind_table>{table};
+	return 0;
+}
+
+} // namespace tern::provider
