@@ -31,7 +31,8 @@ struct Context {
 	}
 
 	DoorbellPage doorbell_page() const { return DoorbellPage(state.doorbells.data()); }
-	bool has(uint32_t cap) const { return state.caps & cap; }
+	/** Whether the card has all of @caps (TERN_CAP_*). */
+	bool has(uint32_t caps) const { return (state.caps & caps) == caps; }
 };
 
 verbs_context *alloc_context(ibv_device *device, int cmd_fd, void *private_data);

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "datapath/address_handle.h"
 
-#include <cerrno>
 #include <cstring>
 
 #include "abi34.h"
-#include "owned.h"
 #include "rdma/tern-abi.h"
 #include "verbs.h"
+#include "verbs_object.h"
 
 namespace tern::provider {
 
@@ -37,22 +36,17 @@ hw::tern_hw_ud_seg segment_of(const ibv_ah_attr &attr, const tern_create_ah_resp
 
 } // namespace
 
+/* The kernel refuses an address without GID and resolves the rest to a route. */
 ibv_ah *create_ah(ibv_pd *pd, ibv_ah_attr *attr)
 {
-	Owned<Ah> ah = make_owned<Ah>();
-	if (!ah) {
-		errno = ENOMEM;
-		return nullptr;
-	}
+	return make_object<ibv_ah, Ah>([&](Ah &ah) {
+		CreateAhResponse resp = {};
 
-	/* The kernel refuses what has no GID and resolves the rest to a route. */
-	CreateAhResponse resp = {};
-	if (const int err = ibv_cmd_create_ah(pd, &ah->verbs, attr, &resp, sizeof(resp))) {
-		errno = err;
-		return nullptr;
-	}
-	ah->segment = segment_of(*attr, resp.tern);
-	return &ah.release()->verbs;
+		if (const int err = ibv_cmd_create_ah(pd, &ah.verbs, attr, &resp, sizeof(resp)))
+			return err;
+		ah.segment = segment_of(*attr, resp.tern);
+		return 0;
+	});
 }
 
 int destroy_ah(ibv_ah *ah)

@@ -6,10 +6,10 @@
 #include <mutex>
 
 #include "context.h"
-#include "owned.h"
 #include "rdma/tern-abi.h"
 #include "spinlock.h"
 #include "verbs.h"
+#include "verbs_object.h"
 
 namespace tern::provider {
 
@@ -40,20 +40,11 @@ static_assert(int{IBV_COUNTER_BYTES} == int{TERN_COUNTER_BYTES});
 
 ibv_counters *create_counters(ibv_context *context, ibv_counters_init_attr *attr)
 {
-	if (!Context::of(context)->has(TERN_CAP_FLOW_COUNTERS)) {
-		errno = EOPNOTSUPP;
-		return nullptr;
-	}
-	Owned<Counters> counters = make_owned<Counters>();
-	if (!counters) {
-		errno = ENOMEM;
-		return nullptr;
-	}
-	if (const int err = ibv_cmd_create_counters(context, attr, &counters->verbs, nullptr)) {
-		errno = err;
-		return nullptr;
-	}
-	return &counters.release()->verbs.counters;
+	return make_object<ibv_counters, Counters>([&](Counters &counters) {
+		if (!Context::of(context)->has(TERN_CAP_FLOW_COUNTERS))
+			return EOPNOTSUPP;
+		return ibv_cmd_create_counters(context, attr, &counters.verbs, nullptr);
+	});
 }
 
 /* What is counted is all that the flows take which are created with the object, from their first

@@ -5,11 +5,10 @@
 #include <mutex>
 #include <utility>
 
-#include "context.h"
 #include "datapath/work_completion.h"
-#include "owned.h"
 #include "rdma/tern-abi.h"
 #include "verbs.h"
+#include "verbs_object.h"
 
 namespace tern::provider {
 
@@ -73,7 +72,7 @@ int create(Cq &cq, Context &context, int cqe, ibv_comp_channel *channel, int com
 }
 
 /* Makes @cq what @attr says, apart from what the driver makes of it. Returns 0 or an errno. */
-int configure(Cq &cq, const ibv_cq_init_attr_ex &attr, uint32_t caps)
+int configure(Cq &cq, const ibv_cq_init_attr_ex &attr, const Context &context)
 {
 	constexpr uint32_t kKnownFlags =
 	        IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
@@ -92,45 +91,28 @@ int configure(Cq &cq, const ibv_cq_init_attr_ex &attr, uint32_t caps)
 			return EINVAL;
 		cq.domain = DomainUse(attr.parent_domain);
 	}
-	return set_poll_ops(cq, attr.wc_flags, caps);
+	return set_poll_ops(cq, attr.wc_flags, context);
 }
 
 } // namespace
 
 ibv_cq *create_cq(ibv_context *ibv, int cqe, ibv_comp_channel *channel, int comp_vector)
 {
-	Owned<Cq> cq = make_owned<Cq>();
-	if (!cq) {
-		errno = ENOMEM;
-		return nullptr;
-	}
-
-	if (const int err = create(*cq, *Context::of(ibv), cqe, channel, comp_vector)) {
-		errno = err;
-		return nullptr;
-	}
-	return &cq.release()->verbs.cq;
+	return make_object<ibv_cq, Cq>(
+	        [&](Cq &cq) { return create(cq, *Context::of(ibv), cqe, channel, comp_vector); });
 }
 
 /* Every CQE has all that can be asked for, so the driver makes the same CQ. */
 ibv_cq_ex *create_cq_ex(ibv_context *ibv, ibv_cq_init_attr_ex *attr)
 {
-	Context &context = *Context::of(ibv);
-	Owned<Cq> cq = make_owned<Cq>();
-	if (!cq) {
-		errno = ENOMEM;
-		return nullptr;
-	}
+	return make_object<ibv_cq_ex, Cq>([&](Cq &cq) {
+		Context &context = *Context::of(ibv);
 
-	int err = configure(*cq, *attr, context.state.caps);
-	if (!err)
-		err = create(*cq, context, static_cast<int>(attr->cqe), attr->channel,
-		             static_cast<int>(attr->comp_vector));
-	if (err) {
-		errno = err;
-		return nullptr;
-	}
-	return &cq.release()->verbs.cq_ex;
+		if (const int err = configure(cq, *attr, context))
+			return err;
+		return create(cq, context, static_cast<int>(attr->cqe), attr->channel,
+		              static_cast<int>(attr->comp_vector));
+	});
 }
 
 int destroy_cq(ibv_cq *cq)

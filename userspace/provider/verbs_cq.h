@@ -2,6 +2,7 @@
 #pragma once
 
 #include "abi34.h"
+#include "context.h"
 #include "datapath/completion_queue.h"
 #include "datapath/wall_clock.h"
 #include "mapping.h"
@@ -27,8 +28,8 @@ static_assert(offsetof(abi34::VerbsCq, cq) == 0 && offsetof(abi34::VerbsCq, cq_e
 
 /**
  * Makes @cq an extended one, with the read calls that @wc_flags (enum ibv_create_cq_wc_flags)
- * asks for. Returns 0, or EOPNOTSUPP when a card with @caps cannot serve one.
+ * asks for. Returns 0, or EOPNOTSUPP when the card of @context cannot serve one.
  */
-int set_poll_ops(Cq &cq, uint64_t wc_flags, uint32_t caps);
+int set_poll_ops(Cq &cq, uint64_t wc_flags, const Context &context);
 
 } // namespace tern::provider

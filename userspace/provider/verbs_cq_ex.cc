@@ -6,7 +6,6 @@
  */
 #include <cerrno>
 
-#include "context.h"
 #include "datapath/work_completion.h"
 #include "verbs_cq.h"
 
@@ -131,12 +130,12 @@ constexpr Reader kReaders[] = {
 
 } // namespace
 
-int set_poll_ops(Cq &cq, uint64_t wc_flags_wanted, uint32_t caps)
+int set_poll_ops(Cq &cq, uint64_t wc_flags_wanted, const Context &context)
 {
 	ibv_cq_ex &ex = cq.verbs.cq_ex;
 
 	for (const Reader &r : kReaders) {
-		if (!(wc_flags_wanted & r.wc_flag) || (caps & r.cap) != r.cap)
+		if (!(wc_flags_wanted & r.wc_flag) || !context.has(r.cap))
 			continue;
 		r.offer(ex);
 		wc_flags_wanted &= ~r.wc_flag;

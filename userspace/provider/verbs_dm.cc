@@ -10,10 +10,9 @@
 #include "context.h"
 #include "ioctl.h"
 #include "mapping.h"
-#include "owned.h"
 #include "rdma/tern-abi.h"
 #include "verbs.h"
-#include "verbs_mr.h"
+#include "verbs_object.h"
 
 namespace tern::provider {
 
@@ -115,35 +114,15 @@ int find(Dm &dm, ibv_context *context, uint32_t handle)
 	return map(dm, context, key, length);
 }
 
-/* @make(dm) makes it; returns null with errno when that fails. */
-template <class Make>
-ibv_dm *make_dm(Make make)
-{
-	Owned<Dm> dm = make_owned<Dm>();
-	if (!dm) {
-		errno = ENOMEM;
-		return nullptr;
-	}
-	if (const int err = make(*dm)) {
-		errno = err;
-		return nullptr;
-	}
-	return &dm.release()->verbs.dm;
-}
-
 } // namespace
 
 ibv_dm *alloc_dm(ibv_context *context, ibv_alloc_dm_attr *attr)
 {
-	if (!(Context::of(context)->state.caps & TERN_CAP_DM)) {
-		errno = EOPNOTSUPP;
-		return nullptr;
-	}
-	if (attr->comp_mask) {
-		errno = EINVAL;
-		return nullptr;
-	}
-	return make_dm([&](Dm &dm) { return create(dm, context, *attr); });
+	return make_object<ibv_dm, Dm>([&](Dm &dm) {
+		if (!Context::of(context)->has(TERN_CAP_DM))
+			return EOPNOTSUPP;
+		return attr->comp_mask ? EINVAL : create(dm, context, *attr);
+	});
 }
 
 int free_dm(ibv_dm *ibv)
@@ -158,7 +137,7 @@ int free_dm(ibv_dm *ibv)
 
 ibv_dm *import_dm(ibv_context *context, uint32_t handle)
 {
-	return make_dm([&](Dm &dm) { return find(dm, context, handle); });
+	return make_object<ibv_dm, Dm>([&](Dm &dm) { return find(dm, context, handle); });
 }
 
 void unimport_dm(ibv_dm *dm)
@@ -168,7 +147,7 @@ void unimport_dm(ibv_dm *dm)
 
 ibv_mr *reg_dm_mr(ibv_pd *pd, ibv_dm *dm, uint64_t offset, size_t length, unsigned access)
 {
-	return make_mr([&](VerbsMr &mr) {
+	return make_object<ibv_mr, VerbsMr>([&](VerbsMr &mr) {
 		return ibv_cmd_reg_dm_mr(pd, &Dm::of(dm)->verbs, offset, length, access, &mr,
 		                         nullptr);
 	});

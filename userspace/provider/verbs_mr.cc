@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-#include "verbs_mr.h"
-
 #include "verbs.h"
+#include "verbs_object.h"
 
 namespace tern::provider {
 
 using namespace tern::abi34;
 
+static_assert(offsetof(VerbsMr, mr) == 0);
+
 ibv_mr *reg_mr(ibv_pd *pd, void *addr, size_t length, uint64_t hca_va, int access)
 {
-	return make_mr([&](VerbsMr &mr) {
+	return make_object<ibv_mr, VerbsMr>([&](VerbsMr &mr) {
 		RegMrCmd cmd = {};
 		ib_uverbs_reg_mr_resp resp = {};
 		return ibv_cmd_reg_mr(pd, addr, length, hca_va, access, &mr, &cmd, sizeof(cmd),
@@ -19,7 +20,7 @@ ibv_mr *reg_mr(ibv_pd *pd, void *addr, size_t length, uint64_t hca_va, int acces
 
 ibv_mr *reg_dmabuf_mr(ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access)
 {
-	return make_mr([&](VerbsMr &mr) {
+	return make_object<ibv_mr, VerbsMr>([&](VerbsMr &mr) {
 		return ibv_cmd_reg_dmabuf_mr(pd, offset, length, iova, fd, access, &mr);
 	});
 }
@@ -44,7 +45,8 @@ int dereg_mr(VerbsMr *mr)
 
 ibv_mr *import_mr(ibv_pd *pd, uint32_t handle)
 {
-	return make_mr([&](VerbsMr &mr) { return ibv_cmd_query_mr(pd, &mr, handle); });
+	return make_object<ibv_mr, VerbsMr>(
+	        [&](VerbsMr &mr) { return ibv_cmd_query_mr(pd, &mr, handle); });
 }
 
 void unimport_mr(ibv_mr *mr)

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-#include <cerrno>
-
 #include "context.h"
-#include "owned.h"
 #include "verbs.h"
+#include "verbs_object.h"
 
 namespace tern::provider {
 
@@ -11,24 +9,14 @@ using namespace tern::abi34;
 
 ibv_mw *alloc_mw(ibv_pd *pd, ibv_mw_type type)
 {
-	if (!(Context::of(pd->context)->state.caps & TERN_CAP_MW)) {
-		errno = EOPNOTSUPP;
-		return nullptr;
-	}
-	Owned<ibv_mw> mw = make_owned<ibv_mw>();
-	if (!mw) {
-		errno = ENOMEM;
-		return nullptr;
-	}
+	return make_object<ibv_mw>([&](ibv_mw &mw) {
+		AllocMwCmd cmd = {};
+		ib_uverbs_alloc_mw_resp resp = {};
 
-	AllocMwCmd cmd = {};
-	ib_uverbs_alloc_mw_resp resp = {};
-	if (const int err =
-	            ibv_cmd_alloc_mw(pd, type, mw.get(), &cmd, sizeof(cmd), &resp, sizeof(resp))) {
-		errno = err;
-		return nullptr;
-	}
-	return mw.release();
+		if (!Context::of(pd->context)->has(TERN_CAP_MW))
+			return EOPNOTSUPP;
+		return ibv_cmd_alloc_mw(pd, type, &mw, &cmd, sizeof(cmd), &resp, sizeof(resp));
+	});
 }
 
 int dealloc_mw(ibv_mw *mw)

@@ -6,9 +6,9 @@
 #include <rdma/ib_user_ioctl_cmds.h>
 
 #include "ioctl.h"
-#include "owned.h"
 #include "rdma/tern-abi.h"
 #include "verbs.h"
+#include "verbs_object.h"
 
 namespace tern::provider {
 
@@ -19,45 +19,54 @@ namespace {
 using AllocPdResponse = Response<AllocPdResp, tern_alloc_pd_resp>;
 static_assert(AllocPdResponse::kPacked);
 
+/* Makes @domain the parent domain that @attr describes. Returns 0 or EINVAL. */
+int make_parent(Pd &domain, const ibv_parent_domain_init_attr &attr)
+{
+	constexpr uint32_t kKnown =
+	        IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
+	const bool allocators = attr.comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS;
+
+	if (!attr.pd || attr.comp_mask & ~kKnown || (allocators && (!attr.alloc || !attr.free)))
+		return EINVAL;
+	Pd *pd = Pd::of(attr.pd);
+	domain.stands_for = Use(pd->is_parent_domain() ? pd->stands_for.get() : pd);
+	domain.verbs = *attr.pd;
+	if (attr.td)
+		domain.thread_domain = Use(ThreadDomain::of(attr.td));
+	if (allocators) {
+		ibv_parent_domain_init_attr given = attr;
+		if (!(attr.comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT))
+			given.pd_context = nullptr;
+		domain.allocator.emplace(&domain.verbs, given);
+	}
+	return 0;
+}
+
 } // namespace
 
 ibv_pd *alloc_pd(ibv_context *context)
 {
-	Owned<Pd> pd = make_owned<Pd>();
-	if (!pd) {
-		errno = ENOMEM;
-		return nullptr;
-	}
+	return make_object<ibv_pd, Pd>([&](Pd &pd) {
+		AllocPdCmd cmd = {};
+		AllocPdResponse resp = {};
 
-	AllocPdCmd cmd = {};
-	AllocPdResponse resp = {};
-	if (const int err =
-	            ibv_cmd_alloc_pd(context, &pd->verbs, &cmd, sizeof(cmd), &resp, sizeof(resp))) {
-		errno = err;
-		return nullptr;
-	}
-	return &pd.release()->verbs;
+		return ibv_cmd_alloc_pd(context, &pd.verbs, &cmd, sizeof(cmd), &resp, sizeof(resp));
+	});
 }
 
+/* The query only shows that @handle is a PD. */
 ibv_pd *import_pd(ibv_context *context, uint32_t handle)
 {
-	tern_alloc_pd_resp resp = {}; /* that there is an answer is all that we want */
+	return make_object<ibv_pd, Pd>([&](Pd &pd) {
+		tern_alloc_pd_resp resp = {};
 
-	if (const int err = Ioctl<2>(UVERBS_OBJECT_PD, TERN_METHOD_PD_QUERY)
-	                            .object(TERN_ATTR_PD_QUERY_HANDLE, handle)
-	                            .out(TERN_ATTR_PD_QUERY_RESP, resp)
-	                            .execute(context)) {
-		errno = err;
-		return nullptr;
-	}
-	Owned<Pd> pd = make_owned<Pd>();
-	if (!pd) {
-		errno = ENOMEM;
-		return nullptr;
-	}
-	pd->verbs.context = context;
-	pd->verbs.handle = handle;
-	return &pd.release()->verbs;
+		pd.verbs.context = context;
+		pd.verbs.handle = handle;
+		return Ioctl<2>(UVERBS_OBJECT_PD, TERN_METHOD_PD_QUERY)
+		        .object(TERN_ATTR_PD_QUERY_HANDLE, handle)
+		        .out(TERN_ATTR_PD_QUERY_RESP, resp)
+		        .execute(context);
+	});
 }
 
 void unimport_pd(ibv_pd *pd)
@@ -67,17 +76,10 @@ void unimport_pd(ibv_pd *pd)
 
 ibv_td *alloc_td(ibv_context *context, ibv_td_init_attr *attr)
 {
-	if (attr->comp_mask) {
-		errno = EINVAL;
-		return nullptr;
-	}
-	Owned<ThreadDomain> td = make_owned<ThreadDomain>();
-	if (!td) {
-		errno = ENOMEM;
-		return nullptr;
-	}
-	td->verbs.context = context;
-	return &td.release()->verbs;
+	return make_object<ibv_td, ThreadDomain>([&](ThreadDomain &td) {
+		td.verbs.context = context;
+		return attr->comp_mask ? EINVAL : 0;
+	});
 }
 
 int dealloc_td(ibv_td *ibv)
@@ -92,33 +94,7 @@ int dealloc_td(ibv_td *ibv)
 
 ibv_pd *alloc_parent_domain(ibv_context *, ibv_parent_domain_init_attr *attr)
 {
-	constexpr uint32_t kKnown =
-	        IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
-	const bool allocators = attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS;
-
-	if (!attr->pd || attr->comp_mask & ~kKnown ||
-	    (allocators && (!attr->alloc || !attr->free))) {
-		errno = EINVAL;
-		return nullptr;
-	}
-	Owned<Pd> domain = make_owned<Pd>();
-	if (!domain) {
-		errno = ENOMEM;
-		return nullptr;
-	}
-
-	Pd *pd = Pd::of(attr->pd);
-	domain->stands_for = Use(pd->is_parent_domain() ? pd->stands_for.get() : pd);
-	domain->verbs = *attr->pd;
-	if (attr->td)
-		domain->thread_domain = Use(ThreadDomain::of(attr->td));
-	if (allocators) {
-		ibv_parent_domain_init_attr given = *attr;
-		if (!(attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT))
-			given.pd_context = nullptr;
-		domain->allocator.emplace(&domain->verbs, given);
-	}
-	return &domain.release()->verbs;
+	return make_object<ibv_pd, Pd>([&](Pd &domain) { return make_parent(domain, *attr); });
 }
 
 int dealloc_pd(ibv_pd *ibv)

@@ -8,10 +8,10 @@
 
 #include "context.h"
 #include "datapath/work_request.h"
-#include "owned.h"
 #include "rdma/tern-abi.h"
 #include "verbs.h"
 #include "verbs_cq.h"
+#include "verbs_object.h"
 
 namespace tern::provider {
 
@@ -134,7 +134,7 @@ int attach(Qp &qp, Context &context, const tern_create_qp_resp &resp,
 	        .max_inline = attr.cap.max_inline_data,
 	        .service = qp.service,
 	        .ops = send_ops_of(qp.service, context.state.caps),
-	        .shadow_doorbell = (context.state.caps & TERN_CAP_SHADOW_DB) != 0,
+	        .shadow_doorbell = context.has(TERN_CAP_SHADOW_DB),
 	        .signal_all = attr.sq_sig_all != 0,
 	        .allocator = qp.domain.allocator(),
 	});
@@ -190,13 +190,13 @@ void rewind(Qp &qp)
 constexpr uint32_t kRssMask = IBV_QP_INIT_ATTR_IND_TABLE | IBV_QP_INIT_ATTR_RX_HASH;
 
 /* The service that @attr asks for. The table of an RSS QP makes it one. */
-std::optional<Service> requested_service(const ibv_qp_init_attr_ex &attr, uint32_t caps)
+std::optional<Service> requested_service(const ibv_qp_init_attr_ex &attr, const Context &context)
 {
-	const std::optional<Service> service = service_of(attr.qp_type, caps);
+	const std::optional<Service> service = service_of(attr.qp_type, context.state.caps);
 
 	if (!(attr.comp_mask & kRssMask))
 		return service;
-	if (service == Service::kRaw && caps & TERN_CAP_RSS)
+	if (service == Service::kRaw && context.has(TERN_CAP_RSS))
 		return Service::kRss;
 	return std::nullopt;
 }
@@ -216,7 +216,7 @@ int check_rss(const ibv_qp_init_attr_ex &attr)
 }
 
 /* Whether @attr has what a QP of @service needs, and nothing that it cannot have. */
-int check(const ibv_qp_init_attr_ex &attr, Service service, uint32_t caps)
+int check(const ibv_qp_init_attr_ex &attr, Service service, const Context &context)
 {
 	constexpr uint32_t kKnown = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
 	                            IBV_QP_INIT_ATTR_CREATE_FLAGS |
@@ -227,7 +227,7 @@ int check(const ibv_qp_init_attr_ex &attr, Service service, uint32_t caps)
 	if (service == Service::kRss)
 		return check_rss(attr);
 	if (attr.srq &&
-	    (!(caps & TERN_CAP_SRQ) || !can_receive(service) || service == Service::kRaw))
+	    (!context.has(TERN_CAP_SRQ) || !can_receive(service) || service == Service::kRaw))
 		return EOPNOTSUPP;
 	if ((has_send_queue(service) && !attr.send_cq) || (can_receive(service) && !attr.recv_cq))
 		return EINVAL;
@@ -255,6 +255,48 @@ int set_up(Qp &qp, Context &context, const tern_create_qp_resp &resp,
 	return err ? err : enter(qp, context);
 }
 
+/* Makes @qp what @attr says, apart from what the driver makes of it. Returns 0 or an errno. */
+int configure(Qp &qp, const ibv_qp_init_attr_ex &attr, const Context &context)
+{
+	const std::optional<Service> service = requested_service(attr, context);
+	const uint64_t send_ops =
+	        attr.comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS ? attr.send_ops_flags : 0;
+
+	if (!service)
+		return EOPNOTSUPP;
+	if (const int err = check(attr, *service, context))
+		return err;
+	qp.service = *service;
+	if (attr.comp_mask & IBV_QP_INIT_ATTR_PD)
+		qp.domain = DomainUse(attr.pd);
+	if (qp.domain.is_single_threaded()) {
+		qp.sq.lock().set_single_threaded();
+		qp.rq.lock().set_single_threaded();
+	}
+	return set_send_ops(qp, send_ops, send_ops_of(*service, context.state.caps));
+}
+
+/* Creates the QP that @qp is to be. Returns 0 or an errno. */
+int create(Qp &qp, Context &context, ibv_qp_init_attr_ex &attr)
+{
+	CreateRssQpCmd cmd = {};
+	CreateQpResponse resp = {};
+	const bool rss = qp.service == Service::kRss;
+
+	if (rss)
+		cmd.tern = rss_cmd(attr.rx_hash_conf);
+	if (const int err =
+	            ibv_cmd_create_qp_ex2(&context.verbs.context, &qp.verbs, &attr, &cmd.qp,
+	                                  rss ? sizeof(cmd) : sizeof(cmd.qp), &resp, sizeof(resp)))
+		return err;
+	if (attr.comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+		qp.verbs.comp_mask |= kVerbsQpEx;
+	const int err = set_up(qp, context, resp.tern, attr);
+	if (err)
+		ibv_cmd_destroy_qp(&qp.verbs.qp);
+	return err;
+}
+
 /* The plain command has no room for a rate limit. */
 int modify(ibv_qp *qp, ibv_qp_attr *attr, int attr_mask, const tern_modify_qp_cmd &rate)
 {
@@ -274,56 +316,12 @@ int modify(ibv_qp *qp, ibv_qp_attr *attr, int attr_mask, const tern_modify_qp_cm
 
 ibv_qp *create_qp_ex(ibv_context *ibv, ibv_qp_init_attr_ex *attr)
 {
-	Context &context = *Context::of(ibv);
-	const uint32_t caps = context.state.caps;
-	const uint64_t send_ops =
-	        attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS ? attr->send_ops_flags : 0;
-	const std::optional<Service> service = requested_service(*attr, caps);
+	return make_object<ibv_qp, Qp>([&](Qp &qp) {
+		Context &context = *Context::of(ibv);
+		const int err = configure(qp, *attr, context);
 
-	int err = service ? check(*attr, *service, caps) : EOPNOTSUPP;
-	if (err) {
-		errno = err;
-		return nullptr;
-	}
-	Owned<Qp> qp = make_owned<Qp>();
-	if (!qp) {
-		errno = ENOMEM;
-		return nullptr;
-	}
-	qp->service = *service;
-	if (attr->comp_mask & IBV_QP_INIT_ATTR_PD)
-		qp->domain = DomainUse(attr->pd);
-	if (qp->domain.is_single_threaded()) {
-		qp->sq.lock().set_single_threaded();
-		qp->rq.lock().set_single_threaded();
-	}
-	err = set_send_ops(*qp, send_ops, send_ops_of(*service, caps));
-	if (err) {
-		errno = err;
-		return nullptr;
-	}
-
-	CreateRssQpCmd cmd = {};
-	CreateQpResponse resp = {};
-	if (*service == Service::kRss)
-		cmd.tern = rss_cmd(attr->rx_hash_conf);
-	err = ibv_cmd_create_qp_ex2(ibv, &qp->verbs, attr, &cmd.qp,
-	                            *service == Service::kRss ? sizeof(cmd) : sizeof(cmd.qp), &resp,
-	                            sizeof(resp));
-	if (err) {
-		errno = err;
-		return nullptr;
-	}
-	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
-		qp->verbs.comp_mask |= kVerbsQpEx;
-
-	err = set_up(*qp, context, resp.tern, *attr);
-	if (err) {
-		ibv_cmd_destroy_qp(&qp->verbs.qp);
-		errno = err;
-		return nullptr;
-	}
-	return &qp.release()->verbs.qp;
+		return err ? err : create(qp, context, *attr);
+	});
 }
 
 ibv_qp *create_qp(ibv_pd *pd, ibv_qp_init_attr *attr)
@@ -348,25 +346,16 @@ ibv_qp *create_qp(ibv_pd *pd, ibv_qp_init_attr *attr)
 /* An XRC target of another process, to be named and destroyed here too. */
 ibv_qp *open_qp(ibv_context *context, ibv_qp_open_attr *attr)
 {
-	if (!service_of(IBV_QPT_XRC_RECV, Context::of(context)->state.caps)) {
-		errno = EOPNOTSUPP;
-		return nullptr;
-	}
-	Owned<Qp> qp = make_owned<Qp>();
-	if (!qp) {
-		errno = ENOMEM;
-		return nullptr;
-	}
+	return make_object<ibv_qp, Qp>([&](Qp &qp) {
+		OpenQpCmd cmd = {};
+		CreateQpResp resp = {};
 
-	qp->service = Service::kXrcRecv;
-	OpenQpCmd cmd = {};
-	CreateQpResp resp = {};
-	if (const int err = ibv_cmd_open_qp(context, &qp->verbs, sizeof(qp->verbs), attr, &cmd,
-	                                    sizeof(cmd), &resp, sizeof(ib_uverbs_create_qp_resp))) {
-		errno = err;
-		return nullptr;
-	}
-	return &qp.release()->verbs.qp;
+		if (!Context::of(context)->has(TERN_CAP_XRC))
+			return EOPNOTSUPP;
+		qp.service = Service::kXrcRecv;
+		return ibv_cmd_open_qp(context, &qp.verbs, sizeof(qp.verbs), attr, &cmd,
+		                       sizeof(cmd), &resp, sizeof(ib_uverbs_create_qp_resp));
+	});
 }
 
 int modify_qp(ibv_qp *qp, ibv_qp_attr *attr, int attr_mask)

@@ -9,10 +9,10 @@
 
 #include "context.h"
 #include "datapath/work_request.h"
-#include "owned.h"
 #include "rdma/tern-abi.h"
 #include "verbs.h"
 #include "verbs_cq.h"
+#include "verbs_object.h"
 
 namespace tern::provider {
 
@@ -131,6 +131,41 @@ int move(Srq &srq, const tern_srq_buf &buf)
 	return err;
 }
 
+/* Maps the queue of a new SRQ and makes completions find it. */
+int set_up(Srq &srq, Context &context, const tern_srq_buf &buf, uint32_t max_sge)
+{
+	int err = attach(srq, buf, max_sge);
+
+	if (!err && srq.has_tags())
+		err = attach_tags(srq, context, buf);
+	if (!err && srq.has_cq())
+		err = enter(srq, context);
+	return err;
+}
+
+/* Creates the SRQ that @srq is to be. Returns 0 or an errno. */
+int create(Srq &srq, Context &context, ibv_srq_type type, ibv_srq_init_attr_ex &attr)
+{
+	CreateTmSrqCmd cmd = {};
+	CreateSrqResponse resp = {};
+	const bool tags = type == IBV_SRQT_TM;
+
+	if (tags)
+		cmd.tern.max_ops = attr.tm_cap.max_ops;
+	if (const int err = ibv_cmd_create_srq_ex(&context.verbs.context, &srq.verbs, &attr,
+	                                          &cmd.srq, tags ? sizeof(cmd) : sizeof(cmd.srq),
+	                                          &resp, sizeof(resp)))
+		return err;
+	srq.verbs.srq_type = type;
+	srq.verbs.srq.srq_context = attr.srq_context;
+	srq.verbs.srq.pd = attr.pd;
+	srq.domain = DomainUse(attr.pd);
+	const int err = set_up(srq, context, resp.tern.buf, attr.attr.max_sge);
+	if (err)
+		ibv_cmd_destroy_srq(&srq.verbs.srq);
+	return err;
+}
+
 int resize(Srq &srq, ibv_srq_attr *attr)
 {
 	tern_srq_buf buf = {};
@@ -149,48 +184,16 @@ int resize(Srq &srq, ibv_srq_attr *attr)
 
 ibv_srq *create_srq_ex(ibv_context *ibv, ibv_srq_init_attr_ex *attr)
 {
-	Context &context = *Context::of(ibv);
-	const ibv_srq_type type =
-	        attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE ? attr->srq_type : IBV_SRQT_BASIC;
-	const std::optional<uint32_t> needed = caps_needed(type);
+	return make_object<ibv_srq, Srq>([&](Srq &srq) {
+		Context &context = *Context::of(ibv);
+		const ibv_srq_type type =
+		        attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE ? attr->srq_type : IBV_SRQT_BASIC;
+		const std::optional<uint32_t> needed = caps_needed(type);
 
-	if (!needed || (context.state.caps & *needed) != *needed) {
-		errno = needed ? EOPNOTSUPP : EINVAL;
-		return nullptr;
-	}
-	Owned<Srq> srq = make_owned<Srq>();
-	if (!srq) {
-		errno = ENOMEM;
-		return nullptr;
-	}
-
-	CreateTmSrqCmd cmd = {};
-	CreateSrqResponse resp = {};
-	const bool tags = type == IBV_SRQT_TM;
-	if (tags)
-		cmd.tern.max_ops = attr->tm_cap.max_ops;
-	int err = ibv_cmd_create_srq_ex(ibv, &srq->verbs, attr, &cmd.srq,
-	                                tags ? sizeof(cmd) : sizeof(cmd.srq), &resp, sizeof(resp));
-	if (err) {
-		errno = err;
-		return nullptr;
-	}
-	srq->verbs.srq_type = type;
-	srq->verbs.srq.srq_context = attr->srq_context;
-	srq->verbs.srq.pd = attr->pd;
-	srq->domain = DomainUse(attr->pd);
-
-	err = attach(*srq, resp.tern.buf, attr->attr.max_sge);
-	if (!err && tags)
-		err = attach_tags(*srq, context, resp.tern.buf);
-	if (!err && srq->has_cq())
-		err = enter(*srq, context);
-	if (err) {
-		ibv_cmd_destroy_srq(&srq->verbs.srq);
-		errno = err;
-		return nullptr;
-	}
-	return &srq.release()->verbs.srq;
+		if (!needed)
+			return EINVAL;
+		return context.has(*needed) ? create(srq, context, type, *attr) : EOPNOTSUPP;
+	});
 }
 
 ibv_srq *create_srq(ibv_pd *pd, ibv_srq_init_attr *attr)

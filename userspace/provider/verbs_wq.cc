@@ -9,10 +9,10 @@
 
 #include "context.h"
 #include "datapath/work_request.h"
-#include "owned.h"
 #include "rdma/tern-abi.h"
 #include "verbs.h"
 #include "verbs_cq.h"
+#include "verbs_object.h"
 
 namespace tern::provider {
 
@@ -95,8 +95,10 @@ int post_wq_recv(ibv_wq *ibv, ibv_recv_wr *wr, ibv_recv_wr **bad_wr)
 	return post_recv_list(Wq::of(ibv)->queue, wr, bad_wr);
 }
 
-int check(const ibv_wq_init_attr &attr)
+int check(const ibv_wq_init_attr &attr, const Context &context)
 {
+	if (!context.has(TERN_CAP_RSS))
+		return EOPNOTSUPP;
 	if (attr.wq_type != IBV_WQT_RQ || !attr.pd || !attr.cq ||
 	    attr.comp_mask & ~uint32_t{IBV_WQ_INIT_ATTR_FLAGS})
 		return EINVAL;
@@ -104,6 +106,16 @@ int check(const ibv_wq_init_attr &attr)
 	if (attr.comp_mask & IBV_WQ_INIT_ATTR_FLAGS && attr.create_flags)
 		return EOPNOTSUPP;
 	return 0;
+}
+
+int check(const ibv_rwq_ind_table_init_attr &attr, const Context &context)
+{
+	if (!context.has(TERN_CAP_RSS))
+		return EOPNOTSUPP;
+	if (attr.log_ind_tbl_size > hw::TERN_MAX_LOG_WQ_TABLE || !attr.ind_tbl)
+		return EINVAL;
+	const std::span<ibv_wq *> wqs(attr.ind_tbl, size_t{1} << attr.log_ind_tbl_size);
+	return std::ranges::find(wqs, nullptr) != wqs.end() ? EINVAL : 0;
 }
 
 /* Creates the WQ that @wq is to be. Returns 0 or an errno. */
@@ -133,24 +145,12 @@ int create(Wq &wq, Context &context, ibv_wq_init_attr &attr)
 
 ibv_wq *create_wq(ibv_context *ibv, ibv_wq_init_attr *attr)
 {
-	Context &context = *Context::of(ibv);
+	return make_object<ibv_wq, Wq>([&](Wq &wq) {
+		Context &context = *Context::of(ibv);
+		const int err = check(*attr, context);
 
-	int err = context.has(TERN_CAP_RSS) ? check(*attr) : EOPNOTSUPP;
-	if (err) {
-		errno = err;
-		return nullptr;
-	}
-	Owned<Wq> wq = make_owned<Wq>();
-	if (!wq) {
-		errno = ENOMEM;
-		return nullptr;
-	}
-	err = create(*wq, context, *attr);
-	if (err) {
-		errno = err;
-		return nullptr;
-	}
-	return &wq.release()->verbs;
+		return err ? err : create(wq, context, *attr);
+	});
 }
 
 int modify_wq(ibv_wq *ibv, ibv_wq_attr *attr)
@@ -177,32 +177,13 @@ int destroy_wq(ibv_wq *ibv)
 
 ibv_rwq_ind_table *create_rwq_ind_table(ibv_context *ibv, ibv_rwq_ind_table_init_attr *attr)
 {
-	if (!Context::of(ibv)->has(TERN_CAP_RSS)) {
-		errno = EOPNOTSUPP;
-		return nullptr;
-	}
-	if (attr->log_ind_tbl_size > hw::TERN_MAX_LOG_WQ_TABLE || !attr->ind_tbl) {
-		errno = EINVAL;
-		return nullptr;
-	}
-	const std::span<ibv_wq *> wqs(attr->ind_tbl, size_t{1} << attr->log_ind_tbl_size);
-	if (std::ranges::find(wqs, nullptr) != wqs.end()) {
-		errno = EINVAL;
-		return nullptr;
-	}
-	Owned<ibv_rwq_ind_table> table = make_owned<ibv_rwq_ind_table>();
-	if (!table) {
-		errno = ENOMEM;
-		return nullptr;
-	}
+	return make_object<ibv_rwq_ind_table>([&](ibv_rwq_ind_table &table) {
+		ib_uverbs_ex_create_rwq_ind_table_resp resp = {};
 
-	ib_uverbs_ex_create_rwq_ind_table_resp resp = {};
-	if (const int err =
-	            ibv_cmd_create_rwq_ind_table(ibv, attr, table.get(), &resp, sizeof(resp))) {
-		errno = err;
-		return nullptr;
-	}
-	return table.release();
+		if (const int err = check(*attr, *Context::of(ibv)))
+			return err;
+		return ibv_cmd_create_rwq_ind_table(ibv, attr, &table, &resp, sizeof(resp));
+	});
 }
 
 int destroy_rwq_ind_table(ibv_rwq_ind_table *table)

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-#include <cerrno>
-
 #include "context.h"
-#include "owned.h"
 #include "verbs.h"
+#include "verbs_object.h"
 
 namespace tern::provider {
 
@@ -13,24 +11,15 @@ static_assert(offsetof(VerbsXrcd, xrcd) == 0);
 
 ibv_xrcd *open_xrcd(ibv_context *context, ibv_xrcd_init_attr *attr)
 {
-	if (!(Context::of(context)->state.caps & TERN_CAP_XRC)) {
-		errno = EOPNOTSUPP;
-		return nullptr;
-	}
-	Owned<VerbsXrcd> xrcd = make_owned<VerbsXrcd>();
-	if (!xrcd) {
-		errno = ENOMEM;
-		return nullptr;
-	}
+	return make_object<ibv_xrcd, VerbsXrcd>([&](VerbsXrcd &xrcd) {
+		OpenXrcdCmd cmd = {};
+		ib_uverbs_open_xrcd_resp resp = {};
 
-	OpenXrcdCmd cmd = {};
-	ib_uverbs_open_xrcd_resp resp = {};
-	if (const int err = ibv_cmd_open_xrcd(context, xrcd.get(), sizeof(VerbsXrcd), attr, &cmd,
-	                                      sizeof(cmd), &resp, sizeof(resp))) {
-		errno = err;
-		return nullptr;
-	}
-	return &xrcd.release()->xrcd;
+		if (!Context::of(context)->has(TERN_CAP_XRC))
+			return EOPNOTSUPP;
+		return ibv_cmd_open_xrcd(context, &xrcd, sizeof(xrcd), attr, &cmd, sizeof(cmd),
+		                         &resp, sizeof(resp));
+	});
 }
 
 int close_xrcd(ibv_xrcd *ibv)
