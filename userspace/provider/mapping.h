@@ -52,6 +52,14 @@ public:
 		return {base_ + offset, length};
 	}
 
+	/** The T at @offset, null if it is not all inside. */
+	template <class T>
+	T *at(uint64_t offset) const
+	{
+		const auto bytes = slice(offset, sizeof(T));
+		return bytes.empty() ? nullptr : reinterpret_cast<T *>(bytes.data());
+	}
+
 private:
 	Mapping(std::byte *base, size_t size) : base_(base), size_(size) {}
 

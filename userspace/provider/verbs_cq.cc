@@ -29,12 +29,12 @@ int map(int fd, const Resp &resp, Mapping &mapping, CompletionQueue::Buffer &par
 		return err;
 
 	const uint64_t ring_size = uint64_t{sizeof(hw::tern_hw_cqe)} << (resp.log_size & 31);
-	const auto record = mapping.slice(resp.record_offset, sizeof(hw::tern_hw_cq_record));
-	if (resp.record_offset < ring_size || record.empty())
+	auto *record = mapping.at<hw::tern_hw_cq_record>(resp.record_offset);
+	if (resp.record_offset < ring_size || !record)
 		return EPROTO;
 	parts = {
 	        .ring = mapping.slice(0, ring_size),
-	        .record = CqRecord(reinterpret_cast<hw::tern_hw_cq_record *>(record.data())),
+	        .record = CqRecord(record),
 	};
 	return 0;
 }

@@ -118,11 +118,11 @@ int attach(Qp &qp, Context &context, const tern_create_qp_resp &resp,
 
 	const auto sq_ring =
 	        qp.mapping.slice(0, uint64_t{hw::TERN_SQ_BLOCK} << (resp.sq_log_size & 31));
-	const auto record = qp.mapping.slice(resp.record_offset, sizeof(hw::tern_hw_qp_record));
-	if (sq_ring.empty() || record.empty())
+	auto *record = qp.mapping.at<hw::tern_hw_qp_record>(resp.record_offset);
+	if (sq_ring.empty() || !record)
 		return EPROTO;
 
-	qp.record = QpRecord(reinterpret_cast<hw::tern_hw_qp_record *>(record.data()));
+	qp.record = QpRecord(record);
 	if (const int err = attach_rq(qp, resp, attr.cap))
 		return err;
 	return qp.sq.init({
@@ -404,10 +404,8 @@ int post_send(ibv_qp *ibv, ibv_send_wr *wr, ibv_send_wr **bad_wr)
 {
 	Qp &qp = *Qp::of(ibv);
 
-	if (!qp.takes_sends()) {
-		*bad_wr = wr;
-		return EINVAL;
-	}
+	if (!qp.takes_sends()) [[unlikely]]
+		return refuse_list(wr, bad_wr);
 	return post_send_list(qp.sq, wr, bad_wr);
 }
 
@@ -415,10 +413,8 @@ int post_recv(ibv_qp *ibv, ibv_recv_wr *wr, ibv_recv_wr **bad_wr)
 {
 	Qp &qp = *Qp::of(ibv);
 
-	if (!qp.takes_recvs() || qp.srq() || !can_receive(qp.service)) {
-		*bad_wr = wr;
-		return EINVAL;
-	}
+	if (!qp.takes_recvs() || qp.srq() || !can_receive(qp.service)) [[unlikely]]
+		return refuse_list(wr, bad_wr);
 	return post_recv_list(qp.rq, wr, bad_wr);
 }
 

@@ -52,13 +52,13 @@ int map(int fd, const tern_srq_buf &buf, Mapping &mapping, SharedRecvQueue::Buff
 		return err;
 
 	const uint32_t entries = 1u << (buf.log_size & 31);
-	const auto record = mapping.slice(buf.record_offset, sizeof(hw::tern_hw_srq_record));
-	if (record.empty())
+	auto *record = mapping.at<hw::tern_hw_srq_record>(buf.record_offset);
+	if (!record)
 		return EPROTO;
 	parts = {
 	        .slots = mapping.slice(0, uint64_t{entries} << (buf.log_stride & 31)),
 	        .ring = mapping.slice(buf.ring_offset, uint64_t{entries} * sizeof(hw::__le32)),
-	        .record = SrqRecord(reinterpret_cast<hw::tern_hw_srq_record *>(record.data())),
+	        .record = SrqRecord(record),
 	        .entries = entries,
 	        .log_stride = buf.log_stride,
 	};
@@ -256,10 +256,8 @@ int post_srq_ops(ibv_srq *ibv, ibv_ops_wr *wr, ibv_ops_wr **bad_wr)
 {
 	Srq &srq = *Srq::of(ibv);
 
-	if (!srq.has_tags()) {
-		*bad_wr = wr;
-		return EINVAL;
-	}
+	if (!srq.has_tags()) [[unlikely]]
+		return refuse_list(wr, bad_wr);
 	return post_ops_list(srq.tags, wr, bad_wr);
 }
 

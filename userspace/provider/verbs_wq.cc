@@ -35,10 +35,10 @@ int attach(Wq &wq, const tern_create_wq_resp &resp, uint32_t max_sge)
 	                                   PROT_READ | PROT_WRITE))
 		return err;
 
-	const auto record = wq.mapping.slice(resp.record_offset, sizeof(hw::tern_hw_qp_record));
-	if (record.empty())
+	auto *record = wq.mapping.at<hw::tern_hw_qp_record>(resp.record_offset);
+	if (!record)
 		return EPROTO;
-	wq.record = QpRecord(reinterpret_cast<hw::tern_hw_qp_record *>(record.data()));
+	wq.record = QpRecord(record);
 	return wq.queue.init({
 	        .ring = wq.mapping.slice(0,
 	                                 uint64_t{1} << ((resp.log_size + resp.log_stride) & 63)),
@@ -88,10 +88,8 @@ void rewind(Wq &wq)
 
 int post_wq_recv(ibv_wq *ibv, ibv_recv_wr *wr, ibv_recv_wr **bad_wr)
 {
-	if (ibv->state == IBV_WQS_RESET) {
-		*bad_wr = wr;
-		return EINVAL;
-	}
+	if (ibv->state == IBV_WQS_RESET) [[unlikely]]
+		return refuse_list(wr, bad_wr);
 	return post_recv_list(Wq::of(ibv)->queue, wr, bad_wr);
 }
 

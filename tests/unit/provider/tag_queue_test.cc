@@ -3,6 +3,7 @@
 
 #include <cerrno>
 
+#include "datapath/work_request.h"
 #include "queue_fixture.h"
 
 namespace tern::provider::test {

@@ -141,20 +141,4 @@ void TagQueue::give_back(uint32_t entry)
 	free_head_ = entry;
 }
 
-int post_ops_list(TagQueue &queue, ibv_ops_wr *wr, ibv_ops_wr **bad_wr)
-{
-	const std::lock_guard guard(queue.lock());
-	int err = 0;
-
-	for (; wr; wr = wr->next) {
-		err = queue.build(*wr);
-		if (err) {
-			*bad_wr = wr;
-			break;
-		}
-	}
-	queue.publish();
-	return err;
-}
-
 } // namespace tern::provider

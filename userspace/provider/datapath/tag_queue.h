@@ -74,7 +74,4 @@ private:
 	Spinlock lock_;
 };
 
-/** Posts a list of operations. Returns 0 or an errno, with @bad_wr at the one that failed. */
-int post_ops_list(TagQueue &queue, ibv_ops_wr *wr, ibv_ops_wr **bad_wr);
-
 } // namespace tern::provider

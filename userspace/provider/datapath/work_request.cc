@@ -135,6 +135,31 @@ int build_send(SendQueue &sq, const ibv_send_wr &wr)
 	return sq.build(request, sges);
 }
 
+template <class Queue>
+int build_recv(Queue &queue, const ibv_recv_wr &wr)
+{
+	if (!sges_ok(wr))
+		return EINVAL;
+	return queue.build(wr.wr_id, {wr.sg_list, static_cast<size_t>(wr.num_sge)});
+}
+
+template <class Queue, class WorkRequest, class Build>
+int post_list(Queue &queue, WorkRequest *wr, WorkRequest **bad_wr, Build build)
+{
+	const std::lock_guard guard(queue.lock());
+	int err = 0;
+
+	for (; wr; wr = wr->next) {
+		err = build(queue, *wr);
+		if (err) {
+			*bad_wr = wr;
+			break;
+		}
+	}
+	queue.publish();
+	return err;
+}
+
 } // namespace
 
 int set_bind(const ibv_mw *mw, uint32_t rkey, const ibv_mw_bind_info &info, SendRequest &request)
@@ -182,51 +207,23 @@ bool wqe_flags(unsigned send_flags, uint8_t &flags)
 
 int post_send_list(SendQueue &sq, ibv_send_wr *wr, ibv_send_wr **bad_wr)
 {
-	const std::lock_guard guard(sq.lock());
-	int err = 0;
-
-	for (; wr; wr = wr->next) {
-		err = build_send(sq, *wr);
-		if (err) {
-			*bad_wr = wr;
-			break;
-		}
-	}
-	sq.publish();
-	return err;
+	return post_list(sq, wr, bad_wr, build_send);
 }
-
-namespace {
-
-template <class Queue>
-int post_recv_list_to(Queue &queue, ibv_recv_wr *wr, ibv_recv_wr **bad_wr)
-{
-	const std::lock_guard guard(queue.lock());
-	int err = 0;
-
-	for (; wr; wr = wr->next) {
-		err = !sges_ok(*wr) ? EINVAL
-		                    : queue.build(wr->wr_id,
-		                                  {wr->sg_list, static_cast<size_t>(wr->num_sge)});
-		if (err) {
-			*bad_wr = wr;
-			break;
-		}
-	}
-	queue.publish();
-	return err;
-}
-
-} // namespace
 
 int post_recv_list(RecvQueue &rq, ibv_recv_wr *wr, ibv_recv_wr **bad_wr)
 {
-	return post_recv_list_to(rq, wr, bad_wr);
+	return post_list(rq, wr, bad_wr, build_recv<RecvQueue>);
 }
 
 int post_recv_list(SharedRecvQueue &srq, ibv_recv_wr *wr, ibv_recv_wr **bad_wr)
 {
-	return post_recv_list_to(srq, wr, bad_wr);
+	return post_list(srq, wr, bad_wr, build_recv<SharedRecvQueue>);
+}
+
+int post_ops_list(TagQueue &queue, ibv_ops_wr *wr, ibv_ops_wr **bad_wr)
+{
+	return post_list(queue, wr, bad_wr,
+	                 [](TagQueue &tags, ibv_ops_wr &op) { return tags.build(op); });
 }
 
 } // namespace tern::provider

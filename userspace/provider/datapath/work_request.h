@@ -2,11 +2,14 @@
 /* Between the structs of the verbs API and the queues. */
 #pragma once
 
+#include <cerrno>
+
 #include <infiniband/verbs.h>
 
 #include "datapath/recv_queue.h"
 #include "datapath/send_queue.h"
 #include "datapath/shared_recv_queue.h"
+#include "datapath/tag_queue.h"
 
 namespace tern::provider {
 
@@ -17,6 +20,15 @@ namespace tern::provider {
 int post_send_list(SendQueue &sq, ibv_send_wr *wr, ibv_send_wr **bad_wr);
 int post_recv_list(RecvQueue &rq, ibv_recv_wr *wr, ibv_recv_wr **bad_wr);
 int post_recv_list(SharedRecvQueue &srq, ibv_recv_wr *wr, ibv_recv_wr **bad_wr);
+int post_ops_list(TagQueue &queue, ibv_ops_wr *wr, ibv_ops_wr **bad_wr);
+
+/** Refuses the whole list @wr. */
+template <class WorkRequest>
+int refuse_list(WorkRequest *wr, WorkRequest **bad_wr)
+{
+	*bad_wr = wr;
+	return EINVAL;
+}
 
 /** Makes @request bind @mw under @rkey as @info says. Returns 0 or EINVAL. */
 int set_bind(const ibv_mw *mw, uint32_t rkey, const ibv_mw_bind_info &info, SendRequest &request);
