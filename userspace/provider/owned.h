@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Ownership without operator new, which would need libstdc++ and an exception. */
+/* Ownership without operator new, which needs libstdc++ and throws. */
 #pragma once
 
 #include <cstdlib>
@@ -20,7 +20,7 @@ struct Destroy {
 template <class T>
 using Owned = std::unique_ptr<T, Destroy>;
 
-/** A value-initialized T, or null when there is no memory. */
+/** Allocates a value-initialized T; null when memory is short. */
 template <class T>
 Owned<T> make_owned()
 {

@@ -5,7 +5,7 @@
 
 namespace tern::provider {
 
-/** A pthread spinlock, usable with std::lock_guard. One whose user is alone costs nothing. */
+/** A pthread spinlock for std::lock_guard, which can be disabled for single-threaded objects. */
 class Spinlock {
 public:
 	Spinlock() { pthread_spin_init(&lock_, PTHREAD_PROCESS_PRIVATE); }
@@ -24,7 +24,7 @@ public:
 			pthread_spin_unlock(&lock_);
 	}
 
-	/** The application has promised that one thread at a time gets here. Before any lock(). */
+	/** Disables the lock, for an object that one thread at a time uses. Before any lock(). */
 	void set_single_threaded() { shared_ = false; }
 
 private:

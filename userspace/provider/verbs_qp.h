@@ -10,34 +10,40 @@
 
 namespace tern::provider {
 
-/** The request that an ibv_wr_* call began. Its setters come in any order. */
+/** The enum ibv_rx_hash_fields that the card supports. */
+constexpr uint32_t kHashFields = TERN_HASH_SRC_IPV4 | TERN_HASH_DST_IPV4 | TERN_HASH_SRC_IPV6 |
+                                 TERN_HASH_DST_IPV6 | TERN_HASH_SRC_PORT_TCP |
+                                 TERN_HASH_DST_PORT_TCP | TERN_HASH_SRC_PORT_UDP |
+                                 TERN_HASH_DST_PORT_UDP;
+
+/** The request that an ibv_wr_* call began. Its setters may follow in any order. */
 struct PendingRequest {
 	SendRequest request;
 	bool active = false;
-	bool built = false;           /* its data is set, so the WQE is there */
-	bool has_destination = false; /* or needs none */
-	int error = 0;                /* the first of this list */
+	bool built = false;           /* its data is set and the WQE written */
+	bool has_destination = false; /* set, or not needed */
+	int error = 0;                /* the first error of this list */
 };
 
-/** A QP of libibverbs, first, with its queues. */
+/** A QP: the object of libibverbs, and its queues. */
 struct Qp {
 	abi34::VerbsQp verbs;
 	Service service = Service::kRc;
 	DomainUse domain;
-	Mapping mapping; /* SQ, RQ and record; none of XRC targets */
+	Mapping mapping; /* SQ, RQ and record; empty for QPs without queues */
 	QpRecord record;
 	SendQueue sq;
 	RecvQueue rq;
 	bool has_rq = false;
 	bool flushes = false;   /* created with TERNDV_QP_EX_WITH_FLUSH */
-	PendingRequest pending; /* under the lock of the SQ */
+	PendingRequest pending; /* protected by the lock of the SQ */
 
 	SharedRecvQueue *srq() const
 	{
 		return verbs.qp.srq ? &Srq::of(verbs.qp.srq)->queue : nullptr;
 	}
 
-	/* Where requests may be posted (10.3.1); libibverbs keeps the state. */
+	/* The states in which requests may be posted (IBA 10.3.1); libibverbs tracks the state. */
 	bool takes_sends() const { return verbs.qp.state >= IBV_QPS_RTS; }
 	bool takes_recvs() const { return verbs.qp.state >= IBV_QPS_INIT; }
 
@@ -48,8 +54,8 @@ struct Qp {
 static_assert(offsetof(abi34::VerbsQp, qp) == 0 && offsetof(abi34::VerbsQp, qp_ex) == 0);
 
 /**
- * Offers the ibv_wr_* calls on @qp that @wanted names, if @ops has them all. Returns 0 or
- * EOPNOTSUPP.
+ * Sets the ibv_wr_* calls of @qp that @wanted names (enum ibv_qp_create_send_ops_flags). Returns 0,
+ * or EOPNOTSUPP if @ops lacks one.
  */
 int set_send_ops(Qp &qp, uint64_t wanted, OpSet ops);
 

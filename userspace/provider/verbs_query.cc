@@ -4,8 +4,8 @@
 #include <cstdio>
 
 #include "context.h"
-#include "datapath/service.h"
 #include "verbs.h"
+#include "verbs_qp.h"
 
 namespace tern::provider {
 
@@ -13,7 +13,7 @@ using namespace tern::abi34;
 
 namespace {
 
-/* Whether the caller's @attr, of @size bytes, ends behind @member. */
+/* Whether @member lies within the @size bytes of the caller's @attr. */
 template <class Member>
 bool has_room(const ibv_device_attr_ex &attr, size_t size, const Member &member)
 {
@@ -23,7 +23,7 @@ bool has_room(const ibv_device_attr_ex &attr, size_t size, const Member &member)
 	return size >= static_cast<size_t>(end - start);
 }
 
-/* All that sends but the GSI, more than cards on which only raw packets are paced. */
+/* All services that send, except the GSI. */
 constexpr ibv_packet_pacing_caps kPacingCaps = {
         .qp_rate_limit_min = 1,
         .qp_rate_limit_max = hw::TERN_MAX_RATE_LIMIT,
@@ -42,11 +42,11 @@ int query_device_ex(ibv_context *context, const ibv_query_device_ex_input *input
 	if (const int err =
 	            ibv_cmd_query_device_any(context, input, attr, attr_size, &resp, &resp_size))
 		return err;
-	/* The driver hands on what the card tells: the major in 31:16, the minor in 15:0. */
+	/* The driver reports the card's version: major in bits 31:16, minor in 15:0. */
 	const auto version = static_cast<uint32_t>(resp.base.fw_ver);
 	std::snprintf(attr->orig_attr.fw_ver, sizeof(attr->orig_attr.fw_ver), "%u.%u",
 	              version >> 16, version & 0xffff);
-	/* What uverbs has no field for. */
+	/* Attributes that the response of uverbs has no field for. */
 	if (has_room(*attr, attr_size, attr->packet_pacing_caps) &&
 	    Context::of(context)->has(TERN_CAP_PACING))
 		attr->packet_pacing_caps = kPacingCaps;
@@ -64,7 +64,7 @@ int query_port(ibv_context *context, uint8_t port_num, ibv_port_attr *attr)
 	return ibv_cmd_query_port(context, port_num, attr, &cmd, sizeof(cmd));
 }
 
-/* The clock is all nanoseconds of raw_clock, as applications know it from other cards' cycles. */
+/* The clock goes to tv_nsec alone, where other providers report cycles. */
 int query_rt_values(ibv_context *ibv, ibv_values_ex *values)
 {
 	const Context &context = *Context::of(ibv);

@@ -9,10 +9,10 @@
 
 namespace tern::provider {
 
-/** An address handle of libibverbs, first, with the segment that each send to it carries. */
+/** An address handle: the object of libibverbs and the UD segment of each send that uses it. */
 struct Ah {
 	ibv_ah verbs;
-	hw::tern_hw_ud_seg segment; /* dest_qpn and qkey are of the request */
+	hw::tern_hw_ud_seg segment; /* without dest_qpn and qkey, which each request sets */
 
 	static Ah *of(ibv_ah *ah) { return reinterpret_cast<Ah *>(ah); }
 };

@@ -19,7 +19,7 @@ namespace {
 constexpr uint8_t kRecvOpcode = 0x80; /* set in the opcode of every receive completion */
 constexpr uint32_t kNoQp = 0;         /* no QP has this number */
 
-/* The last eight bytes of a CQE, which the card stores as one. */
+/* The last eight bytes of a CQE, which the card writes last and with a single store. */
 std::atomic_ref<uint64_t> tail_word(tern_hw_cqe *cqe)
 {
 	static_assert(sizeof(tern_hw_cqe) - offsetof(tern_hw_cqe, qpn) == sizeof(uint64_t));
@@ -27,8 +27,8 @@ std::atomic_ref<uint64_t> tail_word(tern_hw_cqe *cqe)
 }
 
 /*
- * What the SL of a datagram's completion says on RoCE: the packet's type, as mlx5 has it and UCX
- * relies on. Bit 3: it came over UDP; 2:0: under a GRH (0), an IPv6 (1) or an IPv4 (2) header.
+ * The SL of a received datagram. RoCE has no SL; as with mlx5, and as UCX requires, the field holds
+ * the packet's type. Bit 3: UDP; bits 2:0: header is a GRH (0), IPv6 (1) or IPv4 (2).
  */
 uint8_t packet_type(uint8_t net_type)
 {
@@ -53,7 +53,8 @@ struct CompletionQueue::Tail {
 
 	uint32_t qpn() const { return qpn_word.get() & TERN_DB_NUM_MASK; }
 	bool is_recv() const { return opcode & kRecvOpcode; }
-	bool is_of_wq() const { return is_recv() && flags & TERN_CQE_WQ; } /* that qpn() is */
+	/* then qpn() is a WQ number */
+	bool is_of_wq() const { return is_recv() && flags & TERN_CQE_WQ; }
 	bool is_tagged() const { return opcode == TERN_CQE_TAG_RECV; }
 	bool is_tag_op() const { return opcode >= TERN_CQE_TAG_ADD && opcode <= TERN_CQE_TAG_SYNC; }
 };
@@ -82,9 +83,9 @@ tern_hw_cqe *CompletionQueue::slot(uint32_t index) const
 }
 
 /*
- * Reads the tail of CQE @index and tells whether the card has written it in this pass over the
- * ring, which the phase shows: 1 in the first. Acquire: the tail is the last that the card
- * stores, so once it is seen, the bytes before it may be read.
+ * Reads the tail of CQE @index. Returns whether the card has written that CQE in this pass over
+ * the ring: the phase bit is 1 in the first pass and alternates. Acquire: the card stores the tail
+ * after the rest of the CQE, so reads of the rest must follow this load.
  */
 bool CompletionQueue::read_tail(uint32_t index, Tail &tail) const
 {
@@ -125,7 +126,7 @@ bool CompletionQueue::resolve(const tern_hw_cqe &cqe, const Tail &tail,
 	return true;
 }
 
-/* Ends the request that @cqe completes. False if its queue is gone. */
+/* Completes the request of @cqe on its queue. False if that queue is destroyed. */
 bool CompletionQueue::find_request(const tern_hw_cqe &cqe, const Tail &tail, uint64_t &wr_id) const
 {
 	const uint32_t qpn = tail.qpn();
@@ -147,7 +148,7 @@ bool CompletionQueue::find_request(const tern_hw_cqe &cqe, const Tail &tail, uin
 	return complete(config_.qps->find<RecvQueue>(qpn, this));
 }
 
-/* The same of an operation on a list of tagged buffers, or of one of these. */
+/* find_request() for tag operations and for tagged buffers that received a message. */
 bool CompletionQueue::find_tagged(const tern_hw_cqe &cqe, const Tail &tail, uint64_t &wr_id) const
 {
 	const uint32_t index = cqe.wqe_index.get();
@@ -161,9 +162,9 @@ bool CompletionQueue::find_tagged(const tern_hw_cqe &cqe, const Tail &tail, uint
 }
 
 /*
- * An SRQ of XRC, or with tags, completes to its own CQ, and the QP of XRC may be another
- * process'. Any other SRQ is
- * found through its QP: it may complete to many CQs, and outlives the QP in each.
+ * SRQs of type XRC and TM complete to their own CQ and are found by SRQ number, as an XRC QP may
+ * belong to another process. Any other SRQ is found through the QP, as it can complete to many
+ * CQs and lives longer than its QPs.
  */
 SharedRecvQueue *CompletionQueue::srq_of(const tern_hw_cqe &cqe, uint32_t qpn) const
 {
@@ -181,9 +182,9 @@ void CompletionQueue::release()
 }
 
 /*
- * The card raises the event at once when a CQE lies at or after the index it is given. That
- * index is the first CQE which is not there now, not ci_: programs ask first and poll then, and a
- * second event for what they are about to poll would wake them for nothing (IBA 11.4.2.2).
+ * The card raises the event at once if a CQE exists at or after the given index. So pass the index
+ * of the first CQE that is not written yet, not ci_: programs arm the CQ, then poll it, and an
+ * event for CQEs that this poll finds is spurious (IBA 11.4.2.2).
  */
 void CompletionQueue::arm(bool solicited_only)
 {
@@ -218,7 +219,7 @@ void CompletionQueue::drop_qp(uint32_t qpn, SharedRecvQueue *srq)
 		if (tail.qpn() != qpn || tail.is_of_wq())
 			return false;
 		if (tail.is_recv() && srqn) {
-			/* What came to an SRQ with a CQ is that SRQ's, though the QP is gone. */
+			/* CQEs of an SRQ with its own CQ stay valid after the QP. */
 			if (config_.srqs->find<SharedRecvQueue>(srqn, this))
 				return false;
 			if (srq)

@@ -12,27 +12,30 @@
 
 namespace tern::provider {
 
-/** A completion, resolved to the work request that it ends. */
+/** A CQE with the wr_id of the work request that it completes. */
 struct Completion {
 	uint64_t wr_id;
 	uint64_t timestamp;
-	uint64_t tag; /* with TERN_CQE_TAG_MATCH, as app_ctx */
+	uint64_t tag; /* tag and app_ctx: valid with TERN_CQE_TAG_MATCH */
 	uint32_t app_ctx;
 	uint32_t qpn;
 	uint32_t byte_len;
-	uint32_t src_qpn; /* of datagrams, as vlan and sl */
+	uint32_t src_qpn; /* src_qpn, vlan and sl: of datagrams only */
 	hw::__be32 imm;
-	uint16_t vlan;  /* as in the CQE */
+	uint16_t vlan;  /* 0xffff: no tag */
 	uint8_t opcode; /* enum tern_hw_wqe_op or tern_hw_cqe_op */
 	uint8_t status; /* enum tern_hw_cqe_status */
 	uint8_t flags;  /* TERN_CQE_* */
 	uint8_t sl;
 };
 
-/** The ring into which the card writes completions. All but init() under its lock. */
+/**
+ * The ring into which the card writes CQEs, and the lookup of the requests that they complete. The
+ * caller of each method but init() holds lock().
+ */
 class CompletionQueue {
 public:
-	/** Where the queue is in memory. */
+	/** The memory of the queue, which the driver allocates. */
 	struct Buffer {
 		std::span<std::byte> ring; /* a power of two of CQEs */
 		CqRecord record;
@@ -52,31 +55,31 @@ public:
 
 	Spinlock &lock() { return lock_; }
 
-	/** Takes the next completion. Those of destroyed QPs are passed over. */
+	/** Takes the next completion; skips CQEs of destroyed queues. False if there is none. */
 	bool next(Completion &completion);
 
-	/** Gives the CQEs that next() took back to the card. */
+	/** Lets the card reuse the CQEs that next() took. */
 	void release();
 
 	/**
-	 * Goes on in another buffer, to which the card has moved all that next() did not take
-	 * and the driver the index of release(). Returns 0 or EINVAL.
+	 * Switches to @buffer. The card has copied there each CQE that next() has not taken, and
+	 * the driver the consumer index of the last release(). Returns 0 or EINVAL.
 	 */
 	int move(const Buffer &buffer);
 
-	/** Asks for an event for the next completion; those that are there already raise none. */
+	/** Requests an event for the next CQE that the card writes; existing ones raise none. */
 	void arm(bool solicited_only);
 
 	/**
-	 * Voids the completions of QP @qpn that nobody polled, and gives the slots that they
-	 * name back to @srq, which is that of the QP or null.
+	 * Invalidates the unpolled CQEs of QP @qpn, and frees the slots of @srq that they name;
+	 * @srq is the SRQ of the QP or null.
 	 */
 	void drop_qp(uint32_t qpn, SharedRecvQueue *srq);
 
-	/** Voids the completions of SRQ @srqn, of whichever QP; one that has a CQ of its own. */
+	/** Invalidates the unpolled CQEs of SRQ @srqn, which has a CQ of its own, for any QP. */
 	void drop_srq(uint32_t srqn);
 
-	/** Voids the completions of WQ @wqn. */
+	/** Invalidates the unpolled CQEs of WQ @wqn. */
 	void drop_wq(uint32_t wqn);
 
 private:
@@ -94,8 +97,9 @@ private:
 	Config config_;
 	uint32_t entries_ = 0;
 	uint32_t ci_ = 0;
-	uint32_t released_ = 0; /* the ci that the card knows */
-	uint32_t seen_ = 0; /* CQEs before this were there at the last arm(); may lie behind ci_ */
+	uint32_t released_ = 0; /* the ci last published to the card */
+	uint32_t seen_ = 0; /* end of the CQEs that the last arm() found; may be less than ci_ */
+	/* protects this object, and the table entries and ci_ of the queues that complete to it */
 	Spinlock lock_;
 };
 

@@ -9,32 +9,32 @@
 
 namespace tern::provider {
 
-/** The doorbell page of this process: the only MMIO that a provider does. */
+/** The doorbell page of this process, the only MMIO of the provider. */
 class DoorbellPage {
 public:
 	DoorbellPage() = default;
 	explicit DoorbellPage(std::byte *page) : page_(page) {}
 
-	/** Tells the card that send blocks up to @pi are posted on @qpn. */
+	/** Rings the SQ doorbell of @qpn: blocks before @pi are posted. */
 	void ring_sq(uint32_t qpn, uint32_t pi) const
 	{
 		store(hw::TERN_DB_SQ, qpn & TERN_DB_NUM_MASK, pi);
 	}
 
-	/** Tells the card that tag operations up to @pi are posted on @srqn. */
+	/** Rings the tag doorbell of @srqn: operations before @pi are posted. */
 	void ring_tag_ops(uint32_t srqn, uint32_t pi) const
 	{
 		store(hw::TERN_DB_TAG_OPS, srqn & TERN_DB_NUM_MASK, pi);
 	}
 
-	/** Asks for an event as soon as @cqn has a CQE at or past @ci. */
+	/** Requests an event as soon as @cqn has a CQE at or after index @ci. */
 	void arm_cq(uint32_t cqn, bool solicited_only, uint32_t ci) const
 	{
 		const uint32_t flags = solicited_only ? TERN_DB_CQ_SOLICITED : 0;
 		store(hw::TERN_DB_CQ_ARM, (cqn & TERN_DB_NUM_MASK) | flags, ci);
 	}
 
-	/** The clock of the card, ns (TERN_CAP_CLOCK). */
+	/** Reads the card's clock, in ns (TERN_CAP_CLOCK). */
 	uint64_t clock() const
 	{
 		return *reinterpret_cast<const volatile uint64_t *>(page_ + hw::TERN_DB_CLOCK);
@@ -42,10 +42,10 @@ public:
 
 private:
 	/*
-	 * The card reads rings and records by DMA when a doorbell reaches it, so all that was
-	 * written to them must be visible before. On x86 stores stay in order also towards an
-	 * uncached page, and only the compiler needs telling. One 8-byte store is one doorbell:
-	 * volatile keeps it whole and alone.
+	 * The card reads rings and records by DMA when it receives a doorbell, so earlier stores
+	 * to them must be visible first. x86 keeps the order of stores, to uncached pages too, so
+	 * a compiler barrier is enough there. A doorbell is a single 8-byte store: volatile keeps
+	 * the compiler from splitting or merging it.
 	 */
 	void store(unsigned offset, uint32_t low, uint32_t index) const
 	{

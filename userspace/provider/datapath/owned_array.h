@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* The arrays of queues: on the heap, or where the application wants them. */
+/* Arrays of queues, from the heap or from the application's allocators. */
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace tern::provider {
 
-/** What an array is of; the resource type that an application's allocators are given. */
+/** The contents of an array: the resource type that the application's allocators receive. */
 enum class ArrayType : uint64_t {
 	kSendRequests = 1,
 	kRecvRequests = 2,
@@ -21,7 +21,7 @@ enum class ArrayType : uint64_t {
 	kTagEntries = 5,
 };
 
-/** The allocators that a parent domain was given. */
+/** The allocators that the application gave to a parent domain. */
 class Allocator {
 public:
 	Allocator(ibv_pd *domain, const ibv_parent_domain_init_attr &attr)
@@ -29,7 +29,7 @@ public:
 	{
 	}
 
-	/** Null without memory, IBV_ALLOCATOR_USE_DEFAULT when the application does not care. */
+	/** Returns null if memory is short, IBV_ALLOCATOR_USE_DEFAULT for an array on the heap. */
 	void *allocate(size_t size, size_t alignment, ArrayType type) const
 	{
 		return alloc_(domain_, context_, size, alignment, static_cast<uint64_t>(type));
@@ -64,8 +64,8 @@ template <class T>
 using OwnedArray = std::unique_ptr<T[], ReleaseArray>;
 
 /**
- * @n zeroed elements of a trivial T, or null when there is no memory. @allocator, which may be
- * null, outlives them.
+ * Allocates @n zeroed elements of a trivial T; null when memory is short. @allocator may be null,
+ * and must outlive the array.
  */
 template <class T>
 requires std::is_trivially_destructible_v<T> OwnedArray<T>

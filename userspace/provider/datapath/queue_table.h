@@ -17,7 +17,7 @@ class SendQueue;
 class SharedRecvQueue;
 class TagQueue;
 
-/** A queue of an object and the CQ that it completes to. */
+/** A queue and the CQ that it completes to. */
 template <class Queue>
 struct QueueOfCq {
 	Queue *queue = nullptr;
@@ -25,11 +25,11 @@ struct QueueOfCq {
 };
 
 /**
- * From the 24-bit number of an object to its queues, in two steps.
+ * A two-level table from the 24-bit number of an object to its queues.
  *
- * A poller asks under the lock of its CQ, and gets a queue only if that completes to this CQ.
- * Such a queue is entered and removed under that same lock, so it lives while the poller
- * holds it, also when the kernel has meanwhile given the number to an object with other CQs.
+ * A poller looks up queues under the lock of its CQ, and finds only those that complete to this
+ * CQ. Queues are inserted and removed under the same lock, so what it finds stays valid until
+ * it unlocks, even if the kernel has reused the number for an object with other CQs.
  */
 template <class... Queues>
 class QueueTable {
@@ -43,7 +43,7 @@ public:
 			Owned<Leaf>(leaf.load(std::memory_order_relaxed));
 	}
 
-	/** Makes room for @number. False without memory. */
+	/** Allocates the leaf of @number. False when memory is short. */
 	bool reserve(uint32_t number)
 	{
 		if (entry(number))
@@ -58,34 +58,34 @@ public:
 		return true;
 	}
 
-	/** Enters the queues of @number, for which there is room, in the place of any before. */
+	/** Sets the queues of @number, after reserve(); replaces those of an earlier object. */
 	void insert(uint32_t number, QueueOfCq<Queues>... queues)
 	{
 		const std::lock_guard guard(lock_);
 		Entry &e = *entry(number);
 
-		(std::get<Side<Queues>>(e).set(queues), ...);
+		(std::get<Cell<Queues>>(e).set(queues), ...);
 	}
 
-	/** Removes @number if it is still that of the object with @owner; tells whether it was. */
+	/** Clears @number if its queue is still @owner. Returns whether it was. */
 	template <class Queue>
 	bool remove(uint32_t number, const Queue *owner)
 	{
 		const std::lock_guard guard(lock_);
 		Entry *e = entry(number);
 
-		if (!e || std::get<Side<Queue>>(*e).queue.load(std::memory_order_relaxed) != owner)
+		if (!e || std::get<Cell<Queue>>(*e).queue.load(std::memory_order_relaxed) != owner)
 			return false;
-		(std::get<Side<Queues>>(*e).set({}), ...);
+		(std::get<Cell<Queues>>(*e).set({}), ...);
 		return true;
 	}
 
-	/** The queue of that kind of @number if it completes to @cq, else null. */
+	/** The queue of @number with this type if it completes to @cq, else null. */
 	template <class Queue>
 	Queue *find(uint32_t number, const CompletionQueue *cq) const
 	{
 		const Entry *e = entry(number);
-		return e ? std::get<Side<Queue>>(*e).of(cq) : nullptr;
+		return e ? std::get<Cell<Queue>>(*e).of(cq) : nullptr;
 	}
 
 private:
@@ -94,21 +94,21 @@ private:
 	static constexpr uint32_t kRootSize = 1u << (24 - kLeafBits);
 
 	template <class Queue>
-	struct Side {
+	struct Cell {
 		std::atomic<const CompletionQueue *> cq;
 		std::atomic<Queue *> queue;
 
 		/*
-		 * Another object may take over the entry while we read, but not without the lock
-		 * of its CQ. Once its queue is seen, so is the null before it, and the second look
-		 * at the CQ fails.
+		 * Another object can replace this one during the lookup, if it has another CQ.
+		 * set() stores a null CQ before the queue, so a lookup that loads the new queue
+		 * also loads the null, or a later value, in its second check of the CQ.
 		 */
-		Queue *of(const CompletionQueue *mine) const
+		Queue *of(const CompletionQueue *expected) const
 		{
-			if (cq.load(std::memory_order_acquire) != mine)
+			if (cq.load(std::memory_order_acquire) != expected)
 				return nullptr;
 			Queue *q = queue.load(std::memory_order_acquire);
-			return cq.load(std::memory_order_relaxed) == mine ? q : nullptr;
+			return cq.load(std::memory_order_relaxed) == expected ? q : nullptr;
 		}
 
 		void set(QueueOfCq<Queue> v)
@@ -119,7 +119,7 @@ private:
 		}
 	};
 
-	using Entry = std::tuple<Side<Queues>...>;
+	using Entry = std::tuple<Cell<Queues>...>;
 
 	struct Leaf {
 		Entry entries[kLeafSize];
@@ -137,17 +137,16 @@ private:
 	}
 
 	std::atomic<Leaf *> root_[kRootSize] = {};
-	Spinlock lock_; /* changes; inside the locks of CQs */
+	Spinlock lock_; /* protects changes of the table; lookups are lock-free */
 };
 
-/** Of QPs. One with an SRQ has that in the place of a receive queue. */
+/** QPs by number. A QP has either a receive queue or an SRQ. */
 using QpTable = QueueTable<SendQueue, RecvQueue, SharedRecvQueue>;
 
-/** Of SRQs that have a CQ of their own, those of XRC and those with tags; others are found through
- * the QP. */
+/** SRQs with a CQ of their own (types XRC and TM) by number; others are found through the QP. */
 using SrqTable = QueueTable<SharedRecvQueue, TagQueue>;
 
-/** Of receive WQs, which have numbers of their own. */
+/** Receive WQs by number, which is not a QP number. */
 using WqTable = QueueTable<RecvQueue>;
 
 } // namespace tern::provider

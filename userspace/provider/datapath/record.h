@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* The indices that host and card share in memory. All ordering of rings against them is here. */
+/*
+ * The records: ring indices that host and card share in memory. States the order of all accesses
+ * to rings and indices; the order of doorbells is in doorbell.h.
+ */
 #pragma once
 
 #include <atomic>
@@ -9,21 +12,21 @@
 
 namespace tern::provider {
 
-/** The word that @field is, to be read and written as a whole. */
+/** @field as a word that is read and written atomically. */
 inline std::atomic_ref<uint32_t> shared_word(hw::__le32 &field)
 {
 	return std::atomic_ref<uint32_t>(*reinterpret_cast<uint32_t *>(&field));
 }
 
-/** Indices of a QP. */
+/** The indices of a QP or a WQ. */
 class QpRecord {
 public:
 	QpRecord() = default;
 	explicit QpRecord(hw::tern_hw_qp_record *record) : record_(record) {}
 
 	/**
-	 * Gives receive WQEs up to @pi to the card. Release: the card takes a WQE for
-	 * complete once it reads an index past it.
+	 * Hands receive WQEs before @pi to the card. Release: the card reads a WQE as soon as it
+	 * reads an index after it, so stores to the WQE must come first.
 	 */
 	void publish_rq(uint32_t pi) const
 	{
@@ -31,13 +34,13 @@ public:
 	}
 
 	/**
-	 * Gives send blocks from @old_pi up to @pi to the card, which may find them by itself.
-	 * Returns whether it asks for the doorbell too.
+	 * Hands send blocks from @old_pi up to @pi to the card, which finds them without doorbell
+	 * while it polls the index. Returns whether it requests the doorbell.
 	 *
-	 * Release, for the reason above. Then a full fence: we store sq_pi and load sq_event, the
-	 * card stores sq_event and loads sq_pi before it goes idle. Neither may pass its
-	 * load before its store, or both could read the old value, and the blocks would
-	 * lie there with the card asleep.
+	 * Release, as above. Then a full fence: the host stores sq_pi and loads sq_event; before
+	 * the card goes idle, it stores sq_event and loads sq_pi. If either load could precede
+	 * its store, both sides could read the old value, and the card would stay idle with
+	 * blocks posted.
 	 */
 	bool publish_sq(uint32_t old_pi, uint32_t pi) const
 	{
@@ -48,13 +51,13 @@ public:
 		return crossed(old_pi, pi, event);
 	}
 
-	/** Whether a step from @old_pi to @pi goes past @event, modulo 2^32. */
+	/** Whether the step from @old_pi to @pi passes @event, modulo 2^32. */
 	static constexpr bool crossed(uint32_t old_pi, uint32_t pi, uint32_t event)
 	{
 		return pi - event - 1 < pi - old_pi;
 	}
 
-	/** Takes back all posts; while the card does not look at them (QP in RESET). */
+	/** Resets both producer indices. Only in state RESET, where the card does not read them. */
 	void clear() const
 	{
 		shared_word(record_->rq_pi).store(0, std::memory_order_relaxed);
@@ -65,15 +68,15 @@ private:
 	hw::tern_hw_qp_record *record_ = nullptr;
 };
 
-/** Producer index of an SRQ. */
+/** The producer index of an SRQ. */
 class SrqRecord {
 public:
 	SrqRecord() = default;
 	explicit SrqRecord(hw::tern_hw_srq_record *record) : record_(record) {}
 
 	/**
-	 * Gives receive WQEs up to @pi to the card. Release: once it reads an index it follows
-	 * the entries of the index ring before it to their slots, and both must be complete.
+	 * Hands receive WQEs before @pi to the card. Release: the card then reads the entries of
+	 * the index ring before @pi and the slots that they name, so stores to both come first.
 	 */
 	void publish(uint32_t pi) const
 	{
@@ -84,15 +87,15 @@ private:
 	hw::tern_hw_srq_record *record_ = nullptr;
 };
 
-/** Consumer index of a CQ. */
+/** The consumer index of a CQ. */
 class CqRecord {
 public:
 	CqRecord() = default;
 	explicit CqRecord(hw::tern_hw_cq_record *record) : record_(record) {}
 
 	/**
-	 * Gives the CQEs before @ci back to the card. Release: the card may write over them at
-	 * once, so our reads of them must have ended.
+	 * Lets the card reuse the CQEs before @ci. Release: the card may overwrite them at once, so
+	 * reads of them must come first.
 	 */
 	void publish(uint32_t ci) const
 	{

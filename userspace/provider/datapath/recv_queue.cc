@@ -26,7 +26,7 @@ int RecvQueue::build(uint64_t wr_id, std::span<const ibv_sge> sges)
 {
 	if (sges.size() > config_.max_sge)
 		return EINVAL;
-	/* Acquire: complete() has read the wr_id that we are about to write. */
+	/* Acquire: complete() has read the wr_id that this call overwrites. */
 	if (pi_ - ci_.load(std::memory_order_acquire) >= config_.entries)
 		return ENOMEM;
 

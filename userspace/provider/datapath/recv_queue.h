@@ -13,13 +13,15 @@
 
 namespace tern::provider {
 
-/** The receive ring of a QP; locked by its user like a SendQueue. */
+/**
+ * The receive ring of a QP or a WQ. The caller holds lock() from the first build() to publish().
+ */
 class RecvQueue {
 public:
 	struct Config {
 		std::span<std::byte> ring; /* entries << log_stride bytes */
 		QpRecord record;
-		uint32_t entries = 0; /* a power of two, or zero: nothing can be posted */
+		uint32_t entries = 0; /* a power of two, or zero: every post fails */
 		uint8_t log_stride = 4;
 		uint32_t max_sge = 0;
 		const Allocator *allocator = nullptr;
@@ -33,19 +35,19 @@ public:
 	/** Appends a WQE. Returns 0, EINVAL or ENOMEM. */
 	int build(uint64_t wr_id, std::span<const ibv_sge> sges);
 
-	/** Hands what was built to the card. No doorbell: it looks when a SEND comes. */
+	/** Hands the WQEs built to the card, which reads the index when a SEND arrives. */
 	void publish() { config_.record.publish_rq(pi_); }
 
-	/** WQE @index has completed. Returns its wr_id. Called under the lock of the CQ. */
+	/** Completes WQE @index and returns its wr_id. The caller holds the lock of the CQ. */
 	uint64_t complete(uint32_t index)
 	{
 		const uint64_t wr_id = wr_ids_[index & (config_.entries - 1)];
-		/* Release: the entry may be reused from here on. */
+		/* Release: build() may overwrite the entry after this store. */
 		ci_.store(index + 1, std::memory_order_release);
 		return wr_id;
 	}
 
-	/** Empties the ring of a QP that went to RESET. */
+	/** Empties the ring, in state RESET. */
 	void reset();
 
 private:
@@ -53,7 +55,7 @@ private:
 	uint32_t pi_ = 0;
 	std::atomic<uint32_t> ci_{0};
 	OwnedArray<uint64_t> wr_ids_;
-	Spinlock lock_;
+	Spinlock lock_; /* protects posting: pi_, ring, wr_ids_; ci_ is under the lock of the CQ */
 };
 
 } // namespace tern::provider

@@ -13,8 +13,8 @@ using namespace tern::hw;
 namespace {
 
 /*
- * In a receive WQE lkey 0 ends the list, so an application's 0, which is no key either, must
- * reach the card as another key that no region has: it fails there as it should.
+ * In a receive WQE lkey 0 ends the list. An application's lkey 0 is invalid, so it is replaced by
+ * another key that no region has: the request then fails on the card.
  */
 constexpr uint32_t kNoSuchKey = 0x00000002;
 

@@ -31,20 +31,20 @@ constexpr bool is_send(tern_hw_wqe_op op)
 	return op == TERN_OP_SEND || op == TERN_OP_SEND_IMM || op == TERN_OP_SEND_INV;
 }
 
-/* Whether the payload can be in the WQE. */
+/* Whether the payload can be inline. */
 constexpr bool can_inline(tern_hw_wqe_op op)
 {
 	return is_transfer(op) && op != TERN_OP_READ && !is_atomic(op);
 }
 
-/* Whether imm of the control segment means something: immediate data, or a key. */
+/* Whether the control segment carries immediate data or a key. */
 constexpr bool has_imm(tern_hw_wqe_op op)
 {
 	return op == TERN_OP_SEND_IMM || op == TERN_OP_WRITE_IMM || op == TERN_OP_SEND_INV ||
 	       op == TERN_OP_LOCAL_INV;
 }
 
-/* Only a request that consumes a RECV can solicit an event. */
+/* Whether the request consumes a RECV, so that it can solicit an event. */
 constexpr bool can_solicit(tern_hw_wqe_op op)
 {
 	return is_send(op) || op == TERN_OP_WRITE_IMM;
@@ -85,7 +85,7 @@ int SendQueue::init(const Config &config)
 	return 0;
 }
 
-/* Segments before the data. */
+/* The number of segments before the data. */
 uint32_t SendQueue::header_segs(tern_hw_wqe_op op) const
 {
 	constexpr uint32_t ctrl = kSegs<tern_hw_ctrl_seg>;
@@ -105,7 +105,7 @@ int SendQueue::build(const SendRequest &request, std::span<const ibv_sge> sges)
 {
 	if (!config_.ops.has(request.op))
 		return EINVAL;
-	/* Too much for one request is ENOMEM, as programs know it from other cards. */
+	/* ENOMEM, as other providers return for too many SGEs. */
 	if (sges.size() > config_.max_sge)
 		return ENOMEM;
 	if (takes_one_segment(request.op) && sges.size() != 1)
@@ -113,7 +113,7 @@ int SendQueue::build(const SendRequest &request, std::span<const ibv_sge> sges)
 	if (!is_transfer(request.op) && !sges.empty())
 		return EINVAL;
 
-	/* A piece of no bytes needs no segment, except where the card expects exactly one. */
+	/* SGEs of length 0 get a segment only where the card expects exactly one. */
 	const bool keep_empty = takes_one_segment(request.op);
 	uint32_t segs = header_segs(request.op);
 	for (const ibv_sge &sge : sges)
@@ -145,7 +145,7 @@ int SendQueue::build_inline_from(const SendRequest &request, std::span<const Pie
 	if (!config_.ops.has(request.op) || !can_inline(request.op))
 		return EINVAL;
 
-	/* Every WQE has room for the data of an ATOMIC_WRITE. */
+	/* ATOMIC_WRITE does not need max_inline: each WQE has room for its data. */
 	const uint32_t room =
 	        request.op == TERN_OP_ATOMIC_WRITE ? kAtomicWriteSize : config_.max_inline;
 	uint32_t length = 0;
@@ -174,17 +174,17 @@ int SendQueue::build_inline_from(const SendRequest &request, std::span<const Pie
 	return 0;
 }
 
-/* Whether a WQE of @segs segments fits now. */
+/* Whether a WQE of @segs segments fits now. Returns 0 or ENOMEM. */
 int SendQueue::reserve(uint32_t segs) const
 {
-	/* Acquire: complete() has read the slots that we are about to write. */
+	/* Acquire: complete() has read the slots that the new WQE overwrites. */
 	const uint32_t used = next_ - ci_.load(std::memory_order_acquire);
 	return blocks_of(segs) > blocks_ - used ? ENOMEM : 0;
 }
 
 namespace {
 
-/* Zero as long as the request has no destination. */
+/* Without destination yet: zero. */
 tern_hw_ud_seg ud_seg(const SendRequest &request)
 {
 	tern_hw_ud_seg seg = request.address ? *request.address : tern_hw_ud_seg{};
@@ -219,7 +219,7 @@ tern_hw_flush_seg flush_seg(const SendRequest &request)
 
 } // namespace
 
-/* Writes the segments before the data and returns the number of the next, free-running. */
+/* Writes the segments before the data. Returns the free-running index of the next segment. */
 uint32_t SendQueue::put_headers(const SendRequest &request, uint8_t flags, uint32_t segs,
                                 uint32_t inline_len)
 {
@@ -249,8 +249,8 @@ uint32_t SendQueue::put_headers(const SendRequest &request, uint8_t flags, uint3
 }
 
 /*
- * Writes @segment at number @seg and returns the number after it. The ring is a whole number of
- * blocks and all headers lie in the first block of their WQE, so none is torn by its end.
+ * Writes @segment at the free-running index @seg and returns the index after it. The copy never
+ * wraps: the ring is a whole number of blocks, and headers lie in the first block of their WQE.
  */
 template <class Segment>
 uint32_t SendQueue::put(uint32_t seg, const Segment &segment)
@@ -262,7 +262,7 @@ uint32_t SendQueue::put(uint32_t seg, const Segment &segment)
 	return seg + kSegs<Segment>;
 }
 
-/* Inline data may go over the end of the ring at any byte. */
+/* Copies inline data, which may wrap at the end of the ring. */
 void SendQueue::put_bytes(uint32_t offset, const void *data, size_t length)
 {
 	const size_t at = offset & (config_.ring.size() - 1);

@@ -17,14 +17,14 @@
 
 namespace tern::provider {
 
-/** What a send work request is, apart from its local data. */
+/** A send work request without its local data. */
 struct SendRequest {
 	uint64_t wr_id = 0;
 	hw::tern_hw_wqe_op op = hw::TERN_OP_SEND;
 	uint8_t flags = 0;        /* TERN_WQE_SIGNALED, _SOLICITED, _FENCE */
-	hw::__be32 imm{};         /* SEND_INV, LOCAL_INV: the key */
-	uint32_t rkey = 0;        /* BIND_MW: the window's new one */
-	uint64_t remote_addr = 0; /* BIND_MW: where the window begins */
+	hw::__be32 imm{};         /* SEND_INV, LOCAL_INV: the key to invalidate */
+	uint32_t rkey = 0;        /* BIND_MW: the window's new rkey */
+	uint64_t remote_addr = 0; /* BIND_MW: start of the window */
 	uint64_t swap_add = 0;
 	uint64_t compare = 0;
 
@@ -40,32 +40,32 @@ struct SendRequest {
 
 	/* destination */
 	uint32_t srqn = 0;     /* XRC */
-	uint32_t dest_qpn = 0; /* UD, as the next two */
+	uint32_t dest_qpn = 0; /* dest_qpn, qkey and address: UD */
 	uint32_t qkey = 0;
 	const hw::tern_hw_ud_seg *address = nullptr; /* without dest_qpn and qkey */
 };
 
-/** Whether a request of @op goes to the peer. */
+/** Whether a request of @op sends packets to the peer. */
 constexpr bool is_sent(hw::tern_hw_wqe_op op)
 {
 	return op != hw::TERN_OP_LOCAL_INV && op != hw::TERN_OP_BIND_MW;
 }
 
-/** Whether it has local data, too. */
+/** Whether a request of @op transfers local data. */
 constexpr bool is_transfer(hw::tern_hw_wqe_op op)
 {
 	return is_sent(op) && op != hw::TERN_OP_FLUSH;
 }
 
-/** A piece of data to copy into the WQE. */
+/** A buffer to copy into the WQE. */
 struct InlinePiece {
 	const void *addr;
 	size_t length;
 };
 
 /**
- * The send ring of a QP. Its user holds the lock from the first build() to the publish() or
- * discard() that ends the list; completions come in under the lock of the CQ instead.
+ * The send ring of a QP. The caller holds lock() from the first build() of a list to its publish()
+ * or discard(), and the lock of the CQ for complete().
  */
 class SendQueue {
 public:
@@ -77,7 +77,7 @@ public:
 		uint32_t max_sge = 0;
 		uint32_t max_inline = 0;
 		Service service = Service::kRc;
-		OpSet ops; /* that can be posted */
+		OpSet ops; /* operations that can be posted */
 		bool shadow_doorbell = false;
 		bool signal_all = false;
 		const Allocator *allocator = nullptr;
@@ -89,40 +89,40 @@ public:
 	Spinlock &lock() { return lock_; }
 	Service service() const { return config_.service; }
 
-	/** Appends a WQE over the memory that @sges name. Returns 0, EINVAL or ENOMEM. */
+	/** Appends a WQE with data segments for @sges. Returns 0, EINVAL or ENOMEM. */
 	int build(const SendRequest &request, std::span<const ibv_sge> sges);
 
-	/** Appends a WQE that carries its data itself. Returns 0, EINVAL or ENOMEM. */
+	/** Appends a WQE with inline data. Returns 0, EINVAL or ENOMEM. */
 	int build_inline(const SendRequest &request, std::span<const ibv_sge> pieces);
 	int build_inline(const SendRequest &request, std::span<const ibv_data_buf> pieces);
 
-	/** Gives the WQE that was built last the destination of @request. */
+	/** Writes the destination of @request into the WQE that was built last. */
 	void set_destination(const SendRequest &request);
 
-	/** Hands what was built to the card, with at most one doorbell. */
+	/** Hands the WQEs built to the card, with at most one doorbell. */
 	void publish();
 
-	/** Forgets what was built since the last publish(). */
+	/** Drops the WQEs built since the last publish(). */
 	void discard() { next_ = pi_; }
 
 	/**
-	 * The WQE that began at block @index has completed, and with it all before it. Returns
-	 * its wr_id. Called under the lock of the CQ.
+	 * Completes the WQE that begins at block @index, and all before it. Returns its wr_id. The
+	 * caller holds the lock of the CQ.
 	 */
 	uint64_t complete(uint32_t index)
 	{
 		const Slot &slot = slots_[index & (blocks_ - 1)];
 		const uint64_t wr_id = slot.wr_id;
-		/* Release: the slot may be reused from here on. */
+		/* Release: build() may overwrite the slot after this store. */
 		ci_.store(slot.end, std::memory_order_release);
 		return wr_id;
 	}
 
-	/** Empties the ring of a QP that went to RESET. */
+	/** Empties the ring, in state RESET. */
 	void reset();
 
 private:
-	/* Of the block at which a WQE began. */
+	/* State of a WQE, stored at the index of its first block. */
 	struct Slot {
 		uint64_t wr_id;
 		uint32_t end; /* block after the WQE */
@@ -141,12 +141,12 @@ private:
 
 	Config config_;
 	uint32_t blocks_ = 0;
-	uint32_t last_ = 0; /* block at which the last WQE built begins */
+	uint32_t last_ = 0; /* first block of the last WQE built */
 	uint32_t next_ = 0; /* block after it */
 	uint32_t pi_ = 0;   /* block after the last WQE published */
 	std::atomic<uint32_t> ci_{0};
 	OwnedArray<Slot> slots_;
-	Spinlock lock_;
+	Spinlock lock_; /* protects posting: all but ci_, which is under the lock of the CQ */
 };
 
 } // namespace tern::provider

@@ -10,18 +10,18 @@
 
 namespace tern::provider {
 
-/** The transport services of the QPs that a process can have. */
+/** The transport services of QPs. */
 enum class Service : uint8_t {
 	kRc,
 	kUc,
 	kUd,
 	kXrcSend,
-	kXrcRecv, /* a responder alone: it has no queues */
+	kXrcRecv, /* the target: has no queues */
 	kRaw,
-	kRss, /* spreads frames over WQs: it has no queues either */
+	kRss, /* distributes received frames to WQs: has no queues */
 };
 
-/** The service of QPs of @type, if a card with @caps (TERN_CAP_*) has it. */
+/** The service of QPs of @type if a card with @caps (TERN_CAP_*) supports it. */
 std::optional<Service> service_of(ibv_qp_type type, uint32_t caps);
 
 /** A set of enum tern_hw_wqe_op. */
@@ -45,13 +45,7 @@ private:
 	uint32_t bits_ = 0;
 };
 
-/** enum ibv_rx_hash_fields that a card can hash by */
-constexpr uint32_t kHashFields = TERN_HASH_SRC_IPV4 | TERN_HASH_DST_IPV4 | TERN_HASH_SRC_IPV6 |
-                                 TERN_HASH_DST_IPV6 | TERN_HASH_SRC_PORT_TCP |
-                                 TERN_HASH_DST_PORT_TCP | TERN_HASH_SRC_PORT_UDP |
-                                 TERN_HASH_DST_PORT_UDP;
-
-/** What can be posted to the send queue of a QP of @service on a card with @caps. */
+/** The operations that a QP of @service supports on a card with @caps. */
 OpSet send_ops_of(Service service, uint32_t caps);
 
 } // namespace tern::provider

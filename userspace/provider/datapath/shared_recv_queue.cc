@@ -59,7 +59,7 @@ int SharedRecvQueue::build(uint64_t wr_id, std::span<const ibv_sge> sges)
 
 	const size_t stride = size_t{1} << buffer_.log_stride;
 	put_recv_wqe(buffer_.slots.subspan(slot * stride, stride), sges);
-	/* The entry is free: no more WQEs can be on their way than there are slots. */
+	/* The ring cannot overflow: it has an entry for each slot. */
 	const __le32 number = slot;
 	const size_t entry = pi_ & (buffer_.entries - 1);
 	std::memcpy(buffer_.ring.data() + entry * sizeof(number), &number, sizeof(number));
@@ -68,7 +68,7 @@ int SharedRecvQueue::build(uint64_t wr_id, std::span<const ibv_sge> sges)
 	return 0;
 }
 
-uint64_t SharedRecvQueue::give_back(uint32_t slot)
+uint64_t SharedRecvQueue::free_slot(uint32_t slot)
 {
 	slot &= buffer_.entries - 1;
 	append_free(slot);

@@ -15,13 +15,13 @@
 namespace tern::provider {
 
 /**
- * An SRQ: slots with receive WQEs, and the ring that tells the card in which order to take
- * them. QPs of different CQs give slots back, so unlike the other queues it has one lock for
- * posting and completing; inside the locks of CQs.
+ * The queue of an SRQ: slots with receive WQEs, and a ring of slot numbers in the order of posting.
+ * QPs of several CQs complete to it, so unlike other queues it has one lock for posting and
+ * completing.
  */
 class SharedRecvQueue {
 public:
-	/** Where the queue is in memory. */
+	/** The memory of the queue, which the driver allocates. */
 	struct Buffer {
 		std::span<std::byte> slots; /* entries << log_stride bytes */
 		std::span<std::byte> ring;  /* as many __le32 */
@@ -33,33 +33,33 @@ public:
 	/** Returns 0, EINVAL or ENOMEM. */
 	int init(const Buffer &buffer, uint32_t max_sge, const Allocator *allocator = nullptr);
 
-	/** To be held from the first build() to the publish() that ends the list. */
+	/** The caller holds it from the first build() of a list to its publish(). */
 	Spinlock &lock() { return lock_; }
 
 	/** Appends a WQE. Returns 0, EINVAL or ENOMEM. */
 	int build(uint64_t wr_id, std::span<const ibv_sge> sges);
 
-	/** Hands what was built to the card. */
+	/** Hands the WQEs built to the card. */
 	void publish() { buffer_.record.publish(pi_); }
 
-	/** The WQE in @slot has completed. Returns its wr_id. Called under the lock of a CQ. */
+	/** Completes the WQE in @slot and returns its wr_id. The caller holds the lock of a CQ. */
 	uint64_t complete(uint32_t slot)
 	{
 		const std::lock_guard guard(lock_);
-		return give_back(slot);
+		return free_slot(slot);
 	}
 
 	/**
-	 * Goes on in a larger @buffer, into which the driver has copied all. Returns 0, EINVAL or
-	 * ENOMEM. Called under the lock.
+	 * Switches to the larger @buffer, into which the driver has copied slots and ring. Returns
+	 * 0, EINVAL or ENOMEM. The caller holds lock().
 	 */
 	int move(const Buffer &buffer);
 
-	/** Takes no more requests: where the card takes them from is not known to us. */
+	/** Makes further posts fail: the card reads from a buffer that this process cannot map. */
 	void close() { closed_ = true; }
 
 private:
-	/* Slots that are free are a list, first in, first out. */
+	/* Free slots form a FIFO list. */
 	struct Slot {
 		uint64_t wr_id;
 		uint32_t next_free;
@@ -67,7 +67,7 @@ private:
 
 	bool fits(const Buffer &buffer) const;
 	OwnedArray<Slot> make_slots(uint32_t n) const;
-	uint64_t give_back(uint32_t slot);
+	uint64_t free_slot(uint32_t slot);
 	void append_free(uint32_t slot);
 
 	Buffer buffer_;
@@ -79,7 +79,7 @@ private:
 	uint32_t free_count_ = 0;
 	bool closed_ = false;
 	OwnedArray<Slot> slots_;
-	Spinlock lock_;
+	Spinlock lock_; /* protects the whole object */
 };
 
 } // namespace tern::provider

@@ -91,7 +91,7 @@ int TagQueue::build(ibv_ops_wr &wr)
 	return 0;
 }
 
-/* The doorbell orders the operations before itself. */
+/* ring_tag_ops() orders the stores to the ring before the doorbell. */
 void TagQueue::publish()
 {
 	if (published_ == pi_)
@@ -101,25 +101,25 @@ void TagQueue::publish()
 }
 
 /*
- * Those before that have no completion went well, so what they deleted is ours again. Of one that
- * failed: a buffer that was not added, too; but one that was not deleted has been matched, and
- * that completion gives it back.
+ * Earlier operations without a CQE succeeded, so each deletion among them frees its entry. The
+ * completed operation frees its entry if it deleted the buffer or failed to add it. A deletion
+ * fails if the buffer has matched a message, whose completion frees the entry.
  */
 uint64_t TagQueue::complete(uint32_t index, bool ok)
 {
 	const std::lock_guard guard(lock_);
 	const Operation &last = operations_[index & (operations_count_ - 1)];
 
-	/* More than there are would be a lie. */
+	/* Stop at pi_ if @index is not an outstanding operation. */
 	for (; ci_ != index && ci_ != pi_; ci_++) {
 		const Operation &op = operations_[ci_ & (operations_count_ - 1)];
 		if (op.opcode == TERN_TAG_DEL)
-			give_back(op.entry);
+			free_entry(op.entry);
 	}
 	if (ci_ != pi_)
 		ci_++;
 	if (last.opcode == (ok ? TERN_TAG_DEL : TERN_TAG_ADD))
-		give_back(last.entry);
+		free_entry(last.entry);
 	return last.wr_id;
 }
 
@@ -131,11 +131,11 @@ uint64_t TagQueue::receive(uint32_t entry, bool ended)
 		return 0;
 	const uint64_t wr_id = entries_[entry].wr_id;
 	if (ended)
-		give_back(entry);
+		free_entry(entry);
 	return wr_id;
 }
 
-void TagQueue::give_back(uint32_t entry)
+void TagQueue::free_entry(uint32_t entry)
 {
 	entries_[entry].next_free = free_head_;
 	free_head_ = entry;

@@ -15,14 +15,14 @@
 namespace tern::provider {
 
 /**
- * The list of tagged buffers of an SRQ, and the ring of operations by which the card's list is
- * made the same. One lock for posting and completing, inside those of CQs.
+ * The list of tagged buffers of an SRQ, and the ring of operations that add buffers to the card's
+ * list and delete them. One lock for posting and completing.
  */
 class TagQueue {
 public:
 	struct Config {
 		std::span<std::byte> ring; /* a power of two of struct tern_hw_tag_op */
-		uint32_t entries = 0;      /* of the list */
+		uint32_t entries = 0;      /* capacity of the list */
 		uint32_t srqn = 0;
 		DoorbellPage doorbells;
 		const Allocator *allocator = nullptr;
@@ -31,22 +31,25 @@ public:
 	/** Returns 0, EINVAL or ENOMEM. */
 	int init(const Config &config);
 
-	/** To be held from the first build() to the publish() that ends the list. */
+	/** The caller holds it from the first build() of a list to its publish(). */
 	Spinlock &lock() { return lock_; }
 
-	/** Appends an operation, and tells the handle of an added buffer. Returns 0, EINVAL or
-	 * ENOMEM. */
+	/** Appends an operation, which gets a handle if it adds. Returns 0, EINVAL or ENOMEM. */
 	int build(ibv_ops_wr &wr);
 
-	/** Hands what was built to the card. */
+	/** Hands the operations built to the card. */
 	void publish();
 
-	/** Operation @index has completed, with all before it; @ok tells how. Returns its wr_id.
-	 * Called under the lock of a CQ, as the next. */
+	/**
+	 * Completes operation @index, with success if @ok, and all before it. Returns its wr_id.
+	 * The caller holds the lock of the CQ, as for receive().
+	 */
 	uint64_t complete(uint32_t index, bool ok);
 
-	/** The buffer of @entry was matched. With @ended it is no longer the card's. Returns its
-	 * recv_wr_id. */
+	/**
+	 * Completes a message to the buffer of @entry; frees the entry with @ended. Returns the
+	 * recv_wr_id of the buffer.
+	 */
 	uint64_t receive(uint32_t entry, bool ended);
 
 private:
@@ -61,17 +64,17 @@ private:
 	};
 
 	int build_add(ibv_ops_wr &wr, hw::tern_hw_tag_op &op);
-	void give_back(uint32_t entry);
+	void free_entry(uint32_t entry);
 
 	Config config_;
 	uint32_t operations_count_ = 0;
-	OwnedArray<Operation> operations_; /* by place in the ring */
+	OwnedArray<Operation> operations_; /* by index in the ring */
 	OwnedArray<Entry> entries_;
-	uint32_t free_head_ = 0; /* entries_.size(): none */
+	uint32_t free_head_ = 0; /* the capacity: no entry is free */
 	uint32_t pi_ = 0;
 	uint32_t ci_ = 0;
 	uint32_t published_ = 0;
-	Spinlock lock_;
+	Spinlock lock_; /* protects the whole object */
 };
 
 } // namespace tern::provider

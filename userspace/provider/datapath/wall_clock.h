@@ -10,21 +10,20 @@
 namespace tern::provider {
 
 /**
- * Tells the time of day at which the card's clock had a value. The card counts nanoseconds but
- * knows no date, so we keep the distance of CLOCK_REALTIME, and measure it again when a time comes
- * that is kMaxAge after the last measurement: by then the time of day, which is slewed by 500 ppm
- * at most, has moved 50 us away. Its jumps are followed after that time, too. A measurement is a
- * read of the card between two looks at CLOCK_REALTIME, and as wrong as half of what it took: we
- * take the shortest of a few, as any of them can be interrupted.
+ * Converts values of the card's clock, which counts nanoseconds, to CLOCK_REALTIME by a measured
+ * offset. Measures it again kMaxAge after the last time: slewing, of 500 ppm at most, has then
+ * added an error of 50 us at most, and a step of CLOCK_REALTIME is followed. A measurement reads
+ * the card's clock between two reads of CLOCK_REALTIME, with an error of at most half its duration.
+ * Of kTries, any of which an interrupt can lengthen, the shortest counts.
  */
 class WallClock {
 public:
-	/** CLOCK_REALTIME in ns when the clock behind @page was @card_ns. */
+	/** CLOCK_REALTIME in ns when the card's clock, read through @page, was @card_ns. */
 	uint64_t at(uint64_t card_ns, const DoorbellPage &page)
 	{
 		if (!measured_ || static_cast<int64_t>(card_ns - measured_at_) >= kMaxAge)
 			measure(page);
-		return card_ns + distance_;
+		return card_ns + offset_;
 	}
 
 private:
@@ -51,14 +50,14 @@ private:
 				continue;
 			shortest = took;
 			measured_at_ = card_ns;
-			distance_ = before + took / 2 - card_ns;
+			offset_ = before + took / 2 - card_ns;
 		}
 		measured_ = true;
 	}
 
 	bool measured_ = false;
-	uint64_t measured_at_ = 0; /* by the card's clock */
-	uint64_t distance_ = 0;    /* modulo 2^64 */
+	uint64_t measured_at_ = 0; /* value of the card's clock */
+	uint64_t offset_ = 0;      /* modulo 2^64 */
 };
 
 } // namespace tern::provider

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* From completions to what the verbs API says of them. */
+/* Converts completions to the types of the verbs API. */
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -13,10 +13,10 @@ ibv_wc_opcode wc_opcode(const Completion &completion);
 /** enum ibv_wc_flags */
 unsigned wc_flags(const Completion &completion);
 
-/** Immediate data in network order, or the key that was invalidated in the host's. */
+/** Immediate data in network byte order, or the invalidated rkey in host byte order. */
 uint32_t wc_imm_data(const Completion &completion);
 
-/** Takes up to @count completions and returns how many there were. */
+/** Polls up to @count completions into @wc and returns their number. */
 int poll_list(CompletionQueue &cq, int count, ibv_wc *wc);
 
 } // namespace tern::provider

@@ -20,7 +20,7 @@ bool sges_ok(const WorkRequest &wr)
 	return wr.num_sge >= 0 && (wr.sg_list || !wr.num_sge);
 }
 
-/* False for an operation that the card does not have. Applications may give us any number. */
+/* Converts the opcode, which may be any number. False if it is unknown. */
 bool wqe_op(const ibv_send_wr &wr, tern_hw_wqe_op &op)
 {
 	uint32_t opcode;
@@ -66,7 +66,7 @@ bool wqe_op(const ibv_send_wr &wr, tern_hw_wqe_op &op)
 	}
 }
 
-/* What is particular to the operation. Returns 0 or EINVAL. */
+/* Sets the operands of the operation. Returns 0 or EINVAL. */
 int set_operands(const ibv_send_wr &wr, SendRequest &request)
 {
 	switch (request.op) {
@@ -100,7 +100,7 @@ int set_operands(const ibv_send_wr &wr, SendRequest &request)
 	return 0;
 }
 
-/* Where the request goes when the connection does not say it. Returns 0 or EINVAL. */
+/* Sets the destination of UD and XRC requests. Returns 0 or EINVAL. */
 int set_destination(const ibv_send_wr &wr, Service service, SendRequest &request)
 {
 	if (service == Service::kXrcSend && is_sent(request.op))
@@ -173,10 +173,10 @@ int set_bind(const ibv_mw *mw, uint32_t rkey, const ibv_mw_bind_info &info, Send
 
 	if (!mw || (!info.mr && info.length))
 		return EINVAL;
-	/* Addresses of a window of type 1 are those of its region (10.6.7.2.1). */
+	/* Windows of type 1 cannot be zero-based (IBA 10.6.7.2.1). */
 	const unsigned known =
 	        mw->type == IBV_MW_TYPE_2 ? kRemote | IBV_ACCESS_ZERO_BASED : kRemote;
-	/* Local write is a right of regions; programs like to pass it here too. */
+	/* Programs also pass local write, which is a right of regions only; ignore it. */
 	if (info.mw_access_flags & ~(known | IBV_ACCESS_LOCAL_WRITE))
 		return EINVAL;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Between the structs of the verbs API and the queues. */
+/* Converts work requests of the verbs API to those of the queues, and posts lists of them. */
 #pragma once
 
 #include <cerrno>
@@ -14,15 +14,15 @@
 namespace tern::provider {
 
 /**
- * Posts the list @wr, up to the first request that is refused: that one is left in @bad_wr
- * and the reason returned.
+ * Posts the list @wr up to the first request that fails. Returns 0, or an errno with @bad_wr at
+ * that request.
  */
 int post_send_list(SendQueue &sq, ibv_send_wr *wr, ibv_send_wr **bad_wr);
 int post_recv_list(RecvQueue &rq, ibv_recv_wr *wr, ibv_recv_wr **bad_wr);
 int post_recv_list(SharedRecvQueue &srq, ibv_recv_wr *wr, ibv_recv_wr **bad_wr);
 int post_ops_list(TagQueue &queue, ibv_ops_wr *wr, ibv_ops_wr **bad_wr);
 
-/** Refuses the whole list @wr. */
+/** Fails the whole list @wr with EINVAL. */
 template <class WorkRequest>
 int refuse_list(WorkRequest *wr, WorkRequest **bad_wr)
 {
@@ -30,10 +30,10 @@ int refuse_list(WorkRequest *wr, WorkRequest **bad_wr)
 	return EINVAL;
 }
 
-/** Makes @request bind @mw under @rkey as @info says. Returns 0 or EINVAL. */
+/** Sets the operands of @request to bind @mw with @rkey and @info. Returns 0 or EINVAL. */
 int set_bind(const ibv_mw *mw, uint32_t rkey, const ibv_mw_bind_info &info, SendRequest &request);
 
-/** The TERN_WQE_* flags of IBV_SEND_*, false if one is unknown. Inline is not among them. */
+/** Converts IBV_SEND_* to TERN_WQE_* without INLINE. False if a flag is unknown. */
 bool wqe_flags(unsigned send_flags, uint8_t &flags);
 
 } // namespace tern::provider
