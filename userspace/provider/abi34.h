@@ -2,9 +2,9 @@
 /*
  * The private interface between libibverbs and its providers, version 34, as far as
  * this provider uses it. rdma-core 40 to 56 export it as IBVERBS_PRIVATE_34 with these
- * layouts (34 to 39 had shorter tables under the same name: see device.cc, which does
- * not load there). The declarations are ours; tests/unit/provider/abi34_test.cc holds
- * them against the library that is installed.
+ * layouts. rdma-core 34 to 39 have a shorter table under the same name; device.cc makes the
+ * loader refuse them. tests/unit/provider/abi34_test.cc compares these declarations with the
+ * installed library.
  */
 #pragma once
 
@@ -21,7 +21,7 @@ namespace tern::abi34 {
 
 /* ---- devices ------------------------------------------------------------------ */
 
-struct SysfsDevice; /* what libibverbs found in sysfs; only handed through */
+struct SysfsDevice; /* what libibverbs found in sysfs; opaque */
 struct VerbsDevice;
 
 struct ListNode {
@@ -33,7 +33,7 @@ enum MatchKind : uint8_t {
 	kMatchPci = 1,
 };
 
-/** One device that a provider is for; the table ends with kMatchEnd. */
+/** A device that the provider supports; the table ends with kMatchEnd. */
 struct MatchEntry {
 	void *driver_data;
 	union {
@@ -53,7 +53,7 @@ struct DeviceOps {
 	const MatchEntry *match_table;
 	const DeviceOps **static_providers;
 	bool (*match_device)(SysfsDevice *sysfs);
-	/* Owns cmd_fd, also when it fails. */
+	/* Takes ownership of cmd_fd, also on failure. */
 	verbs_context *(*alloc_context)(ibv_device *device, int cmd_fd, void *private_data);
 	verbs_context *(*import_context)(ibv_device *device, int cmd_fd);
 	VerbsDevice *(*alloc_device)(SysfsDevice *sysfs);
@@ -63,7 +63,7 @@ struct DeviceOps {
 struct VerbsDevice {
 	ibv_device device;
 	const DeviceOps *ops;
-	int refcount; /* atomic, libibverbs' own */
+	int refcount; /* atomic, used by libibverbs */
 	ListNode entry;
 	SysfsDevice *sysfs;
 	uint64_t core_support;
@@ -125,7 +125,7 @@ struct VerbsCq {
 
 using UnusedOp = void (*)();
 
-/** Every verb that a provider can offer, in the alphabetical order of their names. */
+/** The verbs that a provider can implement, in alphabetical order. */
 struct ContextOps {
 	int (*advise_mr)(ibv_pd *pd, ibv_advise_mr_advice advice, uint32_t flags, ibv_sge *sges,
 	                 uint32_t count);
@@ -238,7 +238,7 @@ struct Command {
 	Core core;
 };
 
-/** The same of an extended command. */
+/** An extended request without a driver part. */
 template <class Core>
 struct ExtendedCommand {
 	ib_uverbs_cmd_hdr hdr;
@@ -265,8 +265,7 @@ using QuerySrqCmd = Command<ib_uverbs_query_srq>;
 using OpenXrcdCmd = Command<ib_uverbs_open_xrcd>;
 using AllocMwCmd = Command<ib_uverbs_alloc_mw>;
 
-/** With a driver part after it, or without. The kernel's struct ends in a flexible array, as those
- * of the next and of the responses do. */
+/** May be followed by a driver part, so it is without the flexible array of the kernel's struct. */
 struct CreateSrqCore {
 	uint64_t response;
 	uint64_t user_handle;
@@ -282,7 +281,7 @@ struct CreateSrqCore {
 using CreateSrqCmd = Command<CreateSrqCore>;
 static_assert(sizeof(CreateSrqCore) == sizeof(ib_uverbs_create_xsrq));
 
-/** With a driver part. */
+/** Followed by a driver part. */
 struct ModifySrqCore {
 	uint32_t srq_handle;
 	uint32_t attr_mask;
@@ -300,8 +299,8 @@ static_assert(sizeof(ModifySrqCore) == sizeof(ib_uverbs_modify_srq));
 static_assert(sizeof(CreateCqCmd) == sizeof(ib_uverbs_cmd_hdr) + sizeof(ib_uverbs_create_cq));
 
 /*
- * The core's part of the responses that carry a driver part. The structs of the kernel's
- * header end in a flexible array, after which C++ allows no member.
+ * The core's part of responses that have a driver part. The structs of the kernel's header end in
+ * a flexible array, after which C++ allows no member.
  */
 struct GetContextResp {
 	uint32_t async_fd;
@@ -327,7 +326,7 @@ struct CreateQpResp {
 	uint32_t max_recv_sge;
 	uint32_t max_inline_data;
 	uint32_t reserved;
-	uint32_t comp_mask; /* this and the rest: of the extended command */
+	uint32_t comp_mask; /* comp_mask and response_length: of the extended command */
 	uint32_t response_length;
 };
 
@@ -349,7 +348,7 @@ static_assert(sizeof(CreateQpResp) == sizeof(ib_uverbs_ex_create_qp_resp));
 static_assert(sizeof(CreateSrqResp) == sizeof(ib_uverbs_create_srq_resp));
 static_assert(sizeof(CreateAhResp) == sizeof(ib_uverbs_create_ah_resp));
 
-/** A response: the core's part, then the driver's with no gap between. */
+/** A response: the core's part, directly followed by the driver's. */
 template <class Core, class Driver>
 struct Response {
 	Core core;
@@ -358,19 +357,19 @@ struct Response {
 };
 
 /**
- * A request of the ioctl() interface; its attributes follow at once (ioctl.h). The function that
- * is handed one adds its own attributes and sends all.
+ * A request of the ioctl() interface, directly followed by its attributes (ioctl.h). A function of
+ * libibverbs that takes one adds its own attributes and sends them all.
  */
 struct CommandBuffer {
 	CommandBuffer *next;
-	ib_uverbs_attr *next_attr; /* the first that is free */
-	ib_uverbs_attr *last_attr; /* the end of those there is room for */
-	uint8_t uhw_in_index;      /* of attributes that stand for a driver part */
+	ib_uverbs_attr *next_attr; /* the first free one */
+	ib_uverbs_attr *last_attr; /* end of the array */
+	uint8_t uhw_in_index;      /* indices of attributes that carry a driver part */
 	uint8_t uhw_out_index;
 	uint8_t uhw_in_headroom;
 	uint8_t uhw_out_headroom;
 	uint8_t flags;
-	/* struct ib_uverbs_ioctl_hdr, which ends in a flexible array; the rest is set when sent */
+	/* struct ib_uverbs_ioctl_hdr without its flexible array; libibverbs sets the rest */
 	alignas(8) uint16_t length;
 	uint16_t object_id;
 	uint16_t method_id;
@@ -387,7 +386,7 @@ static_assert(sizeof(CommandBuffer) == 32 + sizeof(ib_uverbs_ioctl_hdr));
 /* ---- functions of libibverbs ---------------------------------------------------------- */
 
 extern "C" {
-/* The version is part of the name: libibverbs of another version does not have it. */
+/* The name contains the version: libibverbs of another version does not export it. */
 void verbs_register_driver_34(const DeviceOps *ops);
 
 /* Allocates alloc_size zeroed bytes with the verbs_context at offset; closes cmd_fd on failure. */

@@ -92,7 +92,7 @@ constexpr ContextOps kContextOps = [] {
 	return ops;
 }();
 
-/* Makes a context in the kernel. Returns 0 or an errno, as the next. */
+/* Creates a context in the kernel. Returns 0 or an errno. */
 int get_context(verbs_context &verbs, tern_alloc_ucontext_resp &tern)
 {
 	GetContextCmd cmd = {};
@@ -103,16 +103,16 @@ int get_context(verbs_context &verbs, tern_alloc_ucontext_resp &tern)
 	return err;
 }
 
-/* Asks of the one that the file has. */
+/* Queries the existing context of the file. Returns 0 or an errno. */
 int query_context(verbs_context &verbs, tern_alloc_ucontext_resp &tern)
 {
-	Ioctl<1> ours(UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_CONTEXT);
+	Ioctl<1> driver(UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_CONTEXT);
 
-	ours.out(TERN_ATTR_QUERY_CONTEXT_RESP, tern);
-	return ibv_cmd_query_context(&verbs.context, ours.link());
+	driver.out(TERN_ATTR_QUERY_CONTEXT_RESP, tern);
+	return ibv_cmd_query_context(&verbs.context, driver.link());
 }
 
-/* Takes what the kernel told and maps the doorbell page. Returns 0 or an errno. */
+/* Stores the capabilities of @tern and maps the doorbell page. Returns 0 or an errno. */
 int set_up(ContextState &state, int cmd_fd, const tern_alloc_ucontext_resp &tern)
 {
 	if (tern.db_len < hw::TERN_DB_PAGE_SIZE)
@@ -122,7 +122,7 @@ int set_up(ContextState &state, int cmd_fd, const tern_alloc_ucontext_resp &tern
 }
 
 verbs_context *make_context(ibv_device *device, int cmd_fd,
-                            int (*ask)(verbs_context &, tern_alloc_ucontext_resp &))
+                            int (*get_response)(verbs_context &, tern_alloc_ucontext_resp &))
 {
 	auto *context = static_cast<Context *>(_verbs_init_and_alloc_context(
 	        device, cmd_fd, sizeof(Context), nullptr, kNoDriverId));
@@ -131,7 +131,7 @@ verbs_context *make_context(ibv_device *device, int cmd_fd,
 	new (&context->state) ContextState();
 
 	tern_alloc_ucontext_resp resp = {};
-	int err = ask(context->verbs, resp);
+	int err = get_response(context->verbs, resp);
 	if (!err)
 		err = set_up(context->state, cmd_fd, resp);
 	if (err) {

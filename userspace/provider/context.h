@@ -8,7 +8,7 @@
 
 namespace tern::provider {
 
-/** What an opened device has of ours. */
+/** The provider's state of an opened device. */
 struct ContextState {
 	Mapping doorbells;
 	uint32_t caps = 0; /* TERN_CAP_* */
@@ -17,7 +17,7 @@ struct ContextState {
 	WqTable wqs;
 };
 
-/** An opened device. libibverbs allocates it, zeroed; the state is constructed in place. */
+/** An opened device. libibverbs allocates it zeroed; context.cc constructs the state in place. */
 struct Context {
 	verbs_context verbs;
 	union {

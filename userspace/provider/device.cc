@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* What libibverbs sees of the provider when it loads it. */
+/* Registers the provider with libibverbs when it is loaded. */
 #include <cstddef>
 
 #include "abi34.h"
@@ -48,8 +48,8 @@ constexpr DeviceOps kDeviceOps = {
 };
 
 /*
- * libibverbs 34 to 39 carries the same private version with a shorter table of verbs. This symbol
- * came with the table as it is now, so that the loader turns us away from the older ones.
+ * rdma-core 34 to 39 has the same private version but a shorter table of verbs. rdma-core 40 added
+ * this symbol with the current table, so the loader refuses to load the provider with an older one.
  */
 [[gnu::used]] int (*const kNeedsTableOf40)(ibv_qp *, ibv_wr_opcode,
                                            uint32_t) = ibv_query_qp_data_in_order;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Requests of uverbs' ioctl() interface that have attributes of ours (rdma/tern-abi.h). */
+/* Requests of uverbs' ioctl() interface with attributes of the driver (rdma/tern-abi.h). */
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace tern::provider {
 
-/** A request with room for N attributes. They name what the kernel writes to until it is sent. */
+/** A request with room for N attributes. Output variables must live until it is sent. */
 template <unsigned N>
 class Ioctl {
 public:
@@ -24,13 +24,13 @@ public:
 	Ioctl(const Ioctl &) = delete;
 	Ioctl &operator=(const Ioctl &) = delete;
 
-	/** The object of @handle. */
+	/** Adds the object of @handle. */
 	Ioctl &object(uint16_t attr, uint32_t handle)
 	{
 		add(attr, 0).data = handle;
 		return *this;
 	}
-	/** The kernel fills @to. */
+	/** Adds @to, which the kernel fills. */
 	template <class T>
 	Ioctl &out(uint16_t attr, T &to)
 	{
@@ -38,7 +38,7 @@ public:
 		return *this;
 	}
 
-	/** For a function of libibverbs that adds its own attributes and sends all. */
+	/** The request for a function of libibverbs, which adds its own attributes and sends it. */
 	abi34::CommandBuffer *link()
 	{
 		static_assert(offsetof(Ioctl, attrs_) == sizeof(command_));

@@ -11,7 +11,7 @@
 
 namespace tern::provider {
 
-/** Memory that the driver gives us under a key: queues, records, the doorbell page. */
+/** A mapping of memory of the driver, found by key: queues, records, the doorbell page. */
 class Mapping {
 public:
 	Mapping() = default;

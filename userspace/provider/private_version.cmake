@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-# tern_check_ibverbs(LIBRARY): refuses a libibverbs whose provider interface we do not know.
-# abi34.h declares that of IBVERBS_PRIVATE_34, with the table of verbs that came with
-# IBVERBS_1.14 (rdma-core 40 to 56).
+# tern_check_ibverbs(LIBRARY): refuses a libibverbs whose provider interface is not the one that
+# abi34.h declares: IBVERBS_PRIVATE_34 with the table of verbs of IBVERBS_1.14 (rdma-core 40 to 56).
 set(TERN_KNOWN_IBVERBS_PRIVATE 34)
 
 function(tern_check_ibverbs library)

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* The verbs that libibverbs calls, by object. Their contracts are those of the ibv_* manual pages.
- */
+/* The verbs that libibverbs calls, by file. The ibv_* manual pages state their contracts. */
 #pragma once
 
 #include "abi34.h"

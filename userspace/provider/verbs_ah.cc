@@ -36,7 +36,7 @@ hw::tern_hw_ud_seg segment_of(const ibv_ah_attr &attr, const tern_create_ah_resp
 
 } // namespace
 
-/* The kernel refuses an address without GID and resolves the rest to a route. */
+/* The kernel resolves the route, and refuses an address without GID. */
 ibv_ah *create_ah(ibv_pd *pd, ibv_ah_attr *attr)
 {
 	return make_object<ibv_ah, Ah>([&](Ah &ah) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Counters of flows: the card counts packets and bytes, the program says which of them is where. */
+/* Counters of flows. The card counts packets and bytes; the program assigns them to indices. */
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
@@ -17,14 +17,14 @@ using namespace tern::abi34;
 
 namespace {
 
-/* Values that one object can have; a program that wants more is confused. */
+/* The largest index that a program may assign. */
 constexpr uint32_t kMaxIndex = 31;
 
-/** Counters of libibverbs, first, with what their values mean. */
+/** Counters: the object of libibverbs, and the counter of each index. */
 struct Counters {
 	VerbsCounters verbs;
-	Spinlock lock;
-	uint8_t meaning[kMaxIndex + 1] = {}; /* of a value: 1 + enum tern_counter; 0: nothing */
+	Spinlock lock;                        /* protects assigned */
+	uint8_t assigned[kMaxIndex + 1] = {}; /* 1 + enum tern_counter; 0: none */
 
 	static Counters *of(ibv_counters *counters)
 	{
@@ -47,8 +47,8 @@ ibv_counters *create_counters(ibv_context *context, ibv_counters_init_attr *attr
 	});
 }
 
-/* What is counted is all that the flows take which are created with the object, from their first
- * frame on; so there is nothing to do for a flow that exists. */
+/* A flow is counted from its creation on if it is created with the object; a flow that exists
+ * cannot be added. */
 int attach_counters_point_flow(ibv_counters *ibv, ibv_counter_attach_attr *attr, ibv_flow *flow)
 {
 	Counters &counters = *Counters::of(ibv);
@@ -60,23 +60,23 @@ int attach_counters_point_flow(ibv_counters *ibv, ibv_counter_attach_attr *attr,
 	if (attr->index > kMaxIndex)
 		return EINVAL;
 	const std::lock_guard guard(counters.lock);
-	counters.meaning[attr->index] = static_cast<uint8_t>(1 + attr->counter_desc);
+	counters.assigned[attr->index] = static_cast<uint8_t>(1 + attr->counter_desc);
 	return 0;
 }
 
 int read_counters(ibv_counters *ibv, uint64_t *values, uint32_t count, uint32_t flags)
 {
 	Counters &counters = *Counters::of(ibv);
-	uint64_t of_card[TERN_COUNTER_COUNT] = {};
+	uint64_t card_values[TERN_COUNTER_COUNT] = {};
 
-	if (const int err = ibv_cmd_read_counters(&counters.verbs, of_card, TERN_COUNTER_COUNT,
+	if (const int err = ibv_cmd_read_counters(&counters.verbs, card_values, TERN_COUNTER_COUNT,
 	                                          flags, nullptr))
 		return err;
 	const std::lock_guard guard(counters.lock);
 	for (uint32_t i = 0; i < count; i++) {
-		const uint8_t meaning = i <= kMaxIndex ? counters.meaning[i] : 0;
+		const uint8_t counter = i <= kMaxIndex ? counters.assigned[i] : 0;
 
-		values[i] = meaning ? of_card[meaning - 1] : 0;
+		values[i] = counter ? card_values[counter - 1] : 0;
 	}
 	return 0;
 }

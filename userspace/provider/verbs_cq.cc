@@ -21,7 +21,7 @@ static_assert(CreateCqResponse::kPacked);
 using ResizeCqResponse = Response<ResizeCqResp, tern_resize_cq_resp>;
 static_assert(ResizeCqResponse::kPacked);
 
-/* Maps what the driver made, of 1 << log_size CQEs, and finds its parts. Returns 0 or an errno. */
+/* Maps the buffer of 1 << log_size CQEs and finds its parts. Returns 0 or an errno. */
 template <class Resp>
 int map(int fd, const Resp &resp, Mapping &mapping, CompletionQueue::Buffer &parts)
 {
@@ -39,8 +39,8 @@ int map(int fd, const Resp &resp, Mapping &mapping, CompletionQueue::Buffer &par
 	return 0;
 }
 
-/* Lays the queue over what the driver made. Returns 0 or an errno. */
-int attach(Cq &cq, Context &context, const tern_create_cq_resp &resp)
+/* Maps the buffer and attaches the queue to it. Returns 0 or an errno. */
+int map_queue(Cq &cq, Context &context, const tern_create_cq_resp &resp)
 {
 	CompletionQueue::Buffer parts;
 
@@ -56,7 +56,7 @@ int attach(Cq &cq, Context &context, const tern_create_cq_resp &resp)
 	});
 }
 
-/* Creates the CQ that @cq is to be. Returns 0 or an errno. */
+/* Creates @cq in the kernel and maps its queue. Returns 0 or an errno. */
 int create(Cq &cq, Context &context, int cqe, ibv_comp_channel *channel, int comp_vector)
 {
 	CreateCqCmd cmd = {};
@@ -65,13 +65,13 @@ int create(Cq &cq, Context &context, int cqe, ibv_comp_channel *channel, int com
 	if (const int err = ibv_cmd_create_cq(&context.verbs.context, cqe, channel, comp_vector,
 	                                      &cq.verbs.cq, &cmd, sizeof(cmd), &resp, sizeof(resp)))
 		return err;
-	const int err = attach(cq, context, resp.tern);
+	const int err = map_queue(cq, context, resp.tern);
 	if (err)
 		ibv_cmd_destroy_cq(&cq.verbs.cq);
 	return err;
 }
 
-/* Makes @cq what @attr says, apart from what the driver makes of it. Returns 0 or an errno. */
+/* Checks @attr and applies what the driver does not see. Returns 0 or an errno. */
 int configure(Cq &cq, const ibv_cq_init_attr_ex &attr, const Context &context)
 {
 	constexpr uint32_t kKnownFlags =
@@ -81,7 +81,7 @@ int configure(Cq &cq, const ibv_cq_init_attr_ex &attr, const Context &context)
 
 	if (attr.comp_mask & ~kKnownMask || flags & ~kKnownFlags)
 		return EINVAL;
-	/* The card stops at a CQ that is full. */
+	/* The card always stops at a full CQ. */
 	if (flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN)
 		return EOPNOTSUPP;
 	if (flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED)
@@ -102,7 +102,7 @@ ibv_cq *create_cq(ibv_context *ibv, int cqe, ibv_comp_channel *channel, int comp
 	        [&](Cq &cq) { return create(cq, *Context::of(ibv), cqe, channel, comp_vector); });
 }
 
-/* Every CQE has all that can be asked for, so the driver makes the same CQ. */
+/* Each CQE has all fields, so the driver creates the same CQ for any wc_flags. */
 ibv_cq_ex *create_cq_ex(ibv_context *ibv, ibv_cq_init_attr_ex *attr)
 {
 	return make_object<ibv_cq_ex, Cq>([&](Cq &cq) {
@@ -124,8 +124,8 @@ int destroy_cq(ibv_cq *cq)
 }
 
 /*
- * Nobody polls while the card moves the CQEs. When the new ring cannot be mapped there is no way
- * back: what is in the old one can still be polled, and nothing is added to it.
+ * The lock keeps pollers out while the card copies the CQEs. If the new ring cannot be mapped, the
+ * CQ stays at the old ring, which the card no longer writes.
  */
 int resize_cq(ibv_cq *ibv, int cqe)
 {

@@ -10,13 +10,13 @@
 
 namespace tern::provider {
 
-/** A CQ of libibverbs, first, with its queue. */
+/** A CQ: the object of libibverbs, and its queue. */
 struct Cq {
 	abi34::VerbsCq verbs;
 	DomainUse domain;
 	Mapping mapping; /* ring and record */
 	CompletionQueue queue;
-	/* of an extended CQ, under the lock of the queue */
+	/* of an extended CQ, protected by the lock of the queue */
 	Completion current;
 	WallClock wall_clock;
 
@@ -27,8 +27,8 @@ struct Cq {
 static_assert(offsetof(abi34::VerbsCq, cq) == 0 && offsetof(abi34::VerbsCq, cq_ex) == 0);
 
 /**
- * Makes @cq an extended one, with the read calls that @wc_flags (enum ibv_create_cq_wc_flags)
- * asks for. Returns 0, or EOPNOTSUPP when the card of @context cannot serve one.
+ * Sets the calls of the extended CQ @cq, with the read calls for @wc_flags (enum
+ * ibv_create_cq_wc_flags). Returns 0, or EOPNOTSUPP if the card lacks one.
  */
 int set_poll_ops(Cq &cq, uint64_t wc_flags, const Context &context);
 

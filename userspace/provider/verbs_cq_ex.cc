@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The polling calls of an extended CQ. The lock is held from start_poll to end_poll, as between
- * them the current completion is the application's to read, and its CQE is given back to the
- * card in the end.
+ * The polling calls of an extended CQ. start_poll takes the lock of the CQ and end_poll releases
+ * it, as the application reads the current completion between them.
  */
 #include <cerrno>
 
@@ -44,7 +43,7 @@ int start_poll(ibv_cq_ex *ibv, ibv_poll_cq_attr *attr)
 	cq.queue.lock().lock();
 	const int err = take(cq);
 	if (err)
-		end_poll(ibv); /* the application does not call it then */
+		end_poll(ibv); /* the application calls it only after success */
 	return err;
 }
 
@@ -59,7 +58,7 @@ auto read(ibv_cq_ex *cq)
 	return current(cq).*Member;
 }
 
-/* What RoCE does not have. */
+/* For fields that RoCE does not have. */
 template <class T>
 T read_zero(ibv_cq_ex *)
 {
@@ -104,8 +103,8 @@ void read_tm_info(ibv_cq_ex *cq, ibv_wc_tm_info *info)
 
 struct Reader {
 	uint64_t wc_flag; /* enum ibv_create_cq_wc_flags */
-	uint32_t cap;     /* that the card needs for it */
-	void (*offer)(ibv_cq_ex &cq);
+	uint32_t cap;     /* required TERN_CAP_*, or 0 */
+	void (*set)(ibv_cq_ex &cq);
 };
 
 constexpr Reader kReaders[] = {
@@ -137,7 +136,7 @@ int set_poll_ops(Cq &cq, uint64_t wc_flags_wanted, const Context &context)
 	for (const Reader &r : kReaders) {
 		if (!(wc_flags_wanted & r.wc_flag) || !context.has(r.cap))
 			continue;
-		r.offer(ex);
+		r.set(ex);
 		wc_flags_wanted &= ~r.wc_flag;
 	}
 	if (wc_flags_wanted)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Device memory: the card's own, mapped. */
+/* Device memory: memory of the card, mapped into the process. */
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -20,17 +20,17 @@ using namespace tern::abi34;
 
 namespace {
 
-/** Device memory of libibverbs, first, with where it is. */
+/** Device memory: the object of libibverbs, and its mapping. */
 struct Dm {
 	VerbsDm verbs;
 	uint64_t length = 0;
-	Mapping mapping; /* of whole pages */
+	Mapping mapping; /* whole pages */
 
 	static Dm *of(ibv_dm *dm) { return reinterpret_cast<Dm *>(dm); }
 };
 static_assert(offsetof(VerbsDm, dm) == 0);
 
-constexpr uint64_t kAlign = 4; /* of offset and length of a copy */
+constexpr uint64_t kAlign = 4; /* of the offset and length of a copy */
 
 /* Returns 0 or an errno. */
 int check_range(const Dm &dm, uint64_t offset, uint64_t length)
@@ -41,9 +41,9 @@ int check_range(const Dm &dm, uint64_t offset, uint64_t length)
 }
 
 /*
- * The mapping is write-combining: its stores may wait, and its loads come early. The fence, a
- * locked instruction on x86, lets the card see what was written before whatever is posted next,
- * and us what it wrote before the completion that we have seen.
+ * The mapping is write-combining: the CPU may delay stores to it and reorder loads from it. The
+ * fence, a locked instruction on x86, makes stores visible to the card before later posts, and
+ * orders loads after the poll of the completion whose data they read.
  */
 void fence()
 {
@@ -72,7 +72,7 @@ int copy_from(void *to, ibv_dm *ibv, uint64_t offset, size_t length)
 	return 0;
 }
 
-/* Maps @length bytes at @key into @dm. Returns 0 or an errno. */
+/* Maps the @length bytes of @key for @dm. Returns 0 or an errno. */
 int map(Dm &dm, ibv_context *context, uint64_t key, uint64_t length)
 {
 	const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
@@ -86,11 +86,11 @@ int map(Dm &dm, ibv_context *context, uint64_t key, uint64_t length)
 
 int create(Dm &dm, ibv_context *context, const ibv_alloc_dm_attr &attr)
 {
-	Ioctl<1> ours(UVERBS_OBJECT_DM, UVERBS_METHOD_DM_ALLOC);
+	Ioctl<1> driver(UVERBS_OBJECT_DM, UVERBS_METHOD_DM_ALLOC);
 	uint64_t key = 0;
 
-	ours.out(TERN_ATTR_ALLOC_DM_RESP_KEY, key);
-	if (const int err = ibv_cmd_alloc_dm(context, &attr, &dm.verbs, ours.link()))
+	driver.out(TERN_ATTR_ALLOC_DM_RESP_KEY, key);
+	if (const int err = ibv_cmd_alloc_dm(context, &attr, &dm.verbs, driver.link()))
 		return err;
 	const int err = map(dm, context, key, attr.length);
 	if (err)

@@ -27,8 +27,7 @@ int dealloc_mw(ibv_mw *mw)
 	return 0;
 }
 
-/* Of windows of type 1, which libibverbs has checked; those of type 2 are bound by work requests.
- */
+/* For windows of type 1, as libibverbs has checked. */
 int bind_mw(ibv_qp *qp, ibv_mw *mw, ibv_mw_bind *bind)
 {
 	ibv_send_wr wr = {}, *bad;

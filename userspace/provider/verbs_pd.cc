@@ -19,8 +19,8 @@ namespace {
 using AllocPdResponse = Response<AllocPdResp, tern_alloc_pd_resp>;
 static_assert(AllocPdResponse::kPacked);
 
-/* Makes @domain the parent domain that @attr describes. Returns 0 or EINVAL. */
-int make_parent(Pd &domain, const ibv_parent_domain_init_attr &attr)
+/* Makes @domain a parent domain as @attr says. Returns 0 or EINVAL. */
+int configure(Pd &domain, const ibv_parent_domain_init_attr &attr)
 {
 	constexpr uint32_t kKnown =
 	        IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
@@ -29,7 +29,7 @@ int make_parent(Pd &domain, const ibv_parent_domain_init_attr &attr)
 	if (!attr.pd || attr.comp_mask & ~kKnown || (allocators && (!attr.alloc || !attr.free)))
 		return EINVAL;
 	Pd *pd = Pd::of(attr.pd);
-	domain.stands_for = Use(pd->is_parent_domain() ? pd->stands_for.get() : pd);
+	domain.base_pd = Use(pd->is_parent_domain() ? pd->base_pd.get() : pd);
 	domain.verbs = *attr.pd;
 	if (attr.td)
 		domain.thread_domain = Use(ThreadDomain::of(attr.td));
@@ -54,7 +54,7 @@ ibv_pd *alloc_pd(ibv_context *context)
 	});
 }
 
-/* The query only shows that @handle is a PD. */
+/* The query checks that @handle is a PD; its response is not needed. */
 ibv_pd *import_pd(ibv_context *context, uint32_t handle)
 {
 	return make_object<ibv_pd, Pd>([&](Pd &pd) {
@@ -94,7 +94,7 @@ int dealloc_td(ibv_td *ibv)
 
 ibv_pd *alloc_parent_domain(ibv_context *, ibv_parent_domain_init_attr *attr)
 {
-	return make_object<ibv_pd, Pd>([&](Pd &domain) { return make_parent(domain, *attr); });
+	return make_object<ibv_pd, Pd>([&](Pd &domain) { return configure(domain, *attr); });
 }
 
 int dealloc_pd(ibv_pd *ibv)

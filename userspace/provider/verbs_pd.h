@@ -11,7 +11,7 @@
 
 namespace tern::provider {
 
-/** Keeps a T, which counts its users, from being deallocated. */
+/** A counted reference to a T, which cannot be deallocated while it has users. */
 template <class T>
 class Use {
 public:
@@ -40,36 +40,34 @@ private:
 	T *object_ = nullptr;
 };
 
-/** A thread domain of libibverbs, first: one thread at a time uses what is in it. */
+/** A thread domain: one thread at a time uses its objects. */
 struct ThreadDomain {
 	ibv_td verbs;
-	std::atomic<uint32_t> users{0}; /* parent domains */
+	std::atomic<uint32_t> users{0}; /* number of parent domains */
 
 	static ThreadDomain *of(ibv_td *td) { return reinterpret_cast<ThreadDomain *>(td); }
 };
 
-/**
- * A PD of libibverbs, first, or a parent domain. To the kernel that is the PD which it stands for;
- * the rest is for us.
- */
+/** A PD, or a parent domain, whose kernel handle is that of its base PD. */
 struct Pd {
 	ibv_pd verbs;
-	std::atomic<uint32_t> users{0}; /* parent domains; of one: CQs and queues */
+	/* of a PD: its parent domains; of a parent domain: its CQs, QPs, SRQs and WQs */
+	std::atomic<uint32_t> users{0};
 
 	/* of a parent domain */
-	Use<Pd> stands_for;
+	Use<Pd> base_pd;
 	Use<ThreadDomain> thread_domain;
 	std::optional<Allocator> allocator;
 
 	static Pd *of(ibv_pd *pd) { return reinterpret_cast<Pd *>(pd); }
-	bool is_parent_domain() const { return stands_for.get(); }
+	bool is_parent_domain() const { return base_pd.get(); }
 };
 
-/** A queue's use of a parent domain, if it is in one. */
+/** A reference of a CQ, QP, SRQ or WQ to its parent domain, if it has one. */
 class DomainUse {
 public:
 	DomainUse() = default;
-	/** @pd may be null, or no parent domain. */
+	/** @pd may be null or a plain PD: then no reference. */
 	explicit DomainUse(ibv_pd *pd)
 	        : domain_(pd && Pd::of(pd)->is_parent_domain() ? Pd::of(pd) : nullptr)
 	{

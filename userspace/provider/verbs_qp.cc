@@ -22,14 +22,14 @@ namespace {
 using CreateQpResponse = Response<CreateQpResp, tern_create_qp_resp>;
 static_assert(CreateQpResponse::kPacked);
 
-/* An RSS QP is created with a driver part, others without it. */
+/* The command for an RSS QP; other QPs have no driver part. */
 struct CreateRssQpCmd {
 	CreateQpCmd qp;
 	tern_create_rss_qp_cmd tern;
 };
 static_assert(offsetof(CreateRssQpCmd, tern) == sizeof(CreateQpCmd));
 
-/* What there is to a rate limit besides the rate goes to the driver. */
+/* The driver part has the attributes of a rate limit that uverbs has no field for. */
 struct ModifyRateCmd {
 	ModifyQpExCmd qp;
 	tern_modify_qp_cmd tern;
@@ -51,7 +51,7 @@ CompletionQueue *queue_of(ibv_cq *cq)
 	return cq ? &Cq::of(cq)->queue : nullptr;
 }
 
-/* The CQs of a QP that has queues. Both have a lock, taken in the order of their addresses. */
+/* Holds the locks of the CQs of a QP with queues, taken in the order of their addresses. */
 class QpCqs {
 public:
 	explicit QpCqs(const Qp &qp)
@@ -71,7 +71,7 @@ public:
 	QpCqs(const QpCqs &) = delete;
 	QpCqs &operator=(const QpCqs &) = delete;
 
-	/* Voids what is left of the QP in both. */
+	/* Invalidates the unpolled CQEs of the QP. */
 	void drop() const
 	{
 		const uint32_t qpn = qp_.verbs.qp.qp_num;
@@ -82,7 +82,7 @@ public:
 	}
 
 	CompletionQueue *const send;
-	CompletionQueue *const recv; /* the same when the QP receives nothing */
+	CompletionQueue *const recv; /* equal to send if the QP cannot receive */
 
 private:
 	CompletionQueue *first() const { return send < recv ? send : recv; }
@@ -91,8 +91,8 @@ private:
 	const Qp &qp_;
 };
 
-/* Lays the receive queue over what the driver made; it may be one of no entries. */
-int attach_rq(Qp &qp, const tern_create_qp_resp &resp, const ibv_qp_cap &cap)
+/* Attaches the receive queue, which may have no entries. Returns 0 or an errno. */
+int init_rq(Qp &qp, const tern_create_qp_resp &resp, const ibv_qp_cap &cap)
 {
 	const auto ring = qp.mapping.slice(
 	        resp.rq_offset, uint64_t{1} << ((resp.rq_log_size + resp.rq_log_stride) & 63));
@@ -108,9 +108,9 @@ int attach_rq(Qp &qp, const tern_create_qp_resp &resp, const ibv_qp_cap &cap)
 	});
 }
 
-/* Lays the queues over what the driver made. Returns 0 or an errno. */
-int attach(Qp &qp, Context &context, const tern_create_qp_resp &resp,
-           const ibv_qp_init_attr_ex &attr)
+/* Maps the buffer and attaches the queues to it. Returns 0 or an errno. */
+int map_queues(Qp &qp, Context &context, const tern_create_qp_resp &resp,
+               const ibv_qp_init_attr_ex &attr)
 {
 	if (const int err = qp.mapping.map(context.verbs.context.cmd_fd, resp.buf_key, resp.buf_len,
 	                                   PROT_READ | PROT_WRITE))
@@ -123,7 +123,7 @@ int attach(Qp &qp, Context &context, const tern_create_qp_resp &resp,
 		return EPROTO;
 
 	qp.record = QpRecord(record);
-	if (const int err = attach_rq(qp, resp, attr.cap))
+	if (const int err = init_rq(qp, resp, attr.cap))
 		return err;
 	return qp.sq.init({
 	        .ring = sq_ring,
@@ -141,10 +141,10 @@ int attach(Qp &qp, Context &context, const tern_create_qp_resp &resp,
 }
 
 /*
- * Makes completions find the QP. What an earlier QP of this number left in the CQs is voided
- * first: this one has completed nothing yet.
+ * Inserts the QP into the table. First invalidates the CQEs of an earlier QP with this number: the
+ * new QP has no CQE yet.
  */
-int enter(Qp &qp, Context &context)
+int add_to_table(Qp &qp, Context &context)
 {
 	const uint32_t qpn = qp.verbs.qp.qp_num;
 
@@ -158,12 +158,12 @@ int enter(Qp &qp, Context &context)
 }
 
 /*
- * Takes the QP, which the kernel has destroyed, from its CQs. The kernel may have given the
- * number to another QP by now. If the table has that one already, enter() has voided what we left
- * in the CQs that it shares with us, and what is there now can be its own; in our other
- * CQs nothing of this number finds a queue any more.
+ * Removes a QP from the table after the kernel has destroyed it. The kernel may have reused the
+ * number. If the table has the new QP already, its add_to_table() has invalidated the CQEs of the
+ * old QP in CQs that both use, and CQEs there now belong to the new QP; in other CQs of the old QP
+ * the lookup of the number finds no queue.
  */
-void leave(Qp &qp, Context &context)
+void remove_from_table(Qp &qp, Context &context)
 {
 	const QpCqs cqs(qp);
 
@@ -172,10 +172,10 @@ void leave(Qp &qp, Context &context)
 }
 
 /*
- * Empties the queues of a QP that is in RESET now. Not before the command: it could fail, and
- * the card looks at the record as long as the QP lives. It has set sq_event to zero itself.
+ * Empties the queues of a QP after the transition to RESET. Not before it: the command can fail,
+ * and the card reads the record in other states. The card has reset sq_event.
  */
-void rewind(Qp &qp)
+void reset_queues(Qp &qp)
 {
 	const std::lock_guard sq_guard(qp.sq.lock());
 	const std::lock_guard rq_guard(qp.rq.lock());
@@ -189,7 +189,7 @@ void rewind(Qp &qp)
 
 constexpr uint32_t kRssMask = IBV_QP_INIT_ATTR_IND_TABLE | IBV_QP_INIT_ATTR_RX_HASH;
 
-/* The service that @attr asks for. The table of an RSS QP makes it one. */
+/* The service that @attr requests: RSS if it has an indirection table or a hash. */
 std::optional<Service> requested_service(const ibv_qp_init_attr_ex &attr, const Context &context)
 {
 	const std::optional<Service> service = service_of(attr.qp_type, context.state.caps);
@@ -201,7 +201,7 @@ std::optional<Service> requested_service(const ibv_qp_init_attr_ex &attr, const 
 	return std::nullopt;
 }
 
-/* Of the queues that it does not have, libibverbs refuses those of the receiver. */
+/* An RSS QP has no queues; libibverbs has checked the attributes of a receive queue. */
 int check_rss(const ibv_qp_init_attr_ex &attr)
 {
 	const ibv_rx_hash_conf &hash = attr.rx_hash_conf;
@@ -215,7 +215,7 @@ int check_rss(const ibv_qp_init_attr_ex &attr)
 	return hash.rx_hash_key_len == hw::TERN_HASH_KEY_SIZE && hash.rx_hash_key ? 0 : EINVAL;
 }
 
-/* Whether @attr has what a QP of @service needs, and nothing that it cannot have. */
+/* Checks @attr for a QP of @service. Returns 0 or an errno. */
 int check(const ibv_qp_init_attr_ex &attr, Service service, const Context &context)
 {
 	constexpr uint32_t kKnown = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
@@ -245,17 +245,17 @@ tern_create_rss_qp_cmd rss_cmd(const ibv_rx_hash_conf &hash)
 	return cmd;
 }
 
-/* Maps the queues of a new QP and makes completions find it. */
+/* Maps the queues of a new QP and inserts it into the table. Returns 0 or an errno. */
 int set_up(Qp &qp, Context &context, const tern_create_qp_resp &resp,
            const ibv_qp_init_attr_ex &attr)
 {
 	if (!has_send_queue(qp.service))
 		return 0;
-	const int err = attach(qp, context, resp, attr);
-	return err ? err : enter(qp, context);
+	const int err = map_queues(qp, context, resp, attr);
+	return err ? err : add_to_table(qp, context);
 }
 
-/* Makes @qp what @attr says, apart from what the driver makes of it. Returns 0 or an errno. */
+/* Checks @attr and applies what the driver does not see. Returns 0 or an errno. */
 int configure(Qp &qp, const ibv_qp_init_attr_ex &attr, const Context &context)
 {
 	const std::optional<Service> service = requested_service(attr, context);
@@ -276,7 +276,7 @@ int configure(Qp &qp, const ibv_qp_init_attr_ex &attr, const Context &context)
 	return set_send_ops(qp, send_ops, send_ops_of(*service, context.state.caps));
 }
 
-/* Creates the QP that @qp is to be. Returns 0 or an errno. */
+/* Creates @qp in the kernel and sets up its queues. Returns 0 or an errno. */
 int create(Qp &qp, Context &context, ibv_qp_init_attr_ex &attr)
 {
 	CreateRssQpCmd cmd = {};
@@ -297,7 +297,7 @@ int create(Qp &qp, Context &context, ibv_qp_init_attr_ex &attr)
 	return err;
 }
 
-/* The plain command has no room for a rate limit. */
+/* Only the extended command has a field for a rate limit. */
 int modify(ibv_qp *qp, ibv_qp_attr *attr, int attr_mask, const tern_modify_qp_cmd &rate)
 {
 	if (!(attr_mask & IBV_QP_RATE_LIMIT)) {
@@ -343,7 +343,7 @@ ibv_qp *create_qp(ibv_pd *pd, ibv_qp_init_attr *attr)
 	return qp;
 }
 
-/* An XRC target of another process, to be named and destroyed here too. */
+/* Opens an XRC target QP, which another process may have created. */
 ibv_qp *open_qp(ibv_context *context, ibv_qp_open_attr *attr)
 {
 	return make_object<ibv_qp, Qp>([&](Qp &qp) {
@@ -364,7 +364,7 @@ int modify_qp(ibv_qp *qp, ibv_qp_attr *attr, int attr_mask)
 		return err;
 	if (attr_mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET &&
 	    has_send_queue(Qp::of(qp)->service))
-		rewind(*Qp::of(qp));
+		reset_queues(*Qp::of(qp));
 	return 0;
 }
 
@@ -395,7 +395,7 @@ int destroy_qp(ibv_qp *ibv)
 	if (const int err = ibv_cmd_destroy_qp(ibv))
 		return err;
 	if (has_send_queue(qp->service))
-		leave(*qp, *Context::of(ibv->context));
+		remove_from_table(*qp, *Context::of(ibv->context));
 	Owned<Qp>{qp};
 	return 0;
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The ibv_wr_* calls. One call begins a request; setters, in any order, give it its data and
- * its destination. The WQE is built with the data, and a destination that comes later is
- * written into it. A request without data is built by the next call. The first error of a
- * list makes complete() drop the whole list.
+ * The ibv_wr_* calls. One call begins a request; setters, in any order, set its data and its
+ * destination. The setter of the data builds the WQE, and a later destination is written into it.
+ * The next request or wr_complete() builds a WQE without data. After an error wr_complete() drops
+ * the whole list.
  */
 #include <bit>
 #include <cerrno>
@@ -19,21 +19,20 @@ using namespace tern::hw;
 
 namespace {
 
-void note(PendingRequest &pending, int error)
+void set_error(PendingRequest &pending, int error)
 {
 	if (!pending.error)
 		pending.error = error;
 }
 
-/* Builds the pending request with the data that @build gives it. */
+/* Builds the WQE of the pending request with @build(request), which adds the data. */
 template <class Build>
 void set_data(Qp &qp, Build build)
 {
 	PendingRequest &pending = qp.pending;
 
 	if (!pending.active || pending.built) {
-		/* A second setter, or one without a request. */
-		note(pending, EINVAL);
+		set_error(pending, EINVAL);
 		return;
 	}
 	pending.built = true;
@@ -41,8 +40,8 @@ void set_data(Qp &qp, Build build)
 		pending.error = build(pending.request);
 }
 
-/* Ends the pending request, if there is one. */
-void finish(Qp &qp)
+/* Completes the pending request, if there is one. */
+void finish_request(Qp &qp)
 {
 	PendingRequest &pending = qp.pending;
 
@@ -53,11 +52,11 @@ void finish(Qp &qp)
 			return qp.sq.build(r, std::span<const ibv_sge>());
 		});
 	if (!pending.has_destination)
-		note(pending, EINVAL);
+		set_error(pending, EINVAL);
 	pending.active = false;
 }
 
-/* Whether each request of such a QP must be told where to. */
+/* Whether each request of @service needs a destination of its own. */
 bool needs_destination(Service service)
 {
 	return service == Service::kUd || service == Service::kXrcSend;
@@ -68,27 +67,27 @@ SendRequest &begin(ibv_qp_ex *ibv, tern_hw_wqe_op op)
 	Qp &qp = *Qp::of(ibv);
 	PendingRequest &pending = qp.pending;
 
-	finish(qp);
+	finish_request(qp);
 	pending.active = true;
 	pending.built = false;
 	pending.has_destination = !is_sent(op) || !needs_destination(qp.service);
 	pending.request = {};
 	pending.request.op = op;
 	pending.request.wr_id = ibv->wr_id;
-	/* IBV_SEND_INLINE means nothing here: the setter decides. */
+	/* Ignores IBV_SEND_INLINE: the setter decides. */
 	if (!wqe_flags(ibv->wr_flags, pending.request.flags))
-		note(pending, EINVAL);
+		set_error(pending, EINVAL);
 	return pending.request;
 }
 
-/* Gives the pending request the destination that @set puts into it. */
+/* Sets the destination of the pending request with @set(request). */
 template <class Set>
 void set_destination(Qp &qp, Set set)
 {
 	PendingRequest &pending = qp.pending;
 
 	if (!pending.active || pending.has_destination) {
-		note(pending, EINVAL);
+		set_error(pending, EINVAL);
 		return;
 	}
 	pending.has_destination = true;
@@ -159,7 +158,7 @@ void wr_bind_mw(ibv_qp_ex *qp, ibv_mw *mw, uint32_t rkey, const ibv_mw_bind_info
 	SendRequest &request = begin(qp, TERN_OP_BIND_MW);
 
 	if (const int err = set_bind(mw, rkey, *info, request))
-		note(Qp::of(qp)->pending, err);
+		set_error(Qp::of(qp)->pending, err);
 }
 
 void wr_set_ud_addr(ibv_qp_ex *qp, ibv_ah *ah, uint32_t qpn, uint32_t qkey)
@@ -208,14 +207,14 @@ void wr_set_inline_data(ibv_qp_ex *qp, void *addr, size_t length)
 	wr_set_inline_data_list(qp, 1, &buf);
 }
 
-/* The data comes with the call, and no setter after it. */
+/* Has its data as argument, not from a setter. */
 void wr_atomic_write(ibv_qp_ex *ibv, uint32_t rkey, uint64_t addr, const void *data)
 {
 	begin_remote(ibv, TERN_OP_ATOMIC_WRITE, rkey, addr);
 	wr_set_inline_data(ibv, const_cast<void *>(data), sizeof(uint64_t));
 }
 
-/* The peer needs no range with FLUSH_MR, and the region may be longer than one can be. */
+/* Sets the operands of a FLUSH. With FLUSH_MR there is no range. False if one is invalid. */
 bool set_flush(SendRequest &request, size_t len, uint8_t type, uint8_t level)
 {
 	constexpr uint8_t kTypes = TERN_FLUSH_GLOBAL | TERN_FLUSH_PERSISTENT;
@@ -238,11 +237,11 @@ void wr_flush(ibv_qp_ex *ibv, uint32_t rkey, uint64_t addr, size_t len, uint8_t 
 	SendRequest &request = begin_remote(ibv, TERN_OP_FLUSH, rkey, addr);
 
 	if (!set_flush(request, len, type, level) || !Qp::of(ibv)->flushes)
-		note(Qp::of(ibv)->pending, EINVAL);
+		set_error(Qp::of(ibv)->pending, EINVAL);
 }
 
-/* verbs.h may be too old to have a place for it. */
-void offer_flush(auto &qp)
+/* ibv_qp_ex has wr_flush since rdma-core 45. */
+void set_wr_flush(auto &qp)
 {
 	if constexpr (requires { qp.wr_flush; })
 		qp.wr_flush = wr_flush;
@@ -256,14 +255,14 @@ void wr_start(ibv_qp_ex *ibv)
 	qp.sq.lock().lock();
 	qp.pending = {};
 	if (!qp.takes_sends())
-		note(qp.pending, EINVAL);
+		set_error(qp.pending, EINVAL);
 }
 
 int wr_complete(ibv_qp_ex *ibv)
 {
 	Qp &qp = *Qp::of(ibv);
 
-	finish(qp);
+	finish_request(qp);
 	const int err = qp.pending.error;
 	if (err)
 		qp.sq.discard();
@@ -285,7 +284,7 @@ void wr_abort(ibv_qp_ex *ibv)
 struct ExOp {
 	uint64_t flag;
 	tern_hw_wqe_op op;
-	void (*offer)(ibv_qp_ex &qp);
+	void (*set)(ibv_qp_ex &qp);
 };
 
 constexpr ExOp kExOps[] = {
@@ -304,7 +303,7 @@ constexpr ExOp kExOps[] = {
          [](ibv_qp_ex &qp) { qp.wr_atomic_fetch_add = wr_atomic_fetch_add; }},
         {IBV_QP_EX_WITH_ATOMIC_WRITE, TERN_OP_ATOMIC_WRITE,
          [](ibv_qp_ex &qp) { qp.wr_atomic_write = wr_atomic_write; }},
-        {TERNDV_QP_EX_WITH_FLUSH, TERN_OP_FLUSH, offer_flush},
+        {TERNDV_QP_EX_WITH_FLUSH, TERN_OP_FLUSH, set_wr_flush},
         {IBV_QP_EX_WITH_LOCAL_INV, TERN_OP_LOCAL_INV,
          [](ibv_qp_ex &qp) { qp.wr_local_inv = wr_local_inv; }},
         {IBV_QP_EX_WITH_BIND_MW, TERN_OP_BIND_MW,
@@ -322,7 +321,7 @@ int set_send_ops(Qp &qp, uint64_t wanted, OpSet ops)
 	for (const ExOp &o : kExOps) {
 		if (!(wanted & o.flag) || !ops.has(o.op))
 			continue;
-		o.offer(ex);
+		o.set(ex);
 		wanted &= ~o.flag;
 	}
 	if (wanted)

@@ -23,14 +23,14 @@ namespace {
 using CreateSrqResponse = Response<CreateSrqResp, tern_create_srq_resp>;
 static_assert(CreateSrqResponse::kPacked);
 
-/* One with tags is created with a driver part, others without it. */
+/* The command for an SRQ with tags; other SRQs have no driver part. */
 struct CreateTmSrqCmd {
 	CreateSrqCmd srq;
 	tern_create_srq_cmd tern;
 };
 static_assert(offsetof(CreateTmSrqCmd, tern) == sizeof(CreateSrqCmd));
 
-/* The capabilities of cards that have that type; nothing for one that there is not. */
+/* The capabilities that an SRQ of @type needs, nullopt if the type is unknown. */
 std::optional<uint32_t> caps_needed(ibv_srq_type type)
 {
 	switch (type) {
@@ -45,7 +45,7 @@ std::optional<uint32_t> caps_needed(ibv_srq_type type)
 	}
 }
 
-/* Maps what the driver made and finds the parts of it. Returns 0 or an errno. */
+/* Maps the buffer and finds its parts. Returns 0 or an errno. */
 int map(int fd, const tern_srq_buf &buf, Mapping &mapping, SharedRecvQueue::Buffer &parts)
 {
 	if (const int err = mapping.map(fd, buf.buf_key, buf.buf_len, PROT_READ | PROT_WRITE))
@@ -65,7 +65,8 @@ int map(int fd, const tern_srq_buf &buf, Mapping &mapping, SharedRecvQueue::Buff
 	return 0;
 }
 
-int attach(Srq &srq, const tern_srq_buf &buf, uint32_t max_sge)
+/* Maps the buffer and attaches the queue to it. Returns 0 or an errno. */
+int map_queue(Srq &srq, const tern_srq_buf &buf, uint32_t max_sge)
 {
 	SharedRecvQueue::Buffer parts;
 
@@ -75,8 +76,8 @@ int attach(Srq &srq, const tern_srq_buf &buf, uint32_t max_sge)
 	return srq.queue.init(parts, max_sge, srq.domain.allocator());
 }
 
-/* Lays the list of tags over what the driver made of it. */
-int attach_tags(Srq &srq, Context &context, const tern_srq_buf &buf)
+/* Attaches the tag queue to its part of the buffer. Returns 0 or an errno. */
+int init_tags(Srq &srq, Context &context, const tern_srq_buf &buf)
 {
 	return srq.tags.init({
 	        .ring = srq.mapping.slice(buf.tag_ops_offset, uint64_t{sizeof(hw::tern_hw_tag_op)}
@@ -88,8 +89,8 @@ int attach_tags(Srq &srq, Context &context, const tern_srq_buf &buf)
 	});
 }
 
-/* The number may be that of an SRQ that is gone and left completions: they are not ours. */
-int enter(Srq &srq, Context &context)
+/* Inserts the SRQ into the table, after invalidating CQEs of an earlier SRQ with this number. */
+int add_to_table(Srq &srq, Context &context)
 {
 	CompletionQueue &cq = Cq::of(srq.verbs.cq)->queue;
 
@@ -102,8 +103,8 @@ int enter(Srq &srq, Context &context)
 	return 0;
 }
 
-/* As with QPs, the number may be another SRQ's by now. */
-void leave(Srq &srq, Context &context)
+/* Removes the SRQ from the table, unless a newer SRQ has its number. */
+void remove_from_table(Srq &srq, Context &context)
 {
 	CompletionQueue &cq = Cq::of(srq.verbs.cq)->queue;
 	const std::lock_guard guard(cq.lock());
@@ -113,10 +114,10 @@ void leave(Srq &srq, Context &context)
 }
 
 /*
- * Goes on in the buffer that the driver has moved the SRQ to. When that fails there is no way
- * back, and the SRQ takes no more requests.
+ * Switches to the buffer that the driver has moved the SRQ to. The driver cannot undo the move, so
+ * after an error the SRQ takes no more requests.
  */
-int move(Srq &srq, const tern_srq_buf &buf)
+int move_queue(Srq &srq, const tern_srq_buf &buf)
 {
 	Mapping mapping;
 	SharedRecvQueue::Buffer parts;
@@ -131,19 +132,19 @@ int move(Srq &srq, const tern_srq_buf &buf)
 	return err;
 }
 
-/* Maps the queue of a new SRQ and makes completions find it. */
+/* Maps the queues of a new SRQ and inserts it into the table. Returns 0 or an errno. */
 int set_up(Srq &srq, Context &context, const tern_srq_buf &buf, uint32_t max_sge)
 {
-	int err = attach(srq, buf, max_sge);
+	int err = map_queue(srq, buf, max_sge);
 
 	if (!err && srq.has_tags())
-		err = attach_tags(srq, context, buf);
+		err = init_tags(srq, context, buf);
 	if (!err && srq.has_cq())
-		err = enter(srq, context);
+		err = add_to_table(srq, context);
 	return err;
 }
 
-/* Creates the SRQ that @srq is to be. Returns 0 or an errno. */
+/* Creates @srq in the kernel and sets up its queues. Returns 0 or an errno. */
 int create(Srq &srq, Context &context, ibv_srq_type type, ibv_srq_init_attr_ex &attr)
 {
 	CreateTmSrqCmd cmd = {};
@@ -172,12 +173,12 @@ int resize(Srq &srq, ibv_srq_attr *attr)
 	ModifySrqCmd<tern_modify_srq_cmd> cmd = {};
 
 	cmd.tern.buf_addr = reinterpret_cast<uintptr_t>(&buf);
-	/* The driver copies what is posted: nobody may post until we are in the new buffer. */
+	/* The driver copies the posted WQEs: keep posts out until the switch to the new buffer. */
 	const std::lock_guard guard(srq.queue.lock());
 	if (const int err =
 	            ibv_cmd_modify_srq(&srq.verbs.srq, attr, IBV_SRQ_MAX_WR, &cmd, sizeof(cmd)))
 		return err;
-	return buf.buf_len ? move(srq, buf) : 0;
+	return buf.buf_len ? move_queue(srq, buf) : 0;
 }
 
 } // namespace
@@ -213,7 +214,7 @@ ibv_srq *create_srq(ibv_pd *pd, ibv_srq_init_attr *attr)
 
 int modify_srq(ibv_srq *ibv, ibv_srq_attr *attr, int attr_mask)
 {
-	/* Apart: when one command does both and fails, nobody knows whether the SRQ has moved. */
+	/* Two commands: if one command failed, it would be unknown whether it moved the SRQ. */
 	if (attr_mask & IBV_SRQ_MAX_WR)
 		if (const int err = resize(*Srq::of(ibv), attr))
 			return err;
@@ -247,7 +248,7 @@ int destroy_srq(ibv_srq *ibv)
 	if (const int err = ibv_cmd_destroy_srq(ibv))
 		return err;
 	if (srq->has_cq())
-		leave(*srq, *Context::of(ibv->context));
+		remove_from_table(*srq, *Context::of(ibv->context));
 	Owned<Srq>{srq};
 	return 0;
 }

@@ -9,7 +9,7 @@
 
 namespace tern::provider {
 
-/** An SRQ of libibverbs, first, with its queue. */
+/** An SRQ: the object of libibverbs, and its queues. */
 struct Srq {
 	abi34::VerbsSrq verbs;
 	DomainUse domain;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Receive WQs, and the tables by which an RSS QP spreads frames over them. */
+/* Receive WQs, and the indirection tables by which RSS QPs distribute frames to them. */
 #include "verbs_wq.h"
 
 #include <algorithm>
@@ -28,8 +28,8 @@ CompletionQueue &cq_of(const Wq &wq)
 	return Cq::of(wq.verbs.cq)->queue;
 }
 
-/* Lays the queue over what the driver made. Returns 0 or an errno. */
-int attach(Wq &wq, const tern_create_wq_resp &resp, uint32_t max_sge)
+/* Maps the buffer and attaches the queue to it. Returns 0 or an errno. */
+int map_queue(Wq &wq, const tern_create_wq_resp &resp, uint32_t max_sge)
 {
 	if (const int err = wq.mapping.map(wq.verbs.context->cmd_fd, resp.buf_key, resp.buf_len,
 	                                   PROT_READ | PROT_WRITE))
@@ -50,8 +50,8 @@ int attach(Wq &wq, const tern_create_wq_resp &resp, uint32_t max_sge)
 	});
 }
 
-/* Makes completions find the WQ. As with QPs, those of an earlier one of the number are voided. */
-int enter(Wq &wq, Context &context)
+/* Inserts the WQ into the table, after invalidating CQEs of an earlier WQ with this number. */
+int add_to_table(Wq &wq, Context &context)
 {
 	const uint32_t wqn = wq.verbs.wq_num;
 	CompletionQueue &cq = cq_of(wq);
@@ -64,7 +64,7 @@ int enter(Wq &wq, Context &context)
 	return 0;
 }
 
-void leave(Wq &wq, Context &context)
+void remove_from_table(Wq &wq, Context &context)
 {
 	const uint32_t wqn = wq.verbs.wq_num;
 	CompletionQueue &cq = cq_of(wq);
@@ -74,8 +74,8 @@ void leave(Wq &wq, Context &context)
 		cq.drop_wq(wqn);
 }
 
-/* Empties a WQ that is in RESET now, when the card does not look at it. */
-void rewind(Wq &wq)
+/* Empties a WQ after the transition to RESET, where the card does not read its record. */
+void reset_queue(Wq &wq)
 {
 	CompletionQueue &cq = cq_of(wq);
 	const std::lock_guard queue_guard(wq.queue.lock());
@@ -100,7 +100,7 @@ int check(const ibv_wq_init_attr &attr, const Context &context)
 	if (attr.wq_type != IBV_WQT_RQ || !attr.pd || !attr.cq ||
 	    attr.comp_mask & ~uint32_t{IBV_WQ_INIT_ATTR_FLAGS})
 		return EINVAL;
-	/* No stripping of tags, no FCS, no delay of drops. */
+	/* The card has none of these flags: VLAN stripping, scatter FCS, delayed drop, padding. */
 	if (attr.comp_mask & IBV_WQ_INIT_ATTR_FLAGS && attr.create_flags)
 		return EOPNOTSUPP;
 	return 0;
@@ -116,7 +116,7 @@ int check(const ibv_rwq_ind_table_init_attr &attr, const Context &context)
 	return std::ranges::find(wqs, nullptr) != wqs.end() ? EINVAL : 0;
 }
 
-/* Creates the WQ that @wq is to be. Returns 0 or an errno. */
+/* Creates @wq in the kernel and sets up its queue. Returns 0 or an errno. */
 int create(Wq &wq, Context &context, ibv_wq_init_attr &attr)
 {
 	CreateWqCmd cmd = {};
@@ -131,9 +131,9 @@ int create(Wq &wq, Context &context, ibv_wq_init_attr &attr)
 	wq.verbs.state = IBV_WQS_RESET;
 	wq.verbs.post_recv = post_wq_recv;
 
-	int err = attach(wq, resp.tern, attr.max_sge);
+	int err = map_queue(wq, resp.tern, attr.max_sge);
 	if (!err)
-		err = enter(wq, context);
+		err = add_to_table(wq, context);
 	if (err)
 		ibv_cmd_destroy_wq(&wq.verbs);
 	return err;
@@ -158,7 +158,7 @@ int modify_wq(ibv_wq *ibv, ibv_wq_attr *attr)
 	if (const int err = ibv_cmd_modify_wq(ibv, attr, &cmd, sizeof(cmd)))
 		return err;
 	if (attr->attr_mask & IBV_WQ_ATTR_STATE && attr->wq_state == IBV_WQS_RESET)
-		rewind(*Wq::of(ibv));
+		reset_queue(*Wq::of(ibv));
 	return 0;
 }
 
@@ -168,7 +168,7 @@ int destroy_wq(ibv_wq *ibv)
 
 	if (const int err = ibv_cmd_destroy_wq(ibv))
 		return err;
-	leave(*wq, *Context::of(ibv->context));
+	remove_from_table(*wq, *Context::of(ibv->context));
 	Owned<Wq>{wq};
 	return 0;
 }

@@ -8,7 +8,7 @@
 
 namespace tern::provider {
 
-/** A receive WQ of libibverbs, first, with its queue. */
+/** A receive WQ: the object of libibverbs, and its queue. */
 struct Wq {
 	ibv_wq verbs;
 	DomainUse domain;
