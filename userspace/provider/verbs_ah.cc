@@ -51,10 +51,7 @@ ibv_ah *create_ah(ibv_pd *pd, ibv_ah_attr *attr)
 
 int destroy_ah(ibv_ah *ah)
 {
-	if (const int err = ibv_cmd_destroy_ah(ah))
-		return err;
-	Owned<Ah>{Ah::of(ah)};
-	return 0;
+	return free_object(ibv_cmd_destroy_ah(ah), Ah::of(ah));
 }
 
 } // namespace tern::provider

@@ -85,10 +85,7 @@ int destroy_counters(ibv_counters *ibv)
 {
 	Counters *counters = Counters::of(ibv);
 
-	if (const int err = ibv_cmd_destroy_counters(&counters->verbs))
-		return err;
-	Owned<Counters>{counters};
-	return 0;
+	return free_object(ibv_cmd_destroy_counters(&counters->verbs), counters);
 }
 
 } // namespace tern::provider

@@ -117,10 +117,7 @@ ibv_cq_ex *create_cq_ex(ibv_context *ibv, ibv_cq_init_attr_ex *attr)
 
 int destroy_cq(ibv_cq *cq)
 {
-	if (const int err = ibv_cmd_destroy_cq(cq))
-		return err;
-	Owned<Cq>{Cq::of(cq)};
-	return 0;
+	return free_object(ibv_cmd_destroy_cq(cq), Cq::of(cq));
 }
 
 /*

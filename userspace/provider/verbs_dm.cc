@@ -129,10 +129,7 @@ int free_dm(ibv_dm *ibv)
 {
 	Dm *dm = Dm::of(ibv);
 
-	if (const int err = ibv_cmd_free_dm(&dm->verbs))
-		return err;
-	Owned<Dm>{dm};
-	return 0;
+	return free_object(ibv_cmd_free_dm(&dm->verbs), dm);
 }
 
 ibv_dm *import_dm(ibv_context *context, uint32_t handle)

@@ -14,10 +14,7 @@ ibv_flow *create_flow(ibv_qp *qp, ibv_flow_attr *attr)
 
 int destroy_flow(ibv_flow *flow)
 {
-	if (const int err = ibv_cmd_destroy_flow(flow))
-		return err;
-	Owned<ibv_flow>{flow};
-	return 0;
+	return free_object(ibv_cmd_destroy_flow(flow), flow);
 }
 
 } // namespace tern::provider

@@ -37,10 +37,7 @@ int rereg_mr(VerbsMr *mr, int flags, ibv_pd *pd, void *addr, size_t length, int 
 
 int dereg_mr(VerbsMr *mr)
 {
-	if (const int err = ibv_cmd_dereg_mr(mr))
-		return err;
-	Owned<VerbsMr>{mr};
-	return 0;
+	return free_object(ibv_cmd_dereg_mr(mr), mr);
 }
 
 ibv_mr *import_mr(ibv_pd *pd, uint32_t handle)

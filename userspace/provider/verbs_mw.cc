@@ -21,10 +21,7 @@ ibv_mw *alloc_mw(ibv_pd *pd, ibv_mw_type type)
 
 int dealloc_mw(ibv_mw *mw)
 {
-	if (const int err = ibv_cmd_dealloc_mw(mw))
-		return err;
-	Owned<ibv_mw>{mw};
-	return 0;
+	return free_object(ibv_cmd_dealloc_mw(mw), mw);
 }
 
 /* For windows of type 1, as libibverbs has checked. */

@@ -22,4 +22,13 @@ Ibv *make_object(Make make)
 	return reinterpret_cast<Ibv *>(object.release());
 }
 
+/** Frees @object if @err, the result of destroying it in the kernel, is 0. Returns @err. */
+template <class T>
+int free_object(int err, T *object)
+{
+	if (!err)
+		Owned<T>{object};
+	return err;
+}
+
 } // namespace tern::provider

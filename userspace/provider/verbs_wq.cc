@@ -186,10 +186,7 @@ ibv_rwq_ind_table *create_rwq_ind_table(ibv_context *ibv, ibv_rwq_ind_table_init
 
 int destroy_rwq_ind_table(ibv_rwq_ind_table *table)
 {
-	if (const int err = ibv_cmd_destroy_rwq_ind_table(table))
-		return err;
-	Owned<ibv_rwq_ind_table>{table};
-	return 0;
+	return free_object(ibv_cmd_destroy_rwq_ind_table(table), table);
 }
 
 } // namespace tern::provider

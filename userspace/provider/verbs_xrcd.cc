@@ -26,10 +26,7 @@ int close_xrcd(ibv_xrcd *ibv)
 {
 	auto *xrcd = reinterpret_cast<VerbsXrcd *>(ibv);
 
-	if (const int err = ibv_cmd_close_xrcd(xrcd))
-		return err;
-	Owned<VerbsXrcd>{xrcd};
-	return 0;
+	return free_object(ibv_cmd_close_xrcd(xrcd), xrcd);
 }
 
 } // namespace tern::provider
