@@ -70,7 +70,7 @@ void Card::fail_srq(uint32_t srqn)
 		raise_event(TERN_EVENT_SRQ_ERR, srqn);
 }
 
-/* No more than the ring holds, so it takes a bounded time. */
+/* Bounded by the size of the ring. */
 void Card::run_tag_ops(uint32_t srqn, SharedRecvQueue &srq)
 {
 	tern_hw_cqe cqe;
@@ -98,7 +98,7 @@ void Card::raise_event(tern_hw_event type, uint32_t id)
 		stop(TERN_FATAL_EQ_DMA);
 }
 
-void Card::forget_events(std::span<const tern_hw_event> events, uint32_t id)
+void Card::drop_events(std::span<const tern_hw_event> events, uint32_t id)
 {
 	eqs.for_each([&](uint32_t, EventQueue &eq) { eq.forget(events, id); });
 }

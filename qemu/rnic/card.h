@@ -30,14 +30,14 @@
 namespace tern {
 
 struct ProtectionDomain {
-	uint32_t users = 0; /* QPs and SRQs in it */
+	uint32_t users = 0; /* QPs and SRQs */
 };
 
 struct XrcDomain {
-	uint32_t users = 0; /* SRQs and QPs in it */
+	uint32_t users = 0; /* SRQs and QPs */
 };
 
-/* What QUERY_DEVICE tells. */
+/* Limits reported by QUERY_DEVICE. */
 inline constexpr uint32_t kMaxQps = 1u << 17;
 inline constexpr uint32_t kGsiQpn = 1; /* IBA 3.9.3 */
 inline constexpr uint32_t kMaxCqs = 1u << 17;
@@ -60,38 +60,36 @@ inline constexpr uint8_t kMaxLogEq = 16;
 inline constexpr uint8_t kMaxRdAtomic = 16;
 inline constexpr uint8_t kAckDelay = 15;
 
-/** All state of one card between two resets, and what its rooms do for each other. */
+/** All state of one card between two resets. */
 struct Card {
 	Card(const Rnic::Config &config, const Ports &ports, bool link_up);
 
-	/** Writes @cqe and the event that the host asked for. False when the CQ is (now) unusable.
-	 */
+	/** Writes @cqe and raises the event if one is due. Returns false if the CQ cannot be
+	 * used. */
 	bool complete(uint32_t cqn, const hw::tern_hw_cqe &cqe, bool solicited);
-	/** Raises the event of @cq, or sees to it that it will be, as @outcome asks for. */
+	/** Raises the event of @cq, or sets its timer, as @outcome says. */
 	void notify(uint32_t cqn, CompletionQueue &cq, CompletionQueue::Outcome outcome);
-	/** Takes a WQE from SRQ @srqn, with the events that this may call for. */
+	/** Takes a WQE from SRQ @srqn and raises the events that this causes. */
 	SharedRecvQueue::Take take_shared(uint32_t srqn, uint32_t &slot);
-	/** A slot of SRQ @srqn could not be read. */
+	/** A slot of SRQ @srqn could not be read: the SRQ fails. */
 	void fail_srq(uint32_t srqn);
-	/** Executes the tag operations that are posted to @srq. */
+	/** Executes the tag operations posted to @srq. */
 	void run_tag_ops(uint32_t srqn, SharedRecvQueue &srq);
-	/** Raises the event if @srq has got down to its limit. */
+	/** Raises SRQ_LIMIT if @srq has reached its limit. */
 	void check_srq_limit(uint32_t srqn, SharedRecvQueue &srq);
-	/** An asynchronous event, to the EQ of vector 0; lost when there is none. */
+	/** Raises an asynchronous event on the EQ of vector 0; dropped if there is none. */
 	void raise_event(hw::tern_hw_event type, uint32_t id);
-	/** An object goes, and with it what was not told of it yet: its number may soon be
-	 * another's. */
-	void forget_events(std::span<const hw::tern_hw_event> events, uint32_t id);
-	/** The link and network addresses of what is sent from @source; those of the destination
-	 * are to be added. */
+	/** Drops pending events of a destroyed object, because its number may be reused. */
+	void drop_events(std::span<const hw::tern_hw_event> events, uint32_t id);
+	/** An address vector with the source @source; the caller adds the destination. */
 	AddressVector source_address(const GidEntry &source) const;
-	/** Makes sure that @qp hears of @deadline (ns); it may be called earlier as well. */
+	/** Makes @qp expire at @deadline (ns) or earlier. */
 	void set_timer(Qp &qp, uint64_t deadline);
-	/** @qp goes away. */
+	/** @qp is being destroyed. */
 	void drop_timer(Qp &qp);
 	void drop_timer(uint32_t cqn, CompletionQueue &cq);
 	void run_timers(uint64_t now);
-	/** Stops the card until reset. */
+	/** Stops the card until the next reset. */
 	void stop(hw::tern_hw_fatal reason);
 
 	EventQueue::Host event_host() { return {dma, memory.tables(), ports.interrupts, stats}; }
@@ -112,7 +110,7 @@ struct Card {
 	ObjectTable<CompletionQueue> cqs;
 	ObjectTable<XrcDomain> xrcds;
 	ObjectTable<SharedRecvQueue> srqs;
-	uint32_t tag_queues = 0; /* of these have so many a list of tags, which takes memory */
+	uint32_t tag_queues = 0; /* SRQs with a tag list, which takes memory */
 	ObjectTable<ReceiveWq> wqs;
 	ObjectTable<WqTable> wq_tables;
 	ObjectTable<Qp> qps;

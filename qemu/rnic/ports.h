@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The four interfaces through which the card reaches the world. QEMU, the
- * simulator, fuzzers and unit tests each bring their own. The card calls them from the
- * one thread that calls the card, and never expects them to call back.
+ * The four interfaces between the card and its environment. QEMU, the simulator, fuzzers and unit
+ * tests each implement them. The card calls them from the thread that called the card, and they
+ * must not call back into it.
  */
 #pragma once
 
@@ -12,10 +12,10 @@
 
 namespace tern {
 
-/** Bus address of the host's memory, as the card's DMA sees it. */
+/** Bus address in the host's memory, as the card's DMA uses it. */
 using Iova = uint64_t;
 
-/** DMA. A false result means that (part of) the range is not reachable memory. */
+/** DMA. Returns false if any part of the range is not accessible memory. */
 class HostMemory {
 public:
 	virtual ~HostMemory() = default;
@@ -23,20 +23,20 @@ public:
 	virtual bool read(Iova from, std::span<std::byte> to) = 0;
 	virtual bool write(Iova to, std::span<const std::byte> from) = 0;
 
-	/** Stores @value little-endian at the 8-byte aligned @to with one store that no earlier
-	 * write passes. */
+	/** Stores @value little-endian at the 8-byte aligned @to with one store, ordered after all
+	 * earlier writes. */
 	virtual bool store_release(Iova to, uint64_t value) = 0;
-	/** Loads a little-endian value from the 4-byte aligned @from with one load that no later
-	 * read passes. */
+	/** Loads a little-endian value from the 4-byte aligned @from with one load, ordered before
+	 * all later reads. */
 	virtual bool load_acquire(Iova from, uint32_t &value) = 0;
 
-	/* Around an atomic operation, device memory included, which those of the card's other
-	 * engines are not to meet. */
+	/* Bracket one atomic operation on host or device memory, to exclude those of the card's
+	 * other engines. */
 	virtual void lock_atomics() {}
 	virtual void unlock_atomics() {}
 };
 
-/** Part of the host's memory. */
+/** A range of the host's memory. */
 struct HostRange {
 	Iova iova;
 	uint32_t size;
@@ -55,23 +55,22 @@ public:
 	virtual ~Wire() = default;
 
 	/**
-	 * Sends one Ethernet frame without FCS. False when the wire cannot take it now: the
-	 * card keeps it and tries again after Rnic::wire_ready().
+	 * Sends one Ethernet frame without FCS. False when the wire has no room: the card keeps the
+	 * frame and retries after Rnic::wire_ready().
 	 */
 	virtual bool transmit(std::span<const std::byte> frame) = 0;
 
 	enum class Lend {
 		Done,
-		Full,    /* as transmit() when it returns false */
-		Refused, /* not this one: it is to be sent whole, by transmit() */
+		Full,    /* no room, as when transmit() returns false */
+		Refused, /* cannot be lent: send it by transmit() */
 	};
 
 	/**
-	 * Sends a RoCE packet without ICRC and without copying its payload: @head is all that goes
-	 * before that, and the receiving card takes the payload from this host's @payload, in that
-	 * order. There is no pad. Without @payload @head is all of the packet, with its pad.
-	 * @segment: unless it is 0, they are a burst (formats/burst.h) of packets with that much
-	 * payload each.
+	 * Lends a RoCE packet: sends it without ICRC and without copying its payload. @head has all
+	 * bytes before the payload; the receiver reads @payload from this host's memory. There is
+	 * no pad. With an empty @payload, @head is the whole packet with its pad. @segment: if not
+	 * 0, the packet is a burst (formats/burst.h) of packets with that much payload each.
 	 */
 	virtual Lend lend(std::span<const std::byte> head, std::span<const HostRange> payload,
 	                  uint32_t segment)
@@ -82,9 +81,8 @@ public:
 		return Lend::Refused;
 	}
 
-	/** Nobody reads what was lent any more when this returns. Packets whose payload was not
-	 * taken by then are lost. The pieces of what the card receives just now may have given way
-	 * to copies. */
+	/** Revokes what was lent: when this returns nobody reads it. Packets not yet received are
+	 * lost. The pieces of a payload that the card is receiving may now refer to copies. */
 	virtual void recall() {}
 };
 
@@ -92,7 +90,7 @@ class Clock {
 public:
 	virtual ~Clock() = default;
 
-	/** Nanoseconds since some fixed point; never goes back. */
+	/** Nanoseconds since a fixed point; monotonic. */
 	virtual uint64_t now() = 0;
 };
 

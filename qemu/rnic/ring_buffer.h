@@ -7,8 +7,7 @@
 
 namespace tern {
 
-/** A FIFO with access by position that allocates only when it grows past its largest size so far.
- */
+/** A FIFO with access by index. It allocates only when it grows beyond its largest size so far. */
 template <typename T>
 class RingBuffer {
 public:
@@ -26,7 +25,7 @@ public:
 			grow();
 		(*this)[count_++] = std::move(value);
 	}
-	/** The new last one, empty. */
+	/** Appends a default-constructed element. */
 	T &emplace_back()
 	{
 		if (count_ == capacity_)

@@ -9,7 +9,7 @@ namespace tern {
 using namespace hw;
 
 namespace {
-/* Admin commands in one run(), so that data traffic gets its share. */
+/* Admin commands per run(), so that they do not starve data traffic. */
 constexpr unsigned kCommandsPerRun = 16;
 } // namespace
 
@@ -74,7 +74,7 @@ bool Rnic::run(unsigned budget)
 	if (!card_->enabled || card_->fatal != TERN_FATAL_NONE)
 		return false;
 	card_->run_timers(card_->ports.clock.now());
-	/* Commands after packets, so that one who posts work and then resizes its CQ finds the
+	/* Commands after packets: a host that posts work and then resizes its CQ finds the
 	 * completions of that work there. */
 	card_->port.run(budget);
 	const bool commands = card_->admin.run(kCommandsPerRun);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * An engine of the card, mostly the only one, as its embedder sees it: a deterministic,
- * single-threaded event machine. The embedder hands in register and doorbell writes, frames and
- * link changes, and calls run() until there is no more to do now, then again at next_deadline().
- * All calls come from one thread (or are serialised by the embedder).
+ * One engine of the card as its embedder sees it (most cards have one): a deterministic,
+ * single-threaded state machine driven by events. The embedder passes in register and doorbell
+ * writes, frames and link changes, and calls run() while it returns true, then again at
+ * next_deadline(). All calls come from one thread (or are serialised by the embedder).
  */
 #pragma once
 
@@ -25,16 +25,16 @@ class Rnic {
 public:
 	struct Config {
 		std::array<uint8_t, 6> mac{};
-		/* Which of how many engines of the card this is: TERN_ENGINE_SHIFT. */
+		/* this engine's number and the number of engines: TERN_ENGINE_SHIFT */
 		uint32_t engine = 0;
 		uint32_t engines = 1;
 		uint32_t vectors = 8;
 		uint32_t doorbell_pages = 2048;
 		uint32_t link_speed_mbps = 100000;
-		/* BAR 5, which the embedder holds and shows to the host; page-aligned, or empty */
+		/* BAR 5, owned by the embedder and mapped into the host; page-aligned, or empty */
 		std::span<std::byte> device_memory{};
 
-		/** What all numbers of objects begin with. */
+		/** The engine's bits of all object numbers. */
 		uint32_t base() const { return engine << hw::TERN_ENGINE_SHIFT; }
 	};
 
@@ -43,43 +43,43 @@ public:
 	Rnic(const Rnic &) = delete;
 	Rnic &operator=(const Rnic &) = delete;
 
-	/** Back to the state after power-on (FLR, bus reset). The link stays as it is, and what is
-	 * in the device memory. */
+	/** Returns to the power-on state (FLR, bus reset). The link state and the content of device
+	 * memory are kept. */
 	void reset();
 
-	/** BAR 0. @offset must be 4-byte aligned; an unknown register reads as zero. */
+	/** BAR 0. @offset must be 4-byte aligned; unknown registers read as zero. */
 	uint32_t read_register(uint32_t offset) const;
 	void write_register(uint32_t offset, uint32_t value);
 
-	/** BAR 2: an 8-byte store at @offset of doorbell page @page. Bad ones are dropped and
+	/** BAR 2: an 8-byte store at @offset of doorbell page @page. Invalid ones are dropped and
 	 * counted. */
 	void doorbell(uint32_t page, uint32_t offset, uint64_t value);
 
-	/** A frame (without FCS) arrived. It is dealt with before the call returns. */
+	/** A frame (without FCS) arrived. It is processed before the call returns. */
 	void receive(std::span<const std::byte> frame);
 
 	/**
-	 * A RoCE packet without ICRC, or a burst, arrived, as Wire::lend() sends it: @head is all
-	 * that goes before its payload, and may hold that, too. Both are not needed any more when
-	 * the call returns. The payload may change meanwhile, and Wire::recall() may make each of
-	 * its pieces refer to other memory, of the same size; @head may not change.
+	 * A lent packet or burst arrived (Wire::lend()): @head has all bytes before the payload,
+	 * and may include the payload. Both are used only during the call. The payload may change
+	 * meanwhile, and Wire::recall() may redirect its pieces to copies of the same size; @head
+	 * must not change.
 	 */
 	void receive(std::span<const std::byte> head,
 	             std::span<const std::span<const std::byte>> payload, uint32_t segment = 0);
 
-	/** The wire takes frames again after it refused one. */
+	/** The wire has room again after it refused a frame. */
 	void wire_ready();
 
 	void set_link(bool up);
 
 	/**
-	 * Does work that is due: doorbells, admin commands, timers, packets to send; at most
-	 * about @budget packets. True when there is more to do at once.
+	 * Does the work that is due: admin commands, timers, packets to send, up to about @budget
+	 * packets. Returns true if there is more to do now.
 	 */
 	bool run(unsigned budget);
 
-	/** When run() must be called next for a timer, by the clock port; none when no timer is
-	 * set. */
+	/** The time (of the clock port) at which run() must be called for a timer; none if no timer
+	 * is set. */
 	std::optional<uint64_t> next_deadline() const;
 
 private:

@@ -10,7 +10,7 @@
 
 namespace tern {
 
-/** Whose a deadline is. */
+/** The object a deadline belongs to. */
 struct TimerOwner {
 	enum class Kind : uint8_t { Qp, Cq, Wq };
 
@@ -20,23 +20,23 @@ struct TimerOwner {
 	auto operator<=>(const TimerOwner &) const = default;
 };
 
-/** What an owner has of the queue; stays where it is while it has a deadline. */
+/** An owner's entry in the queue; must not move while it has a deadline. */
 struct Timer {
 	static constexpr uint64_t kNone = UINT64_MAX;
 
 	uint64_t deadline = kNone; /* ns, by the clock port */
-	uint32_t place = 0;        /* in the queue, with a deadline */
+	uint32_t place = 0;        /* index in the heap, valid with a deadline */
 };
 
 /**
- * Deadlines, one for each owner: who has a later one too asks again when the first has
- * passed. So the queue does not grow with what a guest does, and a timer that is put off costs
- * nothing. A heap, which allocates only when it grows past its largest size so far; of two equal
- * deadlines that of the lesser owner comes first.
+ * Deadlines, at most one for each owner: an owner with later ones sets the next when the first
+ * expires. So the guest cannot make the queue grow, and postponing a timer is free. A binary heap,
+ * which allocates only when it grows beyond its largest size so far. Of two equal deadlines that of
+ * the smaller owner expires first.
  */
 class TimerQueue {
 public:
-	/** @deadline: kNone takes it out. */
+	/** @deadline: kNone removes the timer. */
 	void move(TimerOwner owner, Timer &timer, uint64_t deadline)
 	{
 		if (timer.deadline != Timer::kNone)
@@ -55,7 +55,7 @@ public:
 		return heap_.front().deadline;
 	}
 
-	/** Takes out a deadline that has come at @now; its owner has none then. */
+	/** Removes and returns the owner of a deadline that is due at @now. */
 	std::optional<TimerOwner> pop_due(uint64_t now)
 	{
 		if (heap_.empty() || heap_.front().deadline > now)

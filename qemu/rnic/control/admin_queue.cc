@@ -48,7 +48,7 @@ bool AdminQueue::execute_next()
 	if (!host.read(commands_ + offset, std::as_writable_bytes(std::span(&command, 1))))
 		return false;
 
-	/* Not {}, which need not clear what lies behind the union's first member. */
+	/* Not {}, which may leave bytes behind the union's first member uninitialised. */
 	tern_hw_aq_cqe completion;
 	std::memset(static_cast<void *>(&completion), 0, sizeof(completion));
 	const tern_hw_aq_status status = execute(card_, command, completion);

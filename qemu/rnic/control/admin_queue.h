@@ -10,16 +10,16 @@ namespace tern {
 
 struct Card;
 
-/** The rings through which the driver commands the card. */
+/** The admin queue: the rings of commands from the driver and of their completions. */
 class AdminQueue {
 public:
 	explicit AdminQueue(Card &card) : card_(card) {}
 
-	/** Takes over the ring registers; false when they make no sense. */
+	/** Starts with the ring registers' values; false if they are invalid. */
 	bool enable(Iova commands, Iova completions, uint32_t log_size);
-	/** The driver has written commands up to @pi. */
+	/** Admin doorbell: commands up to @pi are posted. */
 	void ring(uint32_t pi);
-	/** Executes up to @budget commands; true when there are more. */
+	/** Executes up to @budget commands; returns true if there are more. */
 	bool run(unsigned budget);
 
 	bool raise_interrupts = false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the commands of several kinds of objects check and do alike. */
+/* Checks and steps that commands of several object kinds share. */
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,7 @@ inline bool page_valid(const Card &card, uint32_t page)
 	return page < card.config.doorbell_pages;
 }
 
-/** Puts a new object into its table, and its number into @result. */
+/** Inserts a new object into its table and writes its number to @result. */
 template <typename T>
 hw::tern_hw_aq_status created(ObjectTable<T> &table, std::unique_ptr<T> object,
                               hw::tern_hw_created &result)

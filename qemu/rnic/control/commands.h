@@ -7,7 +7,7 @@ namespace tern {
 
 struct Card;
 
-/** Carries out one admin command; the result, if any, goes into the body of @completion. */
+/** Executes one admin command; its result, if any, goes into the body of @completion. */
 hw::tern_hw_aq_status execute(Card &card, const hw::tern_hw_aq_cmd &command,
                               hw::tern_hw_aq_cqe &completion);
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint64_t kNsPerUs = 1000;
 
-/* What CREATE_CQ and RESIZE_CQ say alike; nothing when it is not valid. */
+/* The ring fields that CREATE_CQ and RESIZE_CQ share; none if invalid. */
 template <typename Command>
 std::optional<CompletionQueue::Place> make_place(const Command &cmd)
 {
@@ -47,7 +47,8 @@ tern_hw_aq_status resize_cq(Card &card, const tern_hw_resize_cq &cmd)
 	if (!place)
 		return TERN_AQ_BAD_FIELD;
 	const auto status = cq->move_to(card.dma, card.memory.tables(), *place);
-	/* Of the old ring, or of the new one that it did not move to. */
+	/* Drop cached tables of the ring that is no longer used: the old one, or after a failure
+	 * the new one. */
 	card.memory.tables().drop_all();
 	return status;
 }
@@ -69,7 +70,7 @@ tern_hw_aq_status destroy_cq(Card &card, uint32_t cqn)
 		return TERN_AQ_BAD_OBJECT;
 	if (cq->users)
 		return TERN_AQ_BUSY;
-	card.forget_events(kCqEvents, cqn);
+	card.drop_events(kCqEvents, cqn);
 	card.drop_timer(cqn, *cq);
 	card.cqs.remove(cqn);
 	card.memory.tables().drop_all();

@@ -10,19 +10,19 @@ using namespace hw;
 
 namespace {
 
-bool looks_at_ip(const tern_hw_flow_key &mask)
+bool matches_ip(const tern_hw_flow_key &mask)
 {
 	return !all_zero(mask.src_ip) || !all_zero(mask.dst_ip) || !all_zero(mask.src_port) ||
 	       !all_zero(mask.dst_port) || mask.ip_proto || mask.tos;
 }
 
-/* An IPv4 address is in the first four bytes. */
+/* An IPv4 address occupies the first four bytes. */
 bool is_ipv4_address(std::span<const uint8_t, 16> address)
 {
 	return std::ranges::all_of(address.subspan(4), [](uint8_t b) { return b == 0; });
 }
 
-/* Bits that are not compared are zero, for otherwise no frame could ever match. */
+/* Key bits outside the mask must be zero; otherwise no frame could match. */
 bool key_within_mask(const tern_hw_create_flow &cmd)
 {
 	const auto key = std::as_bytes(std::span(&cmd.key, 1));
@@ -38,7 +38,7 @@ bool fields_valid(const tern_hw_create_flow &cmd)
 		       all_zero(cmd.mask);
 	if (!key_within_mask(cmd))
 		return false;
-	if (!looks_at_ip(cmd.mask))
+	if (!matches_ip(cmd.mask))
 		return cmd.ip_version == 0;
 	if (cmd.ip_version == 4)
 		return is_ipv4_address(cmd.mask.src_ip) && is_ipv4_address(cmd.mask.dst_ip);

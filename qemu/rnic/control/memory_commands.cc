@@ -36,7 +36,8 @@ bool access_valid(uint8_t access)
 	return region_access_valid(access & ~TERN_ACCESS_ZERO_BASED);
 }
 
-/* Gives @region the range and pages of @cmd; false when they are not valid. Its rights are set. */
+/* Sets range and pages of @region from @cmd; false if they are invalid. region.access is set
+ * already. */
 bool place(const Card &card, const tern_hw_create_mr &cmd, bool on_demand, Region &region)
 {
 	const uint64_t start = cmd.start.get();
@@ -55,7 +56,7 @@ bool place(const Card &card, const tern_hw_create_mr &cmd, bool on_demand, Regio
 	return true;
 }
 
-/* Whether @cmd is zero where its mask names nothing. */
+/* Whether all fields of @cmd that its mask does not select are zero. */
 bool others_zero(const tern_hw_modify_mr &cmd)
 {
 	tern_hw_create_mr rest = cmd.to;
@@ -116,10 +117,10 @@ tern_hw_aq_status modify_mr(Card &card, const tern_hw_modify_mr &cmd)
 
 	Region changed = *region;
 	if (cmd.mask & TERN_MODIFY_MR_ACCESS) {
-		/* Where addresses count from is a matter of the translation. */
-		const bool based_anew = (cmd.to.access ^ region->access) & TERN_ACCESS_ZERO_BASED;
+		/* TERN_ACCESS_ZERO_BASED changes the translation, not only the rights. */
+		const bool base_changed = (cmd.to.access ^ region->access) & TERN_ACCESS_ZERO_BASED;
 		if (!access_valid(cmd.to.access) ||
-		    (based_anew && !(cmd.mask & TERN_MODIFY_MR_TRANSLATION)))
+		    (base_changed && !(cmd.mask & TERN_MODIFY_MR_TRANSLATION)))
 			return TERN_AQ_BAD_FIELD;
 		changed.access = cmd.to.access;
 	}
@@ -148,7 +149,7 @@ tern_hw_aq_status destroy_mr(Card &card, uint32_t key)
 	return status_of(card.memory.destroy_region(key));
 }
 
-/* No table of such a region is kept from one access to the next, so nothing is left to forget. */
+/* Tables of on-demand regions are never cached, so there is nothing to drop. */
 tern_hw_aq_status sync_mr(Card &card, uint32_t key)
 {
 	card.port.recall();

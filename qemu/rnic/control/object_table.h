@@ -10,9 +10,9 @@
 namespace tern {
 
 /**
- * Objects by number: @base + 1 .. @base + capacity. Numbers are handed out round-robin, so
- * that one that was freed does not come back at once; the first @reserved only to who asks for
- * them. Memory grows with use, not with capacity; an object does not move while it lives.
+ * Objects by number, @base + 1 .. @base + capacity. Numbers are reused round-robin, so that a freed
+ * one does not return at once; the first @reserved are only for insert_at(). Memory grows with use,
+ * not with capacity; objects do not move.
  */
 template <typename T>
 class ObjectTable {
@@ -22,22 +22,22 @@ public:
 	{
 	}
 
-	/** The number of the new object, or nothing when the table is full. */
+	/** The number of the new object; none if the table is full. */
 	std::optional<uint32_t> insert(std::unique_ptr<T> object);
-	/** Gives the object the reserved @number, at which there is none. */
+	/** Inserts the object at the reserved and unused @number. */
 	void insert_at(uint32_t number, std::unique_ptr<T> object);
-	/** Null when there is none. */
+	/** Null if there is none. */
 	T *find(uint32_t number) const
 	{
 		const uint32_t slot = number - base_;
 		return slot < slots_.size() ? slots_[slot].get() : nullptr;
 	}
-	/** Takes the object out; null when there is none. */
+	/** Removes and returns the object; null if there is none. */
 	std::unique_ptr<T> remove(uint32_t number);
 	void clear();
 	uint32_t size() const { return count_; }
 
-	/** Calls @f(number, object) for all, in order of number. */
+	/** Calls @f(number, object) for all objects, in order of number. */
 	template <typename F>
 	void for_each(F f) const
 	{
@@ -51,8 +51,8 @@ private:
 	uint32_t base_;
 	uint32_t reserved_;
 	uint32_t count_ = 0;
-	std::vector<std::unique_ptr<T>> slots_; /* slot 0 stays empty */
-	std::vector<uint32_t> free_;            /* slots freed, oldest first from free_head_ */
+	std::vector<std::unique_ptr<T>> slots_; /* slot 0 is unused */
+	std::vector<uint32_t> free_;            /* freed slots, oldest first, from free_head_ on */
 	size_t free_head_ = 0;
 };
 

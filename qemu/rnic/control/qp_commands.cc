@@ -14,10 +14,10 @@ using namespace hw;
 
 namespace {
 
-/* Packets that a QP may still send before it goes. */
-constexpr unsigned kLastTurn = 256;
+/* Packets that a QP may still send when it is destroyed. */
+constexpr unsigned kDestroyBudget = 256;
 
-/* The flags of CREATE_QP that make sense for a type. */
+/* The flags of CREATE_QP that are valid for a type. */
 uint8_t flags_of_type(uint8_t type)
 {
 	switch (type) {
@@ -39,19 +39,19 @@ bool recv_queue_valid(const tern_hw_create_qp &cmd)
 	       !(cmd.flags & TERN_QP_SRQ) && cmd.type != TERN_QPT_XRC_INI;
 }
 
-bool is_drivers_own(uint8_t type)
+bool is_kernel_only(uint8_t type)
 {
 	return type == TERN_QPT_GSI || type == TERN_QPT_ETH;
 }
 
-bool engine_has(const Card &card, uint8_t type)
+bool engine_supports(const Card &card, uint8_t type)
 {
 	return card.config.engine == 0 ||
 	       (type != TERN_QPT_GSI && type != TERN_QPT_ETH && type != TERN_QPT_RAW);
 }
 
-/* Whether there are as many as there can be. */
-bool all_exist(const Card &card, uint8_t type)
+/* Whether the engine already has the maximum number of QPs of that type. */
+bool at_limit(const Card &card, uint8_t type)
 {
 	return (type == TERN_QPT_GSI && card.qps.find(kGsiQpn)) ||
 	       (type == TERN_QPT_ETH && card.port.ethernet.full());
@@ -66,7 +66,7 @@ bool fields_valid(const Card &card, const tern_hw_create_qp &cmd)
 	       cmd.record.get() % kRecordAlign == 0 && cmd.rq_offset.get() % TERN_SQ_BLOCK == 0 &&
 	       cmd.rq_offset.get() >= uint64_t{TERN_SQ_BLOCK} << cmd.sq_log_size &&
 	       page_valid(card, cmd.db_page.get()) &&
-	       (!is_drivers_own(cmd.type) || cmd.db_page.get() == TERN_DB_PAGE_KERNEL);
+	       (!is_kernel_only(cmd.type) || cmd.db_page.get() == TERN_DB_PAGE_KERNEL);
 }
 
 tern_hw_aq_status objects_valid(const Card &card, const tern_hw_create_qp &cmd)
@@ -80,7 +80,7 @@ tern_hw_aq_status objects_valid(const Card &card, const tern_hw_create_qp &cmd)
 	const SharedRecvQueue *srq = card.srqs.find(cmd.srqn.get());
 	if (!srq)
 		return TERN_AQ_BAD_OBJECT;
-	/* An XRC SRQ is for who names it in a packet. */
+	/* An XRC SRQ is named by packets, not by a QP. */
 	return srq->config().xrcdn || (srq->tags() && cmd.type != TERN_QPT_RC) ? TERN_AQ_BAD_FIELD
 	                                                                       : TERN_AQ_OK;
 }
@@ -103,7 +103,7 @@ void count_users(Card &card, const QpConfig &config, int n)
 
 namespace {
 
-/* Null for a type that this card does not have. */
+/* Null for an unsupported type. */
 std::unique_ptr<Qp> make_qp(Card &card, const QpConfig &config, SendQueue sq, RecvQueue rq)
 {
 	switch (config.type) {
@@ -137,9 +137,9 @@ tern_hw_aq_status insert(Card &card, std::unique_ptr<Qp> qp, tern_hw_created &re
 
 tern_hw_aq_status add_qp(Card &card, std::unique_ptr<Qp> qp, tern_hw_created &result)
 {
-	if (!qp || !engine_has(card, qp->config().type))
+	if (!qp || !engine_supports(card, qp->config().type))
 		return TERN_AQ_BAD_FIELD;
-	if (all_exist(card, qp->config().type))
+	if (at_limit(card, qp->config().type))
 		return TERN_AQ_BUSY;
 	Qp *object = qp.get();
 	const auto status = insert(card, std::move(qp), result);
@@ -154,7 +154,7 @@ tern_hw_aq_status add_qp(Card &card, std::unique_ptr<Qp> qp, tern_hw_created &re
 
 namespace {
 
-/* It has no queues, and what it needs of memory is the SRQs'. */
+/* An XRC target has no queues; its buffers come from SRQs. */
 tern_hw_aq_status create_xrc_target(Card &card, const tern_hw_create_qp &cmd,
                                     tern_hw_created &result)
 {
@@ -250,10 +250,10 @@ tern_hw_aq_status destroy_qp(Card &card, uint32_t qpn)
 	if (!qp)
 		return TERN_AQ_BAD_OBJECT;
 	const FrameSink *sink = qp->frame_sink();
-	if (sink && card.port.steering.names(*sink))
+	if (sink && card.port.steering.has_flow_to(*sink))
 		return TERN_AQ_BUSY;
-	/* Programs post datagrams and end at once; a command should not overtake them. */
-	unsigned budget = kLastTurn;
+	/* Programs post datagrams and exit at once; send those before the QP is destroyed. */
+	unsigned budget = kDestroyBudget;
 	qp->transmit(budget);
 	card.port.recall();
 	qp->release_tags();
@@ -262,7 +262,7 @@ tern_hw_aq_status destroy_qp(Card &card, uint32_t qpn)
 	card.port.groups.forget(qpn);
 	card.port.remove(*qp);
 	card.drop_timer(*qp);
-	card.forget_events(kQpEvents, qpn);
+	card.drop_events(kQpEvents, qpn);
 	card.qps.remove(qpn);
 	card.memory.tables().drop_all();
 	return TERN_AQ_OK;

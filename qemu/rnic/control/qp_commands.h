@@ -21,11 +21,11 @@ hw::tern_hw_aq_status query_fault(Card &card, uint32_t qpn, hw::tern_hw_faults &
 hw::tern_hw_aq_status resume_qp(Card &card, const hw::tern_hw_resume_qp &cmd);
 hw::tern_hw_aq_status destroy_qp(Card &card, uint32_t qpn);
 
-/** Puts @qp (null: of a type that this card does not have) among the QPs, and its number into
- * @result. */
+/** Inserts @qp into the table of QPs and writes its number to @result. A null @qp stands for an
+ * unsupported type. */
 hw::tern_hw_aq_status add_qp(Card &card, std::unique_ptr<Qp> qp, hw::tern_hw_created &result);
-/** What @config names has @n users more, and cannot be destroyed while there is one. Number 0 names
- * nothing. */
+/** Adds @n to the user counts of all objects that @config names; objects with users cannot be
+ * destroyed. Number 0 names no object. */
 void count_users(Card &card, const QpConfig &config, int n);
 
 } // namespace tern

@@ -7,7 +7,7 @@ namespace tern {
 
 struct Card;
 
-/** The values that the driver wrote, as they are read back. */
+/** Register values written by the driver, as they read back. */
 struct Registers {
 	uint32_t ctrl = 0;
 	uint32_t aq_log_size = 0;
@@ -17,12 +17,12 @@ struct Registers {
 
 enum class RegisterWrite {
 	Done,
-	Reset, /* the whole card is to be reset */
+	Reset, /* reset the whole card */
 };
 
 uint32_t read_register(const Card &card, uint32_t offset);
 RegisterWrite write_register(Card &card, uint32_t offset, uint32_t value);
-/** BAR 2. What names no queue of page @page is dropped and counted. */
+/** BAR 2. A doorbell for a queue that is not bound to page @page is dropped and counted. */
 void doorbell(Card &card, uint32_t page, uint32_t offset, uint64_t value);
 
 } // namespace tern

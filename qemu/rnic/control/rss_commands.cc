@@ -27,7 +27,7 @@ bool fields_valid(const tern_hw_create_wq &cmd)
 	       cmd.log_stride <= 9 && cmd.record.get() % kRecordAlign == 0;
 }
 
-/* Nothing when it is not reachable. */
+/* None if the memory is not accessible. */
 std::optional<std::vector<__le32>> read_table(Card &card, Iova from, uint8_t log_size)
 {
 	std::vector<__le32> entries(size_t{1} << log_size);
@@ -84,7 +84,7 @@ tern_hw_aq_status destroy_wq(Card &card, uint32_t wqn)
 		return TERN_AQ_BUSY;
 	count_users(card, wq->config(), -1);
 	card.drop_timer(*wq);
-	card.forget_events(kWqEvents, wqn);
+	card.drop_events(kWqEvents, wqn);
 	card.wqs.remove(wqn);
 	card.memory.tables().drop_all();
 	return TERN_AQ_OK;

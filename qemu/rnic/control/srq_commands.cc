@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint32_t kRingAlign = 64;
 
-/* What CREATE_SRQ and RESIZE_SRQ say alike; nothing when it is not valid. */
+/* The ring fields that CREATE_SRQ and RESIZE_SRQ share; none if invalid. */
 template <typename Command>
 std::optional<SharedRecvQueue::Place> make_place(const Command &cmd, uint8_t log_stride)
 {
@@ -41,7 +41,7 @@ bool tag_fields_valid(const Card &card, const tern_hw_create_srq &cmd)
 	       page_valid(card, cmd.db_page.get());
 }
 
-/* What the SRQ of @cmd, which is valid, matches tags with. */
+/* The tag queue of an SRQ; @cmd was validated. */
 std::optional<TagQueue> make_tags(const tern_hw_create_srq &cmd)
 {
 	const uint32_t offset = cmd.tag_ops_offset.get();
@@ -56,7 +56,7 @@ std::optional<TagQueue> make_tags(const tern_hw_create_srq &cmd)
 	                                 .db_page = cmd.db_page.get()});
 }
 
-/* Number 0 names nothing. */
+/* Number 0 names no object. */
 void count_users(Card &card, const SharedRecvQueue::Config &config, int n)
 {
 	const auto count = [n](auto *object) {
@@ -140,9 +140,9 @@ tern_hw_aq_status destroy_srq(Card &card, uint32_t srqn)
 		return TERN_AQ_BUSY;
 	count_users(card, srq->config(), -1);
 	card.tag_queues -= srq->tags() != nullptr;
-	/* A message of XRC may be on its way into it. */
+	/* An XRC message that is being received may have claimed a WQE of it. */
 	card.qps.for_each([srqn](uint32_t, Qp &qp) { qp.forget_srq(srqn); });
-	card.forget_events(kSrqEvents, srqn);
+	card.drop_events(kSrqEvents, srqn);
 	card.srqs.remove(srqn);
 	card.memory.tables().drop_all();
 	return TERN_AQ_OK;

@@ -17,7 +17,7 @@ constexpr std::array<uint32_t, 32> kRnrTimers = {
 };
 constexpr uint64_t kRnrUnitNs = 10'000;
 
-/* IBA table 46; code 31 means that no credits are counted. */
+/* IBA table 46; code 31: no credit count. */
 constexpr std::array<uint32_t, 31> kCredits = {
         0,    1,    2,    3,    4,    6,     8,     12,    16,    24,   32,
         48,   64,   96,   128,  192,  256,   384,   512,   768,   1024, 1536,

@@ -38,7 +38,7 @@ std::array<uint8_t, 4> ipv4_address(const Gid &gid)
 	return {gid.bytes[12], gid.bytes[13], gid.bytes[14], gid.bytes[15]};
 }
 
-/* With total_length zero, and the checksum of that, of which the complement is returned. */
+/* Writes the header with total_length zero and returns the complement of its checksum. */
 uint16_t put_ipv4(Writer &out, const AddressVector &av)
 {
 	headers::Ipv4 ip{};
@@ -69,8 +69,8 @@ void put_ipv6(Writer &out, const AddressVector &av, uint8_t next_header)
 }
 
 /*
- * The checksum is zero, over IPv6 too, as RFC 6935 allows for a payload that has a check of its
- * own: the ICRC. Linux rxe sends the same.
+ * The UDP checksum is zero, over IPv6 too: RFC 6935 allows that for a payload with its own check,
+ * here the ICRC. Linux rxe sends the same.
  */
 void put_udp(Writer &out, const AddressVector &av)
 {
@@ -80,7 +80,7 @@ void put_udp(Writer &out, const AddressVector &av)
 	out.put(udp);
 }
 
-/* What of the path the lengths depend on. */
+/* The properties of a path that the length fields depend on. */
 struct PathShape {
 	size_t network_offset;
 	size_t size;
@@ -96,12 +96,12 @@ void store(std::span<std::byte> out, size_t offset, T value)
 	std::memcpy(out.data() + offset, &raw, sizeof(raw));
 }
 
-/* @out is the header; @size is that of all after it, @ipv4_sum its checksum's complement without.
- */
+/* @out is the header; @size counts the bytes after it; @ipv4_sum is the complement of the checksum
+ * for a total length of zero. */
 void set_ipv4_length(std::span<std::byte> out, size_t size, uint16_t ipv4_sum)
 {
 	const auto total = static_cast<uint16_t>(sizeof(headers::Ipv4) + size);
-	/* RFC 1624: the old length was zero */
+	/* RFC 1624; the old length was zero */
 	uint32_t sum = ipv4_sum + uint32_t{total};
 	sum = (sum & 0xffff) + (sum >> 16);
 	store(out, offsetof(headers::Ipv4, total_length), total);
@@ -123,8 +123,8 @@ void set_lengths(std::span<std::byte> out, const PathShape &path, size_t transpo
 }
 
 /*
- * MigReq is one: without path migration a QP stays in the state Migrated, in which all its
- * packets say so (IBA 17.2.8).
+ * MigReq is always one: without path migration a QP stays in state Migrated, in which all its
+ * packets set it (IBA 17.2.8).
  */
 void put_bth(Writer &out, const Bth &bth, size_t pad)
 {
@@ -132,8 +132,8 @@ void put_bth(Writer &out, const Bth &bth, size_t pad)
 	                                        headers::kBthMigReq | pad << headers::kBthPadShift);
 	const uint32_t qpn = (bth.fecn ? headers::kBthFecn : 0) |
 	                     (bth.becn ? headers::kBthBecn : 0) | (bth.dest_qpn & headers::kMask24);
-	/* In a register: a struct that is filled field by field in memory and then copied makes
-	 * the processor wait for all its stores. */
+	/* Composed in a register: a struct that is filled by field and then copied would stall on
+	 * store forwarding. */
 	out.put(Be<uint64_t>(uint64_t{bth.opcode} << 56 | uint64_t{flags} << 48 |
 	                     uint64_t{bth.pkey} << 32 | qpn));
 	out.put(Be<uint32_t>((bth.ack_request ? headers::kBthAckRequest : 0) | bth.psn.value()));
@@ -177,8 +177,8 @@ void put_ext(Writer &out, const OpcodeInfo &info, const ExtHeaders &ext)
 		out.put(headers::Ieth{ext.inv_rkey});
 }
 
-/* All lengths, and what goes between the path's headers and the payload of @size bytes; where that
- * begins. */
+/* Writes the length fields and all headers between the path's and the payload of @size bytes;
+ * returns the payload's offset. */
 size_t put_transport(std::span<std::byte> out, const PathShape &path, const Bth &bth,
                      const ExtHeaders &ext, size_t size)
 {
@@ -194,7 +194,7 @@ size_t put_transport(std::span<std::byte> out, const PathShape &path, const Bth 
 	return offset;
 }
 
-/* Of a path that came in @head. */
+/* The path of a received packet whose headers are @head. */
 PathShape shape_of(const Packet &packet, std::span<const std::byte> head)
 {
 	PathShape shape{};
@@ -212,15 +212,15 @@ PathShape shape_of(const Packet &packet, std::span<const std::byte> head)
 	return shape;
 }
 
-/* Pads the payload of @size bytes, which ends at @end; all but the ICRC. */
+/* Pads the payload of @size bytes that ends at @end; returns the frame without the ICRC. */
 std::span<const std::byte> add_pad(std::span<std::byte> out, size_t end, size_t size)
 {
-	/* As the ICRC follows, there is room for more than the pad. */
+	/* Clears four bytes, as there is room for pad and ICRC. */
 	std::memset(out.data() + end, 0, kIcrcSize);
 	return out.first(end + pad_size(size));
 }
 
-/* @end is that of the pad; the whole frame. */
+/* @end: end of the pad. Returns the whole frame. */
 std::span<const std::byte> add_icrc(std::span<std::byte> out, size_t end, size_t network_offset,
                                     bool roce_v2)
 {
@@ -231,8 +231,8 @@ std::span<const std::byte> add_icrc(std::span<std::byte> out, size_t end, size_t
 
 } // namespace
 
-/* IPv4 only if both are IPv4: a mapped address in an IPv6 header finds no peer, but tells no lie.
- */
+/* IPv4 only if both addresses are IPv4. A mixed pair is sent over IPv6, where no peer accepts the
+ * mapped address. */
 PathHeader::PathHeader(const AddressVector &av)
         : roce_v2_(av.roce_v2), ipv4_(av.roce_v2 && av.sgid.is_ipv4() && av.dgid.is_ipv4())
 {
@@ -253,7 +253,7 @@ FrameBuilder::FrameBuilder(std::span<std::byte> out, const PathHeader &path, con
         : out_(out), network_offset_(path.network_offset()), payload_size_(payload_size),
           opcode_(bth.opcode), roce_v2_(path.roce_v2())
 {
-	/* All the room: a size that is known beforehand is copied faster. */
+	/* Copies the full size: a constant length is faster. */
 	std::memcpy(out.data(), path.room().data(), kMaxPathHeader);
 	payload_offset_ = put_transport(
 	        out,

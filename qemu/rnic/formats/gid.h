@@ -7,7 +7,7 @@
 
 namespace tern {
 
-/** The QP number of all multicasts (IBA 10.5). */
+/** The destination QPN of all multicast packets (IBA 10.5). */
 inline constexpr uint32_t kMulticastQpn = 0xffffff;
 
 using Mac = std::array<uint8_t, 6>;
@@ -33,7 +33,7 @@ struct Gid {
 	}
 
 private:
-	/* Little-endian; all addresses of each packet are looked at so. */
+	/* As little-endian words, because comparing addresses is on the path of each packet. */
 	constexpr std::array<uint64_t, 2> words() const
 	{
 		return std::bit_cast<std::array<uint64_t, 2>>(bytes);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The headers of a RoCE frame as they lie on the wire. All have alignment 1; bits that C++
- * has no name for are composed and taken apart where the header is read or written.
+ * The headers of a RoCE frame in wire format. All have alignment 1. Bit fields are composed and
+ * decoded where the header is written and read.
  */
 #pragma once
 
@@ -32,7 +32,7 @@ struct Ethernet {
 	Be<uint16_t> ethertype;
 };
 
-/** What stands after an ethertype of kEtherVlan. */
+/** Follows an ethertype of kEtherVlan. */
 struct Vlan {
 	Be<uint16_t> tci; /* PCP in 15:13, VLAN id in 11:0 */
 	Be<uint16_t> ethertype;
@@ -167,10 +167,10 @@ static_assert(sizeof(AtomicAckEth) == 8 && alignof(AtomicAckEth) == 1);
 static_assert(sizeof(Imm) == 4 && alignof(Imm) == 1);
 static_assert(sizeof(Ieth) == 4 && alignof(Ieth) == 1);
 
-/** The one's complement sum of an IPv4 header: 0xffff when its checksum is right (RFC 1071). */
+/** The one's complement sum of an IPv4 header; 0xffff if its checksum is right (RFC 1071). */
 inline uint16_t ipv4_sum(const Ipv4 &header)
 {
-	/* Longer words do as well, and their bytes can be put in order at the end. */
+	/* The sum can be formed over wider words and folded at the end. */
 	std::array<uint32_t, sizeof(Ipv4) / 4> words;
 	std::memcpy(words.data(), &header, sizeof(words));
 	uint64_t sum = uint64_t{words[0]} + words[1] + words[2] + words[3] + words[4];
@@ -181,12 +181,12 @@ inline uint16_t ipv4_sum(const Ipv4 &header)
 	return std::bit_cast<Be<uint16_t>>(static_cast<uint16_t>(sum)).get();
 }
 
-/** Takes headers off the front of a run of bytes. */
+/** Reads headers from the front of a byte span. */
 class Reader {
 public:
 	explicit Reader(std::span<const std::byte> bytes) : rest_(bytes) {}
 
-	/** False, and nothing is taken, when too few bytes are left. */
+	/** Returns false and takes nothing if too few bytes are left. */
 	template <typename T>
 	bool take(T &header)
 	{
@@ -197,7 +197,7 @@ public:
 		rest_ = rest_.subspan(sizeof(T));
 		return true;
 	}
-	/** As above, where it lies; null when too few bytes are left. */
+	/** As above, in place; null if too few bytes are left. */
 	template <typename T>
 	const T *take()
 	{
@@ -221,7 +221,7 @@ private:
 	std::span<const std::byte> rest_;
 };
 
-/** Puts headers one after another into bytes that are known to suffice. */
+/** Writes headers one after another; the caller guarantees enough room. */
 class Writer {
 public:
 	explicit Writer(std::span<std::byte> out) : out_(out) {}

@@ -18,10 +18,10 @@ namespace {
 constexpr size_t kLrhSize = 8;
 constexpr size_t kMaxMasked =
         kLrhSize + sizeof(headers::Ipv6) + sizeof(headers::Udp) + sizeof(headers::Bth);
-/* To copy so much costs less than to begin another CRC. */
-constexpr size_t kFew = 64;
+/* Up to this size, copying is cheaper than a second CRC call. */
+constexpr size_t kMaxAppended = 64;
 
-/* The headers up to the BTH, in which alone there are variant fields. */
+/* A copy of the headers up to the BTH, which contain all variant fields, with those set to ones. */
 class MaskedHeaders {
 public:
 	MaskedHeaders(std::span<const std::byte> packet, bool roce_v2)
@@ -33,22 +33,22 @@ public:
 			mask_ipv6(copy<headers::Ipv6>(packet));
 		if (roce_v2)
 			set_ones(copy<headers::Udp>(packet), offsetof(headers::Udp, checksum), 2);
-		/* FECN, BECN and the reserved bits beside them */
+		/* FECN, BECN and the reserved bits next to them */
 		set_ones(copy<headers::Bth>(packet), offsetof(headers::Bth, qpn), 1);
 	}
 
-	/** What follows, at most kFew bytes. */
+	/** Appends the bytes that follow, at most kMaxAppended. */
 	void append(std::span<const std::byte> few)
 	{
 		std::ranges::copy(few, bytes_.begin() + static_cast<ptrdiff_t>(size_));
 		size_ += few.size();
 	}
 	std::span<const std::byte> bytes() const { return {bytes_.data(), size_}; }
-	/** How many bytes of the packet they stand for. */
+	/** The number of bytes of the packet that were copied. */
 	size_t consumed() const { return size_ - kLrhSize; }
 
 private:
-	/* Copies the next header; where it begins in bytes_. */
+	/* Copies the next header and returns its position in bytes_. */
 	template <typename Header>
 	size_t copy(std::span<const std::byte> packet)
 	{
@@ -67,7 +67,7 @@ private:
 		set_ones(header, offsetof(headers::Ipv4, ttl), 1);
 		set_ones(header, offsetof(headers::Ipv4, checksum), 2);
 	}
-	/* Traffic class and flow label, which leave 4 bits of version, and the hop limit. */
+	/* Sets traffic class, flow label (behind 4 bits of version) and hop limit. */
 	void mask_ipv6(size_t header)
 	{
 		bytes_[header] |= std::byte{0x0f};
@@ -75,7 +75,7 @@ private:
 		set_ones(header, offsetof(headers::Ipv6, hop_limit), 1);
 	}
 
-	std::array<std::byte, kMaxMasked + kFew> bytes_;
+	std::array<std::byte, kMaxMasked + kMaxAppended> bytes_;
 	size_t size_ = kLrhSize;
 };
 
@@ -92,7 +92,7 @@ uint32_t icrc(std::span<const std::byte> packet, bool roce_v2)
 	MaskedHeaders masked(packet, roce_v2);
 	assert(packet.size() >= masked.consumed());
 	const auto rest = packet.subspan(masked.consumed());
-	if (rest.size() > kFew)
+	if (rest.size() > kMaxAppended)
 		return crc32(crc32(0, masked.bytes()), rest);
 	masked.append(rest);
 	return crc32(0, masked.bytes());

@@ -18,8 +18,8 @@ uint16_t fold(uint64_t sum)
 
 } // namespace
 
-/* The sum does not depend on the order of bytes, so words are added as they lie, and only the
- * result is swapped (RFC 1071, 2 B). */
+/* The sum is independent of byte order, so words are added in host order and only the result is
+ * swapped (RFC 1071, 2 B). */
 void InetSum::add(std::span<const std::byte> bytes)
 {
 	uint64_t sum = 0;

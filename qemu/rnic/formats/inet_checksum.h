@@ -8,20 +8,20 @@
 
 namespace tern {
 
-/** The one's complement sum of 16-bit words, in the order of the wire. */
+/** A one's complement sum of 16-bit words in wire order. */
 class InetSum {
 public:
 	InetSum() = default;
 	explicit InetSum(uint16_t word) : sum_(word) {}
 
-	/** Adds @bytes; a last odd one stands for itself and a zero. */
+	/** Adds @bytes; an odd last byte is padded with a zero. */
 	void add(std::span<const std::byte> bytes);
-	/** Adds the words of @value. */
+	/** Adds the two 16-bit words of @value. */
 	void add(uint32_t value) { sum_ += (value >> 16) + (value & 0xffff); }
-	/** Takes them away again. */
+	/** Subtracts the words of @value. */
 	void subtract(uint32_t value) { add(~value); }
 
-	/** 0xffff of what has a right checksum in it. */
+	/** The folded sum; 0xffff over data that includes a correct checksum. */
 	uint16_t folded() const;
 
 private:

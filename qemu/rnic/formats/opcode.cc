@@ -10,7 +10,8 @@ namespace tern {
 
 namespace {
 
-/* Single-packet requests and responses (READ request, atomics, acknowledges) are first and last. */
+/* Single-packet requests and responses (READ request, atomics, acknowledges) are both first and
+ * last. */
 constexpr OpcodeInfo describe_rc(Opcode opcode)
 {
 	using enum PacketKind;
@@ -87,7 +88,7 @@ constexpr OpcodeInfo describe_rc(Opcode opcode)
 	}
 }
 
-/* As in RC, and all requests say whose SRQ they mean (A14.3.3). */
+/* As RC; requests also carry the SRQ number (A14.3.3). */
 constexpr OpcodeInfo describe_xrc(Opcode opcode)
 {
 	OpcodeInfo info = describe_rc(opcode);
@@ -95,13 +96,13 @@ constexpr OpcodeInfo describe_xrc(Opcode opcode)
 	return info;
 }
 
-/* SENDs and WRITEs, which need no answer. */
+/* SENDs and WRITEs only: nothing is answered. */
 constexpr OpcodeInfo describe_uc(Opcode opcode)
 {
 	return opcode <= Opcode::RcWriteOnlyImm ? describe_rc(opcode) : OpcodeInfo{};
 }
 
-/* A message is one packet. */
+/* One packet per message. */
 constexpr OpcodeInfo describe_ud(Opcode opcode)
 {
 	if (opcode != Opcode::RcSendOnly && opcode != Opcode::RcSendOnlyImm)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * BTH opcodes (IBA vol. 1, table 38; XRC: annex A14) and what each of them carries. The high three
- * bits are the service, the low five mean the same in all of them.
+ * BTH opcodes (IBA vol. 1, table 38; XRC: annex A14) and the headers each carries. The high three
+ * bits are the service; the low five have the same meaning in all services.
  */
 #pragma once
 
@@ -17,7 +17,7 @@ enum class Service : uint8_t {
 };
 inline constexpr uint8_t kServiceMask = 0xe0;
 
-/** Those of RC, to which other services add theirs. */
+/** The RC opcodes; other services combine them with their service bits. */
 enum class Opcode : uint8_t {
 	RcSendFirst = 0x00,
 	RcSendMiddle = 0x01,
@@ -47,7 +47,7 @@ enum class Opcode : uint8_t {
 };
 
 enum class PacketKind : uint8_t {
-	Reserved, /* no such opcode */
+	Reserved, /* invalid opcode */
 	Send,
 	Write,
 	ReadRequest,
@@ -55,11 +55,11 @@ enum class PacketKind : uint8_t {
 	Acknowledge,
 	AtomicAcknowledge,
 	Atomic,
-	AtomicWrite, /* answered by a READ response without data, as is a Flush */
+	AtomicWrite, /* answered by a READ response without data, as is Flush */
 	Flush,
 };
 
-/** What a packet with some opcode is and carries. */
+/** Kind and headers of a packet with some opcode. */
 struct OpcodeInfo {
 	PacketKind kind = PacketKind::Reserved;
 	bool first = false; /* starts a message (First, Only, and all that are never split) */
@@ -73,8 +73,8 @@ struct OpcodeInfo {
 	bool atomic_ack_eth = false;
 	bool imm = false;
 	bool ieth = false;
-	bool payload = false; /* may carry one */
-	uint8_t ext_size = 0; /* of its extended transport headers, bytes */
+	bool payload = false; /* may carry payload */
+	uint8_t ext_size = 0; /* size of the extended transport headers, bytes */
 
 	bool operator==(const OpcodeInfo &) const = default;
 	constexpr bool is_request() const
@@ -89,12 +89,12 @@ constexpr Service service_of(uint8_t opcode)
 {
 	return static_cast<Service>(opcode & kServiceMask);
 }
-/** The opcode byte of @opcode in @service. */
+/** The wire's opcode byte for @opcode in @service. */
 constexpr uint8_t opcode_of(Service service, Opcode opcode)
 {
 	return static_cast<uint8_t>(service) | static_cast<uint8_t>(opcode);
 }
-/** What the byte means in RC. */
+/** The opcode without its service. */
 constexpr Opcode rc_opcode(uint8_t opcode)
 {
 	return static_cast<Opcode>(opcode & ~kServiceMask);
@@ -112,7 +112,7 @@ constexpr Opcode part_of(PacketKind kind, bool first, bool last)
 	return static_cast<Opcode>(static_cast<uint8_t>(base) + step);
 }
 
-/** By the wire's opcode byte; kind is Reserved for those that this card does not speak. */
+/** Indexed by the wire's opcode byte; the kind of unsupported opcodes is Reserved. */
 const OpcodeInfo &opcode_info(uint8_t opcode);
 inline const OpcodeInfo &opcode_info(Opcode opcode)
 {

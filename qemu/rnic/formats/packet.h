@@ -76,26 +76,26 @@ struct AtomicEth {
 	uint64_t compare = 0;
 };
 
-/** The extended transport headers; those are valid which the opcode calls for. */
+/** The extended transport headers; the opcode tells which are valid. */
 struct ExtHeaders {
 	Deth deth;
 	Feth feth;
 	Reth reth;
 	Aeth aeth;
 	AtomicEth atomic;
-	uint64_t atomic_ack = 0; /* the original value of the remote operand */
-	uint32_t imm = 0;        /* as a number; big-endian on the wire */
+	uint64_t atomic_ack = 0; /* original value of the remote operand */
+	uint32_t imm = 0;        /* host order; big-endian on the wire */
 	uint32_t srqn = 0;       /* XRCETH */
 	uint32_t inv_rkey = 0;   /* IETH */
 };
 
-/** How a packet came: link and network headers. IPv4 addresses are IPv4-mapped. */
+/** Link and network headers of a received packet. IPv4 addresses are IPv4-mapped. */
 struct PathInfo {
 	bool roce_v2 = false;
 	Mac dmac{};
 	Mac smac{};
-	uint16_t vlan = kNoVlan; /* VLAN id; a priority tag (id 0) is no VLAN */
-	uint8_t priority = 0;    /* PCP of the tag, whatever its id */
+	uint16_t vlan = kNoVlan; /* VLAN id; a priority tag (id 0) counts as none */
+	uint8_t priority = 0;    /* PCP of the tag, for any id */
 	Gid sgid;
 	Gid dgid;
 	uint8_t traffic_class = 0;
@@ -103,7 +103,7 @@ struct PathInfo {
 	uint16_t udp_sport = 0;
 };
 
-/** A RoCE packet that was parsed and, unless it was lent, whose ICRC is right. The spans point into
+/** A parsed RoCE packet. Its ICRC is right, unless it was lent and has none. The spans point into
  * the frame. */
 struct Packet {
 	PathInfo path;
@@ -112,8 +112,7 @@ struct Packet {
 	const OpcodeInfo *info = nullptr;
 	std::span<const std::byte> network; /* the IP header or GRH */
 	Payload payload;                    /* without pad */
-	/* Of a burst (burst.h) the bytes of payload of each of its packets, which are several; 0:
-	 * it is one packet. */
+	/* Payload bytes of each packet of a burst (burst.h); 0 for a single packet. */
 	uint32_t segment = 0;
 };
 
@@ -124,28 +123,28 @@ enum class ParseError {
 	BadOpcode,
 };
 
-/** RoCEv1 by ethertype, or UDP to port 4791 over IPv4 or IPv6; one VLAN tag is looked through. */
+/** RoCEv1 by ethertype, or UDP port 4791 over IPv4 or IPv6, with up to one VLAN tag. */
 bool is_roce(std::span<const std::byte> frame);
 
-/** Of a RoCE frame, or as much of it as there is with the BTH, the number of the engine in its
- * destination QPN (tern_hw.h); nothing of others. */
+/** The engine number in the destination QPN (tern_hw.h) of a RoCE frame, which must include the
+ * BTH; none for other frames. */
 std::optional<uint32_t> roce_engine(std::span<const std::byte> frame);
 
-/** Takes a frame apart for which is_roce() holds, and which does not change meanwhile. */
+/** Parses a frame for which is_roce() holds. The frame must not change meanwhile. */
 std::variant<Packet, ParseError> parse(std::span<const std::byte> frame);
 
-/** As parse(), a packet without ICRC: @head is all that goes before @payload, after which there is
- * no pad; or with no @payload all of the packet. The lengths in it are those of the whole packet.
- * @segment: unless it is 0, they are to be a burst. */
+/** As parse(), for a packet without ICRC: @head has all bytes before @payload, which has no pad;
+ * with an empty @payload, @head is the whole packet. The length fields are those of the whole
+ * packet. @segment: if not 0, the packet must be a burst. */
 std::variant<Packet, ParseError> parse_lent(std::span<const std::byte> head, const Payload &payload,
                                             uint32_t segment = 0);
 
-/** The whole frame of @packet, which parse_lent() made of @head and @payload, with the payload as
- * it is now; in @out, which holds kMaxRoceFrame bytes. Empty when that is not enough. */
+/** Builds the whole frame of @packet, which parse_lent() parsed from @head and @payload, with the
+ * current content of the payload, in @out. Empty if @out is too small; kMaxRoceFrame suffices. */
 std::span<const std::byte> make_whole(const Packet &packet, std::span<const std::byte> head,
                                       const Payload &payload, std::span<std::byte> out);
 
-/** The address vector of a connection, with all that the link and network headers need. */
+/** The address vector of a connection: all values of the link and network headers. */
 struct AddressVector {
 	bool roce_v2 = true;
 	Mac smac{};
@@ -161,8 +160,8 @@ struct AddressVector {
 };
 
 /**
- * The link and network headers of a connection as bytes, made once; only the lengths
- * and the IPv4 checksum differ between its packets.
+ * The link and network headers of a connection, built once; only the length fields and the IPv4
+ * checksum differ between packets.
  */
 class PathHeader {
 public:
@@ -171,9 +170,9 @@ public:
 
 	size_t size() const { return size_; }
 	std::span<const std::byte> bytes() const { return {bytes_, size_}; }
-	/** Room for the longest one; those after size() mean nothing. */
+	/** The full buffer; bytes after size() are undefined. */
 	std::span<const std::byte, kMaxPathHeader> room() const { return bytes_; }
-	/** The complement of the IPv4 checksum, for a total length of zero. */
+	/** Complement of the IPv4 checksum for a total length of zero. */
 	uint16_t ipv4_sum() const { return ipv4_sum_; }
 	bool roce_v2() const { return roce_v2_; }
 	bool ipv4() const { return ipv4_; }
@@ -189,37 +188,37 @@ private:
 	bool ipv4_ = false;
 };
 
-/** Bytes that make @payload_size a whole number of words (IBA 9.2.5). */
+/** Bytes that pad @payload_size to a multiple of four (IBA 9.2.5). */
 constexpr size_t pad_size(size_t payload_size)
 {
 	return (0 - payload_size) & 3;
 }
 
-/** The size on a wire of a frame of which @head bytes go before the payload. */
+/** Wire size of a frame with @head bytes before the payload. */
 constexpr size_t whole_size(size_t head, size_t payload)
 {
 	return std::max(head + payload + pad_size(payload) + kIcrcSize, kMinEthFrame);
 }
 
 /**
- * Builds one frame in place: headers first, then the caller fills payload(), then finish().
+ * Builds one frame in place: first the headers, then the caller fills payload(), then finish().
  * @out must hold kMaxRoceFrame bytes.
  */
 class FrameBuilder {
 public:
-	/** Writes all headers; @bth's opcode says which of @ext go in. */
+	/** Writes all headers; the opcode in @bth selects those of @ext. */
 	FrameBuilder(std::span<std::byte> out, const PathHeader &path, const Bth &bth,
 	             const ExtHeaders &ext, size_t payload_size);
 
 	uint8_t opcode() const { return opcode_; }
-	/** What goes before the payload. */
+	/** All bytes before the payload. */
 	std::span<const std::byte> head() const { return out_.first(payload_offset_); }
-	/** Where the payload goes, exactly payload_size bytes. */
+	/** Room for the payload, exactly payload_size bytes. */
 	std::span<std::byte> payload();
 
-	/** Pads to a word; the whole frame but its ICRC. */
+	/** Pads to a word; returns the frame without ICRC. */
 	std::span<const std::byte> bare();
-	/** Pads to a word and computes the ICRC; the whole frame, which may be shorter than
+	/** Pads to a word and appends the ICRC; returns the frame, which may be shorter than
 	 * kMinEthFrame. */
 	std::span<const std::byte> finish();
 
@@ -232,7 +231,7 @@ private:
 	bool roce_v2_;
 };
 
-/* AETH syndromes, IBA table 44: 7 is zero, 6:5 the kind, 4:0 credits, RNR timer or NAK code. */
+/* AETH syndromes, IBA table 44: bit 7 is zero, 6:5 the kind, 4:0 credits, RNR timer or NAK code. */
 inline constexpr uint8_t kAethKindMask = 0x60;
 inline constexpr uint8_t kAethAck = 0x00;
 inline constexpr uint8_t kAethRnrNak = 0x20;
@@ -256,8 +255,8 @@ constexpr uint8_t nak_syndrome(NakCode code)
 /** Nanoseconds of a 5-bit RNR NAK timer code (IBA table 45; code 0 is the longest, 655.36 ms). */
 uint64_t rnr_timer_ns(uint8_t code);
 
-/** 5-bit end-to-end credit code for @recv_wqes, rounded down (IBA table 46), and back: UINT32_MAX
- * for the invalid code. */
+/** 5-bit end-to-end credit code for @recv_wqes, rounded down (IBA table 46), and its inverse:
+ * UINT32_MAX for the invalid code. */
 uint8_t encode_credits(uint32_t recv_wqes);
 uint32_t decode_credits(uint8_t code);
 

@@ -48,7 +48,7 @@ bool is_roce_udp(Reader &in)
 	return in.take(udp) && udp.destination.get() == kRoceUdpPort;
 }
 
-/* A later fragment has no UDP header; it cannot be told from any other and is not RoCE's. */
+/* A later fragment has no UDP header, so it is not recognised as RoCE. */
 bool is_roce_ipv4(Reader &in)
 {
 	headers::Ipv4 ip;
@@ -66,7 +66,7 @@ bool is_roce_ipv6(Reader &in)
 	       ip.next_header == headers::kProtoUdp && is_roce_udp(in);
 }
 
-/* Goes to the BTH of a frame that is RoCE's, or to its end. */
+/* Skips to the BTH of a RoCE frame, or to the end of a shorter one. */
 bool skip_to_roce(Reader &in)
 {
 	Link link;
@@ -84,23 +84,23 @@ bool skip_to_roce(Reader &in)
 	}
 }
 
-/* What lies between the link header and the end of the ICRC. Of a packet that was lent, what
- * follows the last header is elsewhere. */
+/* The bytes between the link header and the end of the ICRC. The payload, pad and ICRC of a lent
+ * packet are not in the frame. */
 struct Network {
-	size_t elsewhere = 0; /* bytes of it */
-	Bytes packet{};       /* from the network header; without Ethernet padding */
-	Bytes header{};       /* the network header */
-	Bytes transport{};    /* from the BTH */
+	size_t external = 0; /* bytes that are not in the frame */
+	Bytes packet{};      /* from the network header; without Ethernet padding */
+	Bytes header{};      /* the network header */
+	Bytes transport{};   /* from the BTH */
 };
 
-/* Cuts what may be Ethernet padding from @bytes, of which @size bytes are the packet's, some of
- * them perhaps elsewhere; a packet that was lent comes without any. */
+/* Removes Ethernet padding from @bytes, of which @size bytes belong to the packet, some possibly
+ * not in the frame. A lent packet has no such padding. */
 bool take_packet(Bytes bytes, size_t size, Network &net)
 {
-	if (size < net.elsewhere || size - net.elsewhere > bytes.size())
+	if (size < net.external || size - net.external > bytes.size())
 		return false;
-	net.packet = bytes.first(size - net.elsewhere);
-	return !net.elsewhere || net.packet.size() == bytes.size();
+	net.packet = bytes.first(size - net.external);
+	return !net.external || net.packet.size() == bytes.size();
 }
 
 Gid mapped(const std::array<uint8_t, 4> &address)
@@ -111,11 +111,10 @@ Gid mapped(const std::array<uint8_t, 4> &address)
 	return gid;
 }
 
-/* The UDP checksum is a variant field, and zero or not, the ICRC protects more: it is not looked
- * at. */
+/* The UDP checksum is not verified: it is a variant field, and the ICRC is stronger. */
 bool take_udp(Reader in, PathInfo &path, Network &net)
 {
-	const size_t size = in.rest().size() + net.elsewhere;
+	const size_t size = in.rest().size() + net.external;
 	const auto *udp = in.take<headers::Udp>();
 	if (!udp || udp->length.get() != size || udp->destination.get() != kRoceUdpPort)
 		return false;
@@ -124,7 +123,7 @@ bool take_udp(Reader in, PathInfo &path, Network &net)
 	return true;
 }
 
-/* Options and fragments: A17.4.2 has neither. */
+/* Options and fragments are rejected: A17.4.2 allows neither. */
 bool take_ipv4(Bytes bytes, PathInfo &path, Network &net)
 {
 	const auto *ip = Reader(bytes).take<headers::Ipv4>();
@@ -143,7 +142,7 @@ bool take_ipv4(Bytes bytes, PathInfo &path, Network &net)
 	return take_udp(Reader(net.packet.subspan(sizeof(*ip))), path, net);
 }
 
-/* The header that IPv6 and the GRH have in common. */
+/* The header common to IPv6 and the GRH. */
 bool take_ipv6_header(Bytes bytes, uint8_t next_header, PathInfo &path, Network &net)
 {
 	Reader in(bytes);
@@ -166,8 +165,8 @@ bool take_ipv6_header(Bytes bytes, uint8_t next_header, PathInfo &path, Network 
 }
 
 /*
- * An IPv4-mapped address has no place in an IPv6 header on the wire (RFC 4291, 2.5.5.2), and
- * would pass for the IPv4 peer of the same GID.
+ * An IPv4-mapped address is not valid in an IPv6 header on the wire (RFC 4291, 2.5.5.2) and would
+ * be taken for the IPv4 peer with the same GID.
  */
 bool take_ipv6(Bytes bytes, PathInfo &path, Network &net)
 {
@@ -191,7 +190,7 @@ bool take_network(Bytes bytes, uint16_t ethertype, PathInfo &path, Network &net)
 	}
 }
 
-/* MigReq is not looked at: there is no path migration. */
+/* MigReq is ignored: there is no path migration. */
 Bth decode(const headers::Bth &raw)
 {
 	const uint32_t qpn = raw.qpn.get();
@@ -267,7 +266,7 @@ bool take_value(Reader &in, T &value)
 	return true;
 }
 
-/* The high byte is reserved: ignored on receipt (A14.3.3). */
+/* The high byte is reserved and ignored on receipt (A14.3.3). */
 bool take_srqn(Reader &in, uint32_t &srqn)
 {
 	headers::Xrceth raw;
@@ -298,13 +297,13 @@ bool icrc_matches(Bytes packet, bool roce_v2)
 	return icrc(covered, roce_v2) == sent.get();
 }
 
-/* A whole number of words, which the pad is for (IBA 9.2.5). */
+/* A multiple of four bytes, by the pad (IBA 9.2.5). */
 bool transport_size_ok(size_t size)
 {
 	return size >= sizeof(headers::Bth) + kIcrcSize && size % 4 == 0;
 }
 
-/* All before the BTH; @net.elsewhere is set. */
+/* Parses all before the BTH. The caller sets @net.external. */
 bool take_path(Bytes frame, Packet &packet, Network &net)
 {
 	Reader in(frame);
@@ -316,13 +315,13 @@ bool take_path(Bytes frame, Packet &packet, Network &net)
 	packet.path.vlan = link.vlan;
 	packet.path.priority = link.priority;
 	if (!take_network(in.rest(), link.ethertype, packet.path, net) ||
-	    !transport_size_ok(net.transport.size() + net.elsewhere))
+	    !transport_size_ok(net.transport.size() + net.external))
 		return false;
 	packet.network = net.header;
 	return true;
 }
 
-/* Null when it is not one. */
+/* Null if it is not valid. */
 const headers::Bth *take_bth(Reader &in)
 {
 	const auto *bth = in.take<headers::Bth>();
@@ -334,7 +333,7 @@ size_t pad_of(const headers::Bth &bth)
 	return bth.flags >> headers::kBthPadShift & headers::kBthPadMask;
 }
 
-/* What the BTH says; false when nobody knows its opcode. */
+/* Decodes the BTH; false if the opcode is unknown. */
 bool take_opcode(const headers::Bth &bth, Packet &packet)
 {
 	packet.bth = decode(bth);
@@ -342,7 +341,7 @@ bool take_opcode(const headers::Bth &bth, Packet &packet)
 	return packet.info->kind != PacketKind::Reserved;
 }
 
-/* What is left before the ICRC: payload and pad. */
+/* Takes the rest, payload and pad. */
 bool take_payload(Reader &in, const headers::Bth &bth, Packet &packet)
 {
 	const Bytes padded = in.rest();
@@ -352,8 +351,8 @@ bool take_payload(Reader &in, const headers::Bth &bth, Packet &packet)
 	return true;
 }
 
-/* The ICRC comes before all that only the transport can judge, so that a packet that was damaged on
- * its way counts as such. */
+/* The ICRC is checked before the opcode and its headers, so that a packet damaged on the wire
+ * counts as such. */
 std::optional<ParseError> parse_whole(Bytes frame, Packet &packet)
 {
 	Network net;
@@ -376,7 +375,7 @@ std::optional<ParseError> parse_head(Bytes head, const Payload &payload, uint32_
                                      Packet &packet)
 {
 	const size_t size = segment ? segment : payload.size();
-	Network net{.elsewhere = size + pad_size(size) + kIcrcSize};
+	Network net{.external = size + pad_size(size) + kIcrcSize};
 	if (!take_path(head, packet, net))
 		return ParseError::Malformed;
 	Reader in(net.transport);

@@ -10,9 +10,9 @@
 namespace tern {
 
 /**
- * The payload of a packet: pieces in order, that belong to somebody else. Those that a peer lent
- * may change while they are read, so nothing is judged by them that is relied on later; and each
- * Wire::recall() may put copies in their place, so that a piece is for now.
+ * The payload of a packet: a list of pieces of memory owned by others. Lent pieces may change while
+ * they are read, so no decision may rest on reading them twice. Wire::recall() may redirect pieces
+ * to copies, so a piece must be fetched anew after it.
  */
 class Payload {
 public:
@@ -41,7 +41,7 @@ public:
 		return i ? piece : piece.subspan(skip_);
 	}
 
-	/** What is left behind the first @bytes. */
+	/** The payload without its first @bytes. */
 	Payload skip(size_t bytes) const
 	{
 		Payload left = *this;
@@ -55,7 +55,7 @@ public:
 		return left;
 	}
 
-	/** The first @bytes of it, or all. */
+	/** At most its first @bytes. */
 	Payload first(size_t bytes) const
 	{
 		if (bytes >= size_)
@@ -71,7 +71,7 @@ public:
 		return some;
 	}
 
-	/** Copies as much of it as there is room for to the beginning of @to. */
+	/** Copies as many bytes as fit to the beginning of @to. */
 	void copy_to(std::span<std::byte> to) const
 	{
 		for (size_t i = 0; i < pieces(); i++) {
@@ -84,11 +84,11 @@ public:
 	}
 
 private:
-	/* One piece, or several. */
+	/* Either whole_ or pieces_ is used. */
 	Piece whole_;
 	std::span<const Piece> pieces_;
 	size_t size_ = 0;
-	/* bytes of the first and of the last piece that do not belong to it */
+	/* bytes of the first and of the last piece that are not part of the payload */
 	size_t skip_ = 0;
 	size_t cut_ = 0;
 };

@@ -21,7 +21,7 @@ public:
 		value_ = (value_ + 1) & kMask;
 		return *this;
 	}
-	/** Signed distance: negative when *this lies before @other, in -2^23 .. 2^23 - 1. */
+	/** Signed distance, negative when *this precedes @other; -2^23 .. 2^23 - 1. */
 	constexpr int32_t operator-(Psn other) const
 	{
 		return static_cast<int32_t>((value_ - other.value_) << 8) >> 8;

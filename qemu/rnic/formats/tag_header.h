@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What messages to an SRQ that matches tags begin with: rdma-core's Documentation/tag_matching.md.
- */
+/* Headers of messages to an SRQ with tag matching: rdma-core's Documentation/tag_matching.md. */
 #pragma once
 
 #include <cstdint>
@@ -9,7 +8,7 @@
 
 namespace tern::headers {
 
-/** Tag matching header, of every message with a tag. */
+/** Tag matching header of every tagged message. */
 struct TagMatching {
 	uint8_t opcode; /* enum TagOpcode */
 	uint8_t rsvd[3];
@@ -20,11 +19,11 @@ struct TagMatching {
 enum TagOpcode : uint8_t {
 	kTagNone = 0,
 	kTagRendezvous = 1, /* a Rendezvous header follows */
-	kTagFin = 2,        /* the rendezvous of these headers has ended */
+	kTagFin = 2,        /* the rendezvous with these headers is complete */
 	kTagEager = 3,      /* the data follows */
 };
 
-/** Where the data of a rendezvous is, in the sender's memory. */
+/** Location of the data of a rendezvous in the sender's memory. */
 struct Rendezvous {
 	Be<uint64_t> va;
 	Be<uint32_t> rkey;

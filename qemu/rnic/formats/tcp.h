@@ -16,7 +16,7 @@ struct Tcp {
 	Be<uint16_t> destination;
 	Be<uint32_t> sequence;
 	Be<uint32_t> acknowledgment;
-	uint8_t data_offset; /* in 7:4, of 4 bytes */
+	uint8_t data_offset; /* in 7:4, in units of 4 bytes */
 	uint8_t flags;
 	Be<uint16_t> window;
 	Be<uint16_t> checksum;

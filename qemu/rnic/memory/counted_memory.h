@@ -6,7 +6,7 @@
 
 namespace tern {
 
-/** The host's memory, with every access that failed counted (TERN_STAT_DMA_FAULTS). */
+/** The host's memory; counts failed accesses (TERN_STAT_DMA_FAULTS). */
 class CountedMemory final : public HostMemory {
 public:
 	CountedMemory(HostMemory &memory, Stats &stats) : memory_(memory), stats_(stats) {}

@@ -11,14 +11,14 @@
 
 namespace tern {
 
-/** The card's own memory (TERN_BAR_DM), by offset, with the interface of the host's, so that a
- * page list can stand for either. The host's processors read and write it meanwhile. */
+/** The card's own memory (TERN_BAR_DM), addressed by offset, with the interface of host memory so
+ * that page lists can refer to either. The host's processors access it concurrently. */
 class DeviceMemory final : public HostMemory {
 public:
 	/** @bytes: aligned to 8 bytes, or empty. */
 	explicit DeviceMemory(std::span<std::byte> bytes) : bytes_(bytes) {}
 
-	/** Whether it has all of [@offset, @offset + @length). */
+	/** Whether [@offset, @offset + @length) lies within it. */
 	bool holds(uint64_t offset, uint64_t length) const
 	{
 		return offset <= bytes_.size() && length <= bytes_.size() - offset;

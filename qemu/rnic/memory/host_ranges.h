@@ -10,12 +10,12 @@
 
 namespace tern {
 
-/** Where the payload of a packet or a burst lies in the host's memory, in a few parts. */
+/** The location of a payload in host memory, as a short list of ranges. */
 class HostRanges {
 public:
 	static constexpr size_t kMax = 32;
 
-	/** False when there is no room for it. */
+	/** Returns false if there is no room for another range. */
 	bool add(Iova iova, uint32_t size)
 	{
 		if (count_ && last().iova + last().size == iova) {

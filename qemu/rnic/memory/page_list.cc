@@ -20,13 +20,13 @@ constexpr bool is_aligned(Iova iova, unsigned shift)
 	return (iova & ((uint64_t{1} << shift) - 1)) == 0;
 }
 
-/** Whether @length bytes from @begin on stay below 2^64. */
+/** Whether @length bytes from @begin end below 2^64. */
 constexpr bool fits(uint64_t begin, uint64_t length)
 {
 	return length == 0 || length - 1 <= kMax - begin;
 }
 
-/** Whether @levels of tables over leaf pages of @page_shift reach the byte before @end. */
+/** Whether @levels of tables over leaf pages of @page_shift address the byte before @end. */
 constexpr bool reaches(unsigned levels, unsigned page_shift, uint64_t end)
 {
 	const unsigned bits = levels * kIndexBits + page_shift;
@@ -120,8 +120,8 @@ std::optional<PageList> PageList::make_region(const hw::tern_hw_pages &pages, ui
 	return list;
 }
 
-/* Entry @index of a table. One of pages on demand is read from the host each time, as it changes
- * when the host likes. */
+/* Entry @index of a table. Entries of pages on demand are read from the host each time, because the
+ * host changes them at any time. */
 Reach PageList::entry(TableCache &cache, HostMemory &memory, Iova table, uint64_t index,
                       uint64_t &value) const
 {
@@ -139,8 +139,8 @@ Reach PageList::entry(TableCache &cache, HostMemory &memory, Iova table, uint64_
 	return value & TERN_PAGE_PRESENT ? Reach::Ok : Reach::Absent;
 }
 
-/* What the table says of a leaf page. An entry is the guest's: its alignment is what keeps a run in
- * its page. */
+/* Reads the entry of a leaf page. The guest wrote it: the alignment check keeps a run within its
+ * page. */
 Reach PageList::read_leaf(TableCache &cache, HostMemory &memory, bool write, Leaf &leaf) const
 {
 	const Reach reach = entry(cache, memory, leaf.table, leaf.index, leaf.iova);
@@ -175,8 +175,8 @@ Reach PageList::find_leaf(TableCache &cache, HostMemory &memory, uint64_t page, 
 	return read_leaf(cache, memory, write, leaf);
 }
 
-/* By the leaf pages after @leaf, with which @run ends; those that another table holds are left to
- * the next look. */
+/* Extends @run, which ends with @leaf, by the leaf pages that follow. Stops at the end of the
+ * table. */
 void PageList::extend(TableCache &cache, HostMemory &memory, Leaf leaf, uint64_t wanted, bool write,
                       Run &run) const
 {

@@ -14,22 +14,23 @@
 namespace tern {
 
 /**
- * Tables of page lists, of any level, that were read lately, direct-mapped by the table's IOVA, so
- * that a transfer does not walk host memory for each page. The memory is bounded whatever the guest
- * registers. An entry is dropped when an object whose list holds it goes (drop_all).
+ * A cache of page-list tables of any level, direct-mapped by the table's IOVA, so that a transfer
+ * does not read tables from host memory for each page. Its size does not depend on what the guest
+ * registers. Entries are dropped when an object whose page list they belong to is destroyed
+ * (drop_all).
  */
 class TableCache {
 public:
 	explicit TableCache(HostMemory &memory) : memory_(memory) {}
 
-	/** The 512 entries of the table at @table, or null when it cannot be read; valid until the
+	/** The 512 entries of the table at @table, or null if it cannot be read; valid until the
 	 * next call. */
 	const std::array<hw::__le64, hw::TERN_TABLE_ENTRIES> *get(Iova table);
-	/** Forgets the table at @table: it may change. */
+	/** Drops the table at @table, because it may change. */
 	void drop(Iova table);
-	/** Forgets all: some object ended, its tables may now be anything. */
+	/** Drops all tables: an object was destroyed, and its tables may be reused. */
 	void drop_all();
-	/** Changes with each drop: what came from a table before is not to be relied on. */
+	/** Changes with each drop: results derived from tables before are invalid. */
 	uint32_t epoch() const { return epoch_; }
 
 private:
@@ -45,41 +46,41 @@ private:
 	uint32_t epoch_ = 0;
 };
 
-/** What became of a look for pages. */
+/** The result of a page lookup. */
 enum class Reach : uint8_t {
 	Ok,
-	Absent, /* on demand: not there yet, or not to be written */
-	Fault,  /* a table or a page is not reachable, or an entry misaligned */
+	Absent, /* on demand: not present, or not writable */
+	Fault,  /* a table or page is not accessible, or an entry is misaligned */
 };
 
-/** Where a buffer is in host memory (struct tern_hw_pages), checked. */
+/** The location of a buffer in host memory (struct tern_hw_pages), validated. */
 class PageList {
 public:
 	PageList() = default;
 
 	/**
-	 * Checks the shape (levels, page size, alignment, reserved bytes) for a buffer of @length
-	 * bytes that begins @first_offset bytes into leaf page 0, and that the levels can address
-	 * so much. Tables are not read yet. Nothing when it is not valid.
+	 * Validates levels, page size, alignment and reserved bytes for a buffer of @length bytes
+	 * that begins @first_offset bytes into leaf page 0, and that the levels can address that
+	 * much. Reads no tables. None if invalid.
 	 */
 	static std::optional<PageList> make(const hw::tern_hw_pages &pages, uint64_t first_offset,
 	                                    uint64_t length);
-	/** As make(), for a memory region: it begins at @start modulo the leaf page size in leaf
-	 * page 0. @on_demand: entries may be absent, and change at any time. */
+	/** As make(), for a memory region, which begins at @start modulo the leaf page size in leaf
+	 * page 0. @on_demand: entries may be absent, and may change at any time. */
 	static std::optional<PageList> make_region(const hw::tern_hw_pages &pages, uint64_t start,
 	                                           uint64_t length, bool on_demand = false);
 	bool on_demand() const { return on_demand_; }
 
-	/** A contiguous run. */
+	/** A contiguous range. */
 	struct Run {
 		Iova iova;
-		uint64_t size; /* bytes until the end of a leaf page, or of the buffer */
+		uint64_t size; /* bytes to the end of a leaf page, or of the buffer */
 	};
-	/** The run at byte @offset of the buffer; nothing when a table cannot be read or an entry
-	 * is misaligned. */
+	/** The run at byte @offset of the buffer; none if a table cannot be read or an entry is
+	 * misaligned. */
 	std::optional<Run> at(TableCache &cache, HostMemory &memory, uint64_t offset) const;
-	/** As at(), of any list; of the @wanted bytes the run has as many as lie together. @write:
-	 * they will be written. */
+	/** As at(), for any list; the run covers as many of the @wanted bytes as are contiguous.
+	 * @write: they will be written. */
 	Reach find(TableCache &cache, HostMemory &memory, uint64_t offset, uint64_t wanted,
 	           bool write, Run &run) const
 	{
@@ -90,22 +91,23 @@ public:
 		return Reach::Ok;
 	}
 
-	/** Makes @cache forget the tables of this list. */
+	/** Drops the tables of this list from @cache. */
 	void forget(TableCache &cache) const;
 
-	/** Copies between the buffer at @offset and @data; false when a part is not reachable. The
+	/** Copies between the buffer at @offset and @data; false if a part is not accessible. The
 	 * caller has checked the bounds. */
 	bool read(TableCache &cache, HostMemory &memory, uint64_t offset,
 	          std::span<std::byte> data) const;
 	bool write(TableCache &cache, HostMemory &memory, uint64_t offset,
 	           std::span<const std::byte> data) const;
-	/** As read() or, of a const Byte, write(); @done bytes were copied in any case. */
+	/** As read() or, for a const Byte, write(); sets @done to the bytes copied, also on
+	 * failure. */
 	template <typename Byte>
 	Reach copy(TableCache &cache, HostMemory &memory, uint64_t offset, std::span<Byte> data,
 	           uint64_t &done) const;
 
 private:
-	/* A leaf page, and where that was found. */
+	/* A leaf page and its entry. */
 	struct Leaf {
 		Iova table;
 		uint64_t index;
@@ -129,8 +131,8 @@ private:
 	uint8_t page_shift_ = 0;
 	bool on_demand_ = false;
 
-	/* What was found last: rings and messages go on where they were. Nothing of pages on
-	 * demand, which come and go. */
+	/* The last run found, because rings and messages continue where they were. Not used for
+	 * pages on demand, which may change. */
 	struct Latest {
 		uint64_t offset = 0;
 		Run run{};

@@ -10,16 +10,16 @@ namespace tern {
 
 namespace {
 
-/** Whether [@addr, @addr + @length) lies in @region. No sum is made that could wrap. */
+/** Whether [@addr, @addr + @length) lies in @region. Computed without sums that could wrap. */
 bool contains(const Region &region, uint64_t addr, uint64_t length)
 {
 	return addr >= region.start && addr - region.start <= region.length &&
 	       length <= region.length - (addr - region.start);
 }
 
-/** Where the bytes of a region or window are. */
+/** The location of bytes of a region or window. */
 struct Place {
-	const Region &holder; /* which has pages */
+	const Region &holder; /* the region with the pages */
 	uint64_t offset;
 };
 
@@ -31,12 +31,12 @@ Place place_of(const Region &region, uint64_t addr)
 	return {region, offset};
 }
 
-/** A list of SGEs cut to a part of the string of bytes that it stands for. */
+/** Walks a list of SGEs from a byte offset on. */
 class Pieces {
 public:
 	Pieces(std::span<const Sge> sges, uint64_t offset) : sges_(sges), offset_(offset) {}
 
-	/** Goes to the SGE that holds the next byte; null at the end of the list. */
+	/** Advances to the SGE with the next byte; null at the end of the list. */
 	const Sge *current()
 	{
 		while (!sges_.empty() && offset_ >= sges_.front().length) {
@@ -45,7 +45,7 @@ public:
 		}
 		return sges_.empty() ? nullptr : &sges_.front();
 	}
-	/** Where in the current SGE the next byte is. */
+	/** Offset of the next byte in the current SGE. */
 	uint64_t offset() const { return offset_; }
 	void advance(uint64_t n) { offset_ += n; }
 
@@ -134,7 +134,7 @@ Access Memory::check_local(std::span<const Sge> sges, Domain domain, bool write)
 	return Access::Ok;
 }
 
-/* @offset is that of the first byte which is absent. */
+/* @offset: of the first absent byte. */
 void Memory::note_fault(const Region &region, uint64_t offset, uint64_t length, bool write)
 {
 	const uint64_t most = std::min(region.length - offset, kMaxPageFault);
@@ -144,7 +144,7 @@ void Memory::note_fault(const Region &region, uint64_t offset, uint64_t length, 
 	          .write = write};
 }
 
-/* A const Byte goes into host memory, another comes out of it. */
+/* A const Byte is copied to host memory, another from it. */
 template <typename Byte>
 Access Memory::copy(const Region *region, uint64_t addr, std::span<Byte> data, uint64_t ahead)
 {
@@ -320,8 +320,8 @@ Access Memory::write_remote(uint32_t rkey, uint64_t va, Target target, const Pay
 	return Access::Ok;
 }
 
-/* An aligned va gives an aligned IOVA, unless the region was laid out askew: a contiguous or a
- * zero-based one may be. */
+/* An aligned va gives an aligned IOVA, except in contiguous or zero-based regions with a misaligned
+ * start. */
 Access Memory::load_atomic(uint32_t rkey, uint64_t va, Target target, uint8_t right, Word &word,
                            uint64_t &original)
 {

@@ -17,16 +17,16 @@
 namespace tern {
 
 /**
- * What a key names: a memory region, that is [start, start + length) of some protection domain,
- * with rights; or a window, which gives peers a part of a region. Of many in use each costs cache
- * lines: no more than it has to.
+ * The object a key names: a memory region, which is [start, start + length) of a protection domain
+ * with rights; or a memory window, which gives peers access to a part of a region. Kept small,
+ * because with many in use each access costs cache misses.
  */
 struct alignas(64) Region {
 	enum class Kind : uint8_t {
 		Registered,
-		Fast,    /* registered and freed by work requests */
-		Window1, /* of the protection domain */
-		Window2, /* of the QP through which it was bound: type 2B */
+		Fast,    /* registered and invalidated by work requests */
+		Window1, /* owned by a protection domain */
+		Window2, /* owned by the QP that bound it: type 2B */
 	};
 
 	uint64_t start = 0;
@@ -37,21 +37,21 @@ struct alignas(64) Region {
 	PageList pages{};
 	Kind kind = Kind::Registered;
 	uint32_t index = 0;  /* bits 31:8 of the key */
-	bool device = false; /* of the card's own memory; IOVAs are offsets in it */
-	bool valid = true;   /* false: Fast is free, a window is not bound */
+	bool device = false; /* in the card's own memory; IOVAs are offsets */
+	bool valid = true;   /* false: Fast is not registered, a window is not bound */
 
-	/* Of a region. */
-	uint32_t windows = 0; /* bound to it */
-	/* Of a window that is bound. */
+	/* Regions only. */
+	uint32_t windows = 0; /* windows bound to it */
+	/* Bound windows only. */
 	Region *parent = nullptr;
-	uint64_t parent_offset = 0; /* where in it the window begins */
+	uint64_t parent_offset = 0; /* of the window's start */
 	uint32_t qpn = 0;           /* Window2 */
 
 	bool is_window() const { return kind == Kind::Window1 || kind == Kind::Window2; }
 	uint32_t key() const;
 };
 
-/** BIND_MW: the segment of tern_hw.h, in host order. */
+/** BIND_MW: the segment of tern_hw.h in host order. */
 struct BindRequest {
 	uint64_t addr = 0;
 	uint64_t length = 0;
@@ -69,39 +69,39 @@ struct RegisterRequest {
 	hw::tern_hw_pages pages{};
 };
 
-/** A local buffer of a work request, in host order. */
+/** A scatter/gather entry in host order. */
 struct Sge {
 	uint64_t addr = 0;
 	uint32_t length = 0;
 	uint32_t lkey = 0;
 };
 
-/** What a FLUSH may ask for, and bytes of its range. */
+/** Valid types of a FLUSH, and the maximum size of its range. */
 inline constexpr uint8_t kFlushTypes = TERN_FLUSH_GLOBAL | TERN_FLUSH_PERSISTENT;
 inline constexpr uint32_t kMaxFlushRange = 1u << 31;
 
-/** Bytes of an atomic operation. */
+/** Size of an atomic operation, bytes. */
 inline constexpr uint64_t kAtomicSize = 8;
 
 enum class Access {
 	Ok,
 	Denied,    /* key, protection domain, bounds or rights */
-	NeedPages, /* allowed, but pages on demand are absent: Memory::fault() tells which */
-	Fault,     /* allowed, but the memory behind it is not reachable */
+	NeedPages, /* allowed, but pages on demand are absent: see Memory::fault() */
+	Fault,     /* allowed, but the memory is not accessible */
 };
 
-/** What the host is to bring: a part of a region whose first byte is absent. */
+/** Pages the host must provide: a range of a region whose first byte is absent. */
 struct PageFault {
-	uint64_t addr = 0; /* of the region's address space */
+	uint64_t addr = 0; /* in the region's address space */
 	uint32_t length = 0;
 	uint32_t key = 0;
 	bool write = false;
 };
 
 inline constexpr uint64_t kMaxRegionSize = 1ull << 46;
-/* On demand: all that the tables reach, so that a region can be a whole address space. */
+/* On demand: all that the tables address, so that a region can be a whole address space. */
 inline constexpr uint64_t kMaxOnDemandSize = 1ull << 48;
-/* As much of a message is asked for with one fault. */
+/* One fault asks for at most this much of a message. */
 inline constexpr uint64_t kMaxPageFault = 1ull << 20;
 
 /* Keys (tern_hw.h). */
@@ -113,7 +113,8 @@ inline uint32_t Region::key() const
 	return index << kKeyIndexShift | variant;
 }
 
-/** Rights that a region may have: who lets peers write lets himself write (IBA 10.6.3.1). */
+/** Whether a region may have these rights: remote write or atomic requires local write (IBA
+ * 10.6.3.1). */
 constexpr bool region_access_valid(uint8_t access)
 {
 	constexpr uint8_t kRights = TERN_ACCESS_LOCAL_WRITE | TERN_ACCESS_REMOTE_WRITE |
@@ -124,115 +125,114 @@ constexpr bool region_access_valid(uint8_t access)
 	       (!(access & kNeedLocalWrite) || (access & TERN_ACCESS_LOCAL_WRITE));
 }
 
-/** All regions and windows of the card, and every access to registered memory: the only way from a
- * key to bytes. */
+/** All regions and windows of the card, and every access to memory by key. */
 class Memory {
 public:
-	/** @device: the card's own memory, if it has any. */
+	/** @device: the card's own memory, or empty. */
 	Memory(HostMemory &host, uint32_t max_regions, std::span<std::byte> device = {},
 	       uint32_t base = 0);
 
-	/** The key of the new region or window, or nothing when the table is full. */
+	/** The key of the new region or window; none if the table is full. */
 	std::optional<uint32_t> create(Region region);
-	/** The region or window of @key, variant included; null when there is none. */
+	/** The region or window with @key, variant included; null if there is none. */
 	const Region *find(uint32_t key) const;
 
-	/** Makes @region of the registered one of @key, to which no window is bound. */
+	/** Replaces the registered region of @key, which has no bound windows. */
 	void replace(uint32_t key, const Region &region);
 
 	enum class Destroyed {
 		Done,
-		Missing, /* there is none */
-		Busy,    /* a window is bound to it */
+		Missing, /* does not exist */
+		Busy,    /* has a bound window */
 	};
-	/** Of a region of fast registration the variant does not count, as work requests change it.
-	 */
+	/** For a region of fast registration the variant is ignored, because work requests change
+	 * it. */
 	Destroyed destroy_region(uint32_t key);
-	/** The variant does not count. */
+	/** The variant is ignored. */
 	Destroyed destroy_window(uint32_t key);
-	/** True when some region or window is of protection domain @pdn. */
+	/** Whether a region or window belongs to protection domain @pdn. */
 	bool uses_pd(uint32_t pdn) const;
 	void clear();
 
-	/** Whose access is checked: the queue's protection domain, and whether LOCAL_DMA keys are
+	/** The protection domain that is checked for local access, and whether LOCAL_DMA keys are
 	 * allowed. */
 	struct Domain {
 		uint32_t pdn;
 		bool kernel;
 	};
 
-	/** Whose queue pair a peer reaches memory through. */
+	/** The QP through which a peer accesses memory. */
 	struct Target {
 		uint32_t pdn;
 		uint32_t qpn;
 	};
 
-	/* Work requests on keys (IBA 10.6.5 to 10.6.7); false when the request is not allowed, and
-	 * then nothing has changed. */
+	/* Work requests on keys (IBA 10.6.5 to 10.6.7). They return false without effect if the
+	 * request is not allowed. */
 	/** BIND_MW through @target. */
 	bool bind(const BindRequest &request, Target target);
 	/** REG_MR through a QP of @pdn. */
 	bool register_fast(const RegisterRequest &request, uint32_t pdn);
 	enum class Invalidator {
 		Host, /* LOCAL_INV */
-		Peer, /* SEND with invalidate: only what peers may reach */
+		Peer, /* SEND with invalidate: only keys with remote rights */
 	};
 	bool invalidate(uint32_t key, Target target, Invalidator by);
-	/** QP @qpn goes away, and what was bound through it is free. */
+	/** QP @qpn is destroyed or reset: unbinds the windows bound through it. */
 	void release_windows(uint32_t qpn);
 
-	/** Whether all of @sges may be read (@write: written) by their lkeys. Zero-length entries
-	 * are not checked. */
+	/** Checks that all of @sges may be read (@write: written) by their lkeys. Zero-length
+	 * entries are not checked. */
 	Access check_local(std::span<const Sge> sges, Domain domain, bool write) const;
-	/** Copies the bytes [@offset, @offset + to.size()) of the list @sges taken as one string.
-	 * Checks as check_local(). */
+	/** Copies bytes [@offset, @offset + to.size()) of the concatenated @sges, with the checks
+	 * of check_local(). */
 	Access gather(std::span<const Sge> sges, Domain domain, uint64_t offset,
 	              std::span<std::byte> to);
 	Access scatter(std::span<const Sge> sges, Domain domain, uint64_t offset,
 	               const Payload &from);
-	/** Where @size bytes from @offset on are, to be read by others. False when they cannot be
-	 * told so: they are not the host's, absent, in too many parts, or the check fails. */
+	/** Finds the host memory of @size bytes from @offset on, to be lent. Returns false if it is
+	 * device memory, absent, in too many ranges, or not allowed. */
 	bool locate(std::span<const Sge> sges, Domain domain, uint64_t offset, size_t size,
 	            HostRanges &ranges);
 
-	/** Whether a peer may access [@va, @va + @length) by @rkey with all rights of @rights
+	/** Checks that a peer may access [@va, @va + @length) by @rkey with all of @rights
 	 * (TERN_ACCESS_REMOTE_*). Zero length is always Ok (IBA 9.7.4.1.3). */
 	Access check_remote(uint32_t rkey, uint64_t va, uint64_t length, Target target,
 	                    uint8_t rights) const;
-	/** Whether a peer may flush these bytes, or @whole the region that they need not be of. No
-	 * bytes need the right, too. */
+	/** Checks that a peer may flush these bytes, or with @whole the whole region. Zero length
+	 * also needs the right. */
 	Access check_flush(uint32_t rkey, uint64_t va, uint64_t length, bool whole,
 	                   Target target) const;
-	/** Checks as check_remote() and copies. @ahead: bytes that the same message will touch
+	/** Copies, with the checks of check_remote(). @ahead: bytes the same message will access
 	 * after these. */
 	Access read_remote(uint32_t rkey, uint64_t va, Target target, std::span<std::byte> to,
 	                   uint64_t ahead = 0);
 	Access write_remote(uint32_t rkey, uint64_t va, Target target, const Payload &from,
 	                    uint64_t ahead = 0);
-	/** As locate(), for a peer that may read it. */
+	/** As locate(), for a peer with the right to read. */
 	bool locate_remote(uint32_t rkey, uint64_t va, Target target, size_t size,
 	                   HostRanges &ranges);
-	/** Runs @update on the 8 bytes at @va (aligned, checked for @right) and stores its
-	 * result; the value before in @original. */
+	/** Replaces the 8 bytes at @va (aligned, checked for @right) by @update of them; sets
+	 * @original to the old value. */
 	template <typename Update>
 	Access atomic_remote(uint32_t rkey, uint64_t va, Target target, uint64_t &original,
 	                     Update update, uint8_t right = TERN_ACCESS_REMOTE_ATOMIC);
 
-	/** Of the latest access that ended with NeedPages. */
+	/** The fault of the last access that returned NeedPages. */
 	const PageFault &fault() const { return fault_; }
 
 	const DeviceMemory &device() const { return device_; }
-	/** Rings and records, which have no key. */
+	/** Direct access for rings and records, which have no key. */
 	HostMemory &host() { return host_; }
 	TableCache &tables() { return tables_; }
 
 private:
-	/* The region that @sge names, null for LOCAL_DMA, if @domain may access all of it. */
+	/* The region of @sge, null for LOCAL_DMA, if @domain may access all of it; else none. */
 	std::optional<const Region *> authorize(const Sge &sge, Domain domain, bool write) const;
-	/* The region of @rkey, if a peer may access it so. */
+	/* The region of @rkey if a peer may access it so; else null. */
 	const Region *authorize_remote(uint32_t rkey, uint64_t va, uint64_t length, Target target,
 	                               uint8_t rights) const;
-	/* The object at the index of @key, whatever its variant. */
+	/* The object at the index of @key, with any variant. */
 	Region *at_index(uint32_t key) const;
 	static void unbind(Region &window);
 	template <typename Byte>
@@ -242,7 +242,7 @@ private:
 	Access copy(const Region *region, uint64_t addr, std::span<Byte> data, uint64_t ahead);
 	bool locate(const Region *region, uint64_t addr, size_t size, HostRanges &ranges);
 	void note_fault(const Region &region, uint64_t offset, uint64_t length, bool write);
-	/* Where an atomic takes place. */
+	/* The location of an atomic operation. */
 	struct Word {
 		HostMemory *memory;
 		Iova iova;

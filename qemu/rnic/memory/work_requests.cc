@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What work requests do to keys: binding windows, fast registration, invalidation. */
+/* Work requests on keys: binding windows, fast registration, invalidation. */
 #include "qemu/rnic/memory/region.h"
 
 namespace tern {
@@ -19,7 +19,7 @@ bool window_access_valid(const Region &window, uint8_t access)
 	return !(access & ~(kWindowRights | more));
 }
 
-/* Whether @request may give a part of @region away (IBA 10.6.7.1). */
+/* Whether @request may bind a window to @region (IBA 10.6.7.1). */
 bool may_bind_to(const Region &region, const BindRequest &request, uint32_t pdn)
 {
 	if (region.is_window() || !region.valid || region.pdn != pdn ||
@@ -54,7 +54,7 @@ bool Memory::bind(const BindRequest &request, Target target)
 	    !window_access_valid(*window, request.access))
 		return false;
 	const bool type2 = window->kind == Region::Kind::Window2;
-	/* Type 1 may be bound anew, and by nothing is unbound; type 2 must be free. */
+	/* Type 1 may be bound again, and is unbound by a zero length; type 2 must be unbound. */
 	if (type2 && (window->valid || !request.length))
 		return false;
 
@@ -100,7 +100,7 @@ bool Memory::register_fast(const RegisterRequest &request, uint32_t pdn)
 	return true;
 }
 
-/* Only windows of type 2 and fast regions can be taken back so; what is free already cannot
+/* Only windows of type 2 and fast regions can be invalidated, and only while bound or registered
  * (IBA 10.6.5, 10.6.7.2.3). */
 bool Memory::invalidate(uint32_t key, Target target, Invalidator by)
 {
@@ -118,7 +118,7 @@ bool Memory::invalidate(uint32_t key, Target target, Invalidator by)
 		    (by == Invalidator::Peer && !(region->access & kRemoteRights)))
 			return false;
 		region->valid = false;
-		/* Its tables are the host's again. */
+		/* The host may reuse its tables now. */
 		region->pages.forget(tables_);
 		return true;
 	default:

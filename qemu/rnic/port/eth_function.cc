@@ -13,7 +13,7 @@ using namespace hw;
 
 namespace {
 
-/* What the checksums of @frame prove, for its CQE. */
+/* The result of checking the checksums of @frame, as CQE flags. */
 uint8_t check(std::span<const std::byte> frame, Stats &stats)
 {
 	const Checksums checks = verify_checksums(frame);
@@ -40,13 +40,13 @@ void EthFunction::receive(std::span<const std::byte> frame)
 		card_.stats.add(TERN_STAT_ETH_RX_NO_BUFFER);
 		return;
 	}
-	RxNotes notes{.flags = check(frame, card_.stats)};
+	RxInfo info{.flags = check(frame, card_.stats)};
 	EthQp *qp = qps_.front();
 	if (!spread_.table.empty()) {
-		notes.hash = hash_of(read_fields(frame), spread_.fields, spread_.key);
-		qp = spread_.table[notes.hash % spread_.table.size()];
+		info.hash = hash_of(read_fields(frame), spread_.fields, spread_.key);
+		qp = spread_.table[info.hash % spread_.table.size()];
 	}
-	qp->receive(frame, notes);
+	qp->receive(frame, info);
 }
 
 } // namespace tern

@@ -12,14 +12,13 @@ namespace tern {
 struct Card;
 class EthQp;
 
-/** The Ethernet function of the port: the QPs of type ETH, and which of them takes a frame. */
+/** The Ethernet function of the port: the QPs of type ETH, and the choice of one for each frame. */
 class EthFunction {
 public:
 	/** SET_ETH_RSS. */
 	struct Spread {
-		std::vector<EthQp *>
-		        table;       /* a power of two of them; empty: the oldest takes all */
-		uint32_t fields = 0; /* TERN_HASH_* */
+		std::vector<EthQp *> table; /* a power of two; empty: the oldest QP takes all */
+		uint32_t fields = 0;        /* TERN_HASH_* */
 		HashKey key{};
 	};
 
@@ -28,11 +27,11 @@ public:
 	/** Whether there is no room for another QP. */
 	bool full() const { return qps_.size() == hw::TERN_MAX_ETH_QPS; }
 	void add(EthQp &qp) { qps_.push_back(&qp); }
-	/** @qp goes away, and with it a table that names it. */
+	/** @qp is being destroyed: removes it, and a table that contains it. */
 	void remove(EthQp &qp);
 	void set_spread(Spread spread) { spread_ = std::move(spread); }
 
-	/** A frame that passed the filters. */
+	/** Receives a frame that passed the filters. */
 	void receive(std::span<const std::byte> frame);
 
 private:

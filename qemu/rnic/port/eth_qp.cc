@@ -15,7 +15,7 @@ using namespace hw;
 namespace {
 constexpr size_t kEthHeader = 14;
 constexpr size_t kVlanTag = 4;
-/* In ERR nothing tells of posts to the receive queue. */
+/* In ERR, posts to the receive queue ring no doorbell: flush it periodically. */
 constexpr uint64_t kFlushInterval = 10'000'000;
 
 constexpr FrameCounters kEthernetCounters{
@@ -51,7 +51,7 @@ EthQp::~EthQp()
 		card_.port.ethernet.remove(*this);
 }
 
-/* Port and rate limit are what programs say of raw packets. */
+/* Programs set port and rate limit of raw packet QPs only. */
 tern_hw_aq_status EthQp::check(tern_hw_qp_state to, uint32_t mask,
                                const tern_hw_qp_attr &attr) const
 {
@@ -83,7 +83,7 @@ tern_hw_aq_status EthQp::modify(uint32_t mask, const tern_hw_qp_attr &attr)
 	case TERN_QPS_INIT:
 	case TERN_QPS_RTS:
 		if (state_ == to)
-			break; /* one may say so again (11.2.5.2) */
+			break; /* setting the same state again is allowed (11.2.5.2) */
 		[[fallthrough]];
 	case TERN_QPS_RTR:
 		if (state_ + 1 != to)
@@ -180,7 +180,8 @@ void EthQp::send_whole(const SendWqe &wqe)
 	finish_send(wqe);
 }
 
-/* The WQE may have been read again since the segment before: nothing needs to be as it was. */
+/* The WQE may have been read again since the last segment, so nothing is assumed to be
+ * unchanged. */
 void EthQp::send_segments(const SendWqe &wqe, unsigned &budget)
 {
 	Check status = under_way_ ? TERN_WC_SUCCESS : begin_segments(wqe);
@@ -213,7 +214,7 @@ void EthQp::send_frame(size_t size)
 	card_.stats.add(counters_.tx_frames);
 	if (counters_.tx_bytes)
 		card_.stats.add(*counters_.tx_bytes, size);
-	/* Flows take nothing from the host's own IP. */
+	/* Flows do not apply to frames of the host's own network stack. */
 	if (config_.type == TERN_QPT_RAW)
 		pace(card_.port.send_raw(*this, size));
 	else
@@ -327,7 +328,7 @@ bool EthQp::receives() const
 	return state_ == TERN_QPS_RTR || state_ == TERN_QPS_RTS;
 }
 
-void EthQp::receive(std::span<const std::byte> frame, const RxNotes &notes)
+void EthQp::receive(std::span<const std::byte> frame, const RxInfo &info)
 {
 	if (!receives())
 		return;
@@ -349,11 +350,11 @@ void EthQp::receive(std::span<const std::byte> frame, const RxNotes &notes)
 		return end_recv(frame.size(), TERN_WC_LOC_LEN_ERR);
 	switch (scatter_recv(wqe, 0, frame)) {
 	case Access::Ok:
-		return end_recv(frame.size(), TERN_WC_SUCCESS, notes);
+		return end_recv(frame.size(), TERN_WC_SUCCESS, info);
 	case Access::NeedPages:
 		if (!may_wait_for_pages())
 			return end_recv(frame.size(), TERN_WC_LOC_PROT_ERR);
-		/* The WQE stays claimed, for the next frame. */
+		/* The WQE stays claimed for the next frame. */
 		card_.stats.add(counters_.rx_no_buffer);
 		return wait_for_pages(Side::Responder);
 	default:
@@ -361,14 +362,14 @@ void EthQp::receive(std::span<const std::byte> frame, const RxNotes &notes)
 	}
 }
 
-void EthQp::end_recv(size_t size, tern_hw_cqe_status status, const RxNotes &notes)
+void EthQp::end_recv(size_t size, tern_hw_cqe_status status, const RxInfo &info)
 {
 	tern_hw_cqe cqe{};
 	cqe.opcode = TERN_CQE_RECV;
 	cqe.byte_len = static_cast<uint32_t>(size);
 	cqe.status = static_cast<uint8_t>(status);
-	cqe.flags = notes.flags;
-	cqe.hash = notes.hash;
+	cqe.flags = info.flags;
+	cqe.hash = info.hash;
 	const bool ok = status == TERN_WC_SUCCESS;
 	card_.stats.add(ok ? counters_.rx_frames : counters_.rx_errors);
 	if (ok && counters_.rx_bytes)

@@ -9,7 +9,7 @@
 
 namespace tern {
 
-/** Where a QP counts its frames. */
+/** The counters of a QP's frames. */
 struct FrameCounters {
 	hw::tern_hw_stat tx_frames;
 	hw::tern_hw_stat tx_errors;
@@ -20,15 +20,15 @@ struct FrameCounters {
 	std::optional<hw::tern_hw_stat> rx_bytes;
 };
 
-/** What the CQE of a frame says besides its size. */
-struct RxNotes {
+/** Fields of a frame's CQE besides its size. */
+struct RxInfo {
 	uint8_t flags = 0; /* TERN_CQE_IP_OK, TERN_CQE_L4_OK */
 	uint32_t hash = 0;
 };
 
 /**
  * A QP whose messages are Ethernet frames: a send WQE is a frame to send, a receive WQE a buffer
- * for one. Those of the Ethernet function and those of type RAW are such.
+ * for one. Used for the types ETH (Ethernet function) and RAW.
  */
 class EthQp : public Qp, public FrameSink {
 public:
@@ -42,15 +42,15 @@ public:
 
 	FrameSink *frame_sink() override;
 	bool receives() const override;
-	/** A frame that a flow gives it. */
+	/** Receives a frame from a flow. */
 	void receive(std::span<const std::byte> frame) override { receive(frame, {}); }
-	/** A frame that passed the filters, or that a flow gives it. */
-	void receive(std::span<const std::byte> frame, const RxNotes &notes);
+	/** Receives a frame that passed the filters, or from a flow. */
+	void receive(std::span<const std::byte> frame, const RxInfo &info);
 
 protected:
 	void on_timer(uint64_t now) override;
 	void enter_error() override;
-	/** Whether the host can be told of a page fault: it is of a QP. */
+	/** Whether page faults can be reported to the host, which needs a QP number. */
 	virtual bool may_wait_for_pages() const { return true; }
 
 private:
@@ -59,34 +59,34 @@ private:
 	void schedule_flush();
 	hw::tern_hw_aq_status check(hw::tern_hw_qp_state to, uint32_t mask,
 	                            const hw::tern_hw_qp_attr &attr) const;
-	/** Sends the WQE at the head of the send queue, or as much of it as there is room for;
-	 * @budget is not 0. */
+	/** Sends the WQE at the head of the send queue, or as many of its segments as there is room
+	 * for; @budget is not 0. */
 	void send_some(unsigned &budget);
 	void send_whole(const SendWqe &wqe);
 	void send_segments(const SendWqe &wqe, unsigned &budget);
 	void send_frame(size_t size);
-	/** The WQE at the head of the send queue is sent. */
+	/** Completes the WQE at the head of the send queue. */
 	void finish_send(const SendWqe &wqe);
-	/** Ends the WQE at the head of the send queue with an error, and the QP. */
+	/** Completes the WQE at the head of the send queue with an error and moves the QP to
+	 * ERR. */
 	void fail_send(const SendWqe &wqe, hw::tern_hw_cqe_status status);
-	/** What is wrong with a send WQE, or success; nothing when it has to wait for pages. */
+	/** The status of a send WQE; none if it must wait for pages. */
 	using Check = std::optional<hw::tern_hw_cqe_status>;
-	/** Builds @wqe as a frame in the port's buffer. */
+	/** Builds the frame of @wqe in the transmit buffer. */
 	Check build(const SendWqe &wqe);
-	/** Finds the headers of @wqe, which is to be cut. */
+	/** Locates the headers of @wqe, which is to be segmented. */
 	Check begin_segments(const SendWqe &wqe);
-	/** Builds the next segment of @wqe, with @size bytes of its payload, in the port's buffer.
-	 */
+	/** Builds the next segment of @wqe, with @size bytes of payload, in the transmit buffer. */
 	Check build_segment(const SendWqe &wqe, size_t size);
 	Check gather(const SendWqe &wqe, size_t offset, std::span<std::byte> to);
 	size_t max_frame() const;
-	/** Ends the claimed receive WQE; @size bytes arrived. */
-	void end_recv(size_t size, hw::tern_hw_cqe_status status, const RxNotes &notes = {});
+	/** Completes the claimed receive WQE with @size bytes. */
+	void end_recv(size_t size, hw::tern_hw_cqe_status status, const RxInfo &info = {});
 
-	/** The WQE at the head of the send queue, while segments of it are sent. */
+	/** The WQE at the head of the send queue while it is sent in segments. */
 	struct Segments {
 		TcpHeaders headers;
-		size_t sent = 0; /* of its payload */
+		size_t sent = 0; /* bytes of payload */
 		size_t count = 0;
 	};
 

@@ -16,14 +16,14 @@ using headers::Reader;
 
 constexpr uint16_t kRight = 0xffff;
 
-/** What TCP or UDP is checked with. */
+/** Input of a TCP or UDP checksum. */
 struct L4 {
 	uint8_t protocol;
 	std::span<const std::byte> bytes;
-	InetSum pseudo; /* of the addresses */
+	InetSum pseudo; /* sum of the addresses */
 };
 
-/* UDP says its own length, and may go without a checksum over IPv4 (RFC 768, RFC 8200 8.1). */
+/* UDP has its own length field and, over IPv4, may have no checksum (RFC 768, RFC 8200 8.1). */
 bool cut_to_udp(L4 &l4, bool may_do_without, Checksums &checks)
 {
 	headers::Udp udp;
@@ -77,7 +77,7 @@ void verify_ipv4(std::span<const std::byte> packet, Checksums &checks)
 	verify_l4(l4, true, checks);
 }
 
-/* Extension headers are not looked through. */
+/* Extension headers are not parsed. */
 void verify_ipv6(std::span<const std::byte> packet, Checksums &checks)
 {
 	headers::Ipv6 ip;
@@ -99,7 +99,7 @@ bool put_checksum(std::span<std::byte> frame, size_t start, size_t offset)
 		return false;
 	InetSum sum;
 	sum.add(frame.subspan(start));
-	/* In UDP a zero would say that there is none; elsewhere both stand for the same. */
+	/* A zero in UDP means "no checksum"; 0xffff is the same value in one's complement. */
 	const uint16_t checksum = static_cast<uint16_t>(~sum.folded());
 	const Be<uint16_t> value(checksum ? checksum : 0xffff);
 	std::memcpy(frame.data() + start + offset, &value, sizeof(value));

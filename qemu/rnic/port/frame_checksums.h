@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The checksums of Ethernet frames that the card puts in, and those that it verifies. */
+/* Checksums of Ethernet frames: insertion on send, verification on receipt. */
 #pragma once
 
 #include <cstddef>
@@ -8,18 +8,18 @@
 
 namespace tern {
 
-/** Puts the checksum of all from @start on into the 16 bits at @start + @offset, which hold the sum
- * of the pseudo header. False when they are not in the frame. */
+/** Writes the checksum of the bytes from @start on into the 16 bits at @start + @offset, which hold
+ * the sum of the pseudo header. Returns false if they are outside of the frame. */
 bool put_checksum(std::span<std::byte> frame, size_t start, size_t offset);
 
-/** What the checksums of a frame say. */
+/** The result of verifying a frame's checksums. */
 struct Checksums {
-	bool ip_ok = false; /* that of the IPv4 header is right */
-	bool l4_ok = false; /* that of TCP or UDP is right, and so is what comes before */
-	bool bad = false;   /* one is wrong */
+	bool ip_ok = false; /* the IPv4 header checksum is right */
+	bool l4_ok = false; /* the TCP or UDP checksum and those before it are right */
+	bool bad = false;   /* a checksum is wrong */
 };
 
-/** Fragments, UDP without a checksum, and what has no such headers, prove nothing. */
+/** Fragments, UDP without a checksum and other protocols set no flag. */
 Checksums verify_checksums(std::span<const std::byte> frame);
 
 } // namespace tern

@@ -12,7 +12,7 @@ namespace {
 
 using headers::Reader;
 
-/* TCP and UDP both begin with them. */
+/* The first fields of TCP and UDP. */
 struct Ports {
 	Be<uint16_t> source;
 	Be<uint16_t> destination;
@@ -47,7 +47,7 @@ void read_ipv4(Reader in, FrameFields &fields)
 		read_ports(in, fields);
 }
 
-/* Extension headers are not looked through. */
+/* Extension headers are not parsed. */
 void read_ipv6(Reader in, FrameFields &fields)
 {
 	headers::Ipv6 ip;

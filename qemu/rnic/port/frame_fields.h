@@ -11,25 +11,25 @@
 
 namespace tern {
 
-/** What flows compare frames by. */
+/** The fields of a frame that flows match. */
 struct FrameFields {
-	/** As in the frame; zero where it has no such field. */
+	/** As in the frame; zero for absent fields. */
 	hw::tern_hw_flow_key key{};
 	bool has_vlan = false;
 	uint8_t ip_version = 0; /* 4, 6, or 0 for other frames */
 	bool has_ports = false; /* TCP or UDP, and not a later fragment */
 };
 
-/** @frame has an Ethernet header at least. */
+/** @frame has at least an Ethernet header. */
 FrameFields read_fields(std::span<const std::byte> frame);
 
-/** What an Ethernet frame carries. */
+/** The network layer packet in an Ethernet frame. */
 struct NetworkPacket {
-	uint16_t ethertype; /* the one after a VLAN tag */
+	uint16_t ethertype; /* after a VLAN tag */
 	size_t offset;
 };
 
-/** Nothing when @frame ends before. */
+/** None if @frame is too short. */
 std::optional<NetworkPacket> network_packet(std::span<const std::byte> frame);
 
 } // namespace tern

@@ -6,10 +6,10 @@
 
 namespace tern {
 
-/** Whom flows give frames to. */
+/** A receiver of frames that a flow can name. */
 class FrameSink {
 public:
-	/** Whether it takes frames now. */
+	/** Whether it receives frames now. */
 	virtual bool receives() const = 0;
 	virtual void receive(std::span<const std::byte> frame) = 0;
 

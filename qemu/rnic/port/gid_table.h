@@ -16,16 +16,16 @@ struct GidEntry {
 	Gid gid;
 };
 
-/** The card's own addresses. */
+/** The GIDs of the card. */
 class GidTable {
 public:
 	explicit GidTable(size_t size) : entries_(size) {}
 
 	size_t size() const { return entries_.size(); }
 	void set(size_t index, const GidEntry &entry) { entries_[index] = entry; }
-	/** Null when the entry is empty, or there is none of that index. */
+	/** Null if the index is invalid or the entry empty. */
 	const GidEntry *find(size_t index) const;
-	/** Whether a packet that came so is addressed to one of these, in its VLAN and protocol. */
+	/** Whether the packet's destination, with its VLAN and protocol, is in the table. */
 	bool has_destination(const PathInfo &path) const;
 
 private:

@@ -48,7 +48,7 @@ void MulticastGroups::forget(uint32_t qpn)
 	}
 }
 
-/* Returns the group that comes after it. */
+/* Returns the next group. */
 MulticastGroups::Groups::iterator MulticastGroups::close_if_empty(Groups::iterator group)
 {
 	if (!group->second.empty())

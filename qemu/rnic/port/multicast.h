@@ -11,23 +11,23 @@
 
 namespace tern {
 
-/** The Ethernet address that stands for a multicast GID (A17.4.5; RFC 1112, 2464). */
+/** The Ethernet address of a multicast GID (A17.4.5; RFC 1112, 2464). */
 Mac multicast_mac(const Gid &mgid);
 
-/** Which QPs receive what is sent to which multicast GID (IBA vol. 1, 10.5). */
+/** The QPs attached to each multicast GID (IBA vol. 1, 10.5). */
 class MulticastGroups {
 public:
 	static constexpr size_t kMaxGroups = 4096;
-	static constexpr size_t kMaxQps = 256; /* in a group */
+	static constexpr size_t kMaxQps = 256; /* per group */
 
-	/** False when there is no room; a QP that is attached already stays so. */
+	/** Returns false if there is no room. Attaching a QP twice has no effect. */
 	bool attach(const Gid &mgid, uint32_t qpn);
-	/** False when the QP was not attached. */
+	/** Returns false if the QP was not attached. */
 	bool detach(const Gid &mgid, uint32_t qpn);
-	/** The QP goes away. */
+	/** The QP is being destroyed. */
 	void forget(uint32_t qpn);
 
-	/** Whether frames to @dmac may be for a group. */
+	/** Whether @dmac is the address of a group with members. */
 	bool listens(const Mac &dmac) const { return macs_.contains(dmac); }
 	/** The QPs attached to @mgid. */
 	std::span<const uint32_t> members(const Gid &mgid) const;
@@ -38,7 +38,7 @@ private:
 	Groups::iterator close_if_empty(Groups::iterator group);
 
 	Groups groups_;
-	std::map<Mac, size_t> macs_; /* groups of each */
+	std::map<Mac, size_t> macs_; /* number of groups per address */
 };
 
 } // namespace tern

@@ -29,8 +29,7 @@ bool is_multicast(const Mac &mac)
 constexpr Mac kBroadcast{0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
 constexpr size_t kEthHeader = 14;
 
-/* Both keys must have the same low 15 bits, and one of them be a full member's (IBA 10.9.3); ours
- * is. */
+/* The low 15 bits must match and one key must be that of a full member (IBA 10.9.3); ours is. */
 bool pkey_matches(const Packet &packet)
 {
 	return (packet.bth.pkey & 0x7fff) == (kDefaultPkey & 0x7fff);
@@ -67,13 +66,13 @@ void Port::remove(Qp &qp)
 void Port::run(unsigned budget)
 {
 	while (budget && has_work()) {
-		deliver_looped(budget);
+		deliver_loopback(budget);
 		if (ready() && first_)
 			transmit_turn(budget);
 	}
 }
 
-/* One turn for the QP at the head of the list; it goes to the end when it has more. */
+/* One turn for the first QP in the schedule; it moves to the end if it has more. */
 void Port::transmit_turn(unsigned &budget)
 {
 	Qp &qp = *first_;
@@ -82,7 +81,7 @@ void Port::transmit_turn(unsigned &budget)
 	remove(qp);
 	if (qp.transmit(left))
 		activate(qp);
-	/* A turn that sent nothing counts too, so that run() ends. */
+	/* A turn that sent nothing also counts, so that run() ends. */
 	budget -= std::max(burst - left, 1u);
 }
 
@@ -102,7 +101,7 @@ size_t Port::send_raw(const EthQp &sender, size_t size)
 	return start(size, claimed && !multicast);
 }
 
-/* RoCE and Ethernet receivers ignore it. */
+/* Receivers ignore the padding. */
 size_t Port::pad(size_t size)
 {
 	if (size >= kMinEthFrame)
@@ -113,7 +112,7 @@ size_t Port::pad(size_t size)
 
 size_t Port::start(size_t size, bool back)
 {
-	back_ = back;
+	loop_back_ = back;
 	card_.stats.add(TERN_STAT_TX_FRAMES);
 	card_.stats.add(TERN_STAT_TX_BYTES, size);
 	if (!try_send(size))
@@ -171,7 +170,7 @@ void Port::recall()
 	lent_ = false;
 }
 
-/* The other engines of this card are on the wire. */
+/* Other engines of this card are reached over the wire. */
 bool Port::is_own(std::span<const std::byte> frame) const
 {
 	if (dmac_of(frame) != mac)
@@ -186,15 +185,15 @@ bool Port::is_own(std::span<const std::byte> frame) const
 bool Port::try_send(size_t size)
 {
 	const auto frame = std::span(*buffer_).first(size);
-	if (!back_ && !is_own(frame))
+	if (!loop_back_ && !is_own(frame))
 		return card_.ports.wire.transmit(frame);
 
-	/* To ourselves: delivered from run(), never from within a QP's turn. */
-	if (looped_.size() == kMaxLooped)
+	/* To this card itself: received by run(), never within a QP's turn. */
+	if (loopback_.size() == kMaxLoopback)
 		return false;
-	Looped looped(spare_buffer(), size);
-	std::swap(looped.frame, buffer_);
-	looped_.push_back(std::move(looped));
+	LoopbackFrame loopback(spare_buffer(), size);
+	std::swap(loopback.frame, buffer_);
+	loopback_.push_back(std::move(loopback));
 	return true;
 }
 
@@ -215,11 +214,11 @@ void Port::loop_multicast(size_t size)
 
 void Port::loop_copy(size_t size)
 {
-	if (looped_.size() == kMaxLooped)
+	if (loopback_.size() == kMaxLoopback)
 		return;
-	Looped looped(spare_buffer(), size);
-	std::copy_n(buffer_->begin(), size, looped.frame->begin());
-	looped_.push_back(std::move(looped));
+	LoopbackFrame loopback(spare_buffer(), size);
+	std::copy_n(buffer_->begin(), size, loopback.frame->begin());
+	loopback_.push_back(std::move(loopback));
 }
 
 void Port::wire_ready()
@@ -234,14 +233,14 @@ void Port::resend()
 		pending_ = 0;
 }
 
-void Port::deliver_looped(unsigned &budget)
+void Port::deliver_loopback(unsigned &budget)
 {
-	while (budget && !looped_.empty()) {
-		Looped looped = std::move(looped_.front());
-		looped_.pop_front();
+	while (budget && !loopback_.empty()) {
+		LoopbackFrame loopback = std::move(loopback_.front());
+		loopback_.pop_front();
 		budget--;
-		receive(std::span(*looped.frame).first(looped.size));
-		spare_.push_back(std::move(looped.frame));
+		receive(std::span(*loopback.frame).first(loopback.size));
+		spare_.push_back(std::move(loopback.frame));
 		resend();
 	}
 }
@@ -313,7 +312,7 @@ void Port::receive(std::span<const std::byte> head, const Payload &payload, uint
 		count_error(std::get<ParseError>(parsed));
 }
 
-/* Flows may take it, and they give frames. */
+/* Flows and sniffers take whole frames. */
 void Port::receive_whole(const Packet &packet, std::span<const std::byte> head,
                          const Payload &payload)
 {
@@ -342,7 +341,8 @@ void Port::admit(const Packet &packet)
 	deliver(packet);
 }
 
-/* In one go if it is as it should be; and whatever is not happens to one of its packets. */
+/* Delivers a burst as a unit if possible, and otherwise packet by packet, so that errors apply to
+ * the right packet. */
 void Port::admit_burst(const Packet &burst)
 {
 	Qp *qp = card_.qps.find(burst.bth.dest_qpn);

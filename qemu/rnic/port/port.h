@@ -24,57 +24,57 @@ inline constexpr uint32_t kMaxFlowCounters = kMaxFlows;
 class EthQp;
 class Qp;
 
-/** The Ethernet port: which QP sends next, and to whom an arriving frame goes. */
+/** The Ethernet port: schedules the QPs that send, and dispatches received frames. */
 class Port {
 public:
 	explicit Port(Card &card);
 
-	/** @qp has (or may have) something to send. */
+	/** Adds @qp to the schedule; it may have something to send. */
 	void activate(Qp &qp);
-	/** @qp goes away. */
+	/** @qp is being destroyed. */
 	void remove(Qp &qp);
 
-	/** Gives the QPs their turns, at most about @budget frames in all. */
+	/** Gives QPs their turns, up to about @budget frames in all. */
 	void run(unsigned budget);
-	/** Whether there is more for run() to do now. */
-	bool has_work() const { return !looped_.empty() || (ready() && first_); }
+	/** Whether run() has more to do now. */
+	bool has_work() const { return !loopback_.empty() || (ready() && first_); }
 
 	/** Whether a frame may be built and sent now. */
 	bool ready() const { return !pending_ && !full_; }
-	/** Where the next frame is built. */
+	/** The buffer for the next frame. */
 	std::span<std::byte> buffer() { return *buffer_; }
-	/** Sends the first @size bytes of buffer(), padded if need be. Only while ready(). The size
-	 * of the frame, as the next two tell. */
+	/** Sends the first @size bytes of buffer(), padded to the minimum. Requires ready().
+	 * Returns the size of the frame, as do the next two. */
 	size_t send(size_t size);
-	/** As send(), a frame of @sender, of type RAW: where a flow claims its destination, it
-	 * comes back to this card, and only multicast goes to the wire as well. */
+	/** As send(), for a frame of @sender, of type RAW. If a flow of this card claims its
+	 * destination, the frame is looped back, and only a multicast goes to the wire too. */
 	size_t send_raw(const EthQp &sender, size_t size);
-	/** Sends the RoCE packet that @frame has made in buffer(), and counts it as one. Without an
-	 * ICRC, if the wire takes it so. */
+	/** Sends and counts the RoCE packet that @frame has built in buffer(); without an ICRC if
+	 * the wire takes it so. */
 	size_t send_roce(FrameBuilder &frame);
-	/** Sends the RoCE packet of which @frame has made the head in buffer(), and counts it, if
-	 * the wire takes its payload from @payload. Only while ready(). */
+	/** Lends the RoCE packet whose head @frame has built in buffer(), with @payload, and counts
+	 * it if the wire takes it. Requires ready(). */
 	Wire::Lend lend(const FrameBuilder &frame, const HostRanges &payload);
-	/** As lend(), a burst of packets of @segment bytes each. */
+	/** As lend(), for a burst of packets of @segment bytes each. */
 	Wire::Lend lend_burst(const FrameBuilder &frame, const HostRanges &payload,
 	                      uint32_t segment);
-	/** Less is not worth it. */
+	/** Smaller payloads are copied instead. */
 	static constexpr size_t kMinLent = 256;
-	/** What was lent is the host's own again when this returns. */
+	/** Revokes all lent payload; the host owns its memory again when this returns. */
 	void recall();
-	/** Lets the first @size bytes of buffer() arrive at this card's own multicast groups, too;
-	 * before they are sent. A copy for which there is no room is lost. */
+	/** Loops a copy of the first @size bytes of buffer() back to this card's own multicast
+	 * groups, before the frame is sent. Dropped if there is no room. */
 	void loop_multicast(size_t size);
-	/** The wire takes frames again. */
+	/** The wire has room again. */
 	void wire_ready();
 
 	void receive(std::span<const std::byte> frame);
 	void receive(std::span<const std::byte> head, const Payload &payload, uint32_t segment);
 
 	MulticastGroups groups;
-	/** Who gets a frame that is not RoCE, if not... */
+	/** Receivers of frames that are not RoCE, before ethernet. */
 	Steering steering;
-	/** ... the Ethernet function. */
+	/** The receiver of all other frames. */
 	EthFunction ethernet;
 	Mac mac{};
 	uint32_t rx_mode = 0; /* TERN_ETH_PROMISC, TERN_ETH_ALLMULTI */
@@ -85,9 +85,9 @@ public:
 
 private:
 	using Buffer = std::array<std::byte, kMaxEthFrame>;
-	struct Looped {
-		Looped() = default;
-		Looped(std::unique_ptr<Buffer> buffer, size_t bytes)
+	struct LoopbackFrame {
+		LoopbackFrame() = default;
+		LoopbackFrame(std::unique_ptr<Buffer> buffer, size_t bytes)
 		        : frame(std::move(buffer)), size(bytes)
 		{
 		}
@@ -99,17 +99,17 @@ private:
 	size_t pad(size_t size);
 	void loop_copy(size_t size);
 	size_t start(size_t size, bool back);
-	/** What a loan is: a burst of @packets, or one. */
+	/** The shape of a lent entry: a single packet, or a burst of @packets. */
 	struct Shape {
 		uint32_t segment;
 		uint32_t packets;
-		size_t size; /* of the whole frames */
+		size_t size; /* total size of the whole frames */
 	};
 	Wire::Lend offer(size_t head, const HostRanges &payload, const Shape &shape);
 	void transmit_turn(unsigned &budget);
 	bool is_own(std::span<const std::byte> frame) const;
 	bool try_send(size_t size);
-	void deliver_looped(unsigned &budget);
+	void deliver_loopback(unsigned &budget);
 	void resend();
 	void receive_roce(std::span<const std::byte> frame);
 	void receive_whole(const Packet &packet, std::span<const std::byte> head,
@@ -124,16 +124,16 @@ private:
 
 	Card &card_;
 	std::unique_ptr<Buffer> buffer_;
-	size_t pending_ = 0; /* bytes in buffer_ that the wire refused */
-	bool full_ = false;  /* the wire did not take what was to be lent */
-	bool lent_ = false;  /* since the latest recall */
-	bool back_ = false;  /* the frame in buffer_ comes back, whatever its MAC */
+	size_t pending_ = 0;     /* bytes in buffer_ that the wire refused */
+	bool full_ = false;      /* the wire had no room for a lent packet */
+	bool lent_ = false;      /* something was lent since the last recall */
+	bool loop_back_ = false; /* loop the frame in buffer_ back, whatever its MAC */
 	Qp *first_ = nullptr;
 	Qp *last_ = nullptr;
 
-	/** Frames from this card to itself, on their way; bounded by kMaxLooped. */
-	static constexpr size_t kMaxLooped = 64;
-	RingBuffer<Looped> looped_;
+	/** Frames from this card to itself that are not yet received; at most kMaxLoopback. */
+	static constexpr size_t kMaxLoopback = 64;
+	RingBuffer<LoopbackFrame> loopback_;
 	RingBuffer<std::unique_ptr<Buffer>> spare_;
 };
 

@@ -5,7 +5,7 @@
 
 namespace tern {
 
-/** A receive queue of its own, of CREATE_WQ: a raw QP that has nothing else. */
+/** A receive WQ (CREATE_WQ): a raw QP with only a receive queue. */
 class ReceiveWq final : public EthQp {
 public:
 	ReceiveWq(Card &card, const QpConfig &config, RecvQueue rq)
@@ -16,15 +16,15 @@ public:
 	/** MODIFY_WQ. */
 	hw::tern_hw_aq_status enter(hw::tern_hw_wq_state state);
 
-	uint32_t users = 0; /* entries of tables */
+	uint32_t users = 0; /* table entries */
 
 private:
 	bool may_wait_for_pages() const override { return false; }
 };
 
-/** Which WQ takes a frame. */
+/** A table of WQs for receive-side scaling. */
 struct WqTable {
-	std::vector<uint32_t> wqns; /* a power of two of them */
+	std::vector<uint32_t> wqns; /* size is a power of two */
 	uint32_t users = 0;         /* QPs of CREATE_RSS_QP */
 };
 

@@ -7,7 +7,7 @@
 
 namespace tern {
 
-/** A QP without queues or states, that spreads the frames of its flows over the WQs of a table. */
+/** A QP without queues or states that spreads the frames of its flows over the WQs of a table. */
 class RssQp final : public Qp, public FrameSink {
 public:
 	struct Spread {

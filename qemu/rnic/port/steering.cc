@@ -11,7 +11,8 @@ using namespace hw;
 
 namespace {
 
-/* A field that the flow asks about must be there; zero in the key does not stand for none. */
+/* A field that the flow matches must be present; a zero in the key does not match an absent
+ * field. */
 bool has_fields(const Flow &flow, const FrameFields &fields)
 {
 	const auto &mask = flow.mask;
@@ -33,7 +34,7 @@ bool matches(const Flow &flow, const FrameFields &fields)
 	return true;
 }
 
-/* Whether or not the QP has room for it. */
+/* Counts the frame, even if the QP then has no room for it. */
 FrameSink *take(const Flow &flow, std::span<const std::byte> frame)
 {
 	if (flow.counters) {
@@ -43,7 +44,7 @@ FrameSink *take(const Flow &flow, std::span<const std::byte> frame)
 	return flow.sink;
 }
 
-/* One that looks at other fields alone says nothing of where that is. */
+/* A flow that matches other fields does not tell where the destination is. */
 bool names_destination(const Flow &flow)
 {
 	const auto whole = [](std::span<const uint8_t> mask) {
@@ -76,7 +77,7 @@ std::optional<uint32_t> Steering::add(const Flow &flow)
 	if (!number)
 		return std::nullopt;
 	Order &order = order_of(flow);
-	/* Behind those of its priority that are older. */
+	/* After older flows of the same priority. */
 	const auto at = std::ranges::upper_bound(order, flow.priority, {}, &Flow::priority);
 	order.insert(at, added);
 	return number;
@@ -90,7 +91,7 @@ std::unique_ptr<Flow> Steering::remove(uint32_t number)
 	return flow;
 }
 
-bool Steering::names(const FrameSink &sink) const
+bool Steering::has_flow_to(const FrameSink &sink) const
 {
 	bool found = false;
 	flows_.for_each([&](uint32_t, const Flow &flow) { found |= flow.sink == &sink; });

@@ -14,14 +14,14 @@
 
 namespace tern {
 
-/** The frames that some flows took. */
+/** Counters of the frames taken by flows. */
 struct FlowCounters {
 	uint64_t packets = 0;
 	uint64_t bytes = 0;
-	uint32_t users = 0; /* flows */
+	uint32_t users = 0; /* flows that use it */
 };
 
-/** Some frames for a QP of type RAW. */
+/** A rule that steers frames to a QP of type RAW. */
 struct Flow {
 	FrameSink *sink = nullptr;
 	hw::tern_hw_flow_type type = hw::TERN_FLOW_NORMAL;
@@ -29,36 +29,36 @@ struct Flow {
 	uint8_t ip_version = 0;
 	hw::tern_hw_flow_key key{};
 	hw::tern_hw_flow_key mask{};
-	FlowCounters *counters = nullptr; /* null: it is not counted */
+	FlowCounters *counters = nullptr; /* null: not counted */
 };
 
 /**
- * The flows, and to whom they give a frame. They are tried one after the other, by priority and
- * then by age: that is linear in their number, which is bounded.
+ * The flows, which choose the receiver of a frame. They are matched one after the other, by
+ * priority and then by age; the cost is linear in their number, which is limited.
  */
 class Steering {
 public:
 	Steering(uint32_t max_flows, uint32_t base) : flows_(max_flows, base) {}
 
-	/** The number of the new flow, or nothing when there are too many. */
+	/** The number of the new flow; none if there are too many. */
 	std::optional<uint32_t> add(const Flow &flow);
-	/** The flow that was removed, if there was one. */
+	/** The removed flow; null if there was none. */
 	std::unique_ptr<Flow> remove(uint32_t number);
 	/** Whether some flow names @sink. */
-	bool names(const FrameSink &sink) const;
+	bool has_flow_to(const FrameSink &sink) const;
 
-	/** Who alone gets @frame, which the flow counts; null when no flow matches. Those of a QP
-	 * that does not receive now are passed over. */
+	/** The receiver of @frame, counted by its flow; null if no flow matches. Flows of QPs that
+	 * do not receive now are skipped. */
 	FrameSink *receiver(std::span<const std::byte> frame) const;
-	/** Whether @frame, which @sender sends, is for a QP of this card: the flow of type NORMAL
-	 * that takes it is another QP's and names the whole destination MAC or IP address. */
+	/** Whether @frame, sent by @sender, is for a QP of this card: it matches a flow of type
+	 * NORMAL of another QP whose mask covers the whole destination MAC or IP address. */
 	bool takes_from(const FrameSink &sender, std::span<const std::byte> frame) const;
 	bool has_sniffers() const { return !sniffers_.empty(); }
-	/** Gives @frame to all sniffers. */
+	/** Passes @frame to all sniffers. */
 	void sniff(std::span<const std::byte> frame) const;
 
 private:
-	/* In the order in which they are tried. */
+	/* In matching order. */
 	using Order = std::vector<Flow *>;
 
 	Order &order_of(const Flow &flow);

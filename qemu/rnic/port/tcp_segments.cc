@@ -29,7 +29,7 @@ void store(std::span<std::byte> frame, size_t at, const Header &header)
 	std::memcpy(frame.data() + at, &header, sizeof(header));
 }
 
-/* @header has all that lies before the TCP header. */
+/* @header has all bytes before the TCP header. */
 bool is_tcp_ipv4(std::span<const std::byte> header)
 {
 	headers::Ipv4 ip;
@@ -38,7 +38,7 @@ bool is_tcp_ipv4(std::span<const std::byte> header)
 	       ip.protocol == headers::kProtoTcp;
 }
 
-/* Extension headers are not looked through. */
+/* Extension headers are not parsed. */
 bool is_tcp_ipv6(std::span<const std::byte> header)
 {
 	headers::Ipv6 ip;
@@ -47,7 +47,7 @@ bool is_tcp_ipv6(std::span<const std::byte> header)
 	       (header.size() > sizeof(ip) || ip.next_header == headers::kProtoTcp);
 }
 
-/* The 16 bits change, and with them the IPv4 header's checksum. */
+/* Each segment has another identification and length, and thus another header checksum. */
 void finish_ipv4(std::span<std::byte> frame, const TcpHeaders &at, size_t index)
 {
 	auto ip = load<headers::Ipv4>(frame, at.ip);
@@ -68,7 +68,7 @@ void finish_ipv6(std::span<std::byte> frame, const TcpHeaders &at)
 	store(frame, at.ip, ip);
 }
 
-/* What is said once is said in the first segment, or in the last. */
+/* CWR is only in the first segment, FIN and PSH only in the last. */
 uint8_t flags_of(uint8_t flags, const TcpSegment &segment)
 {
 	if (segment.index)
@@ -105,7 +105,7 @@ void finish_segment(std::span<std::byte> frame, const TcpHeaders &at, const TcpS
 	auto tcp = load<headers::Tcp>(frame, at.tcp);
 	tcp.sequence = tcp.sequence.get() + static_cast<uint32_t>(segment.offset);
 	tcp.flags = flags_of(tcp.flags, segment);
-	/* The pseudo header that was summed has the length of the whole. */
+	/* The pseudo header was summed with the length of the whole: correct it. */
 	const size_t header = at.payload - at.tcp;
 	InetSum pseudo(tcp.checksum.get());
 	pseudo.subtract(static_cast<uint32_t>(header + segment.whole));

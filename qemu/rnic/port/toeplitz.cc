@@ -21,7 +21,7 @@ bool bit(std::span<const uint8_t> bytes, size_t n)
 	return bytes[n / 8] >> (7 - n % 8) & 1;
 }
 
-/** What is hashed, put together piece by piece. */
+/** The input of the hash, appended field by field. */
 class Input {
 public:
 	void add(std::span<const std::byte> piece)
@@ -61,7 +61,7 @@ void add_ports(Input &input, const FrameFields &fields, uint32_t which)
 
 } // namespace
 
-/* Each bit of the input that is set adds the 32 bits of the key from its place on. */
+/* Each bit set in the input XORs the 32 key bits from its position on. */
 uint32_t toeplitz(const HashKey &key, std::span<const std::byte> input)
 {
 	uint32_t window = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* By which hash a QP of CREATE_RSS_QP spreads frames. */
+/* The hash for receive-side scaling. */
 #pragma once
 
 #include <array>
@@ -14,11 +14,11 @@ namespace tern {
 
 using HashKey = std::array<uint8_t, hw::TERN_HASH_KEY_SIZE>;
 
-/** The Toeplitz hash of @input, which is 4 bytes shorter than the key at least. */
+/** The Toeplitz hash of @input, which is at least 4 bytes shorter than the key. */
 uint32_t toeplitz(const HashKey &key, std::span<const std::byte> input);
 
-/** The hash of those of the fields @which (TERN_HASH_*) that the frame has: source and destination
- * address, source and destination port. Without any of them it is 0. */
+/** The hash of those fields of @which (TERN_HASH_*) that the frame has, in the order source and
+ * destination address, source and destination port; 0 if it has none. */
 uint32_t hash_of(const FrameFields &fields, uint32_t which, const HashKey &key);
 
 } // namespace tern

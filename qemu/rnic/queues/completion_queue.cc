@@ -13,7 +13,7 @@ using namespace hw;
 namespace {
 
 constexpr size_t kPublished = 8;     /* the last bytes of a CQE, one store */
-constexpr unsigned kPhaseShift = 56; /* in them */
+constexpr unsigned kPhaseShift = 56; /* bit of the phase in them */
 static_assert(offsetof(tern_hw_cqe, phase) == sizeof(tern_hw_cqe) - 1);
 
 uint8_t phase_of(uint32_t index, uint8_t log_size)
@@ -23,7 +23,7 @@ uint8_t phase_of(uint32_t index, uint8_t log_size)
 
 } // namespace
 
-/* Takes over what the host has consumed; an impossible index is not believed. */
+/* Reads the consumer index from the record; an impossible value is ignored. */
 void CompletionQueue::reload(HostMemory &memory, Iova record)
 {
 	uint32_t ci;
@@ -69,7 +69,7 @@ CompletionQueue::Outcome CompletionQueue::push(HostMemory &memory, TableCache &t
 	return notify(1);
 }
 
-/* @count more CQEs call for the event. */
+/* @count more CQEs count towards the event. */
 CompletionQueue::Outcome CompletionQueue::notify(uint32_t count)
 {
 	const bool first = waiting_ == 0;
@@ -83,8 +83,8 @@ CompletionQueue::Outcome CompletionQueue::notify(uint32_t count)
 
 CompletionQueue::Outcome CompletionQueue::arm(uint32_t ci, bool solicited_only)
 {
-	/* A request for any completion is not narrowed by a later one for solicited ones
-	 * (IBA 11.4.2.2). */
+	/* A request for any completion is not narrowed by a later solicited-only one (IBA
+	 * 11.4.2.2). */
 	if (armed_ != Armed::Any)
 		armed_ = solicited_only ? Armed::Solicited : Armed::Any;
 	const auto count = static_cast<int32_t>((solicited_only ? solicited_pi_ : pi_) - ci);
@@ -92,7 +92,7 @@ CompletionQueue::Outcome CompletionQueue::arm(uint32_t ci, bool solicited_only)
 		waiting_ = 0;
 		return Outcome::Done;
 	}
-	/* A period that has begun goes on, however often the host asks. */
+	/* A moderation period in progress is not restarted by arming again. */
 	const auto known = std::min(waiting_, static_cast<uint32_t>(count));
 	waiting_ = known;
 	return notify(static_cast<uint32_t>(count) - known);
@@ -131,7 +131,7 @@ tern_hw_aq_status CompletionQueue::move_to(HostMemory &memory, TableCache &table
 	return TERN_AQ_OK;
 }
 
-/* Fills the ring at @to: with the CQEs of [ci, pi), and from there with what is not new. */
+/* Fills the ring at @to: the CQEs of [ci, pi), then entries with the phase of unwritten ones. */
 bool CompletionQueue::copy(HostMemory &memory, TableCache &tables, const Place &to) const
 {
 	std::array<tern_hw_cqe, 64> chunk;
@@ -141,7 +141,7 @@ bool CompletionQueue::copy(HostMemory &memory, TableCache &tables, const Place &
 		const uint32_t from_slot = index & (place_.entries() - 1);
 		const uint32_t to_slot = index & (to.entries() - 1);
 		const bool old = i < pi_ - ci_;
-		/* Up to the end of either ring, and of the CQEs. */
+		/* Up to the end of either ring, or of the CQEs. */
 		count = std::min({uint32_t{chunk.size()}, to.entries() - to_slot,
 		                  old ? std::min(place_.entries() - from_slot, pi_ - index)
 		                      : to.entries() - i});

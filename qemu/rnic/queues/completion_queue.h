@@ -10,10 +10,10 @@
 
 namespace tern {
 
-/** A completion queue. Who calls it delivers the event that may be due then. */
+/** A completion queue. The caller delivers the events that its functions report as due. */
 class CompletionQueue {
 public:
-	/** Where it lies; RESIZE_CQ changes that. */
+	/** The location of the ring; RESIZE_CQ changes it. */
 	struct Place {
 		PageList pages;
 		Iova record = 0;
@@ -21,9 +21,9 @@ public:
 
 		uint32_t entries() const { return 1u << log_size; }
 	};
-	/** When an armed CQ raises its event, counted from the first CQE. */
+	/** Event moderation: when an armed CQ raises its event, counted from the first CQE. */
 	struct Moderation {
-		uint16_t count = 0;  /* CQEs; 0: as many as come */
+		uint16_t count = 0;  /* CQEs; 0: no limit */
 		uint64_t period = 0; /* ns; 0: at once */
 	};
 
@@ -35,32 +35,30 @@ public:
 	uint32_t eqn() const { return eqn_; }
 	uint32_t db_page() const { return db_page_; }
 	bool failed() const { return failed_; }
-	/** How long the event waits for more CQEs, ns. */
+	/** Time the event waits for more CQEs, ns. */
 	uint64_t period() const { return moderation_.period; }
 
 	enum class Outcome : uint8_t {
 		Done,
-		Event,  /* done, and the event is due */
-		Later,  /* done, and expire() is to be called after period() */
-		Failed, /* overrun or DMA fault; from now on the CQ takes nothing (the first time)
-		         */
-		Dead,   /* it had failed before */
+		Event,  /* done, and an event is due */
+		Later,  /* done; expire() must be called after period() */
+		Failed, /* overrun or DMA fault, reported once; the CQ takes no more CQEs */
+		Dead,   /* failed before */
 	};
 
-	/** Writes @cqe (its phase, which is zero, is filled in). @solicited: counts for a
-	 * solicited-only arm; a failed status always does. */
+	/** Writes @cqe; its phase must be zero and is filled in. @solicited: counts for a
+	 * solicited-only arm; a failed status always counts. */
 	Outcome push(HostMemory &memory, TableCache &tables, const hw::tern_hw_cqe &cqe,
 	             bool solicited);
 
-	/** The host wants an event; CQEs that count and lie beyond @ci already are the first. */
+	/** The host requests an event; CQEs that count and lie beyond @ci are included. */
 	Outcome arm(uint32_t ci, bool solicited_only);
-	/** The event that waits is held to this, too. */
+	/** Also applies to an event that already waits. */
 	Outcome moderate(const Moderation &moderation);
-	/** The period is over; true when an event is due. */
+	/** The moderation period has ended; true if an event is due. */
 	bool expire();
 
-	/** Moves to @place, with what the host has not consumed. Anything but OK changes nothing.
-	 */
+	/** Moves the unconsumed CQEs to @place. On any result but OK nothing has changed. */
 	hw::tern_hw_aq_status move_to(HostMemory &memory, TableCache &tables, const Place &place);
 
 	uint32_t users = 0; /* QPs, SRQs and WQs that complete here */
@@ -82,7 +80,7 @@ private:
 	uint32_t solicited_pi_ = 0; /* just past the last CQE that counts as solicited */
 	Armed armed_ = Armed::No;
 	Moderation moderation_;
-	uint32_t waiting_ = 0; /* CQEs for which the event is put off */
+	uint32_t waiting_ = 0; /* CQEs whose event is delayed */
 	bool failed_ = false;
 };
 

@@ -13,7 +13,7 @@
 
 namespace tern {
 
-/* What there is to tell of an object, whose events have its number. */
+/* The events of each kind of object, which carry its number. */
 inline constexpr hw::tern_hw_event kCqEvents[] = {hw::TERN_EVENT_COMP, hw::TERN_EVENT_CQ_ERR};
 inline constexpr hw::tern_hw_event kQpEvents[] = {
         hw::TERN_EVENT_QP_FATAL,   hw::TERN_EVENT_QP_REQ_ERR, hw::TERN_EVENT_QP_ACCESS_ERR,
@@ -25,8 +25,8 @@ inline constexpr hw::tern_hw_event kSrqEvents[] = {hw::TERN_EVENT_SRQ_LIMIT,
 inline constexpr hw::tern_hw_event kWqEvents[] = {hw::TERN_EVENT_WQ_FATAL};
 
 /**
- * One event queue and its interrupt vector. None is lost: when the ring is full, events wait
- * until the host has made room, each kind once for each object.
+ * One event queue with its interrupt vector. No event is lost: when the ring is full, events wait
+ * until the host has made room, each type once per object.
  */
 class EventQueue {
 public:
@@ -37,7 +37,7 @@ public:
 
 	uint32_t vector() const { return vector_; }
 
-	/** What an event queue needs of the card. */
+	/** The parts of the card that an event queue uses. */
 	struct Host {
 		HostMemory &memory;
 		TableCache &tables;
@@ -45,13 +45,13 @@ public:
 		Stats &stats;
 	};
 
-	/** Writes an event, now or when there is room. False when the ring cannot be written
-	 * (card fatal). */
+	/** Writes an event now, or when there is room. Returns false if the ring cannot be written
+	 * (fatal to the card). */
 	bool post(Host &host, hw::tern_hw_event type, uint32_t id);
-	/** The host has consumed up to @ci and wants an interrupt for what comes after. False as
-	 * above. */
+	/** The host has consumed up to @ci and requests an interrupt for later events. Returns as
+	 * post(). */
 	bool arm(Host &host, uint32_t ci);
-	/** An object goes: what waits of @events about @id is dropped. */
+	/** Drops waiting @events of the destroyed object @id. */
 	void forget(std::span<const hw::tern_hw_event> events, uint32_t id);
 
 private:
@@ -64,7 +64,7 @@ private:
 	uint32_t pi_ = 0;
 	uint32_t ci_ = 0;
 	bool armed_ = false;
-	std::set<std::pair<hw::tern_hw_event, uint32_t>> waiting_; /* found no room */
+	std::set<std::pair<hw::tern_hw_event, uint32_t>> waiting_; /* events that found no room */
 };
 
 } // namespace tern

@@ -12,9 +12,9 @@ namespace tern {
  * record. */
 class RecvQueue {
 public:
-	/** None: there is never a WQE in it. */
+	/** No receive queue: never has a WQE. */
 	RecvQueue() = default;
-	/** @offset: bytes into the QP's buffer. */
+	/** @offset: of the queue in the QP's buffer, bytes. */
 	RecvQueue(const PageList &pages, uint64_t offset, uint8_t log_size, uint8_t log_stride,
 	          Iova record)
 	        : pages_(pages), offset_(offset), record_(record), entries_(1u << log_size),
@@ -22,12 +22,12 @@ public:
 	{
 	}
 
-	/** The WQE that the next message takes. */
+	/** Index of the WQE that the next message takes. */
 	uint32_t head() const { return head_; }
-	/** Receive WQEs posted and not yet taken; looks into the record. An impossible index counts
-	 * as none. */
+	/** Receive WQEs posted and not yet taken; reads the record. An impossible index counts as
+	 * none. */
 	uint32_t posted(HostMemory &memory);
-	/** As posted() != 0, but looks only when none is known. */
+	/** As posted() != 0, but reads the record only if no WQE is known. */
 	bool has_wqe(HostMemory &memory) { return head_ != pi_ || posted(memory); }
 
 	Fetch fetch(Memory &memory, uint32_t index, RecvWqe &wqe) const;

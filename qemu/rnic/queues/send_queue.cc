@@ -11,7 +11,7 @@ using namespace hw;
 
 bool SendQueue::posted(uint32_t pi)
 {
-	/* The record may have told of this post and later ones before the doorbell got here. */
+	/* The shadow doorbell may already have announced this post and later ones. */
 	if (static_cast<int32_t>(pi - pi_) <= 0)
 		return true;
 	if (pi - head_ > blocks_)
@@ -35,8 +35,8 @@ bool SendQueue::sleep(HostMemory &memory)
 		return true;
 	memory.store_release(record_ + offsetof(tern_hw_qp_record, sq_event), pi_);
 	/*
-	 * The host stores sq_pi, then reads sq_event; we store sq_event, then read sq_pi.
-	 * With a full fence on both sides one of the two sees the other's store.
+	 * The host stores sq_pi, then loads sq_event; the card stores sq_event, then loads sq_pi.
+	 * With a full fence on both sides at least one sees the other's store.
 	 */
 	std::atomic_thread_fence(std::memory_order_seq_cst);
 	reload(memory);

@@ -9,12 +9,12 @@
 namespace tern {
 
 /**
- * A send queue in host memory: blocks of 64 bytes, a WQE takes one or more. Indices are
- * free-running block numbers. head is the next WQE to start; pi is where the host's posts end.
+ * A send queue in host memory: blocks of 64 bytes; a WQE takes one or more. Indices are
+ * free-running block numbers: head_ is the next WQE to start, pi_ the end of the posted ones.
  */
 class SendQueue {
 public:
-	/** None: nothing can be posted. */
+	/** No send queue: nothing can be posted. */
 	SendQueue() = default;
 	SendQueue(const PageList &pages, uint8_t log_size, Iova record, hw::tern_hw_qp_type type)
 	        : pages_(pages), record_(record), blocks_(1u << log_size), type_(type)
@@ -25,22 +25,23 @@ public:
 	uint32_t head() const { return head_; }
 	bool empty() const { return head_ == pi_; }
 
-	/** The doorbell's producer index. False when it is not possible for this ring. */
+	/** Takes the doorbell's producer index. Returns false if it is impossible for this ring. */
 	bool posted(uint32_t pi);
-	/** Takes over the producer index in the record (the shadow doorbell), if it is a possible
-	 * one. */
+	/** Reads the producer index from the record (the shadow doorbell); an impossible one is
+	 * ignored. */
 	void reload(HostMemory &memory);
-	/** Asks the host to ring for the next post, then looks once more. True when the queue is
-	 * really empty. */
+	/** Requests a doorbell for the next post, then reads the record once more. Returns true if
+	 * the queue is empty. */
 	bool sleep(HostMemory &memory);
 
-	/** Reads and checks the WQE that starts at block @index (head, or an earlier one again). */
+	/** Reads and validates the WQE that starts at block @index, which is head or an earlier
+	 * one. */
 	Fetch fetch(Memory &memory, uint32_t index, SendWqe &wqe) const;
-	/** The WQE at head, of @blocks blocks, was started. */
+	/** The WQE at head, of @blocks blocks, has been started. */
 	void advance(uint32_t blocks) { head_ += blocks; }
-	/** Gives up all that is posted: the ring makes no sense any more. */
+	/** Drops all posted WQEs, because the ring's content is invalid. */
 	void skip_all() { head_ = pi_; }
-	/** Empty, indices at zero, doorbell wanted. */
+	/** Empties the queue, sets the indices to zero and requests a doorbell. */
 	void reset(HostMemory &memory);
 
 private:

@@ -53,12 +53,12 @@ bool SharedRecvQueue::fail()
 	return first;
 }
 
-/* The record is looked at only when what is known of it would not do. */
+/* Reads the record only if the known WQEs are fewer than the limit. */
 bool SharedRecvQueue::limit_reached(Memory &memory)
 {
 	if (failed_ || pi_ - head_ >= limit)
 		return false;
-	/* What is wrong with the record the next message will find. */
+	/* An invalid record is reported by the next take(). */
 	if (!reload(memory) || pi_ - head_ >= limit)
 		return false;
 	limit = 0;

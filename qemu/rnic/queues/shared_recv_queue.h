@@ -12,19 +12,19 @@
 namespace tern {
 
 /**
- * A receive queue that QPs share, in host memory: slots with WQEs, and a ring of the numbers of
- * those that are posted, in the order in which messages take them. A slot that was taken is its
- * QP's until that QP completes it. Once the rings could not be used, nothing more is taken.
+ * A receive queue shared by QPs, in host memory: slots with WQEs, and a ring with the numbers of
+ * the posted slots in the order in which messages take them. A slot that was taken belongs to a QP
+ * until the QP completes it. After a failure nothing more is taken.
  */
 class SharedRecvQueue {
 public:
-	/** What CREATE_SRQ says, checked. */
+	/** Parameters of CREATE_SRQ, validated. */
 	struct Config {
 		uint32_t pdn = 0;
 		uint32_t xrcdn = 0; /* 0: not an XRC SRQ */
-		uint32_t cqn = 0;   /* XRC, tags: where its WQEs complete */
+		uint32_t cqn = 0;   /* XRC, tag matching: CQ of its WQEs */
 	};
-	/** Where it lies; RESIZE_SRQ changes all but the stride. */
+	/** The location of the rings; RESIZE_SRQ changes all but the stride. */
 	struct Place {
 		PageList pages;
 		uint32_t ring_offset = 0;
@@ -33,7 +33,7 @@ public:
 		uint8_t log_stride = 0;
 	};
 
-	/** @tags: none when it matches none. */
+	/** @tags: none without tag matching. */
 	SharedRecvQueue(const Config &config, const Place &place,
 	                std::optional<TagQueue> tags = std::nullopt)
 	        : config_(config), place_(place), tags_(std::move(tags))
@@ -50,27 +50,27 @@ public:
 	enum class Take {
 		Done,
 		Empty,
-		Failed, /* from now on the queue is dead (the first time) */
+		Failed, /* reported once; the queue is unusable from now on */
 		Dead,
 	};
-	/** Takes the WQE that was posted first; @slot is its number. */
+	/** Takes the oldest posted WQE; @slot is its number. */
 	Take take(Memory &memory, uint32_t &slot);
-	/** Reads the WQE in a slot that was taken. */
+	/** Reads the WQE in a taken slot. */
 	Fetch fetch(Memory &memory, uint32_t slot, RecvWqe &wqe) const;
-	/** A slot could not be read. True the first time. */
+	/** A slot could not be read. Returns true the first time. */
 	bool fail();
 
-	/** @place holds the same slots and more; what is posted goes on in its ring. */
+	/** @place holds the same slots and more; the posted WQEs are in its ring. */
 	void move_to(const Place &place) { place_ = place; }
 
-	/** Whether fewer WQEs than the limit are posted; then there is no limit any more. */
+	/** Whether fewer WQEs than the limit are posted; clears the limit if so. */
 	bool limit_reached(Memory &memory);
 	uint32_t limit = 0; /* 0: none */
 
-	uint32_t users = 0; /* QPs that were created with it */
+	uint32_t users = 0; /* QPs created with it */
 
 private:
-	/** Makes pi_ what the record says; false when that is not possible. */
+	/** Reads pi_ from the record; false if the value is impossible. */
 	bool reload(Memory &memory);
 
 	Config config_;

@@ -10,16 +10,16 @@
 namespace tern {
 
 /**
- * The buffers that wait for messages of a tag, oldest first. The host looks after messages that
- * match none, so a buffer that it adds before it knows of all of those might be for one of them:
- * such a buffer is passed over until the host's count of unexpected messages is the card's.
+ * The list of buffers that wait for tagged messages, oldest first. The host itself looks through
+ * messages that matched none (unexpected ones), so a buffer it adds before it has seen all of those
+ * might belong to one of them. Such a buffer is skipped until the host's count of unexpected
+ * messages equals the card's.
  */
 class TagList {
 public:
 	explicit TagList(uint32_t entries) : entries_(entries) {}
 
-	/** Puts a buffer at the end. False when there is no entry of that number, or it is in
-	 * use. */
+	/** Appends a buffer. Returns false if the entry does not exist or is in use. */
 	bool add(uint32_t entry, uint64_t tag, uint64_t mask, const Sge &buffer);
 	enum class Removed {
 		Done,
@@ -28,14 +28,15 @@ public:
 	};
 	Removed remove(uint32_t entry);
 
-	/** Takes the first buffer for @tag off the list; its entry is in use until release(). */
+	/** Removes and returns the first buffer for @tag; its entry stays in use until
+	 * release(). */
 	std::optional<uint32_t> match(uint64_t tag);
 	const Sge &buffer(uint32_t entry) const { return entries_[entry].buffer; }
 	void release(uint32_t entry) { entries_[entry].state = State::Free; }
 
-	/** A message came that matched nothing. */
+	/** A message matched no buffer. */
 	void count_unexpected() { unexpected_++; }
-	/** The host has dealt with @count of them. */
+	/** The host has processed @count unexpected messages. */
 	void synchronize(uint32_t count);
 	bool synchronized() const { return known_ == unexpected_; }
 
@@ -53,10 +54,10 @@ private:
 	};
 
 	std::vector<Entry> entries_;
-	std::vector<uint32_t> order_; /* of those that are listed */
-	size_t active_ = 0;           /* so many of them, the first ones, can be matched */
+	std::vector<uint32_t> order_; /* the listed entries */
+	size_t active_ = 0;           /* how many of them, from the first on, can be matched */
 	uint32_t unexpected_ = 0;
-	uint32_t known_ = 0; /* of these, to the host */
+	uint32_t known_ = 0; /* unexpected messages that the host has seen */
 };
 
 } // namespace tern

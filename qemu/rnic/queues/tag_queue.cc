@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint8_t kKnownFlags = TERN_TAG_SIGNALED | TERN_TAG_COUNT;
 
-/* Bytes [@from, end) of what an operation does not use are zero. */
+/* Whether bytes [@from, end) of an operation, which it does not use, are zero. */
 bool rest_zero(const tern_hw_tag_op &op, size_t from)
 {
 	const auto bytes = std::as_bytes(std::span(&op, 1)).subspan(from);
@@ -56,7 +56,7 @@ uint8_t cqe_opcode(uint8_t opcode)
 
 bool TagQueue::ring(uint32_t pi)
 {
-	/* A doorbell that was overtaken by a later one says nothing new. */
+	/* A doorbell overtaken by a later one has no effect. */
 	if (static_cast<int32_t>(pi - pi_) <= 0)
 		return true;
 	if (pi - ci_ > 1u << config_.log_ring)

@@ -9,8 +9,8 @@
 
 namespace tern {
 
-/** What an SRQ that matches tags has besides its slots: a list of buffers, and in host memory the
- * ring of operations by which the host changes it. */
+/** The tag matching state of an SRQ: a list of buffers, and in host memory the ring of operations
+ * by which the host changes it. */
 class TagQueue {
 public:
 	struct Config {
@@ -26,15 +26,16 @@ public:
 	const Config &config() const { return config_; }
 	TagList &list() { return list_; }
 
-	/** The doorbell. False when it says more than the ring holds. */
+	/** Doorbell. Returns false if it announces more than the ring holds. */
 	bool ring(uint32_t pi);
 	enum class Step {
-		None, /* nothing is posted */
+		None, /* nothing posted */
 		Done,
-		Complete, /* done, and the CQE is to be written */
+		Complete, /* done, and the CQE must be written */
 		Fault,    /* the ring could not be read */
 	};
-	/** Executes the operation that was posted first; @cqe lacks its SRQN and timestamp. */
+	/** Executes the oldest posted operation; SRQN and timestamp of @cqe are left to the
+	 * caller. */
 	Step execute(Memory &memory, hw::tern_hw_cqe &cqe);
 
 private:

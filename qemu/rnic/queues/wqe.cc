@@ -19,7 +19,7 @@ constexpr uint8_t kKnownFlags =
         TERN_WQE_SIGNALED | TERN_WQE_SOLICITED | TERN_WQE_FENCE | TERN_WQE_INLINE;
 constexpr uint32_t kMaxSrqn = 0xffffff;
 
-/** Hands out the segments of a WQE one after the other, and never reads past its end. */
+/** Reads the segments of a WQE in order, never past its end. */
 class Segments {
 public:
 	Segments(std::span<const std::byte> raw) : raw_(raw) {}
@@ -47,7 +47,7 @@ constexpr uint32_t bits(auto... opcodes)
 	return (0 | ... | (1u << opcodes));
 }
 
-/* What each service can do (IBA 9.8, 10.8.4). */
+/* The operations of each service (IBA 9.8, 10.8.4). */
 constexpr uint32_t opcodes_of(tern_hw_qp_type type)
 {
 	constexpr uint32_t kUnreliable =
@@ -87,7 +87,7 @@ bool is_atomic(uint8_t opcode)
 	return opcode == TERN_OP_CMP_SWAP || opcode == TERN_OP_FETCH_ADD;
 }
 
-/* The fields of the control segment that types of QPs use in their own ways. */
+/* Fields of the control segment whose meaning depends on the QP type. */
 bool decode_own_fields(SendWqe &wqe, tern_hw_qp_type type, const tern_hw_ctrl_seg &ctrl)
 {
 	wqe.srqn = 0;
@@ -168,7 +168,7 @@ bool decode_registration(RegisterRequest &reg, Segments &in)
 	return true;
 }
 
-/* It takes no data, and sends none. */
+/* A FLUSH has no data. */
 bool decode_flush(SendWqe &wqe, Segments &in)
 {
 	tern_hw_flush_seg seg;
@@ -180,7 +180,7 @@ bool decode_flush(SendWqe &wqe, Segments &in)
 	       wqe.flush.length <= kMaxFlushRange;
 }
 
-/* What is done on this card takes no data, and says nothing to the peer. */
+/* Local operations have no data and send nothing. */
 bool decode_local(SendWqe &wqe, Segments &in)
 {
 	if (wqe.flags & (TERN_WQE_INLINE | TERN_WQE_SOLICITED))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Work requests, decoded. Every value is the guest's and may change in host memory between two
- * reads, so a WQE is decoded and checked anew each time it is read.
+ * Decoded work requests. Every value comes from the guest and may change in host memory, so a WQE
+ * is decoded and validated each time it is read.
  */
 #pragma once
 
@@ -16,16 +16,16 @@
 
 namespace tern {
 
-/** Bytes of one local buffer. */
+/** Maximum length of one local buffer, bytes. */
 inline constexpr uint32_t kMaxSgeLength = 1u << 31;
 
 enum class Fetch {
 	Ok,
-	Invalid, /* the WQE breaks the rules */
+	Invalid, /* the WQE is not valid */
 	Fault,   /* the ring cannot be read */
 };
 
-/** Where a datagram goes. */
+/** The destination of a datagram. */
 struct DatagramAddress {
 	Gid dgid;
 	Mac dmac{};
@@ -39,16 +39,16 @@ struct DatagramAddress {
 	uint32_t qkey = 0;
 };
 
-/** What is to be done to a frame before it goes out. */
+/** Offloads for a frame to be sent. */
 struct EthOffload {
-	uint16_t csum_start = 0; /* 0: nothing */
+	uint16_t csum_start = 0; /* 0: none */
 	uint16_t csum_offset = 0;
-	uint16_t mss = 0; /* 0: it is one frame */
+	uint16_t mss = 0; /* 0: do not segment */
 };
 
-/** What of the peer's memory a FLUSH is about. */
+/** Parameters of a FLUSH. */
 struct FlushRequest {
-	uint32_t length = 0; /* of the range */
+	uint32_t length = 0; /* bytes of the range */
 	uint8_t type = 0;    /* TERN_FLUSH_* */
 	uint8_t level = 0;   /* enum tern_hw_flush_level */
 };
@@ -56,23 +56,23 @@ struct FlushRequest {
 struct SendWqe {
 	uint8_t opcode = 0; /* enum tern_hw_wqe_op */
 	uint8_t flags = 0;  /* TERN_WQE_* */
-	uint8_t blocks = 0; /* of 64 bytes; 0 when even that is not known */
-	uint32_t imm = 0;   /* SEND_INV, LOCAL_INV: a key */
-	uint32_t srqn = 0;  /* XRC_INI: of the peer */
+	uint8_t blocks = 0; /* of 64 bytes; 0 if unknown */
+	uint32_t imm = 0;   /* SEND_INV, LOCAL_INV: the key */
+	uint32_t srqn = 0;  /* XRC_INI: the peer's SRQ */
 	uint64_t remote_addr = 0;
 	uint32_t rkey = 0;
 	uint64_t swap_add = 0;
 	uint64_t compare = 0;
-	DatagramAddress to;  /* of QPs of type UD and GSI */
+	DatagramAddress to;  /* UD and GSI */
 	BindRequest bind;    /* BIND_MW */
 	RegisterRequest reg; /* REG_MR */
 	FlushRequest flush;  /* FLUSH */
-	EthOffload offload;  /* of QPs of type ETH */
-	uint64_t length = 0; /* bytes to send or to read; 8 for atomics */
+	EthOffload offload;  /* ETH */
+	uint64_t length = 0; /* bytes to send or read; 8 for atomics */
 
 	std::array<Sge, hw::TERN_MAX_SEND_SGE> sge;
 	uint8_t sge_count = 0;
-	uint16_t inline_offset = 0; /* in raw */
+	uint16_t inline_offset = 0; /* offset in raw */
 	uint16_t inline_size = 0;
 	std::array<std::byte, hw::TERN_MAX_SEND_SEGS * hw::TERN_SEG_SIZE> raw;
 
@@ -82,20 +82,20 @@ struct SendWqe {
 	{
 		return std::span(raw).subspan(inline_offset, inline_size);
 	}
-	/** Works on keys of this card; no packet is sent. */
+	/** An operation on this card's keys; sends no packet. */
 	bool is_local() const
 	{
 		return opcode == hw::TERN_OP_LOCAL_INV || opcode == hw::TERN_OP_BIND_MW ||
 		       opcode == hw::TERN_OP_REG_MR;
 	}
-	/** READ, atomics, ATOMIC_WRITE and FLUSH: an acknowledgement is not enough, each has a
-	 * response of its own. */
+	/** READ, atomics, ATOMIC_WRITE and FLUSH: completed by a response of their own, not by an
+	 * ACK. */
 	bool expects_response() const
 	{
 		return expects_data() || opcode == hw::TERN_OP_ATOMIC_WRITE ||
 		       opcode == hw::TERN_OP_FLUSH;
 	}
-	/** READ and atomics: the peer answers with data, and the local buffers are written. */
+	/** READ and atomics: the response carries data for the local buffers. */
 	bool expects_data() const
 	{
 		return opcode == hw::TERN_OP_READ || opcode == hw::TERN_OP_CMP_SWAP ||
@@ -103,19 +103,18 @@ struct SendWqe {
 	}
 };
 
-/** Decodes raw[0 .. segs * 16) for a QP of @type; Invalid when anything in it breaks the rules of
- * tern_hw.h. */
+/** Decodes raw[0 .. segs * 16) for a QP of @type; Invalid if it violates tern_hw.h. */
 Fetch decode(SendWqe &wqe, unsigned segs, hw::tern_hw_qp_type type);
 
 struct RecvWqe {
 	std::array<Sge, hw::TERN_MAX_RECV_SGE> sge;
 	uint8_t sge_count = 0;
-	uint64_t length = 0; /* bytes of all entries */
+	uint64_t length = 0; /* sum over all entries */
 
 	std::span<const Sge> sges() const { return {sge.data(), sge_count}; }
 };
 
-/** Reads and checks the receive WQE of 1 << @log_stride bytes at @offset of @pages. */
+/** Reads and validates the receive WQE of 1 << @log_stride bytes at @offset of @pages. */
 Fetch fetch_recv(Memory &memory, const PageList &pages, uint64_t offset, uint8_t log_stride,
                  RecvWqe &wqe);
 

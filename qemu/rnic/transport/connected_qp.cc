@@ -20,7 +20,7 @@ bool ConnectedQp::accepts(const Packet &packet)
 	return true;
 }
 
-/* The GIDs of the connection (IBA 9.6.1.1 and 9.6.1.2), in its VLAN and protocol. */
+/* Compares the GIDs (IBA 9.6.1.1 and 9.6.1.2), VLAN and protocol. */
 bool ConnectedQp::from_peer(const Packet &packet) const
 {
 	return packet.path.sgid == remote_gid_ && packet.path.dgid == local_gid_ &&

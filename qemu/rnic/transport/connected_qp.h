@@ -9,7 +9,7 @@
 
 namespace tern {
 
-/** A QP with one peer, reliable or not: the path between the two. */
+/** A QP connected to one peer, reliable or unreliable, and the path to it. */
 class ConnectedQp : public IbQp {
 protected:
 	using IbQp::IbQp;
@@ -17,16 +17,16 @@ protected:
 	void stop() override { established_ = false; }
 	void apply(uint32_t mask, const hw::tern_hw_qp_attr &attr) override;
 
-	/** Whether this QP takes packets now, and this one comes from its peer; what does not is
+	/** Whether the QP receives packets now and this one is from its peer; rejected packets are
 	 * counted. */
 	bool accepts(const Packet &packet);
-	/** Whether it has the addresses of this connection. */
+	/** Whether the packet has the addresses of this connection. */
 	bool from_peer(const Packet &packet) const;
-	/** A request arrived: the peer takes the connection to be established. */
+	/** A request arrived, so the connection is established. */
 	void note_established();
 
-	/** Sends one packet on this connection; @fill writes @payload_size bytes and says whether
-	 * it could. The size of the frame; 0 when nothing was sent. */
+	/** Sends one packet on this connection; @fill writes @payload_size bytes and returns
+	 * success. Returns the size of the frame, 0 if nothing was sent. */
 	template <typename Fill>
 	size_t send_packet(Bth bth, const ExtHeaders &ext, size_t payload_size, Fill fill);
 

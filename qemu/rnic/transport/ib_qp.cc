@@ -12,8 +12,8 @@ using namespace hw;
 namespace {
 
 /*
- * In ERR a post to the receive queue rings no doorbell and must be flushed all the same: the record
- * is looked at from time to time, the less often the longer nothing came.
+ * In ERR, posts to the receive queue ring no doorbell but must be flushed: the record is read
+ * periodically, less often while nothing is posted.
  */
 constexpr uint64_t kFlushIntervalMin = 1'000'000;
 constexpr uint64_t kFlushIntervalMax = 64'000'000;
@@ -42,7 +42,7 @@ void IbQp::enter_error()
 	if (state_ == TERN_QPS_ERR)
 		return;
 	state_ = TERN_QPS_ERR;
-	/* What is flushed is the host's again. */
+	/* The host may reuse the buffers of flushed WQEs. */
 	card_.port.recall();
 	forget_faults();
 	flush_requests();
@@ -50,7 +50,7 @@ void IbQp::enter_error()
 	flush_recv();
 	flush_interval_ = kFlushIntervalMin;
 	schedule_flush();
-	/* Responses that wait still go out. */
+	/* Queued responses are still sent. */
 	card_.port.activate(*this);
 }
 
@@ -90,7 +90,7 @@ tern_hw_aq_status IbQp::modify(uint32_t mask, const tern_hw_qp_attr &attr)
 	const auto status = check(mask, attr);
 	if (status != TERN_AQ_OK)
 		return status;
-	/* Asked for anew with each SQD. */
+	/* Must be requested with each transition to SQD. */
 	if (mask & TERN_QP_STATE)
 		attr_.en_sqd_async_notify = 0;
 	apply(mask, attr);

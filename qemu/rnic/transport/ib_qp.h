@@ -9,8 +9,8 @@
 namespace tern {
 
 /**
- * A QP of an InfiniBand service: its attributes and its state machine (IBA vol. 1, 10.3.1), which
- * all services have in common. The protocol of each is in what derives from this.
+ * A QP of an InfiniBand service: its attributes and state machine (IBA vol. 1, 10.3.1), which all
+ * services share. Derived classes implement the protocols.
  */
 class IbQp : public Qp {
 public:
@@ -22,43 +22,44 @@ protected:
 
 	void on_timer(uint64_t now) final;
 
-	/* What the states mean to the protocol of a service. */
+	/* Actions of a service's protocol on state transitions. */
 
 	/** INIT to RTR. */
 	virtual void start_receiver() = 0;
 	/** RTR to RTS. */
 	virtual void start_sender() = 0;
-	/** To RESET: forgets all that is under way. */
+	/** To RESET: drops all protocol state. */
 	virtual void stop() = 0;
-	/** To ERR: completes the requests under way as flushed, oldest first. */
+	/** To ERR: completes outstanding requests as flushed, oldest first. */
 	virtual void flush_requests() = 0;
-	/** No request is under way. */
+	/** Whether no request is outstanding. */
 	virtual bool sender_idle() const = 0;
-	/** To ERR on behalf of the host: drops the responses that wait to be sent. */
+	/** To ERR by MODIFY_QP: drops the responses not yet sent. */
 	virtual void abandon_responses() {}
 	/** A deadline has passed in a state that sends. */
 	virtual void on_deadline(uint64_t) {}
-	/** Takes over the attributes that @mask names, which were checked. */
+	/** Applies the attributes selected by @mask, which were validated. */
 	virtual void apply(uint32_t mask, const hw::tern_hw_qp_attr &attr);
 
-	/** Whether packets from peers are taken: RTR and later (IBA 10.3.1). */
+	/** Whether packets are received: RTR and later (IBA 10.3.1). */
 	bool receives() const
 	{
 		return state_ == hw::TERN_QPS_RTR || state_ == hw::TERN_QPS_RTS ||
 		       state_ == hw::TERN_QPS_SQD || state_ == hw::TERN_QPS_SQE;
 	}
-	/** Whether responses are taken and requests under way go on. */
+	/** Whether responses are received and outstanding requests continue. */
 	bool sends() const { return state_ == hw::TERN_QPS_RTS || state_ == hw::TERN_QPS_SQD; }
-	/** Whether what is posted to the send queue is flushed at once. */
+	/** Whether WQEs posted to the send queue are flushed at once. */
 	bool flushes_sends() const
 	{
 		return state_ == hw::TERN_QPS_ERR || state_ == hw::TERN_QPS_SQE;
 	}
 
 	void enter_error() override;
-	/** A send of an unreliable service failed: to SQE, where only the receive queue goes on. */
+	/** A send of an unreliable service failed: to SQE, in which only the receive queue
+	 * works. */
 	void enter_send_error();
-	/** Tells when SQD was asked for and the last request under way has ended. */
+	/** Raises SQ_DRAINED if the QP drains and the last outstanding request has completed. */
 	void check_drained();
 
 	hw::tern_hw_qp_attr attr_{};
@@ -70,7 +71,7 @@ private:
 	void schedule_flush();
 
 	bool draining_ = false;
-	uint64_t flush_interval_ = 0; /* ns; in ERR, how often the receive queue is looked at */
+	uint64_t flush_interval_ = 0; /* ns; in ERR, the interval of flushing the receive queue */
 };
 
 } // namespace tern

@@ -11,8 +11,8 @@ using namespace hw;
 
 namespace {
 
-/* Unless the host says otherwise, what a timer that comes this late lets go unused is made up for.
- * An embedder is one thread among others. */
+/* Default burst: compensates for timers that are late by up to this, as the embedder's thread
+ * competes for a processor. */
 constexpr uint64_t kDefaultBurst = 1'000'000; /* ns */
 
 } // namespace

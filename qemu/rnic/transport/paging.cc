@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What a QP of any service does about pages on demand that are absent. */
+/* Page faults of a QP of any service. */
 #include "qemu/rnic/card.h"
 #include "qemu/rnic/transport/qp.h"
 
@@ -23,22 +23,22 @@ tern_hw_fault to_hw(const std::optional<PageFault> &fault)
 
 } // namespace
 
-/* A side that waits already keeps its first fault: it meets the next one when it goes on. */
+/* A side that already waits keeps its first fault; it meets the next one after it resumes. */
 void Qp::wait_for_pages(Side side)
 {
 	auto &fault = faults_[static_cast<size_t>(side)];
 	if (fault || state_ == TERN_QPS_ERR)
 		return;
 	fault = card_.memory.fault();
-	tell_faults();
+	report_faults();
 }
 
-/* One event at a time: the host asks for both sides, and answers for both. */
-void Qp::tell_faults()
+/* One event for both sides: the host queries both and resumes both. */
+void Qp::report_faults()
 {
-	if (faults_told_ || (!faults_[0] && !faults_[1]))
+	if (fault_reported_ || (!faults_[0] && !faults_[1]))
 		return;
-	faults_told_ = true;
+	fault_reported_ = true;
 	card_.stats.add(TERN_STAT_PAGE_FAULTS);
 	card_.raise_event(TERN_EVENT_PAGE_FAULT, number);
 }
@@ -60,12 +60,12 @@ bool Qp::end_fault(Side side, tern_hw_resume how)
 
 void Qp::resume(tern_hw_resume requester, tern_hw_resume responder)
 {
-	faults_told_ = false;
+	fault_reported_ = false;
 	if (end_fault(Side::Requester, requester))
 		resume_requester(requester == TERN_RESUME_RETRY);
 	if (end_fault(Side::Responder, responder))
 		resume_responder(responder == TERN_RESUME_RETRY);
-	tell_faults();
+	report_faults();
 }
 
 void Qp::forget_faults()

@@ -108,13 +108,13 @@ tern_hw_cqe_status Qp::execute_local(const SendWqe &wqe)
 		done = card_.memory.invalidate(wqe.imm, target(), Memory::Invalidator::Host);
 		break;
 	case TERN_OP_BIND_MW:
-		/* It may have been bound to something else. */
+		/* The window may have been bound to another region. */
 		card_.port.recall();
 		done = card_.memory.bind(wqe.bind, target());
 		bound_windows_ |= done;
 		break;
 	default:
-		/* Its page list has IOVAs, which a process has no say in. */
+		/* The request contains IOVAs, which only kernel users may set. */
 		if (!domain().kernel)
 			return TERN_WC_LOC_QP_OP_ERR;
 		done = card_.memory.register_fast(wqe.reg, config_.pdn);
@@ -171,7 +171,7 @@ Fetch Qp::load_recv(RecvWqe &wqe)
 	return fetch;
 }
 
-/* The buffers of an SRQ are those of its own protection domain (IBA 10.2.9). */
+/* The buffers of an SRQ belong to the SRQ's protection domain (IBA 10.2.9). */
 Memory::Domain Qp::recv_domain(uint32_t srqn) const
 {
 	Memory::Domain whose = domain();
@@ -195,7 +195,7 @@ void Qp::complete_recv(tern_hw_cqe cqe, bool solicited)
 	cqe.wqe_index = claim.index;
 	cqe.srqn = claim.srqn;
 	claim.report.add_to(cqe);
-	/* An SRQ of XRC, or with tags, has a CQ of its own. */
+	/* An SRQ of XRC or with tag matching has its own CQ. */
 	SharedRecvQueue *srq = card_.srqs.find(claim.srqn);
 	if (claim.report.listed())
 		srq->tags()->list().release(claim.index);
@@ -224,16 +224,16 @@ void Qp::flush_claimed()
 	complete_recv(cqe, false);
 }
 
-/* WQEs of an SRQ that no message has taken stay there for others. */
+/* Unclaimed WQEs of an SRQ remain for other QPs. */
 bool Qp::flush_recv()
 {
 	const bool any = claimed_.has_value();
 	if (claimed_)
 		flush_claimed();
 	if (config_.srqn) {
-		if (!last_wqe_told_)
+		if (!last_wqe_reported_)
 			card_.raise_event(TERN_EVENT_LAST_WQE, number);
-		last_wqe_told_ = true;
+		last_wqe_reported_ = true;
 		return any;
 	}
 	const uint32_t count = rq_.posted(card_.memory.host());
@@ -251,7 +251,7 @@ void Qp::reset_queues()
 	claimed_.reset();
 	pacer_ = {};
 	pacing_ = false;
-	last_wqe_told_ = false;
+	last_wqe_reported_ = false;
 	forget_faults();
 	release_windows();
 }
@@ -265,8 +265,8 @@ void Qp::release_windows()
 
 void Qp::flush_send()
 {
-	/* sleep() asks for the doorbell of what is posted after this; a host that never stops
-	 * posting gets a turn at a time. */
+	/* SendQueue::sleep() requests a doorbell for later posts. The loop is limited so that a
+	 * host that keeps posting cannot hold the engine. */
 	for (uint32_t left = sq_.blocks(); !sq_.empty() || !sq_.sleep(card_.memory.host());
 	     left--) {
 		if (!left) {
@@ -301,7 +301,7 @@ void Qp::complete(uint32_t cqn, tern_hw_cqe &cqe, bool solicited)
 	cqe.qpn = number;
 	cqe.flags |= config_.is_wq ? TERN_CQE_WQ : 0;
 	cqe.timestamp = card_.ports.clock.now();
-	/* In ERR it is the flush that fails, and there is nothing left to break. */
+	/* In ERR the failure happened during the flush, and fatal() has no effect. */
 	if (!card_.complete(cqn, cqe, solicited))
 		fatal();
 }

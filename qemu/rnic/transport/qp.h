@@ -21,7 +21,7 @@ struct Card;
 class FrameSink;
 class TagList;
 
-/** What CREATE_QP says, checked. */
+/** Parameters of CREATE_QP, validated. */
 struct QpConfig {
 	hw::tern_hw_qp_type type = hw::TERN_QPT_RC;
 	uint32_t pdn = 0;
@@ -29,14 +29,14 @@ struct QpConfig {
 	uint32_t recv_cqn = 0;
 	uint32_t db_page = 0;
 	uint32_t xrcdn = 0; /* XRC_TGT */
-	uint32_t srqn = 0;  /* 0: it has a receive queue of its own, or none */
+	uint32_t srqn = 0;  /* 0: own receive queue, or none */
 	bool signal_all = false;
 	bool no_mc_loopback = false;
-	bool is_wq = false;    /* a WQ, which is no QP to the host */
+	bool is_wq = false;    /* a receive WQ, not visible to the host as a QP */
 	uint32_t wq_table = 0; /* of CREATE_RSS_QP */
 };
 
-/** A queue pair of any service: its queues, its state, its place in the port's schedule. */
+/** A queue pair of any service: its queues, state, page faults and rate limit. */
 class Qp {
 public:
 	Qp(Card &card, const QpConfig &config, SendQueue sq, RecvQueue rq);
@@ -48,37 +48,37 @@ public:
 	const QpConfig &config() const { return config_; }
 	hw::tern_hw_qp_state state() const { return state_; }
 
-	/** The send doorbell. */
+	/** Send doorbell. */
 	void ring(uint32_t pi);
-	/** Sends until there is nothing to send now (false), the wire is full or @budget packets
-	 * are gone (true). */
+	/** Sends until there is nothing more to send (returns false), or the wire is full or
+	 * @budget packets are used up (returns true). */
 	virtual bool transmit(unsigned &budget) = 0;
-	/** A packet for this QP arrived. False when it is none of this QP's service. */
+	/** Receives a packet. Returns false if it is not of this QP's service. */
 	virtual bool deliver(const Packet &packet) = 0;
-	/** A burst for this QP arrived. How many of its packets, from the first on, are dealt with
-	 * thereby; the others are to be delivered. */
+	/** Receives a burst as a unit. Returns how many of its packets, from the first on, were
+	 * processed; the caller delivers the others one by one. */
 	virtual uint32_t deliver_burst(const Packet &) { return 0; }
-	/** A deadline set by Card::set_timer() has passed. */
+	/** A deadline of set_timer() has passed. */
 	void expire(uint64_t now);
-	/** MODIFY_QP, in whole or not at all. */
+	/** MODIFY_QP; all or nothing. */
 	virtual hw::tern_hw_aq_status modify(uint32_t mask, const hw::tern_hw_qp_attr &attr) = 0;
 	virtual void query(hw::tern_hw_qp_attr &attr) const = 0;
 
-	/** QUERY_FAULT: the pages that this QP waits for. */
+	/** QUERY_FAULT: the pages this QP waits for. */
 	void query_faults(hw::tern_hw_faults &faults) const;
 	/** RESUME_QP. */
 	void resume(hw::tern_hw_resume requester, hw::tern_hw_resume responder);
 
-	/** What flows may name; null when they may not. */
+	/** The receiver that flows can name; null if they may not name this QP. */
 	virtual FrameSink *frame_sink() { return nullptr; }
 
-	/** SRQ @srqn goes away: a message that has taken a WQE of it has none any more. */
+	/** SRQ @srqn is being destroyed: drops a claimed WQE of it. */
 	void forget_srq(uint32_t srqn);
 
-	/** The messages under way that have matched a tag end, flushed. */
+	/** Ends messages in progress that have matched a tag, as flushed. */
 	virtual void release_tags();
 
-	/** Frees the windows that are bound through this QP. */
+	/** Unbinds the windows bound through this QP. */
 	void release_windows();
 
 	/* Book-keeping of Port (the list of QPs with something to send) and of Card (timers). */
@@ -91,24 +91,25 @@ public:
 		return {config_.is_wq ? TimerOwner::Kind::Wq : TimerOwner::Kind::Qp, number};
 	}
 
-	/** The doorbell page of a QP without queues. */
+	/** db_page of a QP without queues. */
 	static constexpr uint32_t kNoPage = UINT32_MAX;
 
 protected:
-	/** A deadline has passed; others may not have, and are set anew. */
+	/** A deadline has passed. Other deadlines of the QP may not have; set them again. */
 	virtual void on_timer(uint64_t now) = 0;
-	/** A queue or a CQ cannot be used: to the error state, with the event. */
+	/** A queue or CQ cannot be used: raises the event and enters ERR. */
 	void fatal();
-	/** To ERR: everything posted and to be posted is flushed. */
+	/** To ERR: everything posted, now or later, is flushed. */
 	virtual void enter_error() = 0;
 	Memory::Domain domain() const;
-	/** What peers reach memory through. */
+	/** For access by peers. */
 	Memory::Target target() const { return {config_.pdn, number}; }
 
-	/* Pages on demand: what meets Access::NeedPages stops, and the host is told. */
+	/* Pages on demand: an operation that gets Access::NeedPages stops, and the host is
+	 * notified. */
 	enum class Side : uint8_t { Requester, Responder };
-	/** The access of @side that was just made has to be made again later. In ERR there is no
-	 * later. */
+	/** The last access of @side must be repeated after the host has resumed the QP. Has no
+	 * effect in ERR. */
 	void wait_for_pages(Side side);
 	bool waits_for_pages(Side side) const
 	{
@@ -117,92 +118,93 @@ protected:
 	/** No side waits any more. */
 	void forget_faults();
 	void forget_fault(Side side) { faults_[static_cast<size_t>(side)].reset(); }
-	/** The host has brought the pages (@ok), or cannot. */
+	/** The host has provided the pages (@ok), or cannot. */
 	virtual void resume_requester(bool ok) = 0;
 	virtual void resume_responder(bool ok) = 0;
 
-	/* The rate limit is of what comes from the send queue; responses go at once. */
+	/* The rate limit applies to the send queue; responses are not limited. */
 	void set_rate_limit(const hw::tern_hw_rate_limit &limit);
 	const hw::tern_hw_rate_limit &rate_limit() const { return pacer_.limit(); }
 	bool rate_limited() const { return pacer_.limited(); }
-	/** The next frame has to wait; the QP gets a turn when it need not any more. */
+	/** Whether the next frame must wait; if so, the QP is scheduled when it may be sent. */
 	bool paced() { return pacer_.limited() && wait_for_rate(); }
-	/** After a frame of @size bytes the next will have to wait. */
+	/** Whether the next frame will have to wait after one of @size bytes. */
 	bool paced_after(size_t size) const;
-	/** A frame of @size bytes has gone. */
+	/** Accounts for a sent frame of @size bytes. */
 	void pace(size_t size)
 	{
 		if (pacer_.limited())
 			spend_rate(size);
 	}
 
-	/** Whether a WQE waits in the send queue; when not, the host rings for the next. */
+	/** Whether a WQE is in the send queue; if not, requests a doorbell for the next. */
 	bool send_posted();
-	/** Copies bytes [@offset, @offset + to.size()) of what @wqe sends. */
+	/** Copies bytes [@offset, @offset + to.size()) of the data of @wqe. */
 	Access gather_send(const SendWqe &wqe, uint64_t offset, std::span<std::byte> to);
-	/** Where they are instead, @size of them; false when they have to be copied. */
+	/** Finds the host memory of @size such bytes; false if they must be copied. */
 	bool locate_send(const SendWqe &wqe, uint64_t offset, size_t size, HostRanges &ranges);
-	/** Carries out a work request on keys of this card. */
+	/** Executes an operation on this card's keys. */
 	hw::tern_hw_cqe_status execute_local(const SendWqe &wqe);
 	/** Flushes the send WQEs that were not started. */
 	void flush_send();
-	/** Writes a completion; a CQ that cannot take it is fatal to this QP. */
+	/** Writes a completion; if the CQ cannot take it, the QP fails. */
 	void complete_send(uint32_t wqe_index, uint8_t opcode, hw::tern_hw_cqe_status status,
 	                   uint32_t byte_len);
 
-	/* Receiving: a message claims a WQE, may load it once for each of its packets, and
-	 * completes it. One is claimed at a time. */
+	/* Receiving: a message claims a WQE, may load it for each of its packets, and completes it.
+	 * At most one is claimed at a time. */
 	enum class Claim : uint8_t {
 		Done,
 		Empty,
 		Failed, /* the queue cannot be used; the QP is in ERR */
 	};
-	/** Takes the next receive WQE, unless one is claimed already. */
+	/** Claims the next receive WQE, unless one is claimed already. */
 	Claim claim_recv() { return claim_recv(config_.srqn); }
-	/** As above, from SRQ @srqn; 0: the queue of its own. */
+	/** As above, from SRQ @srqn; 0: from the own receive queue. */
 	Claim claim_recv(uint32_t srqn);
 	bool has_claim() const { return claimed_.has_value(); }
 
-	/** What an SRQ that matches tags tells of a message besides. */
+	/** Additional CQE fields of an SRQ with tag matching. */
 	struct TagReport {
 		uint8_t opcode = hw::TERN_CQE_RECV; /* enum tern_hw_cqe_op */
 		uint8_t flags = 0;                  /* TERN_CQE_TAG_* */
 		uint64_t tag = 0;
 		uint32_t app_ctx = 0;
-		hw::tern_hw_cqe_status status = hw::TERN_WC_SUCCESS; /* if all goes well */
+		hw::tern_hw_cqe_status status = hw::TERN_WC_SUCCESS; /* if the message succeeds */
 
 		bool listed() const { return opcode == hw::TERN_CQE_TAG_RECV; }
 		void add_to(hw::tern_hw_cqe &cqe) const;
 	};
-	/** The list of the SRQ; null when it has none, or cannot be used. */
+	/** The tag list of the SRQ; null if it has none or has failed. */
 	TagList *tags() const;
-	/** The message takes entry @entry of the list, which it has matched. @header: bytes at its
-	 * beginning that are not for the buffer. */
+	/** Claims entry @entry of the tag list for a message that has matched it. @header: bytes at
+	 * the beginning of the message that are not for the buffer. */
 	void claim_tagged(uint32_t entry, const TagReport &report, size_t header);
-	/** The claimed WQE is completed like this. */
+	/** Sets the additional CQE fields of the claimed WQE. */
 	void report_claim(const TagReport &report) { claimed_->report = report; }
 	size_t claim_header() const { return claimed_->header; }
-	/** Tells of an entry that no message has claimed now; with TERN_CQE_TAG_DATA it is free. */
+	/** Writes a CQE for an entry that is not claimed; with TERN_CQE_TAG_DATA the entry is
+	 * released. */
 	void complete_tag(uint32_t entry, const TagReport &report, uint32_t byte_len,
 	                  bool solicited);
-	/** Whose buffers an SRQ has. */
+	/** The protection domain of receive buffers. */
 	Memory::Domain recv_domain(uint32_t srqn) const;
 
-	/** The buffers of the claimed WQE need pages. */
+	/** Whether the claimed WQE waits for pages of its buffers. */
 	bool claim_needs_pages() const { return claimed_ && claimed_->needs_pages; }
-	/** Reads the claimed WQE; a fault is fatal to this QP. */
+	/** Reads the claimed WQE; on a fault the QP fails. */
 	Fetch load_recv(RecvWqe &wqe);
-	/** Puts @data into the buffers of the claimed WQE. */
+	/** Copies @data to the buffers of the claimed WQE. */
 	Access scatter_recv(const RecvWqe &wqe, uint64_t offset, const Payload &data);
-	/** Completes the claimed WQE; its index is filled in. */
+	/** Completes the claimed WQE, whose index is filled in. */
 	void complete_recv(hw::tern_hw_cqe cqe, bool solicited);
-	/** Receive WQEs that messages can take, the claimed one among them; nothing when others
-	 * take them too. */
+	/** Receive WQEs available to messages, including the claimed one; none if the queue is
+	 * shared. */
 	std::optional<uint32_t> recv_credits();
-	/** Flushes the claimed WQE and the receive queue; true when there was something. */
+	/** Flushes the claimed WQE and the receive queue; true if there was anything. */
 	bool flush_recv();
 
-	/** Both queues as they were when the QP was made. */
+	/** Resets both queues and all state of this class. */
 	void reset_queues();
 
 	Card &card_;
@@ -214,14 +216,14 @@ private:
 	bool wait_for_rate();
 	void spend_rate(size_t size);
 	bool end_fault(Side side, hw::tern_hw_resume how);
-	void tell_faults();
+	void report_faults();
 	Claim claim_shared(uint32_t srqn);
 	void flush_claimed();
 	void complete(uint32_t cqn, hw::tern_hw_cqe &cqe, bool solicited);
 
-	/** A receive WQE, or an entry of the list of tags, that a message has taken. */
+	/** A receive WQE, or an entry of the tag list, that a message has claimed. */
 	struct Claimed {
-		uint32_t srqn; /* 0: of our own receive queue */
+		uint32_t srqn; /* 0: own receive queue */
 		uint32_t index;
 		bool needs_pages = false;
 		TagReport report{};
@@ -230,13 +232,13 @@ private:
 
 	RecvQueue rq_;
 	std::optional<Claimed> claimed_;
-	bool last_wqe_told_ = false;
-	bool bound_windows_ = false; /* some window may be bound through us */
+	bool last_wqe_reported_ = false;
+	bool bound_windows_ = false; /* a window may be bound through this QP */
 	Pacer pacer_;
-	bool pacing_ = false; /* a turn ended for the rate limit */
+	bool pacing_ = false; /* a turn ended because of the rate limit */
 
-	std::array<std::optional<PageFault>, 2> faults_; /* by Side */
-	bool faults_told_ = false; /* PAGE_FAULT was raised, RESUME_QP did not follow yet */
+	std::array<std::optional<PageFault>, 2> faults_; /* indexed by Side */
+	bool fault_reported_ = false; /* PAGE_FAULT was raised and RESUME_QP has not followed yet */
 };
 
 } // namespace tern

@@ -12,7 +12,7 @@ using namespace hw;
 
 namespace {
 
-/* Sets of QP types, as bits. */
+/* A set of QP types as a bit mask. */
 using Types = uint32_t;
 constexpr Types kRc = 1u << TERN_QPT_RC;
 constexpr Types kUc = 1u << TERN_QPT_UC;
@@ -26,8 +26,8 @@ constexpr Types kResponder = kRc | kXrcTgt; /* of a reliable service */
 constexpr Types kPaced = kRc | kUc | kXrcIni | kUd;
 constexpr Types kAll = kConnected | kDatagram;
 
-/* For QPs of @types, one step of the state machine with attributes it must and may have. What a QP
- * may have is the union over the rows of its step. */
+/* A transition with its required and optional attributes for QPs of @types. The rules of one
+ * transition add up. */
 struct Rule {
 	tern_hw_qp_state from;
 	tern_hw_qp_state to;
@@ -51,7 +51,7 @@ constexpr uint32_t kResponderLimits = TERN_QP_MAX_DEST_RD_ATOMIC | TERN_QP_MIN_R
 constexpr Rule kRules[] = {
         {kReset, kInit, kConnected, kPort | TERN_QP_ACCESS_FLAGS, 0},
         {kReset, kInit, kUd, kPort | TERN_QP_QKEY, 0},
-        /* There is one port, and the GSI's key is known. */
+        /* Optional: there is one port, and the GSI's Q_Key is fixed. */
         {kReset, kInit, kGsi, TERN_QP_PKEY_INDEX, TERN_QP_PORT | TERN_QP_QKEY},
 
         {kInit, kInit, kConnected, 0, kPort | TERN_QP_ACCESS_FLAGS},
@@ -86,7 +86,7 @@ constexpr Rule kRules[] = {
         {kSqd, kRts, kDatagram, 0, TERN_QP_CUR_STATE | TERN_QP_QKEY},
         {kSqd, kRts, kResponder, 0, TERN_QP_MIN_RNR_TIMER},
 
-        /* Only unreliable services know SQE. */
+        /* SQE exists for unreliable services only. */
         {kSqe, kRts, kUc, 0, TERN_QP_CUR_STATE | TERN_QP_ACCESS_FLAGS},
         {kSqe, kRts, kDatagram, 0, TERN_QP_CUR_STATE | TERN_QP_QKEY},
 };
@@ -109,7 +109,7 @@ bool step_valid(tern_hw_qp_type type, tern_hw_qp_state from, tern_hw_qp_state to
 	return known && (attributes & required) == required && !(attributes & ~allowed);
 }
 
-/* Values of those attributes that @mask names. */
+/* Checks the values of the attributes selected by @mask. */
 bool values_valid(uint32_t mask, const tern_hw_qp_attr &a)
 {
 	const auto within = [mask](uint32_t bit, uint64_t value, uint64_t low, uint64_t high) {

@@ -7,8 +7,8 @@ using namespace hw;
 
 namespace {
 
-/* One of many QPs is not in the caches when its turn comes: its lines are fetched side by side, not
- * each when it is needed. */
+/* With many QPs, one is not in the caches when its turn comes: prefetch all its cache lines in
+ * parallel. */
 void prefetch(const RcQp &qp)
 {
 	constexpr size_t kLine = 64;
@@ -83,10 +83,11 @@ uint32_t RcQp::deliver_burst(const Packet &burst)
 bool RcQp::transmit(unsigned &budget)
 {
 	prefetch(*this);
-	/* What the host posted in ERR. */
+	/* Flushes what the host posted in ERR. */
 	if (flushes_sends())
 		flush_send();
-	/* Responses first, for the peer waits for them; but one that reads and reads gets half. */
+	/* Responses come first, because the peer waits for them, but take at most half of the
+	 * budget, so that a peer's READs do not block requests. */
 	const unsigned share = budget - budget / 2;
 	unsigned left = share;
 	const bool more = responder_.transmit(left);
@@ -97,7 +98,7 @@ bool RcQp::transmit(unsigned &budget)
 void RcQp::query(tern_hw_qp_attr &attr) const
 {
 	IbQp::query(attr);
-	/* The PSNs as they are now, as mlx5 tells them. */
+	/* The current PSNs, as mlx5 reports them. */
 	if (receives())
 		attr.rq_psn = responder_.expected_psn().value();
 	if (sends())

@@ -10,16 +10,16 @@
 
 namespace tern {
 
-/** What became of a packet whose payload is in the host's memory. */
-enum class Sending : uint8_t {
+/** The result of sending a packet with payload from host memory. */
+enum class SendResult : uint8_t {
 	Done,
-	Full, /* the wire takes nothing now */
+	Full, /* the wire has no room now */
 	NeedPages,
-	Failed, /* the payload cannot be had */
+	Failed, /* the payload cannot be read */
 };
 
-/** A reliable connected QP, or one of the two ends of an XRC connection, which has only one of the
- * halves (annex A14). */
+/** A reliable connected QP, or one end of an XRC connection, which has only a requester or only a
+ * responder (annex A14). */
 class RcQp final : public ConnectedQp {
 public:
 	RcQp(Card &card, const QpConfig &config, SendQueue sq, RecvQueue rq);
@@ -48,10 +48,10 @@ private:
 	{
 		return config_.type == hw::TERN_QPT_RC ? Service::Rc : Service::Xrc;
 	}
-	/** Whether a packet of this service is one that the peer may send. */
+	/** Whether the peer may send this packet of the QP's service. */
 	bool expects(const Packet &packet) const;
 
-	/** As ConnectedQp, with the opcode of RC in @bth turned into that of this service. */
+	/** As ConnectedQp::send_packet(); converts the RC opcode in @bth to this service. */
 	template <typename Fill>
 	size_t send_packet(Bth bth, const ExtHeaders &ext, size_t payload_size, Fill fill)
 	{
@@ -60,14 +60,15 @@ private:
 	}
 
 	/**
-	 * As above, a packet whose payload is in the host's memory: lent, if @locate tells where
-	 * and the wire takes it so, or what @fill copies. @bth becomes that of this service.
-	 * @sent: the size of the frame, unless none was sent.
+	 * As above, for a packet with payload from host memory: lent if @locate finds it and the
+	 * wire takes it, otherwise copied by @fill. @bth is converted to this service. @sent: the
+	 * size of the frame, unchanged if none was sent.
 	 */
 	template <typename Locate, typename Fill>
-	Sending send_data(Bth &bth, const ExtHeaders &ext, size_t size, Locate locate, Fill fill,
-	                  size_t &sent);
-	/** Sends what @locate finds, more than the path MTU, as a burst, if the wire takes that. */
+	SendResult send_data(Bth &bth, const ExtHeaders &ext, size_t size, Locate locate, Fill fill,
+	                     size_t &sent);
+	/** Lends the ranges found by @locate, more than one path MTU, as a burst if the wire takes
+	 * it. */
 	template <typename Locate>
 	Wire::Lend lend_burst(Bth bth, const ExtHeaders &ext, Locate locate);
 
@@ -76,8 +77,8 @@ private:
 };
 
 template <typename Locate, typename Fill>
-Sending RcQp::send_data(Bth &bth, const ExtHeaders &ext, size_t size, Locate locate, Fill fill,
-                        size_t &sent)
+SendResult RcQp::send_data(Bth &bth, const ExtHeaders &ext, size_t size, Locate locate, Fill fill,
+                           size_t &sent)
 {
 	bth.opcode = opcode_of(service(), static_cast<Opcode>(bth.opcode));
 	bth.dest_qpn = attr_.dest_qpn.get();
@@ -86,17 +87,17 @@ Sending RcQp::send_data(Bth &bth, const ExtHeaders &ext, size_t size, Locate loc
 	if (size >= Port::kMinLent && locate(ranges)) {
 		const auto lent = card_.port.lend(frame, ranges);
 		if (lent == Wire::Lend::Full)
-			return Sending::Full;
+			return SendResult::Full;
 		if (lent == Wire::Lend::Done) {
 			sent = whole_size(frame.head().size(), size);
-			return Sending::Done;
+			return SendResult::Done;
 		}
 	}
 	const Access access = fill(frame.payload());
 	if (access != Access::Ok)
-		return access == Access::NeedPages ? Sending::NeedPages : Sending::Failed;
+		return access == Access::NeedPages ? SendResult::NeedPages : SendResult::Failed;
 	sent = card_.port.send_roce(frame);
-	return Sending::Done;
+	return SendResult::Done;
 }
 
 template <typename Locate>

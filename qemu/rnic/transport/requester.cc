@@ -14,15 +14,16 @@ using namespace hw;
 
 namespace {
 
-/* Packets of SENDs and WRITEs in flight: as many as a host with small rings can take, or, on a wire
- * that lends them and hence loses none, so many that both ends seldom wait for one another. */
+/* Packets of SENDs and WRITEs in flight. kWindow suits hosts with small rings. kLentWindow is for
+ * wires that take bursts and thus lose nothing; it is large enough that both ends rarely wait for
+ * each other. */
 constexpr int32_t kWindow = 256;
 constexpr int32_t kLentWindow = 1024;
-/* PSNs of all requests under way; beyond 2^23 "before" and "after" change places (IBA 9.7.1). */
+/* PSNs of all outstanding requests; beyond 2^23 their order is ambiguous (IBA 9.7.1). */
 constexpr uint32_t kMaxPsns = (1u << 23) - 1;
-/* Within a long message the responder is asked for an ACK this often. */
+/* Within a long message an ACK is requested this often, in packets. */
 constexpr uint32_t kAckInterval = 32;
-/* What a frame has besides its payload, at most. */
+/* Maximum size of a frame's headers and ICRC. */
 constexpr uint32_t kHeaders = kMaxRoceFrame - 4096;
 
 } // namespace
@@ -51,7 +52,7 @@ void Requester::reset(Psn sq_psn)
 	response_dropped_ = false;
 }
 
-/* ---- from work request to packet ---- */
+/* ---- from work requests to packets ---- */
 
 bool Requester::transmit(unsigned &budget)
 {
@@ -79,7 +80,7 @@ Requester::Step Requester::send_next(unsigned &budget)
 		return Step::Stalled;
 	if (!qp_.sends())
 		return Step::Stalled;
-	/* A local operation was started: that counts as a step. */
+	/* A local operation was started, which counts as a step. */
 	if (cursor_ == requests_.size()) {
 		budget--;
 		return Step::Sent;
@@ -96,18 +97,18 @@ Requester::Step Requester::send_next(unsigned &budget)
 	return send_packets(r, packet, budget);
 }
 
-/* Starts what is next. False when there is nothing that may start now. */
+/* Starts the next request. Returns false if none may start now. */
 bool Requester::start_request()
 {
 	if (qp_.state_ != TERN_QPS_RTS)
 		return false;
-	/* Behind a request that will fail, or that has to take effect first, nothing starts. */
+	/* Nothing starts behind a request that will fail or that is deferred. */
 	if (!requests_.empty() &&
 	    (requests_.back().status != TERN_WC_SUCCESS || requests_.back().deferred))
 		return false;
 	if (!rendezvous_.due())
 		return start_posted();
-	/* The send queue and the card's own requests take turns. */
+	/* The send queue and the card's own requests alternate. */
 	if (posted_first_)
 		return start_posted() || start_rendezvous();
 	return start_rendezvous() || start_posted();
@@ -160,13 +161,13 @@ void Requester::enter(Request &r, const SendWqe &wqe)
 		if (!r.rendezvous)
 			loaded_ = r.index;
 	}
-	settle_front();
+	retire_front();
 }
 
 /*
- * What is registered or bound serves the requests that follow, so it takes effect at once. A key is
- * taken back only when nothing before can need it any more, not even for a retransmission; so does
- * a fenced operation wait (IBA 10.8.3.3).
+ * Registration and binding take effect at once, for the requests that follow. An invalidation, or a
+ * fenced operation, is deferred until no earlier request can need the key, not even for a
+ * retransmission (IBA 10.8.3.3).
  */
 void Requester::start_local(Request &r, const SendWqe &wqe)
 {
@@ -178,7 +179,7 @@ void Requester::start_local(Request &r, const SendWqe &wqe)
 		cursor_++;
 }
 
-/* IBA 10.8.3.3: a fenced request waits for earlier READs and atomics of the host. */
+/* IBA 10.8.3.3: a fenced request waits for the host's earlier READs and atomics. */
 bool Requester::must_wait(const SendWqe &wqe) const
 {
 	if ((wqe.flags & TERN_WQE_FENCE) && data_requests_ != rendezvous_.reads_under_way())
@@ -196,7 +197,7 @@ bool Requester::exceeds_limits(const SendWqe &wqe) const
 	       data_requests_ >= qp_.attr_.max_rd_atomic;
 }
 
-/* A rendezvous fills a buffer of the SRQ's. */
+/* A rendezvous fills a buffer of the SRQ. */
 Memory::Domain Requester::domain(const Request &r) const
 {
 	return r.rendezvous ? qp_.recv_domain(qp_.config().srqn) : qp_.domain();
@@ -219,12 +220,12 @@ bool Requester::may_send(const Request &r, uint32_t packet) const
 }
 
 /*
- * End-to-end flow control (IBA 9.7.7.2): a message that has no credit may probe with its one
- * packet that takes a receive WQE, when nothing else is in flight.
+ * End-to-end flow control (IBA 9.7.7.2): a message without credit may send only the packet that
+ * takes a receive WQE, as a probe, when nothing else is in flight.
  */
 bool Requester::has_credit(const Request &r, uint32_t packet) const
 {
-	if (covered(r))
+	if (has_recv_wqe(r))
 		return true;
 	const uint32_t taking = r.opcode == TERN_OP_WRITE_IMM ? r.packets - 1 : 0;
 	if (packet == taking)
@@ -232,8 +233,8 @@ bool Requester::has_credit(const Request &r, uint32_t packet) const
 	return packet < taking || una_ - r.first > static_cast<int32_t>(taking);
 }
 
-/* Whether the responder is known to have a receive WQE for @r, or says nothing of them. */
-bool Requester::covered(const Request &r) const
+/* Whether the responder has a receive WQE for @r, or does not report credits. */
+bool Requester::has_recv_wqe(const Request &r) const
 {
 	return !credits_known_ || !r.takes_recv() || Psn(r.ssn) - Psn(limit_ssn_) <= 0;
 }
@@ -252,7 +253,7 @@ bool Requester::load(const Request &r)
 	if (loaded_ == r.index)
 		return true;
 	loaded_.reset();
-	/* The guest may have changed it since it was checked; then it is no longer this request. */
+	/* The guest may have changed the WQE after it was validated. */
 	if (qp_.sq_.fetch(qp_.card_.memory, r.index, qp_.card_.scratch_send) != Fetch::Ok ||
 	    wqe.opcode != r.opcode || wqe.length != r.length)
 		return false;
@@ -264,7 +265,7 @@ Requester::Step Requester::send_packets(Request &r, uint32_t packet, unsigned &b
 {
 	if (!load(r)) {
 		r.status = TERN_WC_LOC_QP_OP_ERR;
-		settle_front();
+		retire_front();
 		return Step::Stalled;
 	}
 
@@ -286,18 +287,18 @@ Requester::Step Requester::send_packets(Request &r, uint32_t packet, unsigned &b
 	}
 
 	switch (send_request_packet(r, packet, wqe)) {
-	case Sending::Done:
+	case SendResult::Done:
 		budget--;
 		sent_packets(r, 1);
 		return Step::Sent;
-	case Sending::Full:
+	case SendResult::Full:
 		return Step::Blocked;
-	case Sending::NeedPages:
+	case SendResult::NeedPages:
 		wait_for_pages(next_psn_);
 		return Step::Stalled;
 	default:
 		r.status = TERN_WC_LOC_PROT_ERR;
-		settle_front();
+		retire_front();
 		return Step::Stalled;
 	}
 }
@@ -320,7 +321,7 @@ void Requester::sent_packets(const Request &r, uint32_t packets)
 		arm_timer();
 }
 
-/* To the next request that has packets, or that will fail. */
+/* Advances to the next request that has packets or will fail. */
 void Requester::skip_local()
 {
 	while (cursor_ < requests_.size() && requests_[cursor_].local &&
@@ -328,22 +329,23 @@ void Requester::skip_local()
 		cursor_++;
 }
 
-/* Before a pause too, or its ACK timer would take it for a loss. */
+/* Also before a rate-limit pause, which the ACK timer would take for a loss. */
 bool Requester::wants_ack(const Request &r, uint32_t packet, Psn psn) const
 {
 	return packet + 1 == r.packets || packet % kAckInterval == kAckInterval - 1 ||
-	       psn - una_ == window_ - 1 || !covered(r) || qp_.paced_after(qp_.mtu_ + kHeaders);
+	       psn - una_ == window_ - 1 || !has_recv_wqe(r) ||
+	       qp_.paced_after(qp_.mtu_ + kHeaders);
 }
 
-/* One that asks for an acknowledgement is the last of its burst; what has to be weighed packet by
- * packet, a rate limit or credits, goes so. */
+/* A burst ends with a packet that requests an acknowledgement. With a rate limit or without
+ * credits, packets are sent one by one. */
 uint32_t Requester::burst_of(const Request &r, uint32_t packet, const SendWqe &wqe,
                              unsigned budget) const
 {
 	if (r.expects_response() || (wqe.flags & TERN_WQE_INLINE) || sends_again() ||
-	    qp_.rate_limited() || !covered(r))
+	    qp_.rate_limited() || !has_recv_wqe(r))
 		return 1;
-	/* What only the last packet of the message carries goes with that. */
+	/* Immediate data and invalidation are in the last packet, which is sent alone. */
 	const bool carries = r.opcode != TERN_OP_SEND && r.opcode != TERN_OP_WRITE;
 	const uint32_t left = r.packets - packet - (carries ? 1 : 0);
 	const auto window = static_cast<uint32_t>(window_ - (next_psn_ - una_));
@@ -417,7 +419,7 @@ size_t Requester::describe_data_request(const Request &r, uint32_t packet, const
 	}
 }
 
-Sending Requester::send_request_packet(Request &r, uint32_t packet, const SendWqe &wqe)
+SendResult Requester::send_request_packet(Request &r, uint32_t packet, const SendWqe &wqe)
 {
 	const uint64_t offset = uint64_t{packet} * qp_.mtu_;
 	Bth bth;
@@ -436,7 +438,7 @@ Sending Requester::send_request_packet(Request &r, uint32_t packet, const SendWq
 	return sending;
 }
 
-/* ---- how requests end ---- */
+/* ---- completion of requests ---- */
 
 bool Requester::acknowledge(Psn end)
 {
@@ -446,7 +448,7 @@ bool Requester::acknowledge(Psn end)
 		if (r.status != TERN_WC_SUCCESS || r.expects_response())
 			break;
 		if (r.local) {
-			settle_front();
+			retire_front();
 			continue;
 		}
 		if (end - r.end() < 0) {
@@ -459,16 +461,16 @@ bool Requester::acknowledge(Psn end)
 	if (una_ != before)
 		progress(una_);
 	if (requests_.empty() || end - una_ <= 0) {
-		settle_front();
+		retire_front();
 		return true;
 	}
-	/* Only its data completes a request that has some. Up to there the acknowledgement says
-	 * nothing new. */
+	/* A request with a response is completed only by that. An acknowledgement up to there is
+	 * not new. */
 	const Request &r = requests_.front();
 	return r.status != TERN_WC_SUCCESS || end - (r.first + r.responses) <= 0;
 }
 
-/* The peer gets on: fresh retries, fresh timeout. */
+/* The peer makes progress: resets retries and timeout. */
 void Requester::progress(Psn una)
 {
 	una_ = una;
@@ -501,7 +503,7 @@ void Requester::report(const Request &r, tern_hw_cqe_status status)
 		qp_.complete_send(r.index, r.opcode, status, placed);
 }
 
-void Requester::settle_front()
+void Requester::retire_front()
 {
 	while (!requests_.empty()) {
 		Request &r = requests_.front();
@@ -522,7 +524,7 @@ void Requester::fail(tern_hw_cqe_status status)
 {
 	const Request r = requests_.front();
 	requests_.pop_front();
-	/* Its buffers are the host's again. */
+	/* The host may reuse its buffers. */
 	qp_.card_.port.recall();
 	qp_.card_.stats.add(TERN_STAT_REQ_CQE_ERRORS);
 	report(r, status);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What the requester makes of the responses: acknowledgements, and data for the host. */
+/* Responses received by the requester: acknowledgements and data. */
 #include <algorithm>
 
 #include "qemu/rnic/card.h"
@@ -15,11 +15,11 @@ using namespace hw;
 void Requester::receive(const Packet &packet)
 {
 	loaded_.reset();
-	/* From a dropped response on all is asked for once more. */
+	/* All responses from the dropped one on will be requested again. */
 	if (response_dropped_)
 		return;
-	/* A PSN that was never sent, or none is waited for: a ghost of an earlier connection
-	 * (IBA 9.7.5.1.1). */
+	/* A PSN that was never sent, or a response that is not expected: a packet of an earlier
+	 * connection (IBA 9.7.5.1.1). */
 	if (packet.bth.psn - sent_ >= 0 || requests_.empty()) {
 		qp_.card_.stats.add(TERN_STAT_REQ_DUP_ACK);
 		return;
@@ -40,9 +40,9 @@ void Requester::receive(const Packet &packet)
 
 void Requester::after_response()
 {
-	settle_front();
+	retire_front();
 	qp_.check_drained();
-	/* Room in the window, a fence lifted, a request to send again: the next turn tells. */
+	/* There may be room in the window, a lifted fence or a packet to retransmit. */
 	if (qp_.sends())
 		qp_.card_.port.activate(qp_);
 }
@@ -74,7 +74,7 @@ void Requester::update_credits(const Aeth &aeth)
 	const uint8_t code = aeth.syndrome & kAethValueMask;
 	const bool counted = code != kCreditsInvalid;
 	const uint32_t limit = (aeth.msn + decode_credits(code)) & Psn::kMask;
-	/* The count is rounded down and may come late, but what was once granted stays so. */
+	/* The count is rounded down and may be delayed, but a credit once granted remains valid. */
 	if (counted && (!credits_known_ || Psn(limit) - Psn(limit_ssn_) > 0))
 		limit_ssn_ = limit;
 	credits_known_ = counted;
@@ -82,13 +82,13 @@ void Requester::update_credits(const Aeth &aeth)
 
 void Requester::receive_nak(const Packet &packet)
 {
-	/* A NAK acknowledges all before the PSN that it names. */
+	/* A NAK acknowledges all PSNs before its own. */
 	if (packet.bth.psn - una_ < 0)
 		return;
 	Stats &stats = qp_.card_.stats;
 	const auto code = static_cast<NakCode>(packet.ext.aeth.syndrome & kAethValueMask);
 	if (!acknowledge(packet.bth.psn)) {
-		/* The peer failed a later request, but data of an earlier one is missing: ask for
+		/* The peer rejected a later request, but data of an earlier one is missing: request
 		 * that first. */
 		implied_nak();
 		return;
@@ -99,7 +99,7 @@ void Requester::receive_nak(const Packet &packet)
 	switch (code) {
 	case NakCode::PsnSequenceError:
 		stats.add(TERN_STAT_REQ_RX_SEQ_NAK);
-		if (spend_retry())
+		if (consume_retry())
 			seek(packet.bth.psn);
 		break;
 	case NakCode::InvalidRequest:
@@ -122,7 +122,7 @@ void Requester::receive_nak(const Packet &packet)
 
 void Requester::receive_rnr(const Packet &packet)
 {
-	/* While we wait nothing is sent: the same NAK once more. */
+	/* A repeated RNR NAK while the requester waits is ignored. */
 	if (packet.bth.psn - una_ < 0 || rnr_until_)
 		return;
 	qp_.card_.stats.add(TERN_STAT_REQ_RX_RNR_NAK);
@@ -132,7 +132,7 @@ void Requester::receive_rnr(const Packet &packet)
 	}
 	if (requests_.empty())
 		return;
-	/* 7 means for ever (IBA 9.7.5.2.8). */
+	/* 7 means infinite (IBA 9.7.5.2.8). */
 	if (qp_.attr_.rnr_retry != 7) {
 		if (!rnr_retries_left_) {
 			qp_.card_.stats.add(TERN_STAT_REQ_RNR_RETRY_EXCEEDED);
@@ -142,7 +142,7 @@ void Requester::receive_rnr(const Packet &packet)
 		rnr_retries_left_--;
 	}
 	seek(packet.bth.psn);
-	/* The peer answers: what got lost before is forgotten. */
+	/* The peer responds: earlier losses no longer count. */
 	retries_left_ = qp_.attr_.retry_cnt;
 	rnr_until_ = qp_.card_.ports.clock.now() +
 	             rnr_timer_ns(packet.ext.aeth.syndrome & kAethValueMask);
@@ -150,7 +150,7 @@ void Requester::receive_rnr(const Packet &packet)
 	qp_.card_.set_timer(qp_, rnr_until_);
 }
 
-/* The request whose next data packet this is; null when it is not the time for it. */
+/* The request whose next response @packet is; null if it is not expected. */
 Requester::Request *Requester::expect_data(const Packet &packet, bool atomic)
 {
 	const Psn psn = packet.bth.psn;
@@ -158,7 +158,7 @@ Requester::Request *Requester::expect_data(const Packet &packet, bool atomic)
 		qp_.card_.stats.add(TERN_STAT_REQ_DUP_ACK);
 		return nullptr;
 	}
-	/* Data acknowledges all requests before its own. */
+	/* A response acknowledges all requests before its own. */
 	if (!acknowledge(psn)) {
 		implied_nak();
 		return nullptr;
@@ -176,7 +176,7 @@ Requester::Request *Requester::expect_data(const Packet &packet, bool atomic)
 	return &r;
 }
 
-/* The opcode and the size that the response packet at this place must have (IBA 9.7.5.1.5). */
+/* Checks opcode and size of the response at its position (IBA 9.7.5.1.5). */
 bool Requester::shape_matches(const Request &r, const Packet &packet) const
 {
 	if (r.opcode == TERN_OP_ATOMIC_WRITE || r.opcode == TERN_OP_FLUSH)
@@ -185,7 +185,8 @@ bool Requester::shape_matches(const Request &r, const Packet &packet) const
 		return true;
 	const uint64_t offset = uint64_t{r.responses} * qp_.mtu_;
 	const bool last = r.responses + 1 == r.packets;
-	/* After a retry the responder starts anew with First or Only, in the middle of ours. */
+	/* After a retransmission the responder starts with First or Only again, so first is not
+	 * checked. */
 	return packet.info->last == last &&
 	       packet.payload.size() == std::min<uint64_t>(qp_.mtu_, r.length - offset);
 }
@@ -208,7 +209,7 @@ void Requester::receive_read_response(const Packet &packet)
 		complete_front();
 }
 
-/* Only those that are waited for next, of a READ that is the oldest, and go well. */
+/* Only the next expected responses of the oldest request, a READ, and only if they succeed. */
 uint32_t Requester::receive_burst(const Packet &burst)
 {
 	loaded_.reset();
@@ -262,7 +263,7 @@ bool Requester::place(Request &r, uint64_t offset, const Payload &data)
 		return true;
 	case Access::NeedPages:
 		response_dropped_ = true;
-		/* It was there, though. */
+		/* The response did arrive, so retries are reset. */
 		retries_left_ = qp_.attr_.retry_cnt;
 		wait_for_pages(una_);
 		return false;

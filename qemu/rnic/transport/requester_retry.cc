@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* When the requester sends again: what was lost, what waited for pages, and its timers. */
+/* Retransmission by the requester: losses, page faults and timers. */
 #include <algorithm>
 
 #include "qemu/rnic/card.h"
@@ -12,26 +12,26 @@ using namespace hw;
 
 namespace {
 
-/* By which the ACK timer exceeds its value at most, in ns. */
+/* Maximum extension of the ACK timeout, ns. */
 constexpr uint64_t kMaxStall = 250'000'000;
 
 } // namespace
 
-/* A later response arrived before an earlier one (IBA 9.7.5.2.5): ask again, once for each batch in
+/* A later response arrived before an earlier one (IBA 9.7.5.2.5): go back, once per batch in
  * flight. */
 void Requester::implied_nak()
 {
-	/* After RNR, too, we have gone back already. */
+	/* After RNR the requester has already gone back. */
 	if (nak_implied_ || rnr_until_)
 		return;
 	qp_.card_.stats.add(TERN_STAT_REQ_IMPLIED_NAK);
-	if (!spend_retry())
+	if (!consume_retry())
 		return;
 	seek(una_);
 	nak_implied_ = true;
 }
 
-bool Requester::spend_retry()
+bool Requester::consume_retry()
 {
 	if (!retries_left_) {
 		qp_.card_.stats.add(TERN_STAT_REQ_RETRY_EXCEEDED);
@@ -42,7 +42,7 @@ bool Requester::spend_retry()
 	return true;
 }
 
-/* The next packet to send is that of @psn, in una_ .. end_. */
+/* Sets the next packet to send to that of @psn, in una_ .. end_. */
 void Requester::seek(Psn psn)
 {
 	next_psn_ = psn;
@@ -52,7 +52,7 @@ void Requester::seek(Psn psn)
 		cursor_++;
 }
 
-/* The wait is this host's, so it costs no retry. */
+/* This host causes the delay, so it does not count as a retry. */
 void Requester::wait_for_pages(Psn psn)
 {
 	if (!page_wait_)
@@ -71,7 +71,7 @@ void Requester::resume(bool ok)
 	if (response_dropped_) {
 		response_dropped_ = false;
 		seek(una_);
-		/* What still comes of the responses that followed means nothing. */
+		/* Ignore the responses that follow the dropped one. */
 		nak_implied_ = true;
 	}
 	if (!ok)
@@ -82,7 +82,7 @@ void Requester::resume(bool ok)
 	qp_.card_.port.activate(qp_);
 }
 
-/* The request of @psn fails as soon as all before it have ended. */
+/* Marks the request of @psn to fail when all before it have completed. */
 void Requester::fail_at(Psn psn)
 {
 	for (size_t i = 0; i < requests_.size(); i++) {
@@ -90,7 +90,7 @@ void Requester::fail_at(Psn psn)
 		if (psn - r.first >= 0 && psn - r.end() < 0 && r.status == TERN_WC_SUCCESS)
 			r.status = TERN_WC_LOC_PROT_ERR;
 	}
-	settle_front();
+	retire_front();
 }
 
 void Requester::arm_timer()
@@ -98,8 +98,8 @@ void Requester::arm_timer()
 	timeout_at_ = UINT64_MAX;
 	if (una_ == sent_ || !qp_.attr_.timeout || page_wait_)
 		return;
-	/* The specification allows one to four times the value (IBA 9.7.6.1.3). A short one is
-	 * stretched, because a peer in software can be kept from its processor. */
+	/* The specification allows one to four times the value (IBA 9.7.6.1.3). Short values are
+	 * extended, because a peer in software can lose its processor for a while. */
 	const uint64_t value = 4096ull << qp_.attr_.timeout;
 	timeout_at_ = qp_.card_.ports.clock.now() + value + std::min(3 * value, kMaxStall);
 	qp_.card_.set_timer(qp_, timeout_at_);
@@ -114,7 +114,7 @@ void Requester::on_timer(uint64_t now)
 	if (now >= timeout_at_) {
 		qp_.card_.stats.add(TERN_STAT_REQ_TIMEOUTS);
 		timeout_at_ = UINT64_MAX;
-		if (!spend_retry())
+		if (!consume_retry())
 			return;
 		nak_implied_ = false;
 		seek(una_);

@@ -13,8 +13,7 @@ using namespace hw;
 
 namespace {
 
-/* Responses that a QP may have waiting; a peer that repeats itself faster than we answer is not
- * heard. */
+/* Responses that may be queued; requests beyond that are dropped. */
 constexpr size_t kMaxResponses = 4 * kMaxRdAtomic;
 
 } // namespace
@@ -40,7 +39,7 @@ void Responder::abandon()
 
 void Responder::receive(const Packet &packet)
 {
-	/* As if it had been lost on its way. */
+	/* Treated as lost. */
 	if (responses_.size() >= kMaxResponses)
 		return;
 	const int32_t distance = packet.bth.psn - expected_;
@@ -54,7 +53,7 @@ void Responder::receive(const Packet &packet)
 		qp_.card_.port.activate(qp_);
 }
 
-/* A packet was lost: say so once, until one arrives in sequence (IBA 9.7.5.2.8). */
+/* A packet was lost: send one NAK until a packet arrives in sequence (IBA 9.7.5.2.8). */
 void Responder::receive_ahead()
 {
 	qp_.card_.stats.add(TERN_STAT_RESP_OUT_OF_SEQUENCE);
@@ -74,7 +73,7 @@ void Responder::receive_expected(const Packet &packet)
 		reject(packet, outcome);
 		return;
 	}
-	forget_wait(packet.bth.psn, 1);
+	clear_wait(packet.bth.psn, 1);
 	if (packet.info->kind == PacketKind::Send || packet.info->kind == PacketKind::Write)
 		advance(packet);
 }
@@ -86,15 +85,15 @@ void Responder::advance(const Packet &packet)
 		acknowledge();
 }
 
-/* These packets, which may have waited for pages, went well. */
-void Responder::forget_wait(Psn psn, uint32_t packets)
+/* These packets succeeded; one of them may have waited for pages. */
+void Responder::clear_wait(Psn psn, uint32_t packets)
 {
 	if (page_wait_ && page_wait_->psn - psn >= 0 && page_wait_->psn - (psn + packets) < 0)
 		page_wait_.reset();
 }
 
-/* Only what is expected, and goes well. All else its packets meet one after another, with nothing
- * changed that they would not find the same. */
+/* Executes a burst only if it is expected and succeeds. Otherwise its packets are delivered one by
+ * one; nothing has changed that would affect them. */
 uint32_t Responder::receive_burst(const Packet &burst)
 {
 	if (responses_.size() >= kMaxResponses || burst.bth.psn != expected_ ||
@@ -104,10 +103,11 @@ uint32_t Responder::receive_burst(const Packet &burst)
 	                          ? execute_write(burst) == Outcome::Done
 	                          : execute_send_burst(burst);
 	if (!done)
-		/* With a queue that cannot be used the first of them has met its end. */
+		/* If the queue failed and the QP is in ERR, the first packet counts as
+		 * processed. */
 		return qp_.receives() ? 0 : 1;
 	nak_sent_ = false;
-	forget_wait(burst.bth.psn, packets_in(burst));
+	clear_wait(burst.bth.psn, packets_in(burst));
 	advance(burst);
 	if (has_responses())
 		qp_.card_.port.activate(qp_);
@@ -124,8 +124,8 @@ bool Responder::in_sequence(const Packet &packet) const
 	return !info.first && info.kind == kind;
 }
 
-/* XRC: the SRQ that the packet names is of our domain, and the same in all packets of a message
- * (A14.4), those that are sent again for want of pages among them. */
+/* XRC: the SRQ must be of the QP's domain and the same in all packets of a message (A14.4),
+ * including those repeated after a page fault. */
 bool Responder::find_srq(const Packet &packet)
 {
 	if (!packet.info->xrceth)
@@ -139,7 +139,8 @@ bool Responder::find_srq(const Packet &packet)
 	return true;
 }
 
-/* Of XRC the protection domain is that of the SRQ; a duplicate's may be gone. */
+/* For XRC the protection domain is that of the SRQ; for a duplicate the SRQ may not exist any
+ * more. */
 Memory::Target Responder::target(const Packet &packet) const
 {
 	if (!packet.info->xrceth)
@@ -206,7 +207,7 @@ Responder::Outcome Responder::execute_send(const Packet &packet)
 		data = data.skip(qp_.claim_header());
 		placed_ = 0;
 	} else if (!qp_.has_claim()) {
-		/* Its SRQ was destroyed meanwhile. */
+		/* Its SRQ was destroyed. */
 		return Outcome::InvalidRequest;
 	}
 
@@ -237,7 +238,7 @@ Responder::Outcome Responder::execute_send(const Packet &packet)
 	return end_send(packet, data.size());
 }
 
-/* Tags are matched, and errors told, packet by packet. */
+/* Tag matching and error reporting work packet by packet. */
 bool Responder::execute_send_burst(const Packet &burst)
 {
 	if (burst.info->first) {
@@ -298,7 +299,7 @@ Responder::Outcome Responder::begin_write(const Packet &packet)
 	if (packet.info->last ? reth.length != packet.payload.size()
 	                      : reth.length <= packet.payload.size())
 		return Outcome::InvalidRequest;
-	/* What is done in one step, Memory::write_remote() checks the same. */
+	/* For a single-packet WRITE, Memory::write_remote() makes the same check. */
 	const bool one_step = packet.info->last && !packet.info->imm;
 	if (one_step ? !(qp_.attr_.access & TERN_ACCESS_REMOTE_WRITE)
 	             : !allowed(packet, TERN_ACCESS_REMOTE_WRITE))
@@ -419,7 +420,7 @@ void Responder::complete_recv(const Packet &packet, uint8_t opcode, uint32_t byt
 	qp_.complete_recv(cqe, packet.bth.solicited);
 }
 
-/* Tells the requester why not; all but RNR end the connection (IBA 9.9.3). */
+/* Sends the NAK of @outcome; all but RNR end the connection (IBA 9.9.3). */
 void Responder::reject(const Packet &packet, Outcome outcome)
 {
 	Stats &stats = qp_.card_.stats;
@@ -430,20 +431,20 @@ void Responder::reject(const Packet &packet, Outcome outcome)
 		[[fallthrough]];
 	case Outcome::Rnr:
 		push_rnr_nak(psn);
-		/* What follows in flight needs no word of its own. */
+		/* Packets in flight behind this one get no NAK of their own. */
 		nak_sent_ = true;
 		return;
 	case Outcome::InvalidRequest:
 		qp_.card_.raise_event(TERN_EVENT_QP_REQ_ERR, qp_.number);
 		[[fallthrough]];
-	case Outcome::TooLong: /* the receive completion tells the host */
+	case Outcome::TooLong: /* reported by the receive completion */
 		stats.add(TERN_STAT_RESP_TX_INV_REQ_NAK);
 		push_nak(psn, nak_syndrome(NakCode::InvalidRequest));
 		break;
 	case Outcome::AccessError:
 		qp_.card_.raise_event(TERN_EVENT_QP_ACCESS_ERR, qp_.number);
 		[[fallthrough]];
-	case Outcome::BadInvalidate: /* the receive completion tells the host */
+	case Outcome::BadInvalidate: /* reported by the receive completion */
 		stats.add(TERN_STAT_RESP_TX_ACCESS_NAK);
 		push_nak(psn, nak_syndrome(NakCode::RemoteAccessError));
 		break;
@@ -458,9 +459,9 @@ void Responder::reject(const Packet &packet, Outcome outcome)
 	qp_.enter_error();
 }
 
-/* ---- duplicates ---- */
+/* ---- duplicate requests ---- */
 
-/* Already executed; what was lost is the answer (IBA 9.7.4.5.2). */
+/* The request was executed; its response was lost (IBA 9.7.4.5.2). */
 void Responder::receive_duplicate(const Packet &packet)
 {
 	qp_.card_.stats.add(TERN_STAT_RESP_DUPLICATES);
@@ -493,7 +494,7 @@ void Responder::receive_duplicate(const Packet &packet)
 	}
 }
 
-/* The latest first: an older one may have had the same PSN, a whole turn before. */
+/* Latest first: an older result may have the same PSN after a wrap. */
 void Responder::repeat_atomic(Psn psn)
 {
 	for (size_t back = 1; back <= atomics_.size(); back++) {
@@ -509,7 +510,7 @@ void Responder::repeat_atomic(Psn psn)
 	}
 }
 
-/* The data from @psn on is on its way already. */
+/* Whether a queued response will send the data from @psn on. */
 bool Responder::read_queued(Psn psn) const
 {
 	for (size_t i = 0; i < responses_.size(); i++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The receiving half of a reliable connection (IBA vol. 1, 9.7.4 to 9.7.5): request packets
- * are checked and carried out in order of PSN as they arrive; what is to be said about them
- * waits in a queue for this QP's turn to send, where acknowledgements merge.
+ * The responder of a reliable connection (IBA vol. 1, 9.7.4 to 9.7.5): request packets are checked
+ * and executed in PSN order as they arrive; responses wait in a queue for the QP's turn to send,
+ * where acknowledgements are merged.
  */
 #pragma once
 
@@ -20,20 +20,20 @@
 namespace tern {
 
 class RcQp;
-enum class Sending : uint8_t;
+enum class SendResult : uint8_t;
 
 class Responder {
 public:
 	explicit Responder(RcQp &qp) : qp_(qp) {}
 
-	/** A request, of a QP that receives. */
+	/** Receives a request. The QP must be in a state that receives. */
 	void receive(const Packet &packet);
-	/** As Qp::deliver_burst(), requests in packets of the path MTU. */
+	/** As Qp::deliver_burst(), for requests with packets of the path MTU. */
 	uint32_t receive_burst(const Packet &burst);
-	/** Sends responses; true when it stopped only for @budget or the wire. */
+	/** Sends responses; returns true if it stopped only for @budget or the wire. */
 	bool transmit(unsigned &budget);
 	bool has_responses() const { return !responses_.empty(); }
-	/** The pages that were waited for are there (@ok), or cannot be had. */
+	/** The pages are present (@ok), or cannot be provided. */
 	void resume(bool ok);
 
 	void reset(Psn rq_psn);
@@ -48,10 +48,10 @@ private:
 		enum class Kind : uint8_t { Ack, Nak, Read, Atomic };
 		Kind kind = Kind::Ack;
 		uint8_t syndrome = 0;   /* Nak: the whole AETH syndrome */
-		bool duplicate = false; /* answers a request that was executed before */
+		bool duplicate = false; /* for a request that was executed before */
 		Psn psn;                /* Read: of the next packet */
 		uint32_t msn = 0;
-		/* Read: what is left to send */
+		/* Read: what remains to be sent */
 		Memory::Target target{};
 		uint64_t va = 0;
 		uint32_t rkey = 0;
@@ -60,25 +60,24 @@ private:
 		uint64_t original = 0; /* Atomic */
 	};
 
-	/** An atomic that was carried out, for a requester that did not hear of it (IBA 9.7.4.5.2).
-	 */
+	/** The result of an executed atomic, to answer a duplicate request (IBA 9.7.4.5.2). */
 	struct AtomicResult {
 		bool valid = false;
 		Psn psn;
 		uint64_t original = 0;
 	};
 
-	/** What became of a request packet. */
+	/** The result of a request packet. */
 	enum class Outcome : uint8_t {
 		Done,
-		Rnr,       /* no receive WQE: not executed, the requester is to try again */
-		NeedPages, /* as Rnr, for want of pages */
+		Rnr,       /* no receive WQE: not executed, the requester retries */
+		NeedPages, /* as Rnr, because pages are absent */
 		InvalidRequest,
-		TooLong, /* a SEND for its receive WQE: an invalid request too */
+		TooLong, /* SEND longer than its receive WQE: an invalid request */
 		AccessError,
-		BadInvalidate, /* the key of a SEND with invalidate: an access error too */
+		BadInvalidate, /* key of a SEND with invalidate: an access error */
 		OperationalError,
-		Fatal, /* the QP is in the error state already */
+		Fatal, /* the QP is already in ERR */
 	};
 
 	void receive_expected(const Packet &packet);
@@ -86,29 +85,29 @@ private:
 	void receive_ahead();
 	void repeat_atomic(Psn psn);
 
-	/** A SEND or WRITE, or a burst of it, was carried out. */
+	/** A SEND or WRITE, packet or burst, was executed. */
 	void advance(const Packet &packet);
 	bool in_sequence(const Packet &packet) const;
 	bool size_valid(const Packet &packet) const;
 	bool find_srq(const Packet &packet);
 	Memory::Target target(const Packet &packet) const;
 	Outcome execute(const Packet &packet);
-	/** Takes a receive WQE for this message. */
+	/** Claims a receive WQE for the message. */
 	Outcome claim_recv();
-	/** Takes the buffer that a SEND of @packet goes to; none when the card fetches its data. */
+	/** Claims the buffer of a SEND; there is no claim if the card fetches the data. */
 	Outcome claim_for_send(const Packet &packet);
-	/* When the SRQ matches tags. */
+	/* For SRQs with tag matching. */
 	Outcome claim_slot(uint8_t opcode);
 	Outcome claim_by_tag(const Packet &packet, TagList &tags);
 	void take_eager(const Packet &packet, const headers::TagMatching &tag, uint32_t entry);
 	void take_rendezvous(const Packet &packet, const headers::TagMatching &tag, uint32_t entry,
 	                     const Sge &buffer);
-	/** Takes the key back that a SEND names. */
+	/** Invalidates the key in a SEND. */
 	bool invalidate(const Packet &packet);
 	Outcome execute_send(const Packet &packet);
-	/** As execute_send(); false when it cannot be done in one go. */
+	/** As execute_send(), for a burst; false if it must be delivered packet by packet. */
 	bool execute_send_burst(const Packet &burst);
-	/** @size bytes of a SEND are where they belong. */
+	/** @size bytes of a SEND have been placed. */
 	Outcome end_send(const Packet &packet, size_t size);
 	Outcome execute_write(const Packet &packet);
 	Outcome begin_write(const Packet &packet);
@@ -116,32 +115,31 @@ private:
 	Outcome execute_atomic(const Packet &packet);
 	Outcome execute_atomic_write(const Packet &packet);
 	Outcome execute_flush(const Packet &packet);
-	/** Ends the claimed receive WQE with @status. */
+	/** Completes the claimed receive WQE with @status. */
 	void complete_recv(const Packet &packet, uint8_t opcode, uint32_t byte_len,
 	                   hw::tern_hw_cqe_status status);
 	void reject(const Packet &packet, Outcome outcome);
-	/** Whether a peer may @right (TERN_ACCESS_REMOTE_*) by this QP's and the region's rights.
-	 */
+	/** Whether the rights of QP and region allow a peer @right (TERN_ACCESS_REMOTE_*). */
 	bool allowed(const Packet &packet, uint8_t right) const;
 
 	void acknowledge();
 	void push_nak(Psn psn, uint8_t syndrome);
 	void push_rnr_nak(Psn psn);
-	/** The packet of @psn needs pages; @recv: in the buffers of a receive WQE. */
+	/** The packet with @psn needs pages; @recv: of the buffers of a receive WQE. */
 	void wait_for_pages(Psn psn, bool recv);
-	void forget_wait(Psn psn, uint32_t packets);
-	/** Ends the READ at the front, and the QP, unless its pages are still to come. */
+	void clear_wait(Psn psn, uint32_t packets);
+	/** Ends the READ at the front, and unless its pages are awaited, moves the QP to ERR. */
 	void stop_read(bool need_pages);
-	/** NAK Remote Access Error for @psn, and the end of the QP. */
+	/** Sends NAK Remote Access Error for @psn and moves the QP to ERR. */
 	void fail_access(Psn psn);
 	void push_read(const Packet &packet, bool duplicate);
-	/** Answers ATOMIC WRITE and FLUSH. */
+	/** The response to ATOMIC WRITE and FLUSH. */
 	void push_empty_read(Psn psn, bool duplicate);
 	uint32_t outstanding_data() const;
 	bool read_queued(Psn psn) const;
 	void send_response(Response &response, unsigned &budget);
-	Sending send_read(Response &response, unsigned &budget);
-	Sending send_read_packet(Response &response);
+	SendResult send_read(Response &response, unsigned &budget);
+	SendResult send_read_packet(Response &response);
 	Wire::Lend lend_read_burst(const Response &response, uint32_t size);
 	void begin_read_part(const Response &response, uint32_t size, Bth &bth, ExtHeaders &ext);
 	void end_read_part(Response &response, uint32_t size);
@@ -151,23 +149,23 @@ private:
 
 	RcQp &qp_;
 	RingBuffer<Response> responses_;
-	std::array<AtomicResult, 16> atomics_{}; /* the latest, round-robin */
+	std::array<AtomicResult, 16> atomics_{}; /* most recent results, round-robin */
 	size_t next_atomic_ = 0;
 	Psn expected_;
-	uint32_t msn_ = 0;      /* messages completed, 24 bits */
+	uint32_t msn_ = 0;      /* completed messages, 24 bits */
 	bool nak_sent_ = false; /* since the last packet in sequence (IBA 9.7.5.2.8) */
 
 	Message message_ = Message::None;
 	uint64_t placed_ = 0; /* bytes of the message so far */
-	Reth write_;          /* of the WRITE under way */
-	uint32_t srqn_ = 0;   /* XRC: of the message under way */
+	Reth write_;          /* of the WRITE in progress */
+	uint32_t srqn_ = 0;   /* XRC: of the message in progress */
 
-	/** What fails when the pages cannot be had. */
+	/** The packet to reject if the pages cannot be provided. */
 	struct PageWait {
 		Psn psn;
 		bool recv;
 	};
-	std::optional<PageWait> page_wait_; /* until the host resumes us, or it went well since */
+	std::optional<PageWait> page_wait_; /* until resumed, or the packet succeeds */
 };
 
 } // namespace tern

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What a peer asks about the placement of data (annex A19): ATOMIC WRITE and FLUSH. */
+/* Requests of annex A19: ATOMIC WRITE and FLUSH. */
 #include "qemu/rnic/card.h"
 #include "qemu/rnic/transport/rc_qp.h"
 #include "qemu/rnic/transport/responder.h"
@@ -8,7 +8,7 @@ namespace tern {
 
 using namespace hw;
 
-/* A WRITE that nobody sees half done, and that is answered like a READ (annex A19). */
+/* An 8-byte WRITE that is atomic and is answered like a READ (annex A19). */
 Responder::Outcome Responder::execute_atomic_write(const Packet &packet)
 {
 	const Reth &reth = packet.ext.reth;
@@ -36,7 +36,7 @@ Responder::Outcome Responder::execute_atomic_write(const Packet &packet)
 }
 
 /*
- * What came before is in memory by now, and all see it there: only the checks are left. No region
+ * Earlier writes are already in memory and globally visible, so only the checks remain. No region
  * can grant persistence.
  */
 Responder::Outcome Responder::execute_flush(const Packet &packet)
@@ -60,7 +60,7 @@ Responder::Outcome Responder::execute_flush(const Packet &packet)
 	return Outcome::Done;
 }
 
-/* The response is that to a READ of nothing. */
+/* The response to a READ of zero bytes. */
 void Responder::push_empty_read(Psn psn, bool duplicate)
 {
 	responses_.push_back(

@@ -20,10 +20,10 @@ uint32_t Responder::outstanding_data() const
 	return count;
 }
 
-/* One acknowledgement at the end of the queue speaks for all before expected_. */
+/* An acknowledgement at the end of the queue covers all PSNs before expected_. */
 void Responder::acknowledge()
 {
-	const Psn psn = expected_ + Psn::kMask; /* the one before */
+	const Psn psn = expected_ + Psn::kMask; /* expected_ - 1 */
 	if (!responses_.empty() && responses_.back().kind == Response::Kind::Ack) {
 		responses_.back().psn = psn;
 		responses_.back().msn = msn_;
@@ -83,9 +83,9 @@ void Responder::send_response(Response &response, unsigned &budget)
 		break;
 	case Response::Kind::Read: {
 		const auto sending = send_read(response, budget);
-		if (sending == Sending::NeedPages || sending == Sending::Failed)
-			stop_read(sending == Sending::NeedPages);
-		if (sending != Sending::Done || response.length)
+		if (sending == SendResult::NeedPages || sending == SendResult::Failed)
+			stop_read(sending == SendResult::NeedPages);
+		if (sending != SendResult::Done || response.length)
 			return;
 		break;
 	}
@@ -94,8 +94,9 @@ void Responder::send_response(Response &response, unsigned &budget)
 }
 
 /*
- * Either the region went while its data was being sent; or the requester is to ask again from here
- * on, and so also for all that was to be said after it.
+ * Either the region was destroyed while its data was sent: the connection ends. Or pages are
+ * absent: the requester repeats the READ from here on, and requests whose responses were queued
+ * behind it.
  */
 void Responder::stop_read(bool need_pages)
 {
@@ -117,7 +118,7 @@ void Responder::fail_access(Psn psn)
 	qp_.enter_error();
 }
 
-/* The first that waits is the one whose fault the host sees. */
+/* The host sees the fault of the first packet that waits. */
 void Responder::wait_for_pages(Psn psn, bool recv)
 {
 	if (!qp_.waits_for_pages(RcQp::Side::Responder))
@@ -125,7 +126,7 @@ void Responder::wait_for_pages(Psn psn, bool recv)
 	qp_.wait_for_pages(RcQp::Side::Responder);
 }
 
-/* The requester tries again by itself. */
+/* If the pages are present, the requester retries on its own. */
 void Responder::resume(bool ok)
 {
 	const auto wait = page_wait_;
@@ -149,8 +150,8 @@ void Responder::resume(bool ok)
 	qp_.enter_error();
 }
 
-/* Some of the data; what is left to send shrinks. */
-Sending Responder::send_read(Response &response, unsigned &budget)
+/* Sends some of the data and shortens @response. */
+SendResult Responder::send_read(Response &response, unsigned &budget)
 {
 	const uint32_t most = qp_.mtu_ * std::min(budget, kMaxBurst / qp_.mtu_);
 	const uint32_t size = std::min(response.length, most);
@@ -159,9 +160,9 @@ Sending Responder::send_read(Response &response, unsigned &budget)
 		case Wire::Lend::Done:
 			budget -= segments_of(size, qp_.mtu_);
 			end_read_part(response, size);
-			return Sending::Done;
+			return SendResult::Done;
 		case Wire::Lend::Full:
-			return Sending::Full;
+			return SendResult::Full;
 		case Wire::Lend::Refused:
 			break;
 		}
@@ -192,25 +193,25 @@ void Responder::begin_read_part(const Response &response, uint32_t size, Bth &bt
 void Responder::end_read_part(Response &response, uint32_t size)
 {
 	const uint32_t packets = std::max(1u, segments_of(size, qp_.mtu_));
-	forget_wait(response.psn, packets);
+	clear_wait(response.psn, packets);
 	response.started = true;
 	response.va += size;
 	response.length -= size;
 	response.psn = response.psn + packets;
 }
 
-Sending Responder::send_read_packet(Response &response)
+SendResult Responder::send_read_packet(Response &response)
 {
 	const uint32_t size = std::min(response.length, qp_.mtu_);
 	Bth bth;
 	ExtHeaders ext;
 	begin_read_part(response, size, bth, ext);
 	Memory &memory = qp_.card_.memory;
-	size_t sent = 0; /* only requests are paced */
+	size_t sent = 0; /* ignored: responses are not paced */
 	const auto sending = qp_.send_data(
 	        bth, ext, size,
 	        [&](HostRanges &ranges) {
-		        /* As what a requester sends again. */
+		        /* Responses to duplicates are not lent, as retransmissions are not. */
 		        return !response.duplicate &&
 		               memory.locate_remote(response.rkey, response.va, response.target,
 		                                    size, ranges);
@@ -220,7 +221,7 @@ Sending Responder::send_read_packet(Response &response)
 		                                  payload, response.length - size);
 	        },
 	        sent);
-	if (sending == Sending::Done)
+	if (sending == SendResult::Done)
 		end_read_part(response, size);
 	return sending;
 }
@@ -236,8 +237,8 @@ void Responder::send_aeth(Opcode opcode, const Response &response, uint8_t syndr
 	qp_.send_packet(bth, ext, 0, [](std::span<std::byte>) { return true; });
 }
 
-/* ACK with the credits of the receive queue, the WQE of a SEND under way among them; a shared one
- * has none to give (IBA 9.7.7.2). */
+/* ACK with the credits of the receive queue, including the claimed WQE; a shared queue reports none
+ * (IBA 9.7.7.2). */
 uint8_t Responder::ack_syndrome()
 {
 	const auto credits = qp_.recv_credits();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Where SENDs go whose SRQ matches tags: rdma-core's Documentation/tag_matching.md. */
+/* SENDs to an SRQ with tag matching: rdma-core's Documentation/tag_matching.md. */
 #include <algorithm>
 
 #include "qemu/rnic/card.h"
@@ -13,7 +13,8 @@ using namespace hw;
 
 namespace {
 
-/* Both headers in one packet, which holds nothing that only a receive WQE could tell the host. */
+/* A rendezvous has both headers in one packet, without immediate data or invalidation, which need a
+ * receive WQE. */
 bool is_rendezvous(const Packet &packet)
 {
 	const size_t size = packet.payload.size();
@@ -22,7 +23,7 @@ bool is_rendezvous(const Packet &packet)
 	       size <= TERN_MAX_RNDV_HDR;
 }
 
-/* Once: what a peer lent may be another the next time. */
+/* Copies the header once: lent payload may change between two reads. */
 template <typename Header>
 bool take_header(const Payload &from, Header &header)
 {
@@ -37,7 +38,7 @@ bool take_header(const Payload &from, Header &header)
 Responder::Outcome Responder::claim_for_send(const Packet &packet)
 {
 	TagList *tags = qp_.tags();
-	/* A packet that comes again for want of pages was looked at before. */
+	/* A packet repeated after a page fault has been matched before. */
 	return tags && !qp_.has_claim() ? claim_by_tag(packet, *tags) : claim_recv();
 }
 
@@ -62,7 +63,7 @@ Responder::Outcome Responder::claim_by_tag(const Packet &packet, TagList &tags)
 	        eager || is_rendezvous(packet) ? tags.match(header.tag.get()) : std::nullopt;
 	if (!entry) {
 		const Outcome outcome = claim_slot(TERN_CQE_TAG_UNEXPECTED);
-		/* One that is refused for want of a WQE comes again, and may match then. */
+		/* A message rejected for want of a WQE is repeated and may match then. */
 		if (outcome == Outcome::Done)
 			tags.count_unexpected();
 		return outcome;
@@ -74,7 +75,7 @@ Responder::Outcome Responder::claim_by_tag(const Packet &packet, TagList &tags)
 	return Outcome::Done;
 }
 
-/* Other messages may match before the last packet is here: the host learns their order. */
+/* Other messages may match before the last packet arrives; this CQE tells the host the order. */
 void Responder::take_eager(const Packet &packet, const headers::TagMatching &header, uint32_t entry)
 {
 	RcQp::TagReport report{.opcode = TERN_CQE_TAG_RECV,
@@ -101,7 +102,7 @@ void Responder::take_rendezvous(const Packet &packet, const headers::TagMatching
 	                       .app_ctx = header.app_ctx.get()};
 	const uint32_t length = rendezvous.from.length.get();
 	if (length > buffer.length || length > kMaxMessage) {
-		/* The host has to fetch it: the buffer gets the headers. */
+		/* The host must fetch the data; the buffer gets the headers. */
 		report.flags |= TERN_CQE_TAG_DATA;
 		report.status = TERN_WC_TM_RNDV_INCOMPLETE;
 		qp_.claim_tagged(entry, report, 0);

@@ -8,14 +8,13 @@
 
 namespace tern {
 
-/** Packets that a message of @length bytes takes; an empty one takes one too. */
+/** The number of packets of a message of @length bytes; an empty message takes one. */
 constexpr uint32_t packets_of(uint64_t length, uint32_t mtu)
 {
 	return length > mtu ? static_cast<uint32_t>((length + mtu - 1) / mtu) : 1;
 }
 
-/** First, Middle, Last or Only of a SEND or WRITE, in the order in which their opcodes follow
- * @base_first. */
+/** First, Middle, Last or Only of a SEND or WRITE whose First is @base_first. */
 constexpr Opcode opcode_at(const bool first, const bool last, const bool imm,
                            const Opcode base_first)
 {
@@ -24,7 +23,7 @@ constexpr Opcode opcode_at(const bool first, const bool last, const bool imm,
 	return static_cast<Opcode>(base + step);
 }
 
-/** Packets that others follow are full, the last of several has at least a byte (IBA 9.7.4.1.6). */
+/** All packets but the last carry one MTU; the last of several is not empty (IBA 9.7.4.1.6). */
 constexpr bool payload_fits(const OpcodeInfo &info, size_t size, uint32_t mtu)
 {
 	if (!info.last)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What a QP does with the list of an SRQ that matches tags. */
+/* A QP's use of the tag list of its SRQ. */
 #include "qemu/rnic/card.h"
 #include "qemu/rnic/transport/qp.h"
 

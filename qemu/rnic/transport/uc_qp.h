@@ -9,7 +9,7 @@
 
 namespace tern {
 
-/** An unreliable connected QP (IBA vol. 1, 9.8.2): the protocol is in its two halves. */
+/** An unreliable connected QP (IBA vol. 1, 9.8.2), made of a requester and a responder. */
 class UcQp final : public ConnectedQp {
 public:
 	UcQp(Card &card, const QpConfig &config, SendQueue sq, RecvQueue rq);

@@ -40,7 +40,7 @@ bool UcRequester::transmit(unsigned &budget)
 	return false;
 }
 
-/* In SQD what is under way goes on, and nothing starts. */
+/* In SQD the request in progress continues, and none starts. */
 bool UcRequester::has_work()
 {
 	if (qp_.waits_for_pages(UcQp::Side::Requester))
@@ -50,7 +50,7 @@ bool UcRequester::has_work()
 	return qp_.state() == TERN_QPS_RTS && qp_.send_posted();
 }
 
-/* Takes the next WQE from the send queue; one that cannot be sent ends here. */
+/* Takes the next WQE from the send queue; an invalid one completes here. */
 void UcRequester::start()
 {
 	SendWqe &wqe = qp_.card_.scratch_send;
@@ -131,7 +131,7 @@ std::optional<tern_hw_cqe_status> UcRequester::send_packet()
 	return TERN_WC_SUCCESS;
 }
 
-/* A failure stops the send queue only (IBA 10.3.1.6). */
+/* A failure stops only the send queue (IBA 10.3.1.6). */
 void UcRequester::end(tern_hw_cqe_status status)
 {
 	const Request r = *request_;

@@ -13,29 +13,29 @@ namespace tern {
 class UcQp;
 
 /**
- * The sending half of an unreliable connection (IBA vol. 1, 9.8.2.1): nothing comes back, so a
- * request is complete when its last packet is on its way, and only one is under way at a time.
+ * The requester of an unreliable connection (IBA vol. 1, 9.8.2.1). There are no responses: a
+ * request completes when its last packet is sent, and only one is in progress at a time.
  */
 class UcRequester {
 public:
 	explicit UcRequester(UcQp &qp) : qp_(qp) {}
 
-	/** Sends packets while it may; true when it stopped only for @budget or the wire. */
+	/** Sends packets; returns true if it stopped only for @budget or the wire. */
 	bool transmit(unsigned &budget);
-	/** The pages that were waited for are there (@ok), or cannot be had. */
+	/** The pages are present (@ok), or cannot be provided. */
 	void resume(bool ok);
-	/** Completes the request under way as flushed. */
+	/** Completes the request in progress as flushed. */
 	void flush();
 	void reset(Psn sq_psn);
 	bool idle() const { return !request_; }
 	Psn next_psn() const { return psn_; }
 
 private:
-	/** A work request between its first packet and its last. */
+	/** A work request between its first and its last packet. */
 	struct Request {
-		uint32_t index; /* of the block where the WQE starts */
+		uint32_t index; /* block of the WQE */
 		uint32_t length;
-		uint32_t packet; /* the next one */
+		uint32_t packet; /* the next to send */
 		uint8_t opcode;
 		uint8_t flags;
 	};
@@ -43,15 +43,15 @@ private:
 	bool has_work();
 	void start();
 	hw::tern_hw_cqe_status check(const SendWqe &wqe) const;
-	/** Makes scratch_send of the card hold the WQE again; false when the host changed it. */
+	/** Makes scratch_send hold the WQE; false if the host has changed it. */
 	bool load();
-	/** Nothing when the packet has to wait for pages. */
+	/** None if the packet must wait for pages. */
 	std::optional<hw::tern_hw_cqe_status> send_packet();
 	void end(hw::tern_hw_cqe_status status);
 
 	UcQp &qp_;
 	std::optional<Request> request_;
-	bool loaded_ = false; /* within one turn */
+	bool loaded_ = false; /* see scratch_send */
 	Psn psn_;             /* of the next packet */
 };
 

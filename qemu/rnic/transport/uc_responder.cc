@@ -12,9 +12,8 @@ using namespace hw;
 namespace {
 
 /*
- * A packet this far behind, or less, came late or twice, which an Ethernet may do to it: it would
- * bring back an old message, or old data of a WRITE. From one farther behind we have lost so much
- * that it is a new one.
+ * A packet up to this far behind is late or a duplicate, which Ethernet allows: executing it would
+ * repeat an old message or an old WRITE. A packet further behind is new, after a very long gap.
  */
 constexpr int32_t kLate = 1 << 16;
 
@@ -34,7 +33,7 @@ void UcResponder::receive(const Packet &packet)
 		qp_.card_.stats.add(TERN_STAT_UC_RX_DROPPED);
 		return;
 	}
-	/* What was lost took the rest of its message with it. */
+	/* A gap drops the message in progress. */
 	if (distance != 0 || packet.info->first)
 		message_ = Message::None;
 	expected_ = packet.bth.psn + 1;
@@ -105,7 +104,7 @@ bool UcResponder::execute_send(const Packet &packet)
 	return true;
 }
 
-/* A WRITE that is not allowed is dropped like one that was lost. */
+/* A WRITE without permission is dropped silently. */
 bool UcResponder::begin_write(const Packet &packet)
 {
 	write_ = packet.ext.reth;
@@ -156,7 +155,7 @@ void UcResponder::complete_recv(const Packet &packet, uint8_t opcode, uint64_t b
 	qp_.complete_recv(cqe, packet.bth.solicited);
 }
 
-/* Of a WRITE nobody is told. */
+/* A failed WRITE is not reported. */
 void UcResponder::resume(bool ok)
 {
 	if (!ok && qp_.claim_needs_pages())

@@ -11,41 +11,41 @@ namespace tern {
 class UcQp;
 
 /**
- * The receiving half of an unreliable connection (IBA vol. 1, 9.8.2.2): nobody is told of what is
- * lost. A gap in the PSNs ends the message under way; the next First or Only begins anew. So each
- * message arrives once and in order, or not at all.
+ * The responder of an unreliable connection (IBA vol. 1, 9.8.2.2). Losses are not reported: a PSN
+ * gap drops the message in progress, and the next First or Only starts a new one. So each message
+ * is received once and in order, or not at all.
  */
 class UcResponder {
 public:
 	explicit UcResponder(UcQp &qp) : qp_(qp) {}
 
-	/** A packet of the peer, of a QP that receives. */
+	/** Receives a packet of the peer. The QP must be in a state that receives. */
 	void receive(const Packet &packet);
 	void reset(Psn rq_psn);
-	/** The pages that a message was dropped for are there (@ok), or cannot be had. */
+	/** The pages that a message was dropped for are present (@ok), or cannot be provided. */
 	void resume(bool ok);
 	Psn expected_psn() const { return expected_; }
 
 private:
 	enum class Message : uint8_t { None, Send, Write };
 
-	/** Whether the packet was taken; if not, its message is given up. */
+	/** Returns false if the packet's message must be dropped. */
 	bool execute(const Packet &packet);
 	bool in_sequence(const Packet &packet) const;
 	bool execute_send(const Packet &packet);
 	bool execute_write(const Packet &packet);
 	bool begin_write(const Packet &packet);
-	/** Takes a receive WQE, unless a message that was given up has left one. */
+	/** Claims a receive WQE, unless a dropped message has left one claimed. */
 	bool claim_recv();
 	void complete_recv(const Packet &packet, uint8_t opcode, uint64_t byte_len);
-	/** Ends the claimed receive WQE, and the QP, with @status. */
+	/** Completes the claimed receive WQE with @status and moves the QP to ERR. */
 	void fail_recv(bool solicited, hw::tern_hw_cqe_status status);
 
 	UcQp &qp_;
 	Psn expected_;
 	Message message_ = Message::None;
 	uint64_t placed_ = 0; /* bytes of the message so far */
-	Reth write_;          /* of the WRITE under way */
+	Reth write_;          /* of the WRITE in progress */
 };
 
 } // namespace tern

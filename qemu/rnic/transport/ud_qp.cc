@@ -14,15 +14,15 @@ namespace {
 
 constexpr uint32_t kGsiQkey = 0x80010000; /* IBA 10.2.5 */
 constexpr size_t kMadSize = 256;          /* IBA 13.4.2 */
-/* Before the payload in a receive buffer (IBA 11.4.1.2); an IPv4 header lies at its end
+/* Header space before the payload in a receive buffer (IBA 11.4.1.2); an IPv4 header is at its end
  * (A17.4.5.1). */
 constexpr size_t kGrhSize = 40;
 constexpr uint32_t kMinIbMtu = 256;
 constexpr uint32_t kMaxIbMtu = 4096;
-/* What Linux leaves for headers when it makes an IB MTU of an Ethernet MTU. */
+/* Header space that Linux subtracts when it derives an IB MTU from an Ethernet MTU. */
 constexpr uint32_t kHeaderRoom = 96;
 
-/* The longest datagram: the largest IB MTU that fits, none when not even the smallest does. */
+/* The longest datagram: the largest IB MTU that fits, 0 if none does. */
 uint32_t max_datagram(uint32_t ethernet_mtu)
 {
 	uint32_t mtu = kMaxIbMtu;
@@ -162,7 +162,7 @@ std::optional<tern_hw_cqe_status> UdQp::send(const SendWqe &wqe)
 	        .dest_qpn = to.dest_qpn,
 	        .psn = psn_};
 	ExtHeaders ext;
-	/* A controlled key is the host's to choose, not the program's (IBA 10.2.5). */
+	/* A controlled Q_Key is replaced by the QP's own (IBA 10.2.5). */
 	ext.deth = {to.qkey & 0x80000000 ? attr_.qkey.get() : to.qkey, number};
 	ext.imm = wqe.imm;
 	FrameBuilder frame(card_.port.buffer(), PathHeader(address(*source, to)), bth, ext,
@@ -190,7 +190,7 @@ bool UdQp::deliver(const Packet &packet)
 	return true;
 }
 
-/* IBA 9.8.3.2; nobody is told of what is dropped. */
+/* IBA 9.8.3.2; drops are not reported to the sender. */
 bool UdQp::accepts(const Packet &packet)
 {
 	const auto drop = [this](tern_hw_stat reason) {
@@ -203,7 +203,7 @@ bool UdQp::accepts(const Packet &packet)
 		return drop(TERN_STAT_RX_BAD_ADDR);
 	if (packet.ext.deth.qkey != attr_.qkey.get())
 		return drop(TERN_STAT_RX_BAD_QKEY);
-	/* Nobody is to stop the GSI with a packet longer than its buffers. */
+	/* A packet longer than a MAD must not move the GSI to ERR. */
 	if (packet.payload.size() > (is_gsi() ? kMadSize : kMaxIbMtu))
 		return drop(TERN_STAT_RX_MALFORMED);
 	return true;
@@ -232,7 +232,7 @@ void UdQp::receive(const Packet &packet)
 	case Access::Ok:
 		return complete(packet);
 	case Access::NeedPages:
-		/* The WQE stays claimed, for the next datagram. */
+		/* The WQE stays claimed for the next datagram. */
 		card_.stats.add(TERN_STAT_UD_RX_NO_BUFFER);
 		return wait_for_pages(Side::Responder);
 	default:
@@ -255,7 +255,7 @@ void UdQp::resume_responder(bool ok)
 		fail_recv(false, TERN_WC_LOC_PROT_ERR);
 }
 
-/* A receive WQE that fails takes the QP with it (IBA 10.3.1.7). */
+/* A failed receive WQE moves the QP to ERR (IBA 10.3.1.7). */
 void UdQp::fail_recv(bool solicited, tern_hw_cqe_status status)
 {
 	tern_hw_cqe cqe{};

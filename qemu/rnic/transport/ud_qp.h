@@ -11,9 +11,9 @@
 namespace tern {
 
 /**
- * An unreliable datagram QP (IBA vol. 1, 9.8.3): a message is one packet, and each send WQE says
- * where it goes. The general service interface is one too, with a number and a key that all know
- * (3.9.3, 10.2.5).
+ * An unreliable datagram QP (IBA vol. 1, 9.8.3): a message is one packet, and each send WQE has its
+ * own destination. Also the general service interface (GSI), which has a well-known number and
+ * Q_Key (3.9.3, 10.2.5).
  */
 class UdQp final : public IbQp {
 public:
@@ -28,7 +28,7 @@ private:
 	void start_sender() override { psn_ = Psn(attr_.sq_psn.get()); }
 	void stop() override { set_well_known(); }
 	void flush_requests() override {}
-	/** A datagram that is started has ended. */
+	/** A datagram is complete as soon as it is sent. */
 	bool sender_idle() const override { return true; }
 	void resume_requester(bool ok) override;
 	void resume_responder(bool ok) override;
@@ -36,12 +36,12 @@ private:
 	bool is_gsi() const { return config_.type == hw::TERN_QPT_GSI; }
 	void set_well_known();
 
-	/** Reads the WQE at the head of the send queue; a fault is fatal. */
+	/** Reads the WQE at the head of the send queue; on a fault the QP fails. */
 	Fetch load_send();
 	void send_one();
-	/** Ends the WQE at the head of the send queue, which scratch_send of the card holds. */
+	/** Completes the WQE at the head of the send queue, which is in scratch_send. */
 	void end_send(hw::tern_hw_cqe_status status);
-	/** Nothing when the datagram has to wait for pages. */
+	/** None if the datagram must wait for pages. */
 	std::optional<hw::tern_hw_cqe_status> send(const SendWqe &wqe);
 	AddressVector address(const GidEntry &source, const DatagramAddress &to) const;
 
@@ -49,7 +49,7 @@ private:
 	void receive(const Packet &packet);
 	Access place(const Packet &packet, const RecvWqe &wqe);
 	void complete(const Packet &packet);
-	/** Ends the claimed receive WQE, and the QP, with @status. */
+	/** Completes the claimed receive WQE with @status and moves the QP to ERR. */
 	void fail_recv(bool solicited, hw::tern_hw_cqe_status status);
 
 	Psn psn_; /* of the next packet */
