@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The PCI device: what QEMU sees of the card. It hands over to the engine what the
- * guest and the network do, and to QEMU what the engine has ready.
+ * The PCI device: QEMU's side of the card. It passes register writes, doorbells and received frames
+ * to the engine, and passes interrupts and sent frames from the engine to QEMU.
  */
 #include "qemu/osdep.h"
 
@@ -29,14 +29,15 @@ OBJECT_DECLARE_SIMPLE_TYPE(TernDevice, TERN)
 
 enum {
 	PM_CAP_OFFSET = 0xc8,
-	ATS_CAP_OFFSET = PCI_CONFIG_SPACE_SIZE, /* the first extended one */
-	/* Of device memory; a 32-bit BAR has to find its place below 4 GiB. */
+	ATS_CAP_OFFSET = PCI_CONFIG_SPACE_SIZE, /* the first extended capability */
+	/* Limits of dm-size. The upper one keeps the 32-bit BAR small enough for the space below 4
+	 * GiB. */
 	MIN_DM_SIZE = 4096,
 	MAX_DM_SIZE = 256 << 20,
-	/* Frames that one bottom half sends before others get their turn. */
+	/* Frames sent by one run of the bottom half, so that it does not delay the main loop. */
 	SEND_BUDGET = 128,
-	/* A guest that does wrong fills no log. */
-	MAX_COMPLAINTS = 100,
+	/* Guest errors logged between two resets, so that a guest cannot fill the log. */
+	MAX_LOGGED_ERRORS = 100,
 };
 
 struct TernDevice;
@@ -60,7 +61,7 @@ struct TernDevice {
 	uint32_t speed;
 	uint32_t dm_size;
 	char *wire;
-	bool link; /* as the property says */
+	bool link; /* value of the property "link" */
 
 	MemoryRegion regs;
 	MemoryRegion doorbells;
@@ -72,21 +73,21 @@ struct TernDevice {
 	QEMUBH *send_bh;
 	QEMUBH *receive_bh;
 
-	/* The net layer has our last frame and calls when it wants more. */
+	/* The net layer has not finished our last frame; it calls frame_sent() when it has. */
 	bool sending;
-	unsigned complaints;
+	unsigned logged_errors;
 };
 
 #define for_each_engine(e, tern)                                                                   \
 	for (struct engine *e = (tern)->engines; e < (tern)->engines + (tern)->engine_count; e++)
 
-/* Has the Ethernet function, and thus the netdev. */
+/* The engine with the Ethernet function; only it uses the netdev. */
 static struct tern_engine *first_engine(TernDevice *tern)
 {
 	return tern->engines[0].engine;
 }
 
-/* Whose registers are at @addr of BAR 0; beyond all there are none. */
+/* The engine whose registers are at @addr of BAR 0, or NULL past the last engine. */
 static struct tern_engine *engine_at(TernDevice *tern, hwaddr addr)
 {
 	return addr / TERN_REGS_SIZE < tern->engine_count
@@ -94,20 +95,20 @@ static struct tern_engine *engine_at(TernDevice *tern, hwaddr addr)
 	               : NULL;
 }
 
-/* Whose doorbell page @page of BAR 2 is. */
+/* The engine that owns doorbell page @page of BAR 2. */
 static struct tern_engine *engine_of_page(TernDevice *tern, uint32_t page)
 {
 	return tern->engines[page % tern->engine_count].engine;
 }
 
-static bool may_complain(TernDevice *tern)
+static bool may_log(TernDevice *tern)
 {
-	return tern->complaints < MAX_COMPLAINTS && ++tern->complaints;
+	return tern->logged_errors < MAX_LOGGED_ERRORS && ++tern->logged_errors;
 }
 
-static void complain_access(TernDevice *tern, const char *what, hwaddr addr, unsigned size)
+static void log_bad_access(TernDevice *tern, const char *what, hwaddr addr, unsigned size)
 {
-	if (may_complain(tern)) {
+	if (may_log(tern)) {
 		qemu_log_mask(LOG_GUEST_ERROR,
 		              "tern: bad %s of %u bytes at offset 0x%" HWADDR_PRIx "\n", what, size,
 		              addr);
@@ -122,7 +123,7 @@ static uint64_t regs_read(void *opaque, hwaddr addr, unsigned size)
 	struct tern_engine *engine = engine_at(tern, addr);
 
 	if (!engine || size != 4 || addr % 4) {
-		complain_access(tern, "register read", addr, size);
+		log_bad_access(tern, "register read", addr, size);
 		return ~0ull;
 	}
 	return tern_engine_read_register(engine, addr % TERN_REGS_SIZE);
@@ -134,7 +135,7 @@ static void regs_write(void *opaque, hwaddr addr, uint64_t value, unsigned size)
 	struct tern_engine *engine = engine_at(tern, addr);
 
 	if (!engine || size != 4 || addr % 4) {
-		complain_access(tern, "register write", addr, size);
+		log_bad_access(tern, "register write", addr, size);
 		return;
 	}
 	tern_engine_write_register(engine, addr % TERN_REGS_SIZE, value);
@@ -146,7 +147,7 @@ static uint64_t doorbells_read(void *opaque, hwaddr addr, unsigned size)
 
 	if (size == 8 && addr % TERN_DB_PAGE_SIZE == TERN_DB_CLOCK)
 		return tern_engine_clock(engine_of_page(tern, addr / TERN_DB_PAGE_SIZE));
-	complain_access(tern, "doorbell read", addr, size);
+	log_bad_access(tern, "doorbell read", addr, size);
 	return ~0ull;
 }
 
@@ -156,14 +157,14 @@ static void doorbells_write(void *opaque, hwaddr addr, uint64_t value, unsigned 
 	const uint32_t page = addr / TERN_DB_PAGE_SIZE;
 
 	if (size != 8 || addr % 8) {
-		complain_access(tern, "doorbell write", addr, size);
+		log_bad_access(tern, "doorbell write", addr, size);
 		return;
 	}
 	tern_engine_doorbell(engine_of_page(tern, page), page / tern->engine_count,
 	                     addr % TERN_DB_PAGE_SIZE, value);
 }
 
-/* Every size and alignment comes through unchanged, so that the functions above judge it. */
+/* The regions accept every access size and alignment, so that the handlers above can check them. */
 static const MemoryRegionOps regs_ops = {
         .read = regs_read,
         .write = regs_write,
@@ -189,7 +190,7 @@ static void init_bars(TernDevice *tern)
 	                      pow2ceil((uint64_t)tern->engine_count * TERN_REGS_SIZE));
 	memory_region_init_io(&tern->doorbells, OBJECT(tern), &doorbells_ops, tern,
 	                      "tern-doorbells", doorbells_size);
-	/* They let the BQL go while they wait, and then another vCPU may well come in. */
+	/* A handler may drop the BQL while it waits, and another vCPU may then enter it. */
 	tern->regs.disable_reentrancy_guard = true;
 	tern->doorbells.disable_reentrancy_guard = true;
 
@@ -204,7 +205,7 @@ static void init_bars(TernDevice *tern)
 		                 &tern->device_memory);
 }
 
-/* The guest reaches it as it reaches its own RAM, and the engine by its address here. */
+/* The guest accesses device memory as RAM; the engine uses its host address. */
 static bool init_device_memory(TernDevice *tern, Error **errp)
 {
 	Error *err = NULL;
@@ -217,7 +218,7 @@ static bool init_device_memory(TernDevice *tern, Error **errp)
 	return !err;
 }
 
-/* ---- what the engine asks for, in its own thread ------------------------------ */
+/* ---- callbacks from the engine's thread ---------------------------------------- */
 
 static void engine_dma_hold(void *opaque)
 {
@@ -368,7 +369,8 @@ static void send_frames(void *opaque)
 		frame = tern_engine_next_frame(first_engine(tern), &size);
 		if (!frame)
 			return;
-		/* Zero: the net layer has a copy, and no room for more before frame_sent(). */
+		/* Zero: the net layer has queued a copy and accepts no more frames before
+		 * frame_sent(). */
 		tern->sending = qemu_send_packet_async(nc, frame, size, frame_sent) == 0;
 		tern_engine_frame_done(first_engine(tern));
 	}
@@ -397,7 +399,7 @@ static void receive_again(void *opaque)
 	qemu_flush_queued_packets(qemu_get_queue(tern->nic));
 }
 
-/* A card on a netdev has two that may unplug it. */
+/* With a netdev, the cable is plugged when both the property "link" and the net client say so. */
 static void update_cable(TernDevice *tern)
 {
 	const NetClientState *nc = tern->nic ? qemu_get_queue(tern->nic) : NULL;
@@ -429,7 +431,7 @@ static void init_nic(TernDevice *tern)
 	qemu_format_nic_info_str(qemu_get_queue(tern->nic), tern->conf.macaddr.a);
 }
 
-/* ---- life ---------------------------------------------------------------------------- */
+/* ---- creation, reset and removal ----------------------------------------------------- */
 
 static void pause_engines(TernDevice *tern, bool pause)
 {
@@ -442,15 +444,15 @@ static void vm_state_changed(void *opaque, bool running, RunState state)
 	pause_engines(opaque, !running);
 }
 
-/* The other hosts read what is lent to them from RAM that is a shared memfd. */
+/* Shares the guest RAM that is in shared memfds, so that other hosts can read lent payload. */
 static bool connect_wire(struct engine *engine, Error **errp)
 {
 	tern_dma_share_ram(&engine->dma, engine->engine);
-	const char *trouble = tern_engine_connect(engine->engine);
+	const char *error = tern_engine_connect(engine->engine);
 
-	if (trouble)
-		error_setg(errp, "tern: wire: %s", trouble);
-	return !trouble;
+	if (error)
+		error_setg(errp, "tern: wire: %s", error);
+	return !error;
 }
 
 static bool init_engine(TernDevice *tern, unsigned number, uint64_t card, Error **errp)
@@ -639,7 +641,7 @@ static void tern_reset(DeviceState *dev)
 		tern_dma_reset(&e->dma);
 		tern_engine_reset(e->engine);
 	}
-	tern->complaints = 0;
+	tern->logged_errors = 0;
 }
 
 static bool is_bus_master(PCIDevice *pci)
@@ -652,7 +654,7 @@ static void tern_write_config(PCIDevice *pci, uint32_t addr, uint32_t value, int
 	const bool was_bus_master = is_bus_master(pci);
 
 	pci_default_write_config(pci, addr, value, size);
-	/* Once the guest has taken the right to do DMA, none may be under way. */
+	/* When the guest clears bus mastering, wait until no DMA is in progress. */
 	for_each_engine(e, TERN(pci)) {
 		if (was_bus_master && !is_bus_master(pci))
 			tern_engine_flush(e->engine);
@@ -732,7 +734,7 @@ static const TypeInfo tern_type = {
 
 static void tern_register_type(void)
 {
-	/* Programs that QEMU starts (scripts of -netdev tap) cannot load this object. */
+	/* Child processes of QEMU (scripts of -netdev tap) cannot load this object. */
 	unsetenv("LD_PRELOAD");
 	type_register_static(&tern_type);
 }

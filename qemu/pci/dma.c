@@ -14,13 +14,13 @@ struct access {
 	AddressSpace *as;
 	bool is_write;
 	enum {
-		DIRECT, /* there is no IOMMU */
-		CACHED, /* what the IOMMU has translated before */
-		LOCKED, /* with the BQL */
+		DIRECT, /* no IOMMU */
+		CACHED, /* by the IOTLB */
+		LOCKED, /* by the IOMMU, under the BQL */
 	} way;
 };
 
-static struct access begin(struct tern_dma *dma, bool is_write)
+static struct access begin_access(struct tern_dma *dma, bool is_write)
 {
 	struct access access = {
 	        .dma = dma,
@@ -35,8 +35,8 @@ static struct access begin(struct tern_dma *dma, bool is_write)
 	return access;
 }
 
-/* For the rest of @access. */
-static void lock(struct access *access)
+/* Takes the BQL for the rest of @access. */
+static void take_bql(struct access *access)
 {
 	rcu_read_unlock();
 	tern_iotlb_leave(&access->dma->iotlb);
@@ -45,7 +45,7 @@ static void lock(struct access *access)
 	access->way = LOCKED;
 }
 
-static void end(const struct access *access)
+static void end_access(const struct access *access)
 {
 	rcu_read_unlock();
 	if (access->way == CACHED)
@@ -54,10 +54,10 @@ static void end(const struct access *access)
 		qemu_mutex_unlock_iothread();
 }
 
-/* Where the RAM at @iova is and how much of *@size is there; NULL when it is not RAM. */
+/* Returns the RAM at @iova and sets *@size to the contiguous bytes there; NULL if it is not RAM. */
 static void *translate(const struct access *access, uint64_t iova, hwaddr *size, MemoryRegion **mr)
 {
-	/* Only an IOMMU asks who it is, and finding out takes longer than all the rest. */
+	/* Only an IOMMU needs the requester id, and computing it costs more than the rest. */
 	const MemTxAttrs attrs = {
 	        .memory = 1,
 	        .requester_id = access->way == DIRECT ? 0 : pci_requester_id(access->dma->pci),
@@ -70,8 +70,8 @@ static void *translate(const struct access *access, uint64_t iova, hwaddr *size,
 	return (char *)memory_region_get_ram_ptr(*mr) + offset;
 }
 
-/* As translate(), for as much as lies together, which is kept until tern_dma_release(). */
-static void *look(struct access *access, uint64_t iova, hwaddr *size, MemoryRegion **mr)
+/* As translate(), for the whole contiguous range, which is cached until tern_dma_release(). */
+static void *find_in_window(struct access *access, uint64_t iova, hwaddr *size, MemoryRegion **mr)
 {
 	struct tern_dma_window *window = &access->dma->windows[access->is_write];
 
@@ -90,50 +90,50 @@ static void *look(struct access *access, uint64_t iova, hwaddr *size, MemoryRegi
 	return window->ram + offset;
 }
 
-/* Keeps the page of @iova, which has been translated, if all of it is RAM. */
-static void keep(const struct access *access, uint64_t iova)
+/* Adds the page of @iova to the IOTLB if all of it is RAM. The IOMMU has just translated it. */
+static void cache_page(const struct access *access, uint64_t iova)
 {
 	const uint64_t page = iova & ~(uint64_t)(TERN_IOTLB_PAGE_SIZE - 1);
 	hwaddr size = TERN_IOTLB_PAGE_SIZE;
 	MemoryRegion *mr;
 	void *ram;
 
-	if (!tern_iotlb_keeps(&access->dma->iotlb))
+	if (!tern_iotlb_may_fill(&access->dma->iotlb))
 		return;
 	ram = translate(access, page, &size, &mr);
 	if (ram && size == TERN_IOTLB_PAGE_SIZE)
 		tern_iotlb_fill(&access->dma->iotlb, page, access->is_write, ram, mr);
 }
 
-/* As translate(), which it saves behind an IOMMU where it can. */
-static void *reach(struct access *access, uint64_t iova, hwaddr *size, MemoryRegion **mr)
+/* As translate(), from the window or the IOTLB where possible. */
+static void *access_ram(struct access *access, uint64_t iova, hwaddr *size, MemoryRegion **mr)
 {
 	void *ram;
 
 	if (access->dma->held)
-		return look(access, iova, size, mr);
+		return find_in_window(access, iova, size, mr);
 	if (access->way == DIRECT)
 		return translate(access, iova, size, mr);
 	ram = tern_iotlb_find(&access->dma->iotlb, iova, access->is_write, size, mr);
 	if (ram)
 		return ram;
 	if (access->way == CACHED)
-		lock(access);
-	/* Page by page, so that each is kept. */
+		take_bql(access);
+	/* One page at a time, so that the IOTLB can hold each. */
 	*size = MIN(*size, TERN_IOTLB_PAGE_SIZE - iova % TERN_IOTLB_PAGE_SIZE);
 	ram = translate(access, iova, size, mr);
 	if (ram)
-		keep(access, iova);
+		cache_page(access, iova);
 	return ram;
 }
 
 /*
- * Tells the migration, the display and the code translator that RAM changed. Only unmapping
- * does all of that, and that of a cache of translations without taking references: hence a
- * cache that holds just this place. (Mapping itself could end in a bounce buffer if the map
- * changed just now.)
+ * Marks RAM as dirty for migration and display, and invalidates translated code. Only unmapping
+ * does all of that; unmapping a MemoryRegionCache does so without taking references, hence a cache
+ * for just this range. (Mapping the range instead could return a bounce buffer if the memory map
+ * changed meanwhile.)
  */
-static void written(MemoryRegion *mr, void *ram, hwaddr size)
+static void mark_written(MemoryRegion *mr, void *ram, hwaddr size)
 {
 	MemoryRegionCache place = {
 	        .ptr = ram,
@@ -171,11 +171,11 @@ bool tern_dma_read(struct tern_dma *dma, uint64_t from, void *to, size_t size)
 	if (!in_range(from, size))
 		return false;
 
-	struct access access = begin(dma, false);
+	struct access access = begin_access(dma, false);
 	while (size) {
 		hwaddr part = size;
 		MemoryRegion *mr;
-		void *ram = reach(&access, from, &part, &mr);
+		void *ram = access_ram(&access, from, &part, &mr);
 
 		if (!ram)
 			break;
@@ -184,7 +184,7 @@ bool tern_dma_read(struct tern_dma *dma, uint64_t from, void *to, size_t size)
 		to += part;
 		size -= part;
 	}
-	end(&access);
+	end_access(&access);
 	return !size;
 }
 
@@ -193,21 +193,21 @@ bool tern_dma_write(struct tern_dma *dma, uint64_t to, const void *from, size_t 
 	if (!in_range(to, size))
 		return false;
 
-	struct access access = begin(dma, true);
+	struct access access = begin_access(dma, true);
 	while (size) {
 		hwaddr part = size;
 		MemoryRegion *mr;
-		void *ram = reach(&access, to, &part, &mr);
+		void *ram = access_ram(&access, to, &part, &mr);
 
 		if (!ram)
 			break;
 		memcpy(ram, from, part);
-		written(mr, ram, part);
+		mark_written(mr, ram, part);
 		from += part;
 		to += part;
 		size -= part;
 	}
-	end(&access);
+	end_access(&access);
 	return !size;
 }
 
@@ -219,14 +219,14 @@ bool tern_dma_store64(struct tern_dma *dma, uint64_t to, uint64_t value)
 	if (to % sizeof(value))
 		return false;
 
-	struct access access = begin(dma, true);
-	uint64_t *ram = reach(&access, to, &size, &mr);
+	struct access access = begin_access(dma, true);
+	uint64_t *ram = access_ram(&access, to, &size, &mr);
 	const bool reached = ram && size == sizeof(value);
 	if (reached) {
 		__atomic_store_n(ram, cpu_to_le64(value), __ATOMIC_RELEASE);
-		written(mr, ram, sizeof(value));
+		mark_written(mr, ram, sizeof(value));
 	}
-	end(&access);
+	end_access(&access);
 	return reached;
 }
 
@@ -238,12 +238,12 @@ bool tern_dma_load32(struct tern_dma *dma, uint64_t from, uint32_t *value)
 	if (from % sizeof(*value))
 		return false;
 
-	struct access access = begin(dma, false);
-	const uint32_t *ram = reach(&access, from, &size, &mr);
+	struct access access = begin_access(dma, false);
+	const uint32_t *ram = access_ram(&access, from, &size, &mr);
 	const bool reached = ram && size == sizeof(*value);
 	if (reached)
 		*value = le32_to_cpu(__atomic_load_n(ram, __ATOMIC_ACQUIRE));
-	end(&access);
+	end_access(&access);
 	return reached;
 }
 
@@ -290,7 +290,7 @@ static bool find_block(const struct tern_dma *dma, const char *ram, size_t size,
 	return false;
 }
 
-/* Not behind an IOMMU: what it lets the card reach may change before the others read. */
+/* Not behind an IOMMU: the guest could unmap the memory before the other host reads it. */
 size_t tern_dma_find_shared(struct tern_dma *dma, uint64_t from, size_t size,
                             struct tern_ram_range *ranges, size_t room)
 {
@@ -299,11 +299,11 @@ size_t tern_dma_find_shared(struct tern_dma *dma, uint64_t from, size_t size,
 	if (!dma->shared_count || qatomic_read(&dma->behind_iommu) || !in_range(from, size))
 		return 0;
 
-	struct access access = begin(dma, false);
+	struct access access = begin_access(dma, false);
 	while (size && count < room) {
 		hwaddr part = size;
 		MemoryRegion *mr;
-		const char *ram = reach(&access, from, &part, &mr);
+		const char *ram = access_ram(&access, from, &part, &mr);
 
 		if (!ram || !find_block(dma, ram, part, &ranges[count]))
 			break;
@@ -311,7 +311,7 @@ size_t tern_dma_find_shared(struct tern_dma *dma, uint64_t from, size_t size,
 		from += part;
 		size -= part;
 	}
-	end(&access);
+	end_access(&access);
 	return size ? 0 : count;
 }
 

@@ -24,7 +24,7 @@
 namespace tern {
 namespace {
 
-/* What others want of the engine, in order. */
+/* A request to the engine's thread; executed in order. */
 struct Command {
 	enum class Kind : uint8_t {
 		WriteRegister,
@@ -42,7 +42,7 @@ struct Command {
 	uint32_t page = 0;
 	uint32_t offset = 0;
 	uint64_t value = 0;
-	/* of the one who waits, if any */
+	/* set by a caller that waits for the result */
 	uint32_t *answer = nullptr;
 	Completion *done = nullptr;
 };
@@ -58,21 +58,21 @@ struct Frame {
 constexpr size_t kCommands = 4096;
 constexpr size_t kFrames = 256;
 
-/* How much is done before the engine looks at its queues again. */
+/* Work per round, before the engine looks at its queues again. */
 constexpr unsigned kRunBudget = 16;
 constexpr unsigned kReceiveBudget = 32;
-/* How often a busy engine wakes those whom it has sent something. */
+/* Rounds after which a busy engine wakes the hosts it has sent frames to. */
 constexpr unsigned kAnnounceInterval = 32;
-/* How often a busy engine looks at the memory map anew. */
+/* Rounds after which a busy engine reacquires the memory map. */
 constexpr unsigned kHoldInterval = 64;
-/* How often a busy engine looks at the wire's socket. */
-constexpr unsigned kAttendInterval = 128;
+/* Rounds after which a busy engine reads the wire's socket. */
+constexpr unsigned kWireInterval = 128;
 
 } // namespace
 
 class Engine : private HostMemory, private Interrupts, private Wire, private shm::SharedWire::Sink {
 public:
-	/** @first: of the same card, or null when this is that. */
+	/** @first: engine 0 of the same card; null for engine 0. */
 	Engine(const tern_engine_config &config, const tern_engine_ops &ops, void *opaque,
 	       Engine *first)
 	        : ops_(ops), opaque_(opaque), atomics_(first ? first->own_atomics_ : own_atomics_),
@@ -149,7 +149,7 @@ private:
 	{
 		if (!plugged_)
 			return;
-		pieces_++;
+		work_done_++;
 		rnic_.receive(frame);
 	}
 	void lent(std::span<const std::byte> head,
@@ -157,14 +157,14 @@ private:
 	{
 		if (!plugged_)
 			return;
-		pieces_++;
+		work_done_++;
 		rnic_.receive(head, payload, segment);
 	}
 
 	bool do_round();
 	void announce();
 	void release_dma();
-	bool attend_wire();
+	bool maintain_wire();
 	bool update_link();
 	void set_cable(bool plugged);
 	void do_commands();
@@ -174,23 +174,25 @@ private:
 	void discard_received();
 	bool has_work();
 	bool poll();
-	bool doze();
+	bool short_sleep();
 	std::optional<uint64_t> time_left();
 	void idle();
 	void sleep();
 
-	void let_others_run();
+	void sleep_without_bql();
 
 	const tern_engine_ops ops_;
 	void *const opaque_;
 
-	/* The card's: that of its first engine. Never wanted by who has the BQL. */
+	/* Protects atomic operations on memory against those of the card's other engines: all use
+	 * the mutex of engine 0. Held during one operation; a thread that holds it may take the
+	 * BQL, so a thread with the BQL never takes it. */
 	std::mutex own_atomics_;
 	std::mutex &atomics_;
 
 	Parking parking_;
 
-	/* Of the engine's thread: in place of the two rings of frames below. */
+	/* Used by the engine's thread; replaces the rings received_ and sent_. */
 	std::optional<shm::SharedWire> wire_;
 	std::string wire_error_;
 	bool plugged_ = false;
@@ -198,30 +200,30 @@ private:
 
 	StoppableClock clock_;
 	Rnic rnic_;
-	Habit polling_;
-	Habit dozing_;
-	std::optional<Placement> placement_; /* of the engine's thread */
-	/* Of the engine's thread: what it did since it was last idle. */
-	unsigned pieces_ = 0;
-	bool dozed_ = false;
+	AdaptivePolicy polling_;
+	AdaptivePolicy short_sleeping_;
+	std::optional<Placement> placement_; /* used by the engine's thread */
+	/* Used by the engine's thread: work done since it was last idle. */
+	unsigned work_done_ = 0;
+	bool short_slept_ = false;
 	bool dma_held_ = false;
 
 	SpscRing<Command, kCommands> commands_;
-	/* Frames on their way in, and out. */
+	/* Frames to the card, and frames from it. */
 	SpscRing<Frame, kFrames> received_;
 	SpscRing<Frame, kFrames> sent_;
 
-	/* A producer found its ring full and wants to hear when it is half empty. */
+	/* The producer found its ring full and waits until it is half empty. */
 	std::atomic<bool> receive_blocked_{false};
 	std::atomic<bool> send_blocked_{false};
 
 	std::array<std::atomic<uint64_t>, TERN_ENGINE_MAX_VECTORS / 64> raised_{};
 
-	/* of the engine's thread */
+	/* used by the engine's thread */
 	bool paused_ = true;
 	bool stopping_ = false;
 
-	/* under the BQL */
+	/* protected by the BQL */
 	bool stopped_ = false;
 	unsigned waiters_ = 0;
 };
@@ -230,7 +232,7 @@ private:
 
 void Engine::thread()
 {
-	/* So that a moment is not rounded up, by 50 us. */
+	/* The default slack would lengthen each short sleep by 50 us. */
 	prctl(PR_SET_TIMERSLACK, 1);
 	placement_.emplace();
 	for (unsigned round = 0; !stopping_; round++) {
@@ -238,9 +240,9 @@ void Engine::thread()
 			release_dma();
 			do_commands();
 		}
-		if (wire_ && round % kAttendInterval == 0) {
-			wire_->listen(monotonic_ns());
-			attend_wire();
+		if (wire_ && round % kWireInterval == 0) {
+			wire_->receive_messages(monotonic_ns());
+			maintain_wire();
 		}
 		if (round % kHoldInterval == 0)
 			release_dma();
@@ -255,7 +257,7 @@ void Engine::thread()
 	release_dma();
 }
 
-/* True when there is more. */
+/* Returns true if there is more to do. */
 bool Engine::do_round()
 {
 	if (!std::exchange(dma_held_, true))
@@ -280,10 +282,10 @@ void Engine::release_dma()
 		ops_.dma_release(opaque_);
 }
 
-/* True when the link has changed. */
-bool Engine::attend_wire()
+/* Returns true if the link state has changed. */
+bool Engine::maintain_wire()
 {
-	wire_->attend(monotonic_ns());
+	wire_->maintain(monotonic_ns());
 	return update_link();
 }
 
@@ -356,7 +358,7 @@ void Engine::do_command(const Command &command)
 		command.done->signal();
 }
 
-/* True when there are more frames. */
+/* Returns true if there may be more frames. */
 bool Engine::do_received()
 {
 	if (wire_)
@@ -409,7 +411,7 @@ bool Engine::has_work()
 	       (send_blocked_.load(std::memory_order_relaxed) && sent_.half_empty());
 }
 
-/* How long nothing is due, ns; none: for ever. */
+/* Nanoseconds until the next deadline; none if there is no deadline. */
 std::optional<uint64_t> Engine::time_left()
 {
 	std::optional<uint64_t> left;
@@ -427,17 +429,17 @@ std::optional<uint64_t> Engine::time_left()
 
 void Engine::idle()
 {
-	const unsigned pieces = std::exchange(pieces_, 0);
-	if (std::exchange(dozed_, false))
-		dozing_.learn(pieces >= kWorthADoze);
-	if (polling_.now() && poll())
+	const unsigned work = std::exchange(work_done_, 0);
+	if (std::exchange(short_slept_, false))
+		short_sleeping_.record(work >= kUsefulSleep);
+	if (polling_.should_try() && poll())
 		return;
-	dozed_ = dozing_.now() && doze();
-	if (!dozed_)
+	short_slept_ = short_sleeping_.should_try() && short_sleep();
+	if (!short_slept_)
 		sleep();
 }
 
-/* True: there is work. */
+/* Returns true if there is work. */
 bool Engine::poll()
 {
 	const uint64_t start = monotonic_ns();
@@ -447,23 +449,23 @@ bool Engine::poll()
 		__builtin_ia32_pause();
 		now = monotonic_ns();
 	}
-	polling_.learn(now < end);
+	polling_.record(now < end);
 	return now < end;
 }
 
-/* False: the wire or a timer does not let it. */
-bool Engine::doze()
+/* Returns false if the next deadline does not leave time for it. */
+bool Engine::short_sleep()
 {
-	if (paused_ || time_left().value_or(~uint64_t{0}) <= kDozeTime)
+	if (paused_ || time_left().value_or(~uint64_t{0}) <= kShortSleepTime)
 		return false;
-	const timespec moment{.tv_sec = 0, .tv_nsec = kDozeTime};
+	const timespec moment{.tv_sec = 0, .tv_nsec = kShortSleepTime};
 	nanosleep(&moment, nullptr);
 	return true;
 }
 
 void Engine::sleep()
 {
-	if (wire_ && attend_wire())
+	if (wire_ && maintain_wire())
 		return;
 	const std::optional<uint64_t> timeout = time_left();
 	if (timeout == 0)
@@ -474,13 +476,13 @@ void Engine::sleep()
 		return;
 	}
 	placement_->leave(monotonic_ns());
-	/* A paused engine takes no frames, so it need not hear of them. */
+	/* A paused engine receives no frames, so it does not ask to be woken for them. */
 	if (!paused_)
 		wire_->sleeps(static_cast<uint32_t>(std::max(sched_getcpu(), 0)));
 	const bool message = parking_.sleep(timeout, has_work);
 	wire_->awake();
 	if (message)
-		wire_->listen(monotonic_ns());
+		wire_->receive_messages(monotonic_ns());
 }
 
 void Engine::raise(unsigned vector)
@@ -488,7 +490,7 @@ void Engine::raise(unsigned vector)
 	if (vector >= TERN_ENGINE_MAX_VECTORS)
 		return;
 	std::atomic<uint64_t> &word = raised_[vector / 64];
-	/* What was already raised has been announced and is still to be taken. */
+	/* A bit that was already set has been announced and is still to be taken. */
 	const uint64_t bit = uint64_t{1} << (vector % 64);
 	if (!(word.fetch_or(bit) & bit))
 		ops_.interrupts_pending(opaque_);
@@ -497,14 +499,14 @@ void Engine::raise(unsigned vector)
 bool Engine::transmit(std::span<const std::byte> frame)
 {
 	if (!plugged_ || frame.size() > kMaxFrame)
-		return true; /* no wire carries that */
-	pieces_++;
+		return true; /* too long for any wire: dropped */
+	work_done_++;
 	if (wire_)
 		return wire_->send(frame);
 	Frame *slot = sent_.reserve();
 	if (!slot) {
 		send_blocked_.store(true, std::memory_order_relaxed);
-		/* Either this sees the room made meanwhile, or who makes it sees the flag. */
+		/* Either this thread sees the new room, or the consumer sees the flag. */
 		std::atomic_thread_fence(std::memory_order_seq_cst);
 		slot = sent_.reserve();
 		if (!slot)
@@ -521,7 +523,7 @@ bool Engine::transmit(std::span<const std::byte> frame)
 Wire::Lend Engine::lend(std::span<const std::byte> head, std::span<const HostRange> payload,
                         uint32_t segment)
 {
-	if (!plugged_ || !wire_ || !wire_->lends(head))
+	if (!plugged_ || !wire_ || !wire_->can_lend(head))
 		return Lend::Refused;
 	std::array<tern_ram_range, shm::kMaxRanges> found;
 	std::array<shm::RamRange, shm::kMaxRanges> ranges;
@@ -538,7 +540,7 @@ Wire::Lend Engine::lend(std::span<const std::byte> head, std::span<const HostRan
 	                       [](const tern_ram_range &from) {
 		                       return shm::RamRange{from.block, from.size, from.offset};
 	                       });
-	pieces_++;
+	work_done_++;
 	return wire_->lend(head, std::span(ranges).first(count), segment);
 }
 
@@ -548,7 +550,7 @@ void Engine::recall()
 		wire_->recall();
 }
 
-/* ---- everyone else, under the BQL ------------------------------------------- */
+/* ---- QEMU's threads, under the BQL ------------------------------------------ */
 
 const char *Engine::connect()
 {
@@ -560,7 +562,7 @@ void Engine::post(const Command &command)
 {
 	Command *slot = commands_.reserve();
 	while (!slot && !stopped_) {
-		let_others_run();
+		sleep_without_bql();
 		slot = commands_.reserve();
 	}
 	if (stopped_) {
@@ -601,19 +603,19 @@ void Engine::stop()
 {
 	call({.kind = Command::Kind::Stop});
 	stopped_ = true;
-	/* The engine has left the ring to this thread; nobody answers what came after Stop. */
+	/* The engine's thread has left the ring to this one; complete the commands behind Stop. */
 	while (waiters_) {
 		while (const Command *command = commands_.front()) {
 			if (command->done)
 				command->done->signal();
 			commands_.pop();
 		}
-		let_others_run();
+		sleep_without_bql();
 	}
 }
 
-/* Waits a moment without the BQL; stop() does not return meanwhile. */
-void Engine::let_others_run()
+/* Sleeps briefly without the BQL. waiters_ keeps stop() from returning meanwhile. */
+void Engine::sleep_without_bql()
 {
 	const timespec moment{.tv_sec = 0, .tv_nsec = 20'000};
 	waiters_++;
@@ -660,7 +662,7 @@ void Engine::pop_sent()
 
 } // namespace tern
 
-/* ---- as C sees it --------------------------------------------------------------- */
+/* ---- C interface ---------------------------------------------------------------- */
 
 using tern::Command;
 

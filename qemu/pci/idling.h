@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the engine does instead of sleeping when it has nothing to do. */
+/* Idle policies: what the engine does before it sleeps. */
 #pragma once
 
 #include <algorithm>
@@ -8,51 +8,51 @@
 namespace tern {
 
 /*
- * Two ways to be idle that pay at some times and cost at others, which only trying tells.
+ * Two alternatives to sleeping at once. Whether they help depends on the load, so each is
+ * controlled by an AdaptivePolicy.
  *
- * Polling: sleeping costs the waker a system call and the work a wake-up, polling takes a
- * processor from whoever could use it: where processors are scarce, from just those who would
- * make the work.
+ * Polling avoids the waker's system call and the wake-up latency, but occupies a processor. Where
+ * processors are scarce, it takes time from the guests that would produce the work.
  *
- * Dozing: sleeping for a moment without asking anybody to be woken. When work comes all the
- * time, who makes it goes on meanwhile undisturbed, without a doorbell to ring for each piece
- * and without losing the processor to who is woken by it. Where one waits for another's answer
- * the moment is lost.
+ * A short sleep does not ask for a wake-up. Under a steady load the producers continue undisturbed
+ * meanwhile: they ring no bell for each frame and are not preempted by the thread they would wake.
+ * Where a peer waits for a reply, the sleep only adds latency.
  */
 
-/** For how long the engine polls, ns. */
+/** Duration of polling, ns. */
 constexpr uint64_t kPollTime = 25'000;
-/** For how long it dozes, ns, and how much work makes that worth while. */
-constexpr uint64_t kDozeTime = 30'000;
-constexpr unsigned kWorthADoze = 4;
+/** Duration of a short sleep, ns, and the frames that must arrive for it to count as useful. */
+constexpr uint64_t kShortSleepTime = 30'000;
+constexpr unsigned kUsefulSleep = 4;
 
 /**
- * Whether to do what may pay: on as long as it does; after a failure not for a while, twice as
- * long each time unless it has paid many times in a row.
+ * Decides whether to use an idle policy. Uses it while it succeeds. After a failure it skips the
+ * policy for twice as many times as before, up to kMaxSkips; kProof successes in a row reset the
+ * count.
  */
-class Habit {
+class AdaptivePolicy {
 public:
-	bool now() { return pays_ || ++passed_ >= pause_; }
-	void learn(bool paid)
+	bool should_try() { return succeeding_ || ++skipped_ >= skips_; }
+	void record(bool success)
 	{
-		pays_ = paid;
-		passed_ = 0;
-		if (!paid) {
+		succeeding_ = success;
+		skipped_ = 0;
+		if (!success) {
 			streak_ = 0;
-			pause_ = std::min(2 * pause_, kLongestPause);
+			skips_ = std::min(2 * skips_, kMaxSkips);
 		} else if (++streak_ == kProof) {
-			pause_ = 1;
+			skips_ = 1;
 		}
 	}
 
 private:
 	static constexpr unsigned kProof = 16;
-	static constexpr unsigned kLongestPause = 4096;
+	static constexpr unsigned kMaxSkips = 4096;
 
-	bool pays_ = false;
+	bool succeeding_ = false;
 	unsigned streak_ = 0;
-	unsigned passed_ = 0;
-	unsigned pause_ = 1;
+	unsigned skipped_ = 0;
+	unsigned skips_ = 1;
 };
 
 } // namespace tern

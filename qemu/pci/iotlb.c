@@ -24,7 +24,8 @@ static size_t slot_of(uint64_t iova)
 void tern_iotlb_enter(struct tern_iotlb *iotlb)
 {
 	qatomic_set(&iotlb->sequence, iotlb->sequence + 1);
-	/* Either this sees that an entry is empty, or who empties it sees the odd number. */
+	/* Either this thread sees the empty entry, or the thread that cleared it sees the odd
+	 * number. */
 	smp_mb();
 }
 
@@ -47,7 +48,7 @@ void *tern_iotlb_find(struct tern_iotlb *iotlb, uint64_t iova, bool is_write, hw
 	return iotlb->entries[slot].ram + offset;
 }
 
-bool tern_iotlb_keeps(const struct tern_iotlb *iotlb)
+bool tern_iotlb_may_fill(const struct tern_iotlb *iotlb)
 {
 	return !iotlb->translated || (iotlb->notified && iotlb->ats);
 }
@@ -65,10 +66,10 @@ void tern_iotlb_fill(struct tern_iotlb *iotlb, uint64_t page, bool is_write, voi
 	qatomic_set(&iotlb->entries[slot].tag, tag | permission(is_write));
 }
 
-/* ---- whoever changes the map, under the BQL ------------------------------------- */
+/* ---- threads that change the memory map, under the BQL ------------------------- */
 
-/* Until what the engine's thread may have found before has been accessed. */
-static void await_access(struct tern_iotlb *iotlb)
+/* Waits until the engine's thread has finished the accesses it may have started. */
+static void wait_for_access(struct tern_iotlb *iotlb)
 {
 	unsigned sequence;
 
@@ -80,12 +81,12 @@ static void await_access(struct tern_iotlb *iotlb)
 		sched_yield();
 }
 
-/* Of the pages with @iova ... @iova + @mask. */
-static void forget(struct tern_iotlb *iotlb, uint64_t iova, uint64_t mask)
+/* Invalidates the pages of @iova ... @iova + @mask. */
+static void invalidate(struct tern_iotlb *iotlb, uint64_t iova, uint64_t mask)
 {
 	const uint64_t first = iova >> TERN_IOTLB_PAGE_SHIFT;
 	const uint64_t more = ((iova + mask) >> TERN_IOTLB_PAGE_SHIFT) - first;
-	bool found = false;
+	bool cleared = false;
 
 	for (uint64_t i = 0; i <= more && i < TERN_IOTLB_ENTRIES; i++) {
 		uint64_t *tag = &iotlb->entries[(first + i) % TERN_IOTLB_ENTRIES].tag;
@@ -93,25 +94,25 @@ static void forget(struct tern_iotlb *iotlb, uint64_t iova, uint64_t mask)
 		if (!*tag || (*tag >> TERN_IOTLB_PAGE_SHIFT) - first > more)
 			continue;
 		qatomic_set(tag, 0);
-		found = true;
+		cleared = true;
 	}
-	if (found)
-		await_access(iotlb);
+	if (cleared)
+		wait_for_access(iotlb);
 }
 
-static void forget_all(struct tern_iotlb *iotlb)
+static void invalidate_all(struct tern_iotlb *iotlb)
 {
-	forget(iotlb, 0, UINT64_MAX);
+	invalidate(iotlb, 0, UINT64_MAX);
 }
 
 static void invalidated(IOMMUNotifier *notifier, IOMMUTLBEntry *range)
 {
-	forget(container_of(notifier, struct tern_iotlb, notifier), range->iova, range->addr_mask);
+	invalidate(container_of(notifier, struct tern_iotlb, notifier), range->iova, range->addr_mask);
 }
 
 /*
- * An address space has one IOMMU at most, if in several sections. This one's begins at IOVA 0.
- * Other IOMMUs of this QEMU send device IOTLB invalidations nowhere, or refuse the notifier.
+ * An address space has at most one IOMMU, possibly in several sections; Intel's starts at IOVA 0.
+ * Other IOMMUs of this QEMU send no device IOTLB invalidations, or refuse the notifier.
  */
 static bool register_notifier(struct tern_iotlb *iotlb, MemoryRegion *mr)
 {
@@ -140,17 +141,17 @@ static void region_del(MemoryListener *listener, MemoryRegionSection *section)
 	}
 }
 
-/* Called for each change of any address space, before RAM that has left it can be freed. */
+/* Called for each change of any address space, before removed RAM can be freed. */
 static void map_changed(MemoryListener *listener)
 {
-	forget_all(container_of(listener, struct tern_iotlb, listener));
+	invalidate_all(container_of(listener, struct tern_iotlb, listener));
 }
 
 void tern_iotlb_set_ats(struct tern_iotlb *iotlb, bool enabled)
 {
 	iotlb->ats = enabled;
 	if (!enabled)
-		forget_all(iotlb);
+		invalidate_all(iotlb);
 }
 
 void tern_iotlb_init(struct tern_iotlb *iotlb, AddressSpace *as)

@@ -23,8 +23,8 @@ static void futex_wake(std::atomic<uint32_t> *word)
 void Completion::signal()
 {
 	/*
-	 * Once it is set, the waiter may go on and *this be gone: the kernel then wakes
-	 * nobody at that address, or someone else, who looks and sleeps again.
+	 * After this store the waiter may return and *this be destroyed: the kernel then wakes no
+	 * thread at that address, or another one, which checks its condition and sleeps again.
 	 */
 	std::atomic<uint32_t> *const word = &done_;
 	word->store(1, std::memory_order_release);

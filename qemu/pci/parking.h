@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* How threads wait for one another. */
+/* Thread synchronisation: waiting for a result, and sleeping until there is work. */
 #pragma once
 
 #include <atomic>
@@ -11,7 +11,7 @@
 
 namespace tern {
 
-/** An answer that one thread waits for and another gives, once: a futex. */
+/** A result that one thread waits for and another signals once; a futex. */
 class Completion {
 public:
 	void signal();
@@ -22,21 +22,20 @@ private:
 };
 
 /**
- * Where the engine sleeps when it has nothing to do. Nobody is missed: the sleeper
- * says that it sleeps and then looks for work once more, the waker makes work
- * and then looks whether someone sleeps, each with a full fence in between.
+ * Where the engine's thread sleeps. No wake-up is lost: the sleeper sets asleep_ and then checks
+ * for work, the waker adds work and then checks asleep_, each with a full fence between the two.
  */
 class Parking {
 public:
 	Parking() { poll_.watch(bell_.fd(), shm::EventPoll::News::Bell); }
 
-	/** For what else the sleeper is to hear of. */
+	/** For other descriptors whose events end the sleep. */
 	const shm::EventPoll &poll() const { return poll_; }
 
-	/** After making work. No system call unless someone sleeps. */
+	/** Called after adding work. Makes no system call unless the thread sleeps. */
 	void wake();
 
-	/** Sleeps for at most @timeout_ns unless @has_work(). True: poll() has a message. */
+	/** Sleeps at most @timeout_ns unless @has_work(). Returns true if poll() has a message. */
 	template <typename HasWork>
 	bool sleep(std::optional<uint64_t> timeout_ns, HasWork has_work)
 	{

@@ -7,17 +7,17 @@ Placement::Placement()
 {
 	if (sched_getaffinity(0, sizeof(allowed_), &allowed_))
 		CPU_ZERO(&allowed_);
-	now_ = allowed_;
+	current_ = allowed_;
 }
 
 void Placement::join(uint32_t cpu, uint64_t now)
 {
 	if (cpu >= CPU_SETSIZE || !CPU_ISSET(cpu, &allowed_))
 		return;
-	renewed_ = now;
-	if ((joined_ && CPU_ISSET(cpu, &now_)) || now - moved_ < kPause)
+	last_join_ = now;
+	if ((joined_ && CPU_ISSET(cpu, &current_)) || now - last_move_ < kMinMoveInterval)
 		return;
-	moved_ = now;
+	last_move_ = now;
 	cpu_set_t there;
 	CPU_ZERO(&there);
 	CPU_SET(cpu, &there);
@@ -27,14 +27,14 @@ void Placement::join(uint32_t cpu, uint64_t now)
 void Placement::set(const cpu_set_t &to)
 {
 	cpu_set_t is;
-	if (sched_getaffinity(0, sizeof(is), &is) || !CPU_EQUAL(&is, &now_)) {
-		/* Whoever did that knows better, and is left alone. */
+	if (sched_getaffinity(0, sizeof(is), &is) || !CPU_EQUAL(&is, &current_)) {
+		/* Another program has changed the affinity: leave it alone from now on. */
 		CPU_ZERO(&allowed_);
 		joined_ = false;
 		return;
 	}
 	joined_ = !CPU_EQUAL(&to, &allowed_);
-	now_ = to;
+	current_ = to;
 	sched_setaffinity(0, sizeof(to), &to);
 }
 

@@ -8,42 +8,43 @@
 namespace tern {
 
 /**
- * On which processor a thread runs that works hand in hand with others. Where there is none to
- * spare, two that wait for one another do best on the same: waking the other is then a matter of
- * 3 us, and of 15 where it takes an interrupt to another processor, of a virtual machine above
- * all. The kernel cannot know and spreads them. All times in ns, of one steady clock.
+ * Chooses the processor of a thread that exchanges work with other threads. On a host without spare
+ * processors, two threads that wait for each other run best on the same one: a wake-up then costs 3
+ * us, against 15 us for an interrupt to another processor (measured in virtual machines). The
+ * kernel's scheduler cannot know that and spreads them. All times in ns of one monotonic clock.
  */
 class Placement {
 public:
-	/** Of the calling thread, where it may run by now. */
+	/** Records the affinity of the calling thread. */
 	Placement();
 
-	/** Whether each processor has one of so many hosts that could use it for its programs. */
+	/** Whether there is no more than one processor for each host. */
 	bool crowded(size_t hosts) const
 	{
 		return hosts >= static_cast<size_t>(CPU_COUNT(&allowed_));
 	}
-	/** The thread goes to where one that it works with has slept, and stays; not if it may not
-	 * run there, nor when somebody else has placed it meanwhile, nor all the time. */
+	/** Moves the thread to processor @cpu, where a thread it exchanges work with has slept.
+	 * Does nothing if the initial affinity excludes @cpu, if another program has changed the
+	 * affinity, or if the thread has moved within kMinMoveInterval. */
 	void join(uint32_t cpu, uint64_t now);
-	/** The thread is free again if it has not joined anybody for a while. */
+	/** Restores the initial affinity if join() was not called for kReleaseTime. */
 	void leave(uint64_t now)
 	{
-		if (joined_ && now - renewed_ > kPatience)
+		if (joined_ && now - last_join_ > kReleaseTime)
 			set(allowed_);
 	}
 
 private:
-	static constexpr uint64_t kPatience = 100'000'000;
-	static constexpr uint64_t kPause = 1'000'000;
+	static constexpr uint64_t kReleaseTime = 100'000'000;
+	static constexpr uint64_t kMinMoveInterval = 1'000'000;
 
 	void set(const cpu_set_t &to);
 
 	cpu_set_t allowed_;
-	cpu_set_t now_; /* as this has set it last */
+	cpu_set_t current_; /* as last set by this object */
 	bool joined_ = false;
-	uint64_t renewed_ = 0;
-	uint64_t moved_ = 0;
+	uint64_t last_join_ = 0;
+	uint64_t last_move_ = 0;
 };
 
 } // namespace tern

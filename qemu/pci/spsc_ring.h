@@ -8,15 +8,15 @@
 namespace tern {
 
 /**
- * A bounded queue between one producer and one consumer, without a lock. Entries are filled and
- * read in place: reserve(), fill, commit(); front(), use, pop().
+ * A bounded single-producer, single-consumer queue without a lock. Entries are filled and read in
+ * place: reserve(), fill, commit(); front(), use, pop().
  */
 template <typename T, size_t kCapacity>
 class SpscRing {
 	static_assert((kCapacity & (kCapacity - 1)) == 0);
 
 public:
-	/* for the producer */
+	/* producer */
 	T *reserve()
 	{
 		const size_t tail = tail_.load(std::memory_order_relaxed);
@@ -29,7 +29,7 @@ public:
 		tail_.store(tail_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
 	}
 
-	/* for the consumer */
+	/* consumer */
 	T *front()
 	{
 		const size_t head = head_.load(std::memory_order_relaxed);
@@ -42,7 +42,7 @@ public:
 		head_.store(head_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
 	}
 
-	/* for both; the other side may change it at once */
+	/* both sides; the other may change the result at once */
 	bool empty() const { return size() == 0; }
 	bool full() const { return size() == kCapacity; }
 	bool half_empty() const { return size() <= kCapacity / 2; }
@@ -50,12 +50,12 @@ public:
 private:
 	size_t size() const
 	{
-		/* Head first: read later it could have overtaken the tail. */
+		/* Read head first: a head read after the tail could be past it. */
 		const size_t head = head_.load(std::memory_order_acquire);
 		return tail_.load(std::memory_order_acquire) - head;
 	}
 
-	/* Not value-initialised: the pages of slots never used stay untouched. */
+	/* Not value-initialised, so that pages of unused slots are never touched. */
 	std::unique_ptr<T[]> slots_{new T[kCapacity]};
 	alignas(64) std::atomic<size_t> head_{0};
 	alignas(64) std::atomic<size_t> tail_{0};

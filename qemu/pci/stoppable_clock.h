@@ -10,8 +10,8 @@
 namespace tern {
 
 /**
- * The card's time: stands still while the machine is stopped, so that no timer expires. The
- * engine's thread stops and starts it; anyone may read it, hence one word.
+ * The card's clock. It stands still while the machine is stopped, so that no timer expires. The
+ * engine's thread stops and starts it; any thread may read it, hence a single word.
  */
 class StoppableClock final : public Clock {
 public:
@@ -33,7 +33,7 @@ public:
 private:
 	static constexpr uint64_t kStopped = 1;
 
-	/* In 63:1 the time at which it stands or, when it runs, how far it is behind. */
+	/* 63:1: the time if stopped, else the offset to the monotonic clock; 0: kStopped */
 	std::atomic<uint64_t> state_{monotonic_ns() << 1 | kStopped};
 };
 

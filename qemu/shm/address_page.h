@@ -11,10 +11,10 @@
 
 namespace tern::shm {
 
-/* Twice as many as there are addresses in the switch at most. */
+/* Twice the maximum number of addresses in the switch. */
 constexpr size_t kAddressSlots = 8192;
 
-/** An Ethernet address of @frame as a number, its first byte in 47:40; @offset 0 is the
+/** An Ethernet address in @frame as a number, its first byte in 47:40; @offset 0 is the
  * destination, 6 the source. */
 inline uint64_t address_at(std::span<const std::byte> frame, size_t offset)
 {
@@ -25,20 +25,19 @@ inline uint64_t address_at(std::span<const std::byte> frame, size_t offset)
 }
 
 /**
- * What the switch tells all hosts through memory that they can only read: where the addresses
- * live, in a hash table with linear probing, and which lanes there are. A reader may find an entry
- * that was just removed, or miss one while others move, and does no harm then: what is not found
- * goes through the switch.
+ * The table that the switch publishes to all hosts in memory they can only read: which host has
+ * each address (a hash table with linear probing), and the lanes. A reader may find an entry that
+ * was just removed, or miss one while others move; that is harmless, as frames without an entry go
+ * through the switch.
  */
 struct AddressPage {
-	/* Every frame has to pass the switch, which counts, spoils or records it. */
+	/* Every frame must pass through the switch, which counts, damages or records it. */
 	alignas(64) std::atomic<uint32_t> through_switch;
-	/* Bit i: the addresses of host i are those of several lanes. */
+	/* Bit i: host i is the primary of a card with several lanes. */
 	std::atomic<uint64_t> with_lanes;
-	/* the address in 63:16, 1 + the host's id in 15:0; zero is no entry */
+	/* address in 63:16, 1 + host id in 15:0; 0: empty */
 	alignas(64) std::atomic<uint64_t> slots[kAddressSlots];
-	/* 1 + the id of each of them, in the row of the host that has the addresses; zero is none
-	 */
+	/* 1 + host id of each lane, in the row of the primary; 0: none */
 	alignas(64) std::atomic<uint16_t> lanes[kMaxHosts][kMaxLanes];
 
 	static constexpr size_t first_slot(uint64_t address)
@@ -63,7 +62,7 @@ struct AddressPage {
 	{
 		return with_lanes.load(std::memory_order_relaxed) >> host & 1;
 	}
-	/** The id of a lane of @host; @host itself if there is no such lane. */
+	/** The host id of a lane of @host; @host itself if that lane does not exist. */
 	uint32_t lane_of(uint32_t host, uint32_t lane) const
 	{
 		const uint32_t entry = lanes[host][lane].load(std::memory_order_relaxed);

@@ -8,7 +8,7 @@
 
 namespace tern::shm {
 
-/** Wakes a process that waits for the descriptor, from any process that has it: an eventfd. */
+/** An eventfd that wakes a process waiting for it; any process with the descriptor can ring it. */
 class Bell {
 public:
 	Bell() = default;
@@ -18,7 +18,7 @@ public:
 	void ring() const
 	{
 		const uint64_t one = 1;
-		/* Fails when it rings already. */
+		/* Fails if the bell is already ringing. */
 		[[maybe_unused]] const ssize_t written = write(fd_.get(), &one, sizeof(one));
 	}
 	void silence() const

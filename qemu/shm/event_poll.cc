@@ -9,7 +9,7 @@
 
 namespace tern::shm {
 
-/* More are told of the next time. */
+/* The next wait() reports any others. */
 constexpr size_t kAtOnce = 4;
 
 EventPoll::EventPoll() : epoll_(epoll_create1(EPOLL_CLOEXEC)) {}

@@ -9,8 +9,8 @@
 namespace tern::shm {
 
 /**
- * Where a thread sleeps until a descriptor has news: a bell has rung, a message has come. Each
- * counts once, also when it came while nobody slept, so no bell has to be read to silence it.
+ * Waits for descriptors to become ready: a bell rung or a message received. Edge-triggered, so each
+ * event counts once, also if it came while nobody waited, and bells need not be read.
  */
 class EventPoll {
 public:
@@ -18,9 +18,9 @@ public:
 
 	enum class News { Bell, Message };
 	void watch(int fd, News news) const;
-	/** Before closing what others may hold open. */
+	/** Call before closing a descriptor that other processes may hold open. */
 	void forget(int fd) const;
-	/** At most @timeout_ns; none: for ever. True: there is a message. */
+	/** Waits at most @timeout_ns; none: no limit. Returns true if there is a message. */
 	bool wait(std::optional<uint64_t> timeout_ns) const;
 
 private:

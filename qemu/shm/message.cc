@@ -37,7 +37,7 @@ bool send_message(const Fd &socket, const Message &message, std::span<const int>
 	       static_cast<ssize_t>(sizeof(message));
 }
 
-/* Owns what came along, whatever the message is worth. */
+/* Takes ownership of the descriptors, even if the message is invalid. */
 static void collect_fds(msghdr &header, std::vector<Fd> &fds)
 {
 	for (cmsghdr *part = CMSG_FIRSTHDR(&header); part; part = CMSG_NXTHDR(&header, part)) {

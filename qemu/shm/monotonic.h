@@ -6,7 +6,7 @@
 
 namespace tern {
 
-/** A steady clock, ns. */
+/** The monotonic clock, ns. */
 inline uint64_t monotonic_ns()
 {
 	timespec now;

@@ -15,7 +15,7 @@ Fd RingEnd::make(size_t capacity)
 std::string RingEnd::open(const Fd &fd, const Bell &peer)
 {
 	const size_t size = segment_size(fd.get());
-	/* So that any entry fits, and others beside it. */
+	/* Large enough for several entries of any size. */
 	if (size < kRingHeaderSize + 4 * kMaxEntry || !std::has_single_bit(size - kRingHeaderSize))
 		return "a ring of " + std::to_string(size) + " bytes";
 	const std::string error = memory_.map(fd, size, Mapping::Access::ReadWrite);
@@ -59,7 +59,7 @@ bool Producer::put(EntryState state, std::span<const std::byte> first,
 
 std::optional<uint32_t> Producer::wake_consumer()
 {
-	/* Either this sees that the consumer sleeps, or that sees the entry. */
+	/* Either this side sees that the consumer sleeps, or the consumer sees the entry. */
 	std::atomic_thread_fence(std::memory_order_seq_cst);
 	std::atomic<uint32_t> &sleeps = header().consumer_sleeps;
 	if (!sleeps.load(std::memory_order_relaxed))
@@ -106,7 +106,7 @@ bool Producer::await_room()
 {
 	announce();
 	header().producer_waits.store(1, std::memory_order_relaxed);
-	/* Either this sees the room made meanwhile, or who makes it sees the flag. */
+	/* Either this side sees the new room, or the consumer sees the flag. */
 	std::atomic_thread_fence(std::memory_order_seq_cst);
 	return has_room();
 }
@@ -139,26 +139,26 @@ std::optional<Consumer::Entry> Consumer::take(std::span<std::byte, kMaxEntry> ro
 	if (there == 0)
 		return std::nullopt;
 	if (!possible(there))
-		return lie();
+		return protocol_error();
 
 	EntryHeader &entry = this->entry(head_);
 	const size_t size = entry.size.load(std::memory_order_relaxed);
 	if (size > room.size() || entry_size(size) > there)
-		return lie();
+		return protocol_error();
 	next_ = head_ + entry_size(size);
 
 	uint32_t state = entry.state.load(std::memory_order_relaxed);
 	if (state == kLent && !entry.state.compare_exchange_strong(state, kClaimed) &&
 	    state != kRevoked)
-		return lie();
+		return protocol_error();
 	if (state != kWhole && state != kBare && state != kLent && state != kRevoked)
-		return lie();
+		return protocol_error();
 	const std::span<std::byte> bytes = room.first(state == kRevoked ? 0 : size);
 	copy_out(head_ + sizeof(entry), bytes);
 	return Entry{static_cast<EntryState>(state), bytes};
 }
 
-std::optional<Consumer::Entry> Consumer::lie()
+std::optional<Consumer::Entry> Consumer::protocol_error()
 {
 	broken_ = true;
 	return std::nullopt;

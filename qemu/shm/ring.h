@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A queue of frames in shared memory, between one process that puts them in and one that
- * takes them out, without a lock.
+ * A single-producer, single-consumer queue of frames in memory shared by two processes, without a
+ * lock.
  *
- * Neither side believes the other: each keeps its own index to itself and only tells the
- * other, and whatever it reads it first copies and then checks. An end that finds a lie is
- * broken() from then on, and does nothing any more.
+ * Neither side trusts the other: each keeps its own index privately and only publishes it, and
+ * copies what it reads before it checks it. An end that detects a protocol violation is broken()
+ * and does nothing any more.
  *
- * The entries lie one behind the other in a circle of a power of two bytes, each with a header
- * and at a multiple of 16. Indices are positions that never wrap. A lent entry stands for bytes
- * elsewhere that must not change while the consumer reads them: the consumer claims it first,
- * and until then the producer can revoke it.
+ * Entries are stored consecutively in a circular buffer whose size is a power of two, each with a
+ * header, aligned to 16 bytes. Indices are byte positions that never wrap. A lent entry refers to
+ * payload elsewhere, which must not change while the consumer reads it: the consumer claims the
+ * entry first, and until then the producer can revoke it.
  */
 #pragma once
 
@@ -31,17 +31,17 @@ namespace tern::shm {
 constexpr size_t kMaxEntry = 9216;
 
 struct RingHeader {
-	/* where the next entry goes: of the producer */
+	/* end of the entries; written by the producer */
 	alignas(64) std::atomic<uint64_t> tail;
-	/* which entry is the next: of the consumer */
+	/* start of the entries; written by the consumer */
 	alignas(64) std::atomic<uint64_t> head;
-	/* Set by the one, cleared by the other, who then rings the bell. The consumer says where:
-	 * 1 and the number of the processor. */
+	/* Set by the waiting side, cleared by the other, which then rings the bell. consumer_sleeps
+	 * is 1 + the consumer's processor. */
 	alignas(64) std::atomic<uint32_t> consumer_sleeps;
 	alignas(64) std::atomic<uint32_t> producer_waits;
-	/* by either side, which has done with the other */
+	/* set by a side that has given up the ring */
 	alignas(64) std::atomic<uint32_t> closed;
-	/* to the switch only: how many frames its producer has sent elsewhere */
+	/* ring to the switch only: frames its producer has sent directly to other hosts */
 	alignas(64) std::atomic<uint64_t> direct;
 };
 constexpr size_t kRingHeaderSize = 4096;
@@ -49,8 +49,8 @@ static_assert(sizeof(RingHeader) <= kRingHeaderSize);
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 
 enum EntryState : uint32_t {
-	kWhole = 1, /* a frame */
-	kBare,      /* ... without ICRC */
+	kWhole = 1, /* a whole frame */
+	kBare,      /* a frame without ICRC */
 	kLent,
 	kClaimed,
 	kRevoked,
@@ -58,22 +58,22 @@ enum EntryState : uint32_t {
 
 struct EntryHeader {
 	std::atomic<uint32_t> state;
-	std::atomic<uint32_t> size; /* of what follows, bytes */
+	std::atomic<uint32_t> size; /* of the bytes that follow */
 	uint64_t reserved;
 };
 static_assert(sizeof(EntryHeader) == 16);
 
-/** What both ends have in common. */
+/** The common part of both ends. */
 class RingEnd {
 public:
-	/** A segment for a ring of @capacity bytes, a power of two. */
+	/** Creates a segment for a ring of @capacity bytes, a power of two. */
 	static Fd make(size_t capacity);
 
-	/** @peer wakes the other end, and outlives this. An error message, or empty. */
+	/** @peer wakes the other end and must outlive this. Returns an error message, or empty. */
 	std::string open(const Fd &fd, const Bell &peer);
 
 	bool broken() const { return broken_; }
-	/** The other side has done with this one. */
+	/** The other side has given up the ring. */
 	bool closed() const { return header().closed.load(std::memory_order_relaxed) != 0; }
 	void close();
 
@@ -100,32 +100,33 @@ protected:
 
 class Producer : public RingEnd {
 public:
-	/** Appends an entry of two parts, of which announce() tells; @state: whole, bare or
-	 * lent. False: no room, or broken(). */
+	/** Appends an entry made of two parts, to be announced by announce(); @state: whole, bare
+	 * or lent. Returns false if there is no room or the ring is broken(). */
 	bool put(EntryState state, std::span<const std::byte> first,
 	         std::span<const std::byte> second = {});
 
-	/** Wakes a consumer that sleeps though something has been put in: on which processor, as
-	 * it says. */
+	/** Wakes the consumer if it sleeps and entries were added since the last call. Returns the
+	 * processor it reported. */
 	std::optional<uint32_t> announce()
 	{
 		return std::exchange(unannounced_, false) ? wake_consumer() : std::nullopt;
 	}
 
-	/** The consumer is to ring when a quarter is used at most. True: it is so already. */
+	/** Requests a bell when at most a quarter is used. Returns true if that is already so. */
 	bool await_room();
-	/** A quarter is used at most. */
+	/** Whether at most a quarter is used. */
 	bool has_room();
-	/** How much is still to be taken out, bytes. */
+	/** Bytes not yet consumed. */
 	uint64_t used();
-	/** Changes as the consumer goes on. */
+	/** Changes as the consumer makes progress. */
 	uint64_t progress() const { return head_; }
 
-	/** Takes back what was lent. False while the consumer reads some of that. */
+	/** Revokes all lent entries that are not claimed. Returns false while a claimed one
+	 * remains. */
 	bool revoke();
 
-	/** Says how many frames did not come this way. */
-	void tell_direct(uint64_t frames)
+	/** Publishes how many frames were sent directly to other hosts. */
+	void publish_direct(uint64_t frames)
 	{
 		header().direct.store(frames, std::memory_order_relaxed);
 	}
@@ -138,14 +139,14 @@ private:
 	uint64_t tail_ = 0;
 	uint64_t head_ = 0; /* as last seen */
 	bool unannounced_ = false;
-	/* positions of lent entries, maybe consumed since */
+	/* positions of lent entries, possibly consumed since */
 	RingBuffer<uint64_t> lent_;
 };
 
 class Consumer : public RingEnd {
 public:
 	struct Entry {
-		EntryState state; /* any but claimed; lent: it is claimed now */
+		EntryState state; /* any but claimed; a lent entry is claimed by this */
 		std::span<std::byte> bytes;
 	};
 
@@ -156,14 +157,14 @@ public:
 	/** Copies the next entry to @room. A lent one stays claimed until done(). */
 	std::optional<Entry> take(std::span<std::byte, kMaxEntry> room);
 	void done();
-	/** Takes all that is there by now, unread. */
+	/** Consumes all entries without reading them. */
 	void discard();
 
-	/** How many frames went elsewhere, as the producer says. */
+	/** Frames sent directly to other hosts, as reported by the producer. */
 	uint64_t direct() const { return header().direct.load(std::memory_order_relaxed); }
 
-	/** From now on the producer has to ring for an entry, as the consumer sleeps on that
-	 * processor. Look for entries after a full fence. */
+	/** Requests a bell for the next entry, because the consumer is about to sleep on processor
+	 * @cpu. Check for entries again after a full fence. */
 	void sleeps(uint32_t cpu)
 	{
 		header().consumer_sleeps.store(1 + cpu, std::memory_order_relaxed);
@@ -171,12 +172,12 @@ public:
 	void awake() { header().consumer_sleeps.store(0, std::memory_order_relaxed); }
 
 private:
-	/** Whether so many bytes can have been put in and not yet taken out. */
+	/** Whether the ring can hold @bytes of entries. */
 	bool possible(uint64_t bytes) const
 	{
 		return bytes <= circle_.size() && bytes % sizeof(EntryHeader) == 0;
 	}
-	std::optional<Entry> lie();
+	std::optional<Entry> protocol_error();
 	void copy_out(uint64_t position, std::span<std::byte> bytes) const;
 
 	uint64_t head_ = 0;

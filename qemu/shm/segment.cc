@@ -42,7 +42,7 @@ std::string check_segment(int fd, size_t size)
 		return "not a memfd";
 	if (!(seals & F_SEAL_SHRINK))
 		return "not sealed against shrinking";
-	/* In this order: a size that cannot shrink any more. */
+	/* Check the size after the seal, when it cannot shrink any more. */
 	if (size == 0 || segment_size(fd) < size)
 		return "too short";
 	return {};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Memory that processes share: a memfd, sealed so that nobody can make it shorter. */
+/* Shared memory: a memfd that is sealed against shrinking. */
 #pragma once
 
 #include <cstddef>
@@ -10,20 +10,20 @@
 
 namespace tern::shm {
 
-/** A new segment of @size zero bytes; no descriptor when there is no memory for it. */
+/** Creates a segment of @size zero bytes; an empty descriptor if there is no memory. */
 Fd make_segment(const char *name, size_t size);
 
-/** From now on nobody but those who have mapped it can write to it. */
+/** Denies write access to all but existing mappings. */
 bool seal_for_readers(const Fd &fd);
 
-/** Another descriptor of the same segment, through which it can only be read. */
+/** Opens the segment again, read-only. */
 Fd reopen_for_reading(int fd);
 
-/** Why @size bytes of it are not safe to map (what is shortened later kills who reads it), or
- * empty. */
+/** Why @size bytes of the segment are not safe to map (a read beyond a shrunk file kills the
+ * process), or empty. */
 std::string check_segment(int fd, size_t size);
 
-/** A segment in this process's address space. */
+/** A mapped segment. */
 class Mapping {
 public:
 	enum class Access { Read, ReadWrite };
@@ -37,7 +37,7 @@ public:
 	}
 	~Mapping();
 
-	/** Maps the first @size bytes. An error message, or empty. */
+	/** Maps the first @size bytes. Returns an error message, or empty. */
 	std::string map(const Fd &fd, size_t size, Access access);
 	std::span<std::byte> bytes() const { return bytes_; }
 
@@ -45,7 +45,7 @@ private:
 	std::span<std::byte> bytes_;
 };
 
-/** Bytes of the segment, or 0. */
+/** Size in bytes, or 0. */
 size_t segment_size(int fd);
 
 } // namespace tern::shm

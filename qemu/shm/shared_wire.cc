@@ -17,22 +17,22 @@
 namespace tern::shm {
 
 constexpr uint64_t kMillisecond = 1'000'000;
-/* How long a sender waits for a host that takes no frames, as the switch does. */
-constexpr uint64_t kPatience = 1000 * kMillisecond;
-/* How long one may read what was lent to it and is wanted back. */
+/* A host that consumes nothing for this long is stalled; the same as in the switch. */
+constexpr uint64_t kStallTimeout = 1000 * kMillisecond;
+/* How long a peer may keep lent payload claimed after recall(). */
 constexpr uint64_t kReturnTime = 500 * kMillisecond;
 constexpr uint64_t kReturnSpin = 20'000;
 constexpr uint64_t kRetryTime = 200 * kMillisecond;
-/* When a link that was cut for a late return comes back: the first time, and at most. */
+/* Delay of the first renewal of a link cut for a late return, and the maximum delay. */
 constexpr uint64_t kRenewTime = 1000 * kMillisecond;
 constexpr uint64_t kRenewLimit = 64 * kRenewTime;
 constexpr uint64_t kGreetingTime = 10'000 * kMillisecond;
 
-/* What stands before the ranges and the head in a lent entry. */
+/* The start of a lent entry; the ranges and the head follow. */
 struct LentHeader {
 	uint32_t ranges;
 	uint32_t head_size;
-	uint32_t segment; /* of a burst; 0: it is one packet */
+	uint32_t segment; /* segment size of a burst; 0: a single packet */
 	uint32_t reserved;
 };
 static_assert(sizeof(LentHeader) == 16);
@@ -63,8 +63,8 @@ bool SharedWire::share(int fd, uint64_t size)
 
 /* ---- the switch ------------------------------------------------------------- */
 
-/* Asks the switch to be let in; its answer comes later. */
-std::string SharedWire::greet()
+/* Sends Hello to the switch; the answer arrives later. */
+std::string SharedWire::send_hello()
 {
 	sockaddr_un address{};
 	address.sun_family = AF_UNIX;
@@ -97,40 +97,40 @@ std::string SharedWire::greet()
 
 std::string SharedWire::connect()
 {
-	if (std::string error = greet(); !error.empty())
+	if (std::string error = send_hello(); !error.empty())
 		return path_ + ": " + error;
 	const uint64_t limit = monotonic_ns() + kGreetingTime;
 	deadline_ = limit;
 	while (state_ == State::Greeting) {
 		pollfd answer{.fd = socket_.get(), .events = POLLIN, .revents = 0};
 		poll(&answer, 1, static_cast<int>(kGreetingTime / kMillisecond));
-		listen(monotonic_ns());
-		attend(monotonic_ns());
+		receive_messages(monotonic_ns());
+		maintain(monotonic_ns());
 	}
-	return up() ? std::string() : path_ + ": " + why_;
+	return up() ? std::string() : path_ + ": " + error_;
 }
 
-void SharedWire::attend(uint64_t now)
+void SharedWire::maintain(uint64_t now)
 {
 	switch (state_) {
 	case State::Down:
 		if (now < deadline_)
 			return;
-		if (greet().empty())
+		if (send_hello().empty())
 			deadline_ = now + kGreetingTime;
 		else
 			deadline_ = now + kRetryTime;
 		break;
 	case State::Greeting:
 		if (now >= deadline_) {
-			why_ = "the switch does not answer";
+			error_ = "the switch does not answer";
 			disconnect(now);
 		}
 		break;
 	case State::Up:
 		sweep(now);
 		renew(now);
-		lose_patience(now);
+		check_stalled(now);
 		break;
 	}
 }
@@ -141,11 +141,11 @@ std::optional<uint64_t> SharedWire::next_deadline() const
 		return deadline_;
 	std::optional<uint64_t> next = next_renewal_;
 	if (blocked_ && !blocked_->given_up && blocked_->idle_since)
-		next = std::min(next.value_or(~uint64_t{0}), blocked_->idle_since + kPatience);
+		next = std::min(next.value_or(~uint64_t{0}), blocked_->idle_since + kStallTimeout);
 	return next;
 }
 
-void SharedWire::listen(uint64_t now)
+void SharedWire::receive_messages(uint64_t now)
 {
 	Message message;
 	std::vector<Fd> fds;
@@ -154,19 +154,19 @@ void SharedWire::listen(uint64_t now)
 		case Received::Nothing:
 			return;
 		case Received::End:
-			why_ = "the switch hung up";
+			error_ = "the switch hung up";
 			disconnect(now);
 			return;
 		case Received::Message:
-			why_ = handle(message, fds);
-			if (!why_.empty())
+			error_ = handle_message(message, fds);
+			if (!error_.empty())
 				disconnect(now);
 		}
 	}
 }
 
-/* Why there is nothing more to say to that switch, or empty. */
-std::string SharedWire::handle(const Message &message, std::vector<Fd> &fds)
+/* Returns why to disconnect from the switch, or empty. */
+std::string SharedWire::handle_message(const Message &message, std::vector<Fd> &fds)
 {
 	if (message.version != kVersion)
 		return "the switch speaks version " + std::to_string(message.version) +
@@ -176,7 +176,7 @@ std::string SharedWire::handle(const Message &message, std::vector<Fd> &fds)
 		return "the switch refuses: " + std::string(message.reason);
 	case Message::Kind::Welcome:
 		if (state_ == State::Greeting)
-			return welcome(message, fds);
+			return handle_welcome(message, fds);
 		break;
 	case Message::Kind::Peer:
 		if (up() && message.id < kMaxHosts && message.id != id_) {
@@ -200,7 +200,7 @@ std::string SharedWire::handle(const Message &message, std::vector<Fd> &fds)
 	return "the switch talks nonsense";
 }
 
-std::string SharedWire::welcome(const Message &message, std::vector<Fd> &fds)
+std::string SharedWire::handle_welcome(const Message &message, std::vector<Fd> &fds)
 {
 	if (message.id >= kMaxHosts || fds.size() != kWelcomeFds)
 		return "the switch talks nonsense";
@@ -220,7 +220,7 @@ std::string SharedWire::welcome(const Message &message, std::vector<Fd> &fds)
 	return {};
 }
 
-/* Without a direct way to it, its frames go through the switch. */
+/* Without a direct link, frames to it go through the switch. */
 void SharedWire::add_peer(const Message &message, std::vector<Fd> &fds)
 {
 	if (Link *old = peers_[message.id])
@@ -283,7 +283,7 @@ void SharedWire::cut(Link &link)
 	link.out.close();
 }
 
-/* Not in receive(), which may have called what led to the cut. */
+/* Not called within receive(), which may have caused the cut. */
 void SharedWire::sweep(uint64_t now)
 {
 	for (auto &link : links_) {
@@ -306,12 +306,12 @@ void SharedWire::sweep(uint64_t now)
 		if (blocked_ == link.get())
 			blocked_ = nullptr;
 		if (!link->overdue)
-			await_return(*link);
+			wait_for_return(*link);
 		return true;
 	});
 }
 
-/* Later each time: one that claims what it never gives back costs no more than that. */
+/* The delay doubles each time, so that a host that never releases claims costs little. */
 void SharedWire::plan_renewal(uint32_t id, uint64_t now)
 {
 	Renewal &renewal = renewals_[id];
@@ -320,7 +320,7 @@ void SharedWire::plan_renewal(uint32_t id, uint64_t now)
 	next_renewal_ = std::min(next_renewal_.value_or(~uint64_t{0}), renewal.due);
 }
 
-/* Asks, and once more if nothing comes of it. */
+/* Sends Renew, and repeats it if there is no answer. */
 void SharedWire::renew(uint64_t now)
 {
 	if (!next_renewal_ || now < *next_renewal_)
@@ -338,7 +338,7 @@ void SharedWire::renew(uint64_t now)
 	}
 }
 
-void SharedWire::lose_patience(uint64_t now)
+void SharedWire::check_stalled(uint64_t now)
 {
 	if (!blocked_ || blocked_->given_up)
 		return;
@@ -348,7 +348,7 @@ void SharedWire::lose_patience(uint64_t now)
 		link.progress = link.out.progress();
 		link.idle_since = now;
 	}
-	link.given_up = now - link.idle_since >= kPatience;
+	link.given_up = now - link.idle_since >= kStallTimeout;
 }
 
 bool SharedWire::room_made()
@@ -361,15 +361,16 @@ bool SharedWire::room_made()
 
 /* ---- sending ------------------------------------------------------------------- */
 
-/* The direct way for a frame, or null. What is for this host itself has none. */
-SharedWire::Link *SharedWire::way_of(std::span<const std::byte> head)
+/* The direct link for a frame; null if it must go through the switch. A frame to this host itself
+ * has none. */
+SharedWire::Link *SharedWire::direct_link(std::span<const std::byte> head)
 {
 	if (head.size() < 14)
 		return nullptr;
 	const auto &page = *reinterpret_cast<const AddressPage *>(page_memory_.bytes().data());
 	if (page.through_switch.load(std::memory_order_relaxed))
 		return nullptr;
-	/* A source that the switch does not know here it has to learn. */
+	/* Sources unknown to the switch go through it, so that it learns them. */
 	const auto source = page.find(address_at(head, 6));
 	if (!source || *source >= kMaxHosts || page.lane_of(*source, lane_) != id_)
 		return nullptr;
@@ -384,7 +385,7 @@ SharedWire::Link *SharedWire::way_of(std::span<const std::byte> head)
 	return link && !link->cut ? link : nullptr;
 }
 
-/* False: no room. What cannot be sent at all is lost. */
+/* Returns false if there is no room. A frame that cannot be sent at all is dropped. */
 bool SharedWire::put(Link &link, const Outgoing &what)
 {
 	if (link.given_up) {
@@ -408,15 +409,15 @@ bool SharedWire::append(Link &link, const Outgoing &what)
 	if (!link.out.put(what.state, what.first, what.second))
 		return false;
 	if (&link != switch_)
-		switch_->out.tell_direct(direct_ += what.frames);
+		switch_->out.publish_direct(direct_ += what.frames);
 	return true;
 }
 
 bool SharedWire::send(std::span<const std::byte> frame)
 {
 	if (!up() || frame.size() > kMaxEntry)
-		return true; /* no wire carries that */
-	Link *const direct = way_of(frame);
+		return true; /* too long for any wire: dropped */
+	Link *const direct = direct_link(frame);
 	return put(direct ? *direct : *switch_, {kWhole, frame});
 }
 
@@ -426,7 +427,7 @@ Wire::Lend SharedWire::lend(std::span<const std::byte> head, std::span<const Ram
 	if (!up() || payload.size() > kMaxRanges ||
 	    head.size() > (payload.empty() ? kMaxEntry : kMaxHead))
 		return Wire::Lend::Refused;
-	Link *const direct = way_of(head);
+	Link *const direct = direct_link(head);
 	if (!direct)
 		return Wire::Lend::Refused;
 	if (payload.empty())
@@ -460,19 +461,19 @@ std::optional<uint32_t> SharedWire::announce()
 void SharedWire::recall()
 {
 	for (auto &link : links_) {
-		if (link->overdue || await_return(*link))
+		if (link->overdue || wait_for_return(*link))
 			continue;
 		link->overdue = !link->out.broken();
 		cut(*link);
 	}
 }
 
-/* False: it is not given back. */
-bool SharedWire::await_return(Link &link)
+/* Returns false if lent payload was not released in time. */
+bool SharedWire::wait_for_return(Link &link)
 {
 	if (link.out.revoke())
 		return !link.out.broken();
-	give_back();
+	release_claimed();
 	const uint64_t begin = monotonic_ns();
 	while (!link.out.revoke()) {
 		const uint64_t waited = monotonic_ns() - begin;
@@ -505,7 +506,7 @@ bool SharedWire::receive(unsigned budget, Sink &sink)
 				break;
 			claimed_ = link.get();
 			pieces_ = 0;
-			if (!deal_with(*link, *entry, sink))
+			if (!dispatch(*link, *entry, sink))
 				cut(*link);
 			if (claimed_)
 				link->in.done();
@@ -517,8 +518,8 @@ bool SharedWire::receive(unsigned budget, Sink &sink)
 	return more;
 }
 
-/* False: no host says that. */
-bool SharedWire::deal_with(Link &link, const Consumer::Entry &entry, Sink &sink)
+/* Returns false if the entry violates the protocol. */
+bool SharedWire::dispatch(Link &link, const Consumer::Entry &entry, Sink &sink)
 {
 	if (entry.state == kRevoked)
 		return true;
@@ -561,9 +562,9 @@ bool SharedWire::deal_with(Link &link, const Consumer::Entry &entry, Sink &sink)
 	return true;
 }
 
-/* Before waiting for others, who may wait for what this host is just reading: it goes on with a
- * copy. */
-void SharedWire::give_back()
+/* Copies the payload being received and releases its entry. Called before waiting for other hosts,
+ * because one of them may be waiting for that entry. */
+void SharedWire::release_claimed()
 {
 	if (!claimed_)
 		return;

@@ -17,7 +17,7 @@
 
 namespace tern::shm {
 
-/** Bytes of a RAM block that a host has shown to the others. */
+/** A range in a RAM block that a host shares with the others. */
 struct RamRange {
 	uint32_t block;
 	uint32_t size;
@@ -25,23 +25,23 @@ struct RamRange {
 };
 
 constexpr size_t kMaxRanges = 32;
-constexpr size_t kMaxHead = 512; /* before a payload */
-/* Bytes of payload of one entry: those of a burst. */
+constexpr size_t kMaxHead = 512; /* bytes before the payload */
+/* Maximum payload of one entry, which may be a burst. */
 constexpr size_t kMaxPayload = 64 << 10;
 
 /**
- * A host's end of the wire: a ring from the switch and one to it, and two for each
- * host to which there is a direct way. Belongs to one thread, and never waits for others but in
- * connect() and, for a bounded time, in recall(). All times in ns, of one steady clock.
+ * A host's end of the wire: a pair of rings with the switch, and one with each host that can be
+ * reached directly. Used by one thread. Only connect() blocks, and recall() for a limited time. All
+ * times in ns of one monotonic clock.
  */
 class SharedWire {
 public:
-	/** Who takes what arrives. */
+	/** Receiver of frames. */
 	class Sink {
 	public:
 		virtual void frame(std::span<const std::byte> frame) = 0;
-		/** A frame without ICRC, whose @payload stays with the sender; readable during
-		 * the call; or a burst of such. A recall() makes @payload refer to a copy. */
+		/** A frame without ICRC, or a burst, whose @payload stays in the sender's memory
+		 * and is readable during the call. A recall() makes @payload refer to a copy. */
 		virtual void lent(std::span<const std::byte> head,
 		                  std::span<const std::span<const std::byte>> payload,
 		                  uint32_t segment) = 0;
@@ -50,51 +50,51 @@ public:
 		~Sink() = default;
 	};
 
-	/** @path: where the switch listens for hosts that share memory. @poll: where this host
-	 * sleeps, which hears of what it is to receive or attend to. @card, @lane: as in Message.
-	 */
+	/** @path: socket of the switch for shared memory. @poll: where this host's thread sleeps;
+	 * it is woken for frames and messages. @card, @lane: as in Message. */
 	SharedWire(std::string path, const EventPoll &poll, uint64_t card = 0, uint32_t lane = 0);
 	~SharedWire();
 
 	/**
-	 * The others may read this block of RAM when something of it is lent; its number is how
-	 * many there were before. False: not possible with this one. Before connect().
+	 * Lets other hosts read this block of RAM when something in it is lent. Blocks are numbered
+	 * from 0 by successful calls. Returns false if the block cannot be shared. Call before
+	 * connect().
 	 */
 	bool share(int fd, uint64_t size);
 
-	/** Waits until the wire is up or cannot be. An error message, or empty. */
+	/** Blocks until the wire is up or has failed. Returns an error message, or empty. */
 	std::string connect();
-	/** Deals with what the switch says. Call it now and then, and when there is a message. */
-	void listen(uint64_t now);
-	/** Comes back to a switch that was gone, gives up hosts that take nothing. Call it now and
-	 * then, and before sleeping. */
-	void attend(uint64_t now);
-	/** When attend() must be called though nothing has happened. */
+	/** Handles messages of the switch. Call periodically and when there is a message. */
+	void receive_messages(uint64_t now);
+	/** Reconnects to the switch, drops cut links and gives up stalled hosts. Call periodically
+	 * and before sleeping. */
+	void maintain(uint64_t now);
+	/** When maintain() must be called even if nothing happens. */
 	std::optional<uint64_t> next_deadline() const;
 	bool up() const { return state_ == State::Up; }
-	/** To how many there is a direct way, and this one. */
+	/** The number of hosts on the wire that this one can reach directly, and itself. */
 	size_t hosts() const { return up() ? links_.size() : 1; }
 
-	/** False: no room; wait for room_made(). */
+	/** Returns false if there is no room; wait for room_made(). */
 	bool send(std::span<const std::byte> frame);
 	/** As Wire::lend(); @head is at least an Ethernet header. */
 	Wire::Lend lend(std::span<const std::byte> head, std::span<const RamRange> payload,
 	                uint32_t segment);
-	/** Whether a frame with @head, at least an Ethernet header, has a way on which it can be
-	 * lent. */
-	bool lends(std::span<const std::byte> head) { return up() && way_of(head); }
+	/** Whether a frame with @head, at least an Ethernet header, can be lent to its
+	 * destination. */
+	bool can_lend(std::span<const std::byte> head) { return up() && direct_link(head); }
 	/**
-	 * Wakes who has been sent something: after some of it, so that one who shares the
-	 * processor with this one does not take it for each frame, and before waiting. Returns the
-	 * processor, as it says, of a host that had to be woken and that does not look for this
-	 * one in turn: of two hosts the second looks for the first.
+	 * Wakes hosts that frames were sent to. Call after several frames, so that a host on the
+	 * same processor does not preempt this one for each of them, and before sleeping. Returns
+	 * the processor reported by a woken host with a lower id. The host with the higher id moves
+	 * to it: of two hosts only one looks for the other.
 	 */
 	std::optional<uint32_t> announce();
-	/** Nobody reads any more what was lent. */
+	/** Revokes what was lent: nobody reads it when this returns. */
 	void recall();
-	/** Something found no room, and would find some now. */
+	/** Whether something found no room, and there is room now. */
 	bool room_made();
-	/** What found no room is tried again, or not any more. */
+	/** The caller retries what found no room, or drops it. */
 	void try_again()
 	{
 		waiting_ = false;
@@ -102,41 +102,42 @@ public:
 	}
 
 	bool has_frames() const;
-	/** Hands at most @budget frames of each host to @sink. True: there may be more. */
+	/** Passes at most @budget frames of each host to @sink. Returns true if there may be
+	 * more. */
 	bool receive(unsigned budget, Sink &sink);
 	void discard_received();
 
-	/** Before sleeping on that processor; look at has_frames() once more after a full fence. */
+	/** Call before sleeping on processor @cpu; check has_frames() again after a full fence. */
 	void sleeps(uint32_t cpu);
 	void awake();
 
 private:
 	enum class State { Down, Greeting, Up };
 
-	/* The way to one other: the switch or a host. */
+	/* The rings shared with the switch or with one host. */
 	struct Link {
 		uint32_t id = 0;
 		Bell bell;
 		Producer out;
 		Consumer in;
 		std::vector<Mapping> ram;
-		/* takes nothing: what does not find room is lost */
+		/* stalled: frames that find no room are dropped */
 		bool given_up = false;
-		/* The other lied or has gone; removed by sweep(). */
+		/* The other side has violated the protocol or left; removed by sweep(). */
 		bool cut = false;
-		/* ... or did not give back in time what was lent */
+		/* ... or did not release lent payload in time */
 		bool overdue = false;
 		uint64_t progress = 0;
 		uint64_t idle_since = 0;
 	};
 
-	/* When the switch is asked for a new link to a host that was late, unless it is 0. */
+	/* When to ask the switch for a new link to a host that was late; 0: not planned. */
 	struct Renewal {
 		uint64_t due = 0;
-		uint64_t wait = 0; /* until then */
+		uint64_t wait = 0; /* delay before due */
 	};
 
-	/* What is put into a ring. */
+	/* An entry to be put into a ring. */
 	struct Outgoing {
 		EntryState state;
 		std::span<const std::byte> first;
@@ -144,24 +145,24 @@ private:
 		uint32_t frames = 1;
 	};
 
-	std::string greet();
-	std::string handle(const Message &message, std::vector<Fd> &fds);
-	std::string welcome(const Message &message, std::vector<Fd> &fds);
+	std::string send_hello();
+	std::string handle_message(const Message &message, std::vector<Fd> &fds);
+	std::string handle_welcome(const Message &message, std::vector<Fd> &fds);
 	void add_peer(const Message &message, std::vector<Fd> &fds);
 	static std::string open(Link &link, Fd bell, const Fd &in, const Fd &out);
 	void disconnect(uint64_t now);
 
-	Link *way_of(std::span<const std::byte> head);
+	Link *direct_link(std::span<const std::byte> head);
 	bool put(Link &link, const Outgoing &what);
 	bool append(Link &link, const Outgoing &what);
-	bool deal_with(Link &link, const Consumer::Entry &entry, Sink &sink);
-	void give_back();
-	bool await_return(Link &link);
+	bool dispatch(Link &link, const Consumer::Entry &entry, Sink &sink);
+	void release_claimed();
+	bool wait_for_return(Link &link);
 	static void cut(Link &link);
 	void sweep(uint64_t now);
 	void plan_renewal(uint32_t id, uint64_t now);
 	void renew(uint64_t now);
-	void lose_patience(uint64_t now);
+	void check_stalled(uint64_t now);
 
 	const std::string path_;
 	const EventPoll &poll_;
@@ -171,7 +172,7 @@ private:
 	std::vector<uint64_t> block_sizes_;
 
 	State state_ = State::Down;
-	/* of connecting again, or of the switch's answer */
+	/* of reconnecting, or of the switch's answer */
 	uint64_t deadline_ = 0;
 	Fd socket_;
 	Bell bell_;
@@ -182,15 +183,15 @@ private:
 	std::array<Link *, kMaxHosts> peers_{};
 	Link *switch_ = nullptr;
 	std::array<Renewal, kMaxHosts> renewals_{};
-	std::optional<uint64_t> next_renewal_; /* or earlier than that */
+	std::optional<uint64_t> next_renewal_; /* or earlier */
 	bool waiting_ = false;
-	/* for this one; null: for nobody any more */
+	/* the link without room; null if it was removed */
 	Link *blocked_ = nullptr;
-	std::string why_;
-	uint64_t direct_ = 0; /* frames sent past this switch */
-	/* of what is being received */
+	std::string error_;
+	uint64_t direct_ = 0; /* frames sent directly to other hosts */
+	/* the entry being received */
 	std::array<std::byte, kMaxEntry> entry_;
-	Link *claimed_ = nullptr; /* whose it is, until it is given back */
+	Link *claimed_ = nullptr; /* its link, until the entry is released */
 	std::array<std::span<const std::byte>, kMaxRanges> payload_;
 	size_t pieces_ = 0;
 	std::array<std::byte, kMaxPayload> copy_;

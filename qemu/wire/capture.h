@@ -11,12 +11,12 @@
 
 namespace tern::wire {
 
-/** Writes frames to a pcap file: what the hosts sent, before faults happen to it. */
+/** Writes frames to a pcap file, as hosts sent them, before faults are applied. */
 class Capture {
 public:
-	/** Starts a new file; an error message, or empty. */
+	/** Starts a new file; returns an error message, or empty. */
 	std::string start(const std::string &path);
-	/** Completes the file. An error message, or empty. */
+	/** Completes the file. Returns an error message, or empty. */
 	std::string stop();
 
 	bool running() const { return dumper_ != nullptr; }

@@ -9,18 +9,18 @@
 
 namespace tern::wire {
 
-/** What only the owner of the sockets can tell. */
+/** Port statistics, which only the owner of the sockets has. */
 class PortReport {
 public:
 	virtual ~PortReport() = default;
-	/** All on one line. */
+	/** In one line. */
 	virtual std::string describe_ports() const = 0;
 	virtual uint64_t frames_dropped() const = 0;
-	/** That hosts with shared memory sent to one another without the switch, as they say. */
+	/** Frames that hosts sent directly to one another, as reported by them. */
 	virtual uint64_t frames_direct() const = 0;
 };
 
-/** The commands by which a person or the lab steers the wire: a line in, a line out. */
+/** The commands that control the wire: one line each, with one line of reply. */
 class Control {
 public:
 	Control(Switch &ethernet, Capture &capture, const PortReport &ports)
@@ -28,7 +28,8 @@ public:
 	{
 	}
 
-	/** The reply to one command, without a line end: "ok ..." or "error ...". */
+	/** Executes one command and returns its reply without a line end: "ok ..." or "error
+	 * ...". */
 	std::string execute(std::string_view line);
 
 private:

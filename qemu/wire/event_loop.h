@@ -8,15 +8,15 @@
 
 namespace tern::wire {
 
-/** Something with a file descriptor that the loop watches. */
+/** The handler of a file descriptor in the event loop. */
 class Watched {
 public:
 	virtual ~Watched() = default;
-	/** @events: of epoll. */
+	/** @events: as in epoll. */
 	virtual void ready(uint32_t events) = 0;
 };
 
-/** epoll, level-triggered. */
+/** A level-triggered epoll loop. */
 class EventLoop {
 public:
 	EventLoop();
@@ -26,8 +26,8 @@ public:
 	void forget(int fd);
 
 	/**
-	 * Waits for events, at most @timeout_ms, and tells those concerned. Nobody whom the loop
-	 * watches may be destroyed meanwhile.
+	 * Waits for events, at most @timeout_ms, and calls their handlers. No handler may be
+	 * destroyed meanwhile.
 	 */
 	void wait(std::optional<int> timeout_ms);
 

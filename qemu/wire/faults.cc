@@ -20,22 +20,22 @@ void Faults::set_percent(Kind kind, double percent)
 		any_ |= threshold != 0;
 }
 
-/* Draws always, so that one kind's rate does not change what the others do. */
+/* Always draws a number, so that one fault's rate does not affect the others. */
 bool Faults::happens(Kind kind)
 {
 	const uint64_t drawn = random_();
 	return thresholds_[kind] && drawn <= thresholds_[kind];
 }
 
-Faults::Fate Faults::decide()
+Faults::Decision Faults::decide()
 {
-	Fate fate;
-	fate.lost = happens(kLoss);
-	fate.duplicated = happens(kDuplicate);
-	fate.corrupted = happens(kCorrupt);
+	Decision decision;
+	decision.lost = happens(kLoss);
+	decision.duplicated = happens(kDuplicate);
+	decision.corrupted = happens(kCorrupt);
 	const auto overtaken = static_cast<unsigned>(1 + random_() % kMaxOvertaken);
-	fate.overtaken = happens(kReorder) ? overtaken : 0;
-	return fate;
+	decision.overtaken = happens(kReorder) ? overtaken : 0;
+	return decision;
 }
 
 void Faults::corrupt(std::span<std::byte> frame)
@@ -43,7 +43,7 @@ void Faults::corrupt(std::span<std::byte> frame)
 	if (frame.size() <= kEthernetHeader)
 		return;
 	const size_t bits = 8 * (frame.size() - kEthernetHeader);
-	/* An even number of flips could undo itself; distinct positions cannot. */
+	/* An even number of flips could cancel out; distinct positions prevent that. */
 	const size_t first = random_() % bits;
 	const size_t flips = 1 + random_() % kMaxFlips;
 	for (size_t i = 0; i < flips; i++) {

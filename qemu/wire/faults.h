@@ -8,27 +8,27 @@
 
 namespace tern::wire {
 
-/** What goes wrong on the wire, decided for each frame and destination from one seed. */
+/** Random faults on the wire, drawn for each frame and destination from one seed. */
 class Faults {
 public:
 	enum Kind { kLoss, kDuplicate, kReorder, kCorrupt, kKinds };
 
-	/** What happens to one frame on its way to one destination. */
-	struct Fate {
+	/** The faults of one frame on its way to one destination. */
+	struct Decision {
 		bool lost = false;
 		bool duplicated = false;
 		bool corrupted = false;
-		/* how many frames overtake it */
+		/* number of frames that overtake it */
 		unsigned overtaken = 0;
 	};
 
 	void set_percent(Kind kind, double percent);
 	void seed(uint64_t seed) { random_.seed(seed); }
 
-	/** False: no frame has any other fate than to arrive. */
+	/** Whether any fault is enabled. */
 	bool any() const { return any_; }
-	Fate decide();
-	/** Flips one to three bits, none in the Ethernet header. */
+	Decision decide();
+	/** Flips one to three bits behind the Ethernet header. */
 	void corrupt(std::span<std::byte> frame);
 
 private:

@@ -5,7 +5,7 @@
 
 namespace tern::wire {
 
-/* Many frames a read. */
+/* Holds many frames, to read them by one system call. */
 constexpr size_t kBufferSize = 256 * 1024;
 static_assert(kBufferSize >= kLengthSize + kMaxFrame);
 
@@ -27,7 +27,7 @@ FrameReader::FrameReader() : buffer_(kBufferSize) {}
 
 std::span<std::byte> FrameReader::room()
 {
-	/* What is left is less than a frame, unless frames were left for later. */
+	/* Usually less than one frame is left, so moving it is cheap. */
 	if (begin_ != 0) {
 		std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
 		end_ -= begin_;

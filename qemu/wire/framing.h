@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * How QEMU's stream netdev puts Ethernet frames on a byte stream: each behind its length
- * in four bytes, big-endian.
+ * The framing of QEMU's stream netdev: each Ethernet frame follows its length in four bytes,
+ * big-endian.
  */
 #pragma once
 
@@ -16,23 +16,23 @@ namespace tern::wire {
 using Frame = std::span<const std::byte>;
 
 constexpr size_t kLengthSize = 4;
-/* What QEMU sends at most (a segment for offloading with its headers). */
+/* Maximum frame of QEMU (a segment for offloading, with headers). */
 constexpr size_t kMaxFrame = 4096 + 65536;
 constexpr size_t kMinFrame = 14;
 
-/** Finds the frames in a stream that arrives in pieces of any size. */
+/** Extracts frames from a byte stream. */
 class FrameReader {
 public:
 	FrameReader();
 
-	/** Where the next piece goes: never empty after next() has returned nothing. */
+	/** Room for more input; never empty after next() has returned none. */
 	std::span<std::byte> room();
-	/** @size bytes came in. */
+	/** @size bytes were read into room(). */
 	void filled(size_t size) { end_ += size; }
 
-	/** The next whole frame, if it is there; valid until room() is called. */
+	/** The next complete frame; valid until room() is called. */
 	std::optional<Frame> next();
-	/** The stream has a length that no frame can have. Nothing more comes out of it. */
+	/** The stream has an invalid length; no more frames are returned. */
 	bool broken() const { return broken_; }
 
 private:

@@ -15,7 +15,7 @@ using namespace tern::wire;
 
 namespace {
 
-/* SIGINT and SIGTERM end the program in an orderly way: captures are complete, sockets gone. */
+/* SIGINT and SIGTERM end the program cleanly: captures are completed and sockets removed. */
 class Signals final : public Watched {
 public:
 	explicit Signals(EventLoop &loop)

@@ -11,21 +11,21 @@
 
 namespace tern::wire {
 
-/** The frames that wait to be written to one port, already as they go on the stream. */
+/** Frames waiting to be written to one port, already with their lengths. */
 class OutputQueue {
 public:
 	/** @capacity in bytes, a power of two. */
 	explicit OutputQueue(size_t capacity) : ring_(capacity) {}
 
-	/** False when the frame does not fit. */
+	/** Returns false if the frame does not fit. */
 	bool push(Frame frame);
 
 	bool empty() const { return head_ == tail_; }
 	size_t size() const { return tail_ - head_; }
 
-	/** All that waits, in order. */
+	/** All waiting bytes, in order. */
 	std::array<iovec, 2> pieces();
-	/** The first @size bytes of it were written. */
+	/** The first @size bytes were written. */
 	void written(size_t size) { head_ += size; }
 
 private:

@@ -13,46 +13,45 @@ using SteadyTime = std::chrono::steady_clock::time_point;
 
 class Port;
 
-/** Where the frames of a port go. */
+/** The receiver of a port's frames. */
 class FrameSink {
 public:
 	virtual ~FrameSink() = default;
-	/** Returns a port that is too full for more, or nullptr. */
+	/** Returns a port that is congested by the frame, or nullptr. */
 	virtual Port *frame_from(Port &port, Frame frame) = 0;
 };
 
 /**
- * The connection of one host. Frames to it queue up; who sent to a port whose
- * queue is too long (congested) is not read from until that has shrunk. A port
- * that takes nothing for long (its host is stopped) loses frames instead, so that
- * it cannot hold up the others.
+ * The connection of one host, with a queue of frames to it. A port that sent to a congested one,
+ * whose queue is too long, is not read from until that queue has shrunk. A port that makes no
+ * progress for long (its host is stopped) drops frames instead, so that it does not block others.
  */
 class Port : public Outlet {
 public:
-	/** Passes on what is queued, as far as the host takes it. */
+	/** Writes queued frames as far as the host takes them. */
 	virtual void flush() = 0;
-	/** Tells the loop for what to wait. */
+	/** Updates the events to wait for. */
 	virtual void update_interest() = 0;
-	/** Bytes that the host has still to take. */
+	/** Bytes the host has not consumed yet. */
 	virtual size_t queued() const = 0;
 
-	/** Frames that its host has sent to others without the switch, as it says. */
+	/** Frames its host has sent directly to other hosts, as reported by it. */
 	virtual uint64_t direct() const { return 0; }
 
-	/** It said nonsense or went away. */
+	/** Disconnected, or violated the protocol. */
 	bool dead() const { return dead_; }
 
 	bool congested() const { return !dead_ && !given_up_ && queued() > low_water_; }
-	/** Gives up on it when it is congested and took nothing since before @limit. */
+	/** Gives up if the port is congested and made no progress since @limit. */
 	void give_up_if_idle_since(SteadyTime limit)
 	{
 		if (congested() && last_progress_ < limit)
 			given_up_ = true;
 	}
 
-	/** The port for which this one waits with its next frame. */
+	/** The congested port this one waits for before it sends more. */
 	Port *waiting_for() const { return waiting_for_; }
-	/** Goes on with the frames that are there already. */
+	/** Continues with the frames already received. */
 	void resume()
 	{
 		waiting_for_ = nullptr;
@@ -75,16 +74,16 @@ protected:
 	{
 	}
 
-	/** Hands on the frames that are there, until one has to wait. */
+	/** Forwards received frames until one causes waiting. */
 	virtual void forward_frames() = 0;
 	void hand_on(Frame frame)
 	{
 		stats_.received++;
 		waiting_for_ = sink_.frame_from(*this, frame);
 	}
-	/** The host took something, or has nothing to take. */
+	/** The host consumed something, or nothing is queued. */
 	void note_progress() { last_progress_ = std::chrono::steady_clock::now(); }
-	void hope_again() { given_up_ = given_up_ && queued() > low_water_; }
+	void retry_if_drained() { given_up_ = given_up_ && queued() > low_water_; }
 
 	Port *waiting_for_ = nullptr;
 	bool dead_ = false;

@@ -20,13 +20,13 @@ static_assert(kMaxPorts <= shm::kMaxHosts);
 constexpr size_t kMaxRefused = 8;
 constexpr size_t kMaxClients = 16;
 constexpr size_t kMaxLine = 4096;
-/* How long the others wait for a host that takes no frames. */
-constexpr auto kPatience = 1s;
-constexpr int kPatienceCheckMs = 100;
-/* How long a frame to be overtaken waits for that. */
+/* Senders wait this long for a host that consumes nothing. */
+constexpr auto kStallTimeout = 1s;
+constexpr int kStallCheckMs = 100;
+/* A held frame is released if no frame overtakes it for this long. */
 constexpr int kHoldMs = 5;
 
-/** Someone who sends commands. */
+/** A client of the control socket. */
 class ControlClient final : private Watched {
 public:
 	ControlClient(Server &server, Fd fd) : server_(server), fd_(std::move(fd))
@@ -64,7 +64,7 @@ void ControlClient::ready(uint32_t)
 	gone_ |= input_.size() > kMaxLine;
 }
 
-/* A client that sends commands without reading replies is not waited for. */
+/* A client that does not read its replies is disconnected. */
 void ControlClient::answer(std::string_view line)
 {
 	const std::string reply = server_.execute(line) + '\n';
@@ -97,21 +97,21 @@ std::string Server::listen_for_control(const std::string &path)
 	return open(controls_, path);
 }
 
-std::string Server::open(Doorman &doorman, const std::string &path)
+std::string Server::open(Acceptor &acceptor, const std::string &path)
 {
-	std::string error = doorman.listener.open(path);
-	if (error.empty() && !loop_.watch(doorman.listener.fd(), EPOLLIN, doorman))
+	std::string error = acceptor.listener.open(path);
+	if (error.empty() && !loop_.watch(acceptor.listener.fd(), EPOLLIN, acceptor))
 		error = path + ": cannot be watched";
 	return error;
 }
 
-void Server::Doorman::ready(uint32_t)
+void Server::Acceptor::ready(uint32_t)
 {
 	while (Fd fd = listener.accept())
-		(server.*welcome)(std::move(fd));
+		(server.*add)(std::move(fd));
 }
 
-/* Too many are turned away: their end of the connection closes at once. */
+/* Connections above the limit are closed at once. */
 void Server::add_stream(Fd fd)
 {
 	FrameSink &sink = *this;
@@ -119,7 +119,7 @@ void Server::add_stream(Fd fd)
 		attach(std::make_unique<StreamPort>(loop_, sink, std::move(fd)));
 }
 
-/* A few more, who will hear that the wire is full. */
+/* A few more are accepted, to be told that the wire is full. */
 void Server::add_shared(Fd fd)
 {
 	FrameSink &sink = *this;
@@ -141,29 +141,29 @@ void Server::add_client(Fd fd)
 
 void Server::step(std::optional<int> timeout_ms)
 {
-	std::optional<int> timeout = patience();
+	std::optional<int> timeout = event_timeout();
 	if (timeout_ms)
 		timeout = std::min(timeout.value_or(*timeout_ms), *timeout_ms);
 	const uint64_t before = switch_.stats().frames;
 	loop_.wait(timeout);
 	if (switch_.holds() && switch_.stats().frames == before)
 		switch_.release_held();
-	settle();
+	process_ports();
 }
 
-std::optional<int> Server::patience() const
+std::optional<int> Server::event_timeout() const
 {
 	if (switch_.holds())
 		return kHoldMs;
 	if (std::ranges::any_of(ports_, [](const auto &port) { return port->waiting_for(); }))
-		return kPatienceCheckMs;
+		return kStallCheckMs;
 	return std::nullopt;
 }
 
-/* After events: everything that can go out goes out, and who can go on goes on. */
-void Server::settle()
+/* After events: writes all ports, resumes those that waited, and removes dead ones. */
+void Server::process_ports()
 {
-	const SteadyTime limit = std::chrono::steady_clock::now() - kPatience;
+	const SteadyTime limit = std::chrono::steady_clock::now() - kStallTimeout;
 	do {
 		for (auto &port : ports_) {
 			port->flush();
@@ -201,7 +201,7 @@ bool Server::resume_waiting()
 	return any;
 }
 
-/* Nobody waits for them any more: the dead are not congested. */
+/* No port waits for a dead one, as that is not congested. */
 void Server::remove_dead_ports()
 {
 	std::erase_if(ports_, [this](const auto &port) {

@@ -23,34 +23,34 @@ public:
 	Server();
 	~Server() override;
 
-	/** Error messages, or empty. */
+	/** Return an error message, or empty. */
 	std::string listen(const std::string &path);
 	std::string listen_for_shared(const std::string &path);
 	std::string listen_for_control(const std::string &path);
 
-	/** One round: waits for something to happen and deals with it. */
+	/** Waits for events once and handles them. */
 	void step(std::optional<int> timeout_ms = std::nullopt);
 
-	/** The reply to a command, which has taken effect then. */
+	/** The reply to a command, after it has taken effect. */
 	std::string execute(std::string_view line);
 
 	EventLoop &loop() { return loop_; }
 
 private:
-	/* Calls a member function when somebody connects. */
-	struct Doorman final : Watched {
-		Doorman(Server &server, void (Server::*welcome)(Fd), int type = SOCK_STREAM)
-		        : server(server), welcome(welcome), listener(type)
+	/* Accepts connections and passes each to a member function. */
+	struct Acceptor final : Watched {
+		Acceptor(Server &server, void (Server::*add)(Fd), int type = SOCK_STREAM)
+		        : server(server), add(add), listener(type)
 		{
 		}
 		void ready(uint32_t events) override;
 
 		Server &server;
-		void (Server::*welcome)(Fd);
+		void (Server::*add)(Fd);
 		UnixListener listener;
 	};
 
-	std::string open(Doorman &doorman, const std::string &path);
+	std::string open(Acceptor &acceptor, const std::string &path);
 	void add_stream(Fd fd);
 	void add_shared(Fd fd);
 	void attach(std::unique_ptr<Port> port);
@@ -63,19 +63,19 @@ private:
 	uint64_t frames_dropped() const override;
 	uint64_t frames_direct() const override;
 
-	void settle();
+	void process_ports();
 	bool resume_waiting();
 	void remove_dead_ports();
-	std::optional<int> patience() const;
+	std::optional<int> event_timeout() const;
 	void publish();
 
 	EventLoop loop_;
 	Switch switch_;
 	Capture capture_;
 	Control control_;
-	Doorman stream_hosts_;
-	Doorman shared_hosts_;
-	Doorman controls_;
+	Acceptor stream_hosts_;
+	Acceptor shared_hosts_;
+	Acceptor controls_;
 	SharedHosts sharing_;
 	std::vector<std::unique_ptr<Port>> ports_;
 	std::vector<std::unique_ptr<ControlClient>> clients_;

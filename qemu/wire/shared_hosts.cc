@@ -11,9 +11,9 @@ namespace tern::wire {
 using namespace std::chrono_literals;
 using shm::Message;
 
-/* 28 of the largest frames; what is lent takes a hundredth of that. */
+/* Room for 28 frames of maximum size; lent ones take a hundredth of that. */
 constexpr size_t kRingSize = 256 << 10;
-/* For how long two hosts have to make do with a pair of rings. */
+/* Minimum age of a pair of rings before it is replaced. */
 constexpr auto kRenewInterval = 500ms;
 
 SharedHosts::SharedHosts()
@@ -46,10 +46,10 @@ void SharedHosts::remove(SharedPort &port)
 	if (std::erase(ports_, &port) == 0)
 		return;
 	for (SharedPort *other : ports_)
-		other->tell({.kind = Message::Kind::Gone, .id = port.id}, {});
+		other->send_to_host({.kind = Message::Kind::Gone, .id = port.id}, {});
 }
 
-/* They may have found out both, or that host has just left. */
+/* Both hosts may ask, or the other host may just have left. */
 void SharedHosts::renew(SharedPort &port, Switch::PortId id)
 {
 	const auto other =
@@ -65,7 +65,7 @@ SteadyTime &SharedHosts::paired(const SharedPort &one, const SharedPort &other)
 	return paired_[std::min(one.id, other.id) * shm::kMaxHosts + std::max(one.id, other.id)];
 }
 
-static Message introduce(const SharedPort &port)
+static Message describe_peer(const SharedPort &port)
 {
 	Message message{.kind = Message::Kind::Peer, .id = port.id};
 	for (const SharedPort::Block &block : port.blocks())
@@ -73,21 +73,21 @@ static Message introduce(const SharedPort &port)
 	return message;
 }
 
-/* Without memory for rings their frames go through the switch. */
+/* Without memory for rings, their frames go through the switch. */
 void SharedHosts::pair(SharedPort &one, SharedPort &other)
 {
 	const Fd to_one = shm::RingEnd::make(kRingSize), to_other = shm::RingEnd::make(kRingSize);
 	if (!to_one || !to_other)
 		return;
 	paired(one, other) = std::chrono::steady_clock::now();
-	const auto tell = [](SharedPort &whom, const SharedPort &of, const Fd &in, const Fd &out) {
+	const auto connect = [](SharedPort &to, const SharedPort &of, const Fd &in, const Fd &out) {
 		std::vector<int> fds{of.bell().fd(), in.get(), out.get()};
 		for (const SharedPort::Block &block : of.blocks())
 			fds.push_back(block.fd.get());
-		whom.tell(introduce(of), fds);
+		to.send_to_host(describe_peer(of), fds);
 	};
-	tell(one, other, to_one, to_other);
-	tell(other, one, to_other, to_one);
+	connect(one, other, to_one, to_other);
+	connect(other, one, to_other, to_one);
 }
 
 void SharedHosts::publish(const Switch &ethernet, bool through_switch)

@@ -13,21 +13,21 @@ namespace tern::wire {
 
 class SharedPort;
 
-/** The hosts that share memory, with one another too: any two get a pair of rings. */
+/** The hosts that share memory; each two of them get a pair of rings. */
 class SharedHosts {
 public:
 	SharedHosts();
 
-	/** Lets the others know of @port and @port of them. */
+	/** Connects @port with all other hosts. */
 	void add(SharedPort &port);
 	void remove(SharedPort &port);
-	/** A new pair of rings for @port and host @id, if they have had theirs for some time. */
+	/** Replaces the rings of @port and host @id, unless they are recent. */
 	void renew(SharedPort &port, Switch::PortId id);
 
-	/** A new descriptor of what publish() writes. */
+	/** A new descriptor of the address page. */
 	Fd address_page() const;
-	/** Tells all of them where the addresses and lanes are that @ethernet knows, and whether
-	 * every frame has to pass there. */
+	/** Publishes the addresses and lanes known to @ethernet, and whether every frame must pass
+	 * through the switch. */
 	void publish(const Switch &ethernet, bool through_switch);
 
 private:
@@ -37,12 +37,12 @@ private:
 	void write_lanes(const Switch &ethernet);
 
 	std::vector<SharedPort *> ports_;
-	/* when, of any two ids */
+	/* time of pairing, indexed by two ids */
 	std::vector<SteadyTime> paired_;
 	Fd page_fd_;
 	shm::Mapping page_memory_;
 	shm::AddressPage *page_ = nullptr;
-	/* of what was published */
+	/* version of the published addresses */
 	uint64_t changes_ = 0;
 };
 

@@ -12,23 +12,24 @@ namespace tern::wire {
 using shm::Message;
 
 /*
- * From kHighWater on, senders wait. Until they do, each may add what it has of
- * one frame (twice, when duplicated), so the rest is room for those.
+ * Senders wait above kHighWater. Until they do, each may add one frame (twice, when duplicated);
+ * the rest of the ring is room for those.
  */
 constexpr size_t kRingSize = 2 << 20;
 constexpr size_t kHighWater = kRingSize / 2;
 constexpr size_t kLowWater = kRingSize / 4; /* as Producer::has_room() */
-/* What one host may send before others get their turn. */
+/* Frames that one host may send before others get their turn. */
 constexpr unsigned kForwardBudget = 64;
 
 SharedPort::SharedPort(EventLoop &loop, FrameSink &sink, Switch &ethernet, SharedHosts &hosts,
                        Fd socket)
         : Port(sink, kLowWater), loop_(loop), ethernet_(ethernet), hosts_(hosts),
           socket_(std::move(socket)), own_bell_(shm::Bell::make()), host_bell_(shm::Bell::make()),
-          host_ear_(*this, &SharedPort::hear_host), bell_ear_(*this, &SharedPort::hear_bell)
+          host_listener_(*this, &SharedPort::receive_from_host),
+          bell_listener_(*this, &SharedPort::bell_rung)
 {
-	dead_ = !own_bell_ || !host_bell_ || !loop_.watch(socket_.get(), EPOLLIN, host_ear_) ||
-	        !loop_.watch(own_bell_.fd(), EPOLLIN, bell_ear_);
+	dead_ = !own_bell_ || !host_bell_ || !loop_.watch(socket_.get(), EPOLLIN, host_listener_) ||
+	        !loop_.watch(own_bell_.fd(), EPOLLIN, bell_listener_);
 }
 
 SharedPort::~SharedPort()
@@ -40,7 +41,7 @@ SharedPort::~SharedPort()
 
 /* ---- handshake ---------------------------------------------------------------- */
 
-void SharedPort::hear_host()
+void SharedPort::receive_from_host()
 {
 	Message message;
 	std::vector<Fd> fds;
@@ -53,13 +54,13 @@ void SharedPort::hear_host()
 	case shm::Received::Message:
 		break;
 	}
-	const std::string error = greeted_ ? heed(message) : greet(message, fds);
+	const std::string error = admitted_ ? handle_renewal(message) : handle_hello(message, fds);
 	if (!error.empty())
 		refuse(error);
 }
 
-/* Lets it in. Why not, or empty. */
-std::string SharedPort::greet(const Message &hello, std::vector<Fd> &fds)
+/* Admits a host. Returns why not, or empty. */
+std::string SharedPort::handle_hello(const Message &hello, std::vector<Fd> &fds)
 {
 	if (hello.version != shm::kVersion)
 		return "this switch speaks version " + std::to_string(shm::kVersion) +
@@ -78,7 +79,7 @@ std::string SharedPort::greet(const Message &hello, std::vector<Fd> &fds)
 		return error;
 	if (std::string error = open_rings(); !error.empty())
 		return error;
-	greeted_ = true;
+	admitted_ = true;
 	hosts_.add(*this);
 	return {};
 }
@@ -98,27 +99,27 @@ std::string SharedPort::open_rings()
 	in_.sleeps(0);
 	const int fds[shm::kWelcomeFds] = {page.get(), host_bell_.fd(), own_bell_.fd(),
 	                                   to_host.get(), from_host.get()};
-	tell({.kind = Message::Kind::Welcome, .id = id}, fds);
+	send_to_host({.kind = Message::Kind::Welcome, .id = id}, fds);
 	return {};
 }
 
-/* Of one that is in. Why it has to leave, or empty. */
-std::string SharedPort::heed(const Message &wish)
+/* Handles a message of an admitted host. Returns why to disconnect it, or empty. */
+std::string SharedPort::handle_renewal(const Message &message)
 {
-	if (wish.version != shm::kVersion || wish.kind != Message::Kind::Renew)
+	if (message.version != shm::kVersion || message.kind != Message::Kind::Renew)
 		return "that is nothing to say after a greeting";
-	hosts_.renew(*this, wish.id);
+	hosts_.renew(*this, message.id);
 	return {};
 }
 
 void SharedPort::refuse(const std::string &reason)
 {
-	tell(shm::refusal(reason), {});
+	send_to_host(shm::refusal(reason), {});
 	dead_ = true;
 }
 
-/* Who reads nothing is not waited for. */
-void SharedPort::tell(const Message &message, std::span<const int> fds)
+/* A host that does not read its messages is disconnected. */
+void SharedPort::send_to_host(const Message &message, std::span<const int> fds)
 {
 	dead_ |= !send_message(socket_, message, fds);
 }
@@ -127,7 +128,7 @@ void SharedPort::tell(const Message &message, std::span<const int> fds)
 
 bool SharedPort::deliver(Frame frame)
 {
-	if (dead_ || !greeted_)
+	if (dead_ || !admitted_)
 		return true;
 	if (given_up_ || frame.size() > shm::kMaxEntry || !out_.put(shm::kWhole, frame)) {
 		stats_.dropped++;
@@ -141,7 +142,7 @@ bool SharedPort::deliver(Frame frame)
 
 void SharedPort::flush()
 {
-	if (!greeted_)
+	if (!admitted_)
 		return;
 	dead_ |= in_.broken() || out_.broken() || in_.closed() || out_.closed();
 	queued_ = out_.used();
@@ -150,31 +151,31 @@ void SharedPort::flush()
 	if (progress_ != out_.progress() || queued_ == 0)
 		note_progress();
 	progress_ = out_.progress();
-	hope_again();
+	retry_if_drained();
 }
 
 void SharedPort::forward_frames()
 {
-	if (!greeted_ || dead_)
+	if (!admitted_ || dead_)
 		return;
 	own_bell_.silence();
 	for (unsigned i = 0; i < kForwardBudget && !waiting_for_; i++) {
 		const auto entry = in_.take(frame_);
 		if (entry) {
-			/* A lent one has no business here. */
+			/* Lent entries are not valid in rings to the switch. */
 			if (entry->state == shm::kWhole)
 				hand_on(entry->bytes);
 			in_.done();
 			continue;
 		}
 		in_.sleeps(0);
-		/* Either this sees the frame, or its sender that this sleeps. */
+		/* Either this side sees the frame, or the sender sees that this side sleeps. */
 		std::atomic_thread_fence(std::memory_order_seq_cst);
 		if (in_.empty())
 			return;
 		in_.awake();
 	}
-	/* There may be more, after the others' turn. */
+	/* Continue after the other ports had their turn. */
 	if (!waiting_for_)
 		own_bell_.ring();
 }

@@ -15,8 +15,8 @@ namespace tern::wire {
 
 class SharedHosts;
 
-/** A host that shares memory with the switch. What it sends to other such hosts does not come
- * here, once they know one another. */
+/** A host that shares memory with the switch. Its frames to other such hosts bypass the switch once
+ * they are paired. */
 class SharedPort final : public Port {
 public:
 	SharedPort(EventLoop &loop, FrameSink &sink, Switch &ethernet, SharedHosts &hosts,
@@ -27,33 +27,36 @@ public:
 	void flush() override;
 	void update_interest() override {}
 	size_t queued() const override { return queued_; }
-	uint64_t direct() const override { return greeted_ ? in_.direct() : 0; }
+	uint64_t direct() const override { return admitted_ ? in_.direct() : 0; }
 
-	/** Something to say to the host. */
-	void tell(const shm::Message &message, std::span<const int> fds);
+	/** Sends a message to the host. */
+	void send_to_host(const shm::Message &message, std::span<const int> fds);
 	const shm::Bell &bell() const { return host_bell_; }
 
 	struct Block {
 		Fd fd;
 		uint64_t size;
 	};
-	/** Its RAM. */
+	/** The host's RAM blocks. */
 	const std::vector<Block> &blocks() const { return blocks_; }
 
 private:
-	struct Ear final : Watched {
-		Ear(SharedPort &port, void (SharedPort::*hear)()) : port(port), hear(hear) {}
-		void ready(uint32_t) override { (port.*hear)(); }
+	struct Listener final : Watched {
+		Listener(SharedPort &port, void (SharedPort::*handler)())
+		        : port(port), handler(handler)
+		{
+		}
+		void ready(uint32_t) override { (port.*handler)(); }
 
 		SharedPort &port;
-		void (SharedPort::*hear)();
+		void (SharedPort::*handler)();
 	};
 
-	void hear_host();
-	void hear_bell() { forward_frames(); }
-	std::string greet(const shm::Message &hello, std::vector<Fd> &fds);
+	void receive_from_host();
+	void bell_rung() { forward_frames(); }
+	std::string handle_hello(const shm::Message &hello, std::vector<Fd> &fds);
 	std::string open_rings();
-	std::string heed(const shm::Message &wish);
+	std::string handle_renewal(const shm::Message &message);
 	void refuse(const std::string &reason);
 	void forward_frames() override;
 
@@ -63,9 +66,9 @@ private:
 	const Fd socket_;
 	const shm::Bell own_bell_;
 	const shm::Bell host_bell_;
-	Ear host_ear_;
-	Ear bell_ear_;
-	bool greeted_ = false;
+	Listener host_listener_;
+	Listener bell_listener_;
+	bool admitted_ = false;
 
 	std::vector<Block> blocks_;
 	shm::Producer out_;

@@ -8,8 +8,8 @@
 namespace tern::wire {
 
 /*
- * From kHighWater on, senders wait. Until they do, each may add what it has of
- * one frame (twice, when duplicated), so the rest is room for those.
+ * Senders wait above kHighWater. Until they do, each may add one frame (twice, when duplicated);
+ * the rest of the queue is room for those.
  */
 constexpr size_t kQueueSize = 4 << 20;
 constexpr size_t kHighWater = 512 << 10;
@@ -58,7 +58,7 @@ void StreamPort::flush()
 		queue_.written(static_cast<size_t>(written));
 		note_progress();
 	}
-	hope_again();
+	retry_if_drained();
 }
 
 void StreamPort::update_interest()

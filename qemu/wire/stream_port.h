@@ -7,7 +7,7 @@
 
 namespace tern::wire {
 
-/** A QEMU with a stream netdev. */
+/** The connection of a QEMU with a stream netdev. */
 class StreamPort final : public Port, private Watched {
 public:
 	StreamPort(EventLoop &loop, FrameSink &sink, Fd fd);

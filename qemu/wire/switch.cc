@@ -10,7 +10,7 @@
 
 namespace tern::wire {
 
-/* Hosts make up addresses; a table that overflows starts again. */
+/* Guests can invent addresses; a full table is cleared. */
 constexpr size_t kMaxAddresses = 4096;
 constexpr size_t kMacSize = 6;
 constexpr uint64_t kGroupBit = uint64_t{1} << 40;
@@ -51,7 +51,7 @@ std::string Switch::place(PortId id, uint64_t card, uint32_t lane)
 	return {};
 }
 
-/* Finds the primary of those lanes of @card that there are. */
+/* Determines the primary and the lanes of @card. */
 void Switch::arrange(uint64_t card)
 {
 	Lanes lanes;
@@ -115,7 +115,7 @@ Outlet *Switch::forward(PortId from, Frame frame)
 	return send(port, frame) ? nullptr : port.outlet;
 }
 
-/* Each engine has multicast groups of its own, and only the primary takes what is not RoCE. */
+/* Each engine has its own multicast groups; only the primary takes frames that are not RoCE. */
 Outlet *Switch::flood(PortId from, Frame frame, bool group)
 {
 	stats_.flooded++;
@@ -134,7 +134,7 @@ Outlet *Switch::flood(PortId from, Frame frame, bool group)
 	return full;
 }
 
-/* Whose the frame is of the lanes with these addresses. */
+/* The lane, among those with this primary, that a frame is for. */
 Switch::PortId Switch::lane_for(PortId primary, Frame frame) const
 {
 	const Port &port = ports_[primary];
@@ -172,26 +172,26 @@ bool Switch::send(Port &port, Frame frame)
 
 bool Switch::send_with_faults(Port &port, Frame frame)
 {
-	const Faults::Fate fate = faults_.decide();
-	if (fate.lost) {
+	const Faults::Decision decision = faults_.decide();
+	if (decision.lost) {
 		stats_.lost++;
 		return true;
 	}
-	if (fate.corrupted) {
+	if (decision.corrupted) {
 		stats_.corrupted++;
 		scratch_.assign(frame.begin(), frame.end());
 		faults_.corrupt(scratch_);
 		frame = scratch_;
 	}
-	if (fate.overtaken && port.held.empty()) {
+	if (decision.overtaken && port.held.empty()) {
 		stats_.reordered++;
 		port.held.assign(frame.begin(), frame.end());
-		port.overtaken_by = fate.overtaken;
+		port.overtaken_by = decision.overtaken;
 		held_++;
 		return true;
 	}
 	bool room = port.outlet->deliver(frame);
-	if (fate.duplicated) {
+	if (decision.duplicated) {
 		stats_.duplicated++;
 		room = port.outlet->deliver(frame);
 	}

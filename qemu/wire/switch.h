@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What an Ethernet switch does, without sockets: learns where addresses live, sends
- * frames there or everywhere, and lets faults happen on the way.
+ * An Ethernet switch without its sockets: it learns addresses, forwards or floods frames, and
+ * applies faults.
  *
- * Several ports may be the lanes of one card, one for each of its engines. They have their
- * addresses in common, and these are the primary's: of the lowest lane there is.
+ * Several ports may be the lanes of one card, one for each of its engines. They share their
+ * addresses, which belong to the card's primary: its lowest lane on the wire.
  */
 #pragma once
 
@@ -25,12 +25,12 @@ namespace tern::wire {
 using Mac = std::array<uint8_t, 6>;
 std::string to_string(const Mac &mac);
 
-/** One end of the wire. */
+/** A destination of frames. */
 class Outlet {
 public:
 	virtual ~Outlet() = default;
 
-	/** Takes a frame, or drops it. False: it would rather not get more for a while. */
+	/** Takes or drops a frame. Returns false if it is congested. */
 	virtual bool deliver(Frame frame) = 0;
 };
 
@@ -39,44 +39,45 @@ public:
 	using PortId = unsigned;
 
 	struct Stats {
-		uint64_t frames = 0; /* that came in */
+		uint64_t frames = 0; /* received */
 		uint64_t bytes = 0;
 		uint64_t flooded = 0;
-		uint64_t filtered = 0; /* for the side that they came from, or too short */
+		uint64_t filtered = 0; /* for the sender's own segment, or too short */
 		uint64_t lost = 0;
 		uint64_t duplicated = 0;
 		uint64_t reordered = 0;
 		uint64_t corrupted = 0;
 	};
 
-	/* A port among the lanes of its card. */
+	/* A port's position among the lanes of its card. */
 	struct Place {
 		PortId primary = 0;
 		uint32_t lane = 0;
-		uint32_t lanes = 1; /* how many there are */
+		uint32_t lanes = 1; /* number of lanes on the wire */
 	};
 
 	PortId attach(Outlet &outlet);
-	/** Port @id, alone until now, is that lane of @card, or of no card but itself if that is
-	 * 0. Why it cannot be, or empty. */
+	/** Makes port @id, so far on its own, that lane of @card; 0: of no card. Returns why that
+	 * is not possible, or empty. */
 	std::string place(PortId id, uint64_t card, uint32_t lane);
 	void detach(PortId id);
 
 	/**
-	 * A frame came in. Returns an outlet that would rather not get more, if the frame
-	 * went to one: then wait before the next.
+	 * Forwards a frame. Returns the outlet that it congested, if any; the sender should wait
+	 * for that.
 	 */
 	Outlet *forward(PortId from, Frame frame);
 
-	/** Frames are held back to be overtaken. Those that nothing overtakes need a push. */
+	/** Whether frames are held back to be overtaken; release_held() sends those that nothing
+	 * overtakes. */
 	bool holds() const { return held_ != 0; }
 	void release_held();
 
 	const Place &place_of(PortId id) const { return ports_[id].place; }
 	std::vector<Mac> addresses_of(PortId id) const;
-	/** Each as a number, its first byte in 47:40, and the primary that has it. */
+	/** Each address as a number, its first byte in 47:40, with its primary. */
 	const std::unordered_map<uint64_t, PortId> &addresses() const { return addresses_; }
-	/** Another number, never zero, whenever addresses() or places have changed. */
+	/** A version of addresses() and places; never zero. */
 	uint64_t address_changes() const { return address_changes_; }
 	Faults &faults() { return faults_; }
 	const Stats &stats() const { return stats_; }
@@ -88,10 +89,10 @@ private:
 		Outlet *outlet = nullptr;
 		uint64_t card = 0;
 		Place place;
-		/* a frame held back: empty is none */
+		/* a frame held back; empty: none */
 		std::vector<std::byte> held;
 		unsigned overtaken_by = 0;
-		Lanes lanes; /* of its card, unless it is alone */
+		Lanes lanes; /* lanes of its card, unless it is on its own */
 	};
 
 	void arrange(uint64_t card);
@@ -105,7 +106,7 @@ private:
 	std::vector<Port> ports_;
 	std::unordered_map<uint64_t, PortId> addresses_;
 	uint64_t address_changes_ = 1;
-	bool has_lanes_ = false; /* some card has several */
+	bool has_lanes_ = false; /* some card has several lanes */
 	Faults faults_;
 	std::vector<std::byte> scratch_;
 	unsigned held_ = 0;

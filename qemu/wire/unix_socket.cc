@@ -28,7 +28,7 @@ std::string UnixListener::open(const std::string &path)
 	path.copy(address.sun_path, path.size());
 	const auto *generic = reinterpret_cast<const sockaddr *>(&address);
 
-	/* What a killed process left. */
+	/* Remove the socket of a killed process. */
 	const Fd probe = new_socket(type_);
 	if (connect(probe.get(), generic, sizeof(address)) == 0)
 		return path + ": somebody listens there already";

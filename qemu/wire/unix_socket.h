@@ -8,7 +8,7 @@
 
 namespace tern::wire {
 
-/** Listens at @path, which disappears with this. Takes over a path at which nobody listens. */
+/** Listens at @path and removes it at the end. Replaces a path on which nobody listens. */
 class UnixListener {
 public:
 	/** @type: SOCK_STREAM or SOCK_SEQPACKET. */
@@ -17,9 +17,9 @@ public:
 	UnixListener(const UnixListener &) = delete;
 	UnixListener &operator=(const UnixListener &) = delete;
 
-	/** An error message, or empty. */
+	/** Returns an error message, or empty. */
 	std::string open(const std::string &path);
-	/** The next connection (non-blocking), if any. */
+	/** The next connection (non-blocking), if there is one. */
 	Fd accept();
 	int fd() const { return fd_.get(); }
 

@@ -7,59 +7,59 @@ namespace tern {
 namespace {
 
 /* How often it says no before it says yes. */
-unsigned pause(Habit &habit)
+unsigned pause(AdaptivePolicy &policy)
 {
 	unsigned passed = 0;
-	while (!habit.now())
+	while (!policy.should_try())
 		passed++;
 	return passed;
 }
 
-TEST(Habit, GoesOnAsLongAsItPays)
+TEST(AdaptivePolicy, GoesOnAsLongAsItPays)
 {
-	Habit habit;
-	EXPECT_EQ(pause(habit), 0);
+	AdaptivePolicy policy;
+	EXPECT_EQ(pause(policy), 0);
 	for (int i = 0; i < 100; i++) {
-		habit.learn(true);
-		EXPECT_TRUE(habit.now());
+		policy.record(true);
+		EXPECT_TRUE(policy.should_try());
 	}
 }
 
-TEST(Habit, EachFailurePausesItTwiceAsLongUpToALimit)
+TEST(AdaptivePolicy, EachFailurePausesItTwiceAsLongUpToALimit)
 {
-	Habit habit;
+	AdaptivePolicy policy;
 	unsigned last = 0;
 	for (int i = 0; i < 12; i++) {
-		ASSERT_TRUE(pause(habit) == last || i == 0);
-		habit.learn(false);
+		ASSERT_TRUE(pause(policy) == last || i == 0);
+		policy.record(false);
 		last = (2U << i) - 1;
 	}
 	for (int i = 0; i < 3; i++) {
-		EXPECT_EQ(pause(habit), 4095);
-		habit.learn(false);
+		EXPECT_EQ(pause(policy), 4095);
+		policy.record(false);
 	}
 }
 
-TEST(Habit, ASuccessNowAndThenDoesNotShortenThePause)
+TEST(AdaptivePolicy, ASuccessNowAndThenDoesNotShortenThePause)
 {
-	Habit habit;
+	AdaptivePolicy policy;
 	for (int i = 0; i < 20; i++) {
-		pause(habit);
-		habit.learn(i % 2);
+		pause(policy);
+		policy.record(i % 2);
 	}
-	habit.learn(false);
-	EXPECT_GT(pause(habit), 1000);
+	policy.record(false);
+	EXPECT_GT(pause(policy), 1000);
 }
 
-TEST(Habit, ManySuccessesInARowDo)
+TEST(AdaptivePolicy, ManySuccessesInARowDo)
 {
-	Habit habit;
+	AdaptivePolicy policy;
 	for (int i = 0; i < 20; i++)
-		habit.learn(false);
+		policy.record(false);
 	for (int i = 0; i < 16; i++)
-		habit.learn(true);
-	habit.learn(false);
-	EXPECT_EQ(pause(habit), 1);
+		policy.record(true);
+	policy.record(false);
+	EXPECT_EQ(pause(policy), 1);
 }
 
 } // namespace

@@ -100,14 +100,14 @@ TEST_F(SharedLanesTest, EnginesOfACardHaveADirectWay)
 TEST_F(SharedLanesTest, AnAddressOfAnotherCardIsToBeLearned)
 {
 	for (const unsigned i : {0, 1, 2}) {
-		EXPECT_FALSE(nodes[i].wire.lends(roce(1, 3, qp_of(1)))) << i;
-		EXPECT_FALSE(nodes[i].wire.lends(roce(2, 3, qp_of(1)))) << i;
+		EXPECT_FALSE(nodes[i].wire.can_lend(roce(1, 3, qp_of(1)))) << i;
+		EXPECT_FALSE(nodes[i].wire.can_lend(roce(2, 3, qp_of(1)))) << i;
 	}
-	EXPECT_TRUE(nodes[4].wire.lends(roce(2, 3, qp_of(1))));
+	EXPECT_TRUE(nodes[4].wire.can_lend(roce(2, 3, qp_of(1))));
 	nodes[2].wire.send(frame(1, 3));
 	settle();
-	EXPECT_TRUE(nodes[2].wire.lends(roce(1, 3, qp_of(1))));
-	EXPECT_FALSE(nodes[4].wire.lends(roce(1, 3, qp_of(1))));
+	EXPECT_TRUE(nodes[2].wire.can_lend(roce(1, 3, qp_of(1))));
+	EXPECT_FALSE(nodes[4].wire.can_lend(roce(1, 3, qp_of(1))));
 }
 
 TEST_F(SharedLanesTest, GroupsGoThroughTheSwitch)
@@ -189,7 +189,7 @@ TEST_F(SharedLanesTest, ComeBackToTheSwitchInAnyOrder)
 	start_switch();
 	for (const unsigned i : {2, 4, 1, 0, 3}) {
 		nodes[i].now = *nodes[i].wire.next_deadline();
-		nodes[i].wire.attend(nodes[i].now);
+		nodes[i].wire.maintain(nodes[i].now);
 		settle();
 		nodes[i].wire.send(frame(kBroadcast, address(i)));
 		settle();

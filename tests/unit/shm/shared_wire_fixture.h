@@ -38,8 +38,8 @@ public:
 
 	void receive()
 	{
-		wire.listen(now);
-		wire.attend(now);
+		wire.receive_messages(now);
+		wire.maintain(now);
 		while (wire.receive(8, *this))
 			;
 	}

@@ -195,7 +195,7 @@ TEST_F(SharedWireTest, WhoWasLateIsTrustedAgainLaterEachTime)
 		                             std::span(&range, 1), 0);
 	};
 	uint64_t now = kSecond;
-	const auto attend = [&](uint64_t until) {
+	const auto maintain = [&](uint64_t until) {
 		nodes[0].now = now = until;
 		nodes[0].receive();
 		settle();
@@ -206,12 +206,12 @@ TEST_F(SharedWireTest, WhoWasLateIsTrustedAgainLaterEachTime)
 		nodes[1].during_loan = [&] { nodes[0].wire.recall(); };
 		nodes[1].receive();
 		nodes[1].during_loan = nullptr;
-		attend(now);
+		maintain(now);
 		EXPECT_EQ(nodes[0].wire.next_deadline(), now + wait * kSecond);
-		attend(now + wait * kSecond - 1);
+		maintain(now + wait * kSecond - 1);
 		EXPECT_EQ(lend(0, 2), Wire::Lend::Refused);
 		EXPECT_EQ(lend(1, 1), Wire::Lend::Refused);
-		attend(now + 1);
+		maintain(now + 1);
 		EXPECT_EQ(lend(0, 2), Wire::Lend::Done);
 		EXPECT_EQ(lend(1, 1), Wire::Lend::Done);
 		EXPECT_EQ(lend(0, 3), Wire::Lend::Done) << "as all the time";
@@ -219,7 +219,7 @@ TEST_F(SharedWireTest, WhoWasLateIsTrustedAgainLaterEachTime)
 		settle();
 		EXPECT_EQ(nodes[1].loans.size(), 1u);
 		/* What was due has come. */
-		attend(now + 1000 * kSecond);
+		maintain(now + 1000 * kSecond);
 		EXPECT_EQ(nodes[0].wire.next_deadline(), std::nullopt);
 	}
 }
@@ -233,11 +233,11 @@ TEST_F(SharedWireTest, ARenewalThatDoesNotComeIsAskedForAgain)
 	nodes[1].during_loan = [&] { nodes[0].wire.recall(); };
 	nodes[1].receive();
 	uint64_t now = 1;
-	nodes[0].wire.attend(now);
+	nodes[0].wire.maintain(now);
 	for (int i = 0; i < 9; i++) {
 		now += kSecond;
 		EXPECT_EQ(nodes[0].wire.next_deadline(), now);
-		nodes[0].wire.attend(now);
+		nodes[0].wire.maintain(now);
 	}
 	/* Of so many only one is granted. */
 	nodes[0].now = now;
@@ -313,11 +313,11 @@ TEST_F(SharedWireTest, WhoTakesNothingLosesFramesAndHoldsUpNobodyForLong)
 	while (nodes[0].wire.send(big))
 		;
 	EXPECT_FALSE(nodes[0].wire.room_made());
-	nodes[0].wire.attend(kSecond);
+	nodes[0].wire.maintain(kSecond);
 	EXPECT_EQ(nodes[0].wire.next_deadline(), 2 * kSecond);
-	nodes[0].wire.attend(2 * kSecond - 1);
+	nodes[0].wire.maintain(2 * kSecond - 1);
 	EXPECT_FALSE(nodes[0].wire.room_made());
-	nodes[0].wire.attend(2 * kSecond);
+	nodes[0].wire.maintain(2 * kSecond);
 	EXPECT_TRUE(nodes[0].wire.room_made());
 	nodes[0].wire.try_again();
 	EXPECT_TRUE(nodes[0].wire.send(big)) << "lost";
@@ -378,7 +378,7 @@ TEST_F(SharedWireTest, ComesBackWithTheSwitch)
 	start_switch();
 	for (Node &node : nodes) {
 		node.now = *node.wire.next_deadline();
-		node.wire.attend(node.now);
+		node.wire.maintain(node.now);
 	}
 	settle();
 	settle();

@@ -14,8 +14,8 @@ std::vector<unsigned> fates(uint64_t seed)
 	faults.seed(seed);
 	std::vector<unsigned> fates;
 	for (int i = 0; i < 1000; i++) {
-		const Faults::Fate fate = faults.decide();
-		fates.push_back(fate.lost ? 100u : fate.overtaken);
+		const Faults::Decision decision = faults.decide();
+		fates.push_back(decision.lost ? 100u : decision.overtaken);
 	}
 	return fates;
 }
@@ -33,9 +33,9 @@ TEST(Faults, NeverAndAlways)
 	faults.set_percent(Faults::kLoss, 100);
 	EXPECT_TRUE(faults.any());
 	for (int i = 0; i < 1000; i++) {
-		const Faults::Fate fate = faults.decide();
-		EXPECT_TRUE(fate.lost);
-		EXPECT_FALSE(fate.duplicated || fate.corrupted || fate.overtaken);
+		const Faults::Decision decision = faults.decide();
+		EXPECT_TRUE(decision.lost);
+		EXPECT_FALSE(decision.duplicated || decision.corrupted || decision.overtaken);
 	}
 	faults.set_percent(Faults::kLoss, 0);
 	EXPECT_FALSE(faults.any());
