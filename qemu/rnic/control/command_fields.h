@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 
+#include "qemu/rnic/all_zero.h"
 #include "qemu/rnic/card.h"
 #include "tern/tern_hw.h"
 
@@ -15,16 +16,17 @@ namespace tern {
 
 inline constexpr uint64_t kRecordAlign = 64;
 
-template <typename T>
-bool all_zero(const T &reserved)
-{
-	const auto bytes = std::as_bytes(std::span(&reserved, 1));
-	return std::ranges::all_of(bytes, [](std::byte b) { return b == std::byte{0}; });
-}
-
 inline bool page_valid(const Card &card, uint32_t page)
 {
 	return page < card.config.doorbell_pages;
+}
+
+/** Adds @n to the users of @object; null is ignored. */
+template <typename T>
+void add_users(T *object, int n)
+{
+	if (object)
+		object->users += static_cast<uint32_t>(n);
 }
 
 /** Inserts a new object into its table and writes its number to @result. */

@@ -89,16 +89,12 @@ tern_hw_aq_status objects_valid(const Card &card, const tern_hw_create_qp &cmd)
 
 void count_users(Card &card, const QpConfig &config, int n)
 {
-	const auto count = [n](auto *object) {
-		if (object)
-			object->users += static_cast<uint32_t>(n);
-	};
-	count(card.pds.find(config.pdn));
-	count(card.cqs.find(config.send_cqn));
-	count(card.cqs.find(config.recv_cqn));
-	count(card.srqs.find(config.srqn));
-	count(card.xrcds.find(config.xrcdn));
-	count(card.wq_tables.find(config.wq_table));
+	add_users(card.pds.find(config.pdn), n);
+	add_users(card.cqs.find(config.send_cqn), n);
+	add_users(card.cqs.find(config.recv_cqn), n);
+	add_users(card.srqs.find(config.srqn), n);
+	add_users(card.xrcds.find(config.xrcdn), n);
+	add_users(card.wq_tables.find(config.wq_table), n);
 }
 
 namespace {

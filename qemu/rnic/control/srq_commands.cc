@@ -59,13 +59,9 @@ std::optional<TagQueue> make_tags(const tern_hw_create_srq &cmd)
 /* Number 0 names no object. */
 void count_users(Card &card, const SharedRecvQueue::Config &config, int n)
 {
-	const auto count = [n](auto *object) {
-		if (object)
-			object->users += static_cast<uint32_t>(n);
-	};
-	count(card.pds.find(config.pdn));
-	count(card.xrcds.find(config.xrcdn));
-	count(card.cqs.find(config.cqn));
+	add_users(card.pds.find(config.pdn), n);
+	add_users(card.xrcds.find(config.xrcdn), n);
+	add_users(card.cqs.find(config.cqn), n);
 }
 
 } // namespace

@@ -100,8 +100,9 @@ constexpr Opcode rc_opcode(uint8_t opcode)
 	return static_cast<Opcode>(opcode & ~kServiceMask);
 }
 
-/** First, Middle, Last or Only of a SEND, a WRITE or a READ response. */
-constexpr Opcode part_of(PacketKind kind, bool first, bool last)
+/** First, Middle, Last or Only of a SEND, a WRITE or a READ response. @imm: the last packet of a
+ * SEND or WRITE has immediate data. */
+constexpr Opcode part_of(PacketKind kind, bool first, bool last, bool imm = false)
 {
 	const bool response = kind == PacketKind::ReadResponse;
 	const Opcode base = response                    ? Opcode::RcReadResponseFirst
@@ -109,7 +110,7 @@ constexpr Opcode part_of(PacketKind kind, bool first, bool last)
 	                                                : Opcode::RcSendFirst;
 	const int only = response ? 3 : 4;
 	const int step = first ? (last ? only : 0) : (last ? 2 : 1);
-	return static_cast<Opcode>(static_cast<uint8_t>(base) + step);
+	return static_cast<Opcode>(static_cast<uint8_t>(base) + step + (imm && last));
 }
 
 /** Indexed by the wire's opcode byte; the kind of unsupported opcodes is Reserved. */

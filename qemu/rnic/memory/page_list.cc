@@ -5,6 +5,8 @@
 #include <limits>
 #include <type_traits>
 
+#include "qemu/rnic/all_zero.h"
+
 namespace tern {
 
 namespace {
@@ -31,11 +33,6 @@ constexpr bool reaches(unsigned levels, unsigned page_shift, uint64_t end)
 {
 	const unsigned bits = levels * kIndexBits + page_shift;
 	return bits >= 64 || end <= uint64_t{1} << bits;
-}
-
-bool is_zero(std::span<const uint8_t> bytes)
-{
-	return std::all_of(bytes.begin(), bytes.end(), [](uint8_t b) { return b == 0; });
 }
 
 bool has_tables(const hw::tern_hw_pages &pages)
@@ -95,8 +92,8 @@ void TableCache::drop_all()
 std::optional<PageList> PageList::make(const hw::tern_hw_pages &pages, uint64_t first_offset,
                                        uint64_t length)
 {
-	if (!is_zero(pages.rsvd) || !(is_contiguous_list(pages, first_offset, length) ||
-	                              is_table_list(pages, first_offset, length)))
+	if (!all_zero(pages.rsvd) || !(is_contiguous_list(pages, first_offset, length) ||
+	                               is_table_list(pages, first_offset, length)))
 		return std::nullopt;
 
 	PageList list;

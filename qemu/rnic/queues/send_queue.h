@@ -39,6 +39,8 @@ public:
 	Fetch fetch(Memory &memory, uint32_t index, SendWqe &wqe) const;
 	/** The WQE at head, of @blocks blocks, has been started. */
 	void advance(uint32_t blocks) { head_ += blocks; }
+	/** As advance(); drops all WQEs if the size of this one is unknown. */
+	void consume(const SendWqe &wqe) { head_ = wqe.blocks ? head_ + wqe.blocks : pi_; }
 	/** Drops all posted WQEs, because the ring's content is invalid. */
 	void skip_all() { head_ = pi_; }
 	/** Empties the queue, sets the indices to zero and requests a doorbell. */

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <span>
 
+#include "qemu/rnic/all_zero.h"
 #include "qemu/rnic/queues/wqe.h"
 
 namespace tern {
@@ -15,13 +16,6 @@ namespace {
 
 constexpr uint8_t kKnownFlags = TERN_TAG_SIGNALED | TERN_TAG_COUNT;
 
-/* Whether bytes [@from, end) of an operation, which it does not use, are zero. */
-bool rest_zero(const tern_hw_tag_op &op, size_t from)
-{
-	const auto bytes = std::as_bytes(std::span(&op, 1)).subspan(from);
-	return std::ranges::all_of(bytes, [](std::byte b) { return b == std::byte{0}; });
-}
-
 bool valid(const tern_hw_tag_op &op)
 {
 	if ((op.flags & ~kKnownFlags) || op.rsvd0[0] || op.rsvd0[1] || op.rsvd1.get() ||
@@ -29,12 +23,12 @@ bool valid(const tern_hw_tag_op &op)
 		return false;
 	switch (op.opcode) {
 	case TERN_TAG_ADD:
-		return rest_zero(op, offsetof(tern_hw_tag_op, rsvd2)) &&
+		return all_zero(op, offsetof(tern_hw_tag_op, rsvd2)) &&
 		       op.buf.length.get() <= kMaxSgeLength;
 	case TERN_TAG_DEL:
-		return rest_zero(op, offsetof(tern_hw_tag_op, tag));
+		return all_zero(op, offsetof(tern_hw_tag_op, tag));
 	case TERN_TAG_SYNC:
-		return !op.entry.get() && rest_zero(op, offsetof(tern_hw_tag_op, tag));
+		return !op.entry.get() && all_zero(op, offsetof(tern_hw_tag_op, tag));
 	default:
 		return false;
 	}

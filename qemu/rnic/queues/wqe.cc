@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include "qemu/rnic/all_zero.h"
 #include "qemu/rnic/formats/headers.h"
 #include "qemu/rnic/formats/tcp.h"
 
@@ -153,7 +154,7 @@ bool decode_remote(SendWqe &wqe, Segments &in)
 bool decode_bind(BindRequest &bind, Segments &in)
 {
 	tern_hw_bind_seg seg;
-	if (!in.take(seg) || !std::ranges::all_of(seg.rsvd, [](uint8_t b) { return b == 0; }))
+	if (!in.take(seg) || !all_zero(seg.rsvd))
 		return false;
 	bind = {seg.addr.get(), seg.length.get(), seg.rkey.get(), seg.lkey.get(), seg.access};
 	return true;
@@ -162,7 +163,7 @@ bool decode_bind(BindRequest &bind, Segments &in)
 bool decode_registration(RegisterRequest &reg, Segments &in)
 {
 	tern_hw_reg_seg seg;
-	if (!in.take(seg) || !std::ranges::all_of(seg.rsvd, [](uint8_t b) { return b == 0; }))
+	if (!in.take(seg) || !all_zero(seg.rsvd))
 		return false;
 	reg = {seg.start.get(), seg.length.get(), seg.key.get(), seg.access, seg.pages};
 	return true;
@@ -172,7 +173,7 @@ bool decode_registration(RegisterRequest &reg, Segments &in)
 bool decode_flush(SendWqe &wqe, Segments &in)
 {
 	tern_hw_flush_seg seg;
-	if (!in.take(seg) || !std::ranges::all_of(seg.rsvd, [](uint8_t b) { return b == 0; }))
+	if (!in.take(seg) || !all_zero(seg.rsvd))
 		return false;
 	wqe.flush = {seg.length.get(), seg.type, seg.level};
 	return in.left() == 0 && !(wqe.flags & TERN_WQE_INLINE) && seg.type &&

@@ -53,6 +53,20 @@ struct FlushRequest {
 	uint8_t level = 0;   /* enum tern_hw_flush_level */
 };
 
+/** READ and atomics: the response carries data for the local buffers. @opcode: tern_hw_wqe_op. */
+constexpr bool expects_data(uint8_t opcode)
+{
+	return opcode == hw::TERN_OP_READ || opcode == hw::TERN_OP_CMP_SWAP ||
+	       opcode == hw::TERN_OP_FETCH_ADD;
+}
+
+/** READ, atomics, ATOMIC_WRITE and FLUSH: completed by a response of their own, not by an ACK. */
+constexpr bool expects_response(uint8_t opcode)
+{
+	return expects_data(opcode) || opcode == hw::TERN_OP_ATOMIC_WRITE ||
+	       opcode == hw::TERN_OP_FLUSH;
+}
+
 struct SendWqe {
 	uint8_t opcode = 0; /* enum tern_hw_wqe_op */
 	uint8_t flags = 0;  /* TERN_WQE_* */
@@ -88,19 +102,8 @@ struct SendWqe {
 		return opcode == hw::TERN_OP_LOCAL_INV || opcode == hw::TERN_OP_BIND_MW ||
 		       opcode == hw::TERN_OP_REG_MR;
 	}
-	/** READ, atomics, ATOMIC_WRITE and FLUSH: completed by a response of their own, not by an
-	 * ACK. */
-	bool expects_response() const
-	{
-		return expects_data() || opcode == hw::TERN_OP_ATOMIC_WRITE ||
-		       opcode == hw::TERN_OP_FLUSH;
-	}
-	/** READ and atomics: the response carries data for the local buffers. */
-	bool expects_data() const
-	{
-		return opcode == hw::TERN_OP_READ || opcode == hw::TERN_OP_CMP_SWAP ||
-		       opcode == hw::TERN_OP_FETCH_ADD;
-	}
+	bool expects_response() const { return tern::expects_response(opcode); }
+	bool expects_data() const { return tern::expects_data(opcode); }
 };
 
 /** Decodes raw[0 .. segs * 16) for a QP of @type; Invalid if it violates tern_hw.h. */

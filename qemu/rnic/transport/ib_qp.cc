@@ -54,6 +54,12 @@ void IbQp::enter_error()
 	card_.port.activate(*this);
 }
 
+void IbQp::fail_recv(bool solicited, tern_hw_cqe_status status)
+{
+	complete_recv_error(solicited, status);
+	enter_error();
+}
+
 void IbQp::enter_send_error()
 {
 	if (!sends())

@@ -56,6 +56,9 @@ protected:
 	}
 
 	void enter_error() override;
+	/** Completes the claimed receive WQE with @status and moves the QP to ERR (IBA 10.3.1.7).
+	 */
+	void fail_recv(bool solicited, hw::tern_hw_cqe_status status);
 	/** A send of an unreliable service failed: to SQE, in which only the receive queue
 	 * works. */
 	void enter_send_error();

@@ -202,6 +202,15 @@ void Qp::complete_recv(tern_hw_cqe cqe, bool solicited)
 	complete(srq && srq->config().cqn ? srq->config().cqn : config_.recv_cqn, cqe, solicited);
 }
 
+void Qp::complete_recv_error(bool solicited, tern_hw_cqe_status status)
+{
+	tern_hw_cqe cqe{};
+	cqe.opcode = TERN_CQE_RECV;
+	cqe.status = static_cast<uint8_t>(status);
+	card_.stats.add(TERN_STAT_RESP_CQE_ERRORS);
+	complete_recv(cqe, solicited);
+}
+
 std::optional<uint32_t> Qp::recv_credits()
 {
 	if (config_.srqn || config_.type == TERN_QPT_XRC_TGT)

@@ -198,6 +198,8 @@ protected:
 	Access scatter_recv(const RecvWqe &wqe, uint64_t offset, const Payload &data);
 	/** Completes the claimed WQE, whose index is filled in. */
 	void complete_recv(hw::tern_hw_cqe cqe, bool solicited);
+	/** As above, with an error, which is counted. */
+	void complete_recv_error(bool solicited, hw::tern_hw_cqe_status status);
 	/** Receive WQEs available to messages, including the claimed one; none if the queue is
 	 * shared. */
 	std::optional<uint32_t> recv_credits();

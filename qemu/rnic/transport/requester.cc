@@ -136,10 +136,7 @@ bool Requester::start_posted()
 	r.opcode = wqe.opcode;
 	r.flags = wqe.flags;
 	r.status = fetch == Fetch::Ok ? check_request(r, wqe) : TERN_WC_LOC_QP_OP_ERR;
-	if (wqe.blocks)
-		qp_.sq_.advance(wqe.blocks);
-	else
-		qp_.sq_.skip_all();
+	qp_.sq_.consume(wqe);
 	posted_first_ = false;
 	enter(r, wqe);
 	return true;
@@ -373,7 +370,7 @@ size_t Requester::describe(const Request &r, uint32_t packet, uint32_t packets, 
 	const bool inv = r.opcode == TERN_OP_SEND_INV;
 	const bool write = r.opcode == TERN_OP_WRITE || r.opcode == TERN_OP_WRITE_IMM;
 	bth.opcode = static_cast<uint8_t>(
-	        opcode_at(first, last, imm, write ? Opcode::RcWriteFirst : Opcode::RcSendFirst));
+	        part_of(write ? PacketKind::Write : PacketKind::Send, first, last, imm));
 	if (inv && last)
 		bth.opcode =
 		        static_cast<uint8_t>(first ? Opcode::RcSendOnlyInv : Opcode::RcSendLastInv);

@@ -63,12 +63,7 @@ private:
 		hw::tern_hw_cqe_status status : 8 = hw::TERN_WC_SUCCESS;
 
 		Psn end() const { return first + packets; }
-		bool expects_response() const
-		{
-			return opcode == hw::TERN_OP_READ || opcode == hw::TERN_OP_CMP_SWAP ||
-			       opcode == hw::TERN_OP_FETCH_ADD ||
-			       opcode == hw::TERN_OP_ATOMIC_WRITE || opcode == hw::TERN_OP_FLUSH;
-		}
+		bool expects_response() const { return tern::expects_response(opcode); }
 		bool takes_recv() const;
 	};
 	static_assert(sizeof(Request) == 32);

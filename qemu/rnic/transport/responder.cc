@@ -6,6 +6,7 @@
 #include "qemu/rnic/card.h"
 #include "qemu/rnic/formats/burst.h"
 #include "qemu/rnic/transport/rc_qp.h"
+#include "qemu/rnic/transport/segmentation.h"
 
 namespace tern {
 
@@ -67,7 +68,9 @@ void Responder::receive_ahead()
 void Responder::receive_expected(const Packet &packet)
 {
 	nak_sent_ = false;
-	const bool valid = in_sequence(packet) && size_valid(packet) && find_srq(packet);
+	const bool valid = in_sequence(packet) &&
+	                   payload_fits(*packet.info, packet.payload.size(), qp_.mtu_) &&
+	                   find_srq(packet);
 	const Outcome outcome = valid ? execute(packet) : Outcome::InvalidRequest;
 	if (outcome != Outcome::Done) {
 		reject(packet, outcome);
@@ -147,18 +150,6 @@ Memory::Target Responder::target(const Packet &packet) const
 		return qp_.target();
 	const SharedRecvQueue *srq = qp_.card_.srqs.find(packet.ext.srqn);
 	return {srq ? srq->config().pdn : 0, qp_.number};
-}
-
-/* Packets that others follow are full, the last of several has at least a byte (IBA 9.7.4.1.6). */
-bool Responder::size_valid(const Packet &packet) const
-{
-	const OpcodeInfo &info = *packet.info;
-	const size_t size = packet.payload.size();
-	if (!info.payload)
-		return true;
-	if (!info.last)
-		return size == qp_.mtu_;
-	return size <= qp_.mtu_ && (info.first || size > 0);
 }
 
 Responder::Outcome Responder::execute(const Packet &packet)
@@ -358,7 +349,7 @@ Responder::Outcome Responder::execute_read(const Packet &packet)
 	qp_.card_.stats.add(TERN_STAT_RESP_READS);
 	finish_message();
 	push_read(packet, false);
-	expected_ = expected_ + std::max(1u, (reth.length + qp_.mtu_ - 1) / qp_.mtu_);
+	expected_ = expected_ + packets_of(reth.length, qp_.mtu_);
 	return Outcome::Done;
 }
 
@@ -473,7 +464,7 @@ void Responder::receive_duplicate(const Packet &packet)
 		break;
 	case PacketKind::ReadRequest: {
 		const Reth &reth = packet.ext.reth;
-		const uint32_t packets = std::max(1u, (reth.length + qp_.mtu_ - 1) / qp_.mtu_);
+		const uint32_t packets = packets_of(reth.length, qp_.mtu_);
 		if (reth.length > kMaxMessage || psn + packets - expected_ > 0 || read_queued(psn))
 			return;
 		if (!allowed(packet, TERN_ACCESS_REMOTE_READ)) {
@@ -517,8 +508,7 @@ bool Responder::read_queued(Psn psn) const
 		const Response &r = responses_[i];
 		if (r.kind != Response::Kind::Read || psn - r.psn < 0)
 			continue;
-		const uint32_t packets = std::max(1u, (r.length + qp_.mtu_ - 1) / qp_.mtu_);
-		if (psn - (r.psn + packets) < 0)
+		if (psn - (r.psn + packets_of(r.length, qp_.mtu_)) < 0)
 			return true;
 	}
 	return false;

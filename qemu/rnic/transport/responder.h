@@ -88,7 +88,6 @@ private:
 	/** A SEND or WRITE, packet or burst, was executed. */
 	void advance(const Packet &packet);
 	bool in_sequence(const Packet &packet) const;
-	bool size_valid(const Packet &packet) const;
 	bool find_srq(const Packet &packet);
 	Memory::Target target(const Packet &packet) const;
 	Outcome execute(const Packet &packet);

@@ -6,6 +6,7 @@
 #include "qemu/rnic/card.h"
 #include "qemu/rnic/formats/burst.h"
 #include "qemu/rnic/transport/rc_qp.h"
+#include "qemu/rnic/transport/segmentation.h"
 
 namespace tern {
 
@@ -138,13 +139,8 @@ void Responder::resume(bool ok)
 		fail_access(wait->psn);
 		return;
 	}
-	if (qp_.has_claim()) {
-		tern_hw_cqe cqe{};
-		cqe.opcode = TERN_CQE_RECV;
-		cqe.status = TERN_WC_LOC_PROT_ERR;
-		qp_.card_.stats.add(TERN_STAT_RESP_CQE_ERRORS);
-		qp_.complete_recv(cqe, false);
-	}
+	if (qp_.has_claim())
+		qp_.complete_recv_error(false, TERN_WC_LOC_PROT_ERR);
 	qp_.card_.stats.add(TERN_STAT_RESP_TX_OP_NAK);
 	push_nak(wait->psn, nak_syndrome(NakCode::RemoteOperationalError));
 	qp_.enter_error();
@@ -192,7 +188,7 @@ void Responder::begin_read_part(const Response &response, uint32_t size, Bth &bt
 
 void Responder::end_read_part(Response &response, uint32_t size)
 {
-	const uint32_t packets = std::max(1u, segments_of(size, qp_.mtu_));
+	const uint32_t packets = packets_of(size, qp_.mtu_);
 	clear_wait(response.psn, packets);
 	response.started = true;
 	response.va += size;

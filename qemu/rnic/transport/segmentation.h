@@ -14,15 +14,6 @@ constexpr uint32_t packets_of(uint64_t length, uint32_t mtu)
 	return length > mtu ? static_cast<uint32_t>((length + mtu - 1) / mtu) : 1;
 }
 
-/** First, Middle, Last or Only of a SEND or WRITE whose First is @base_first. */
-constexpr Opcode opcode_at(const bool first, const bool last, const bool imm,
-                           const Opcode base_first)
-{
-	const auto base = static_cast<uint8_t>(base_first);
-	const uint8_t step = first && last ? (imm ? 5 : 4) : first ? 0 : last ? (imm ? 3 : 2) : 1;
-	return static_cast<Opcode>(base + step);
-}
-
 /** All packets but the last carry one MTU; the last of several is not empty (IBA 9.7.4.1.6). */
 constexpr bool payload_fits(const OpcodeInfo &info, size_t size, uint32_t mtu)
 {

@@ -60,10 +60,7 @@ void UcRequester::start()
 		qp_.fatal();
 		return;
 	}
-	if (wqe.blocks)
-		qp_.sq_.advance(wqe.blocks);
-	else
-		qp_.sq_.skip_all();
+	qp_.sq_.consume(wqe);
 	request_ = Request{.index = index,
 	                   .length = static_cast<uint32_t>(wqe.length),
 	                   .packet = 0,
@@ -110,8 +107,9 @@ std::optional<tern_hw_cqe_status> UcRequester::send_packet()
 	const bool last = offset + size == r.length;
 	const bool imm = r.opcode == TERN_OP_SEND_IMM || r.opcode == TERN_OP_WRITE_IMM;
 	const bool write = r.opcode == TERN_OP_WRITE || r.opcode == TERN_OP_WRITE_IMM;
-	const Opcode base = write ? Opcode::RcWriteFirst : Opcode::RcSendFirst;
-	const Bth bth{.opcode = opcode_of(Service::Uc, opcode_at(first, last, imm, base)),
+	const Opcode opcode =
+	        part_of(write ? PacketKind::Write : PacketKind::Send, first, last, imm);
+	const Bth bth{.opcode = opcode_of(Service::Uc, opcode),
 	              .solicited = last && (wqe.flags & TERN_WQE_SOLICITED),
 	              .psn = psn_};
 	ExtHeaders ext;

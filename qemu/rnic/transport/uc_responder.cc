@@ -75,13 +75,13 @@ bool UcResponder::execute_send(const Packet &packet)
 	case Fetch::Fault:
 		return false;
 	case Fetch::Invalid:
-		fail_recv(packet.bth.solicited, TERN_WC_LOC_QP_OP_ERR);
+		qp_.fail_recv(packet.bth.solicited, TERN_WC_LOC_QP_OP_ERR);
 		return false;
 	case Fetch::Ok:
 		break;
 	}
 	if (placed_ + packet.payload.size() > wqe.length) {
-		fail_recv(packet.bth.solicited, TERN_WC_LOC_LEN_ERR);
+		qp_.fail_recv(packet.bth.solicited, TERN_WC_LOC_LEN_ERR);
 		return false;
 	}
 	switch (qp_.scatter_recv(wqe, placed_, packet.payload)) {
@@ -91,7 +91,7 @@ bool UcResponder::execute_send(const Packet &packet)
 		qp_.wait_for_pages(UcQp::Side::Responder);
 		return false;
 	default:
-		fail_recv(packet.bth.solicited, TERN_WC_LOC_PROT_ERR);
+		qp_.fail_recv(packet.bth.solicited, TERN_WC_LOC_PROT_ERR);
 		return false;
 	}
 
@@ -159,17 +159,7 @@ void UcResponder::complete_recv(const Packet &packet, uint8_t opcode, uint64_t b
 void UcResponder::resume(bool ok)
 {
 	if (!ok && qp_.claim_needs_pages())
-		fail_recv(false, TERN_WC_LOC_PROT_ERR);
-}
-
-void UcResponder::fail_recv(bool solicited, tern_hw_cqe_status status)
-{
-	tern_hw_cqe cqe{};
-	cqe.opcode = TERN_CQE_RECV;
-	cqe.status = static_cast<uint8_t>(status);
-	qp_.card_.stats.add(TERN_STAT_RESP_CQE_ERRORS);
-	qp_.complete_recv(cqe, solicited);
-	qp_.enter_error();
+		qp_.fail_recv(false, TERN_WC_LOC_PROT_ERR);
 }
 
 } // namespace tern

@@ -38,8 +38,6 @@ private:
 	/** Claims a receive WQE, unless a dropped message has left one claimed. */
 	bool claim_recv();
 	void complete_recv(const Packet &packet, uint8_t opcode, uint64_t byte_len);
-	/** Completes the claimed receive WQE with @status and moves the QP to ERR. */
-	void fail_recv(bool solicited, hw::tern_hw_cqe_status status);
 
 	UcQp &qp_;
 	Psn expected_;

@@ -112,10 +112,7 @@ void UdQp::end_send(tern_hw_cqe_status status)
 {
 	const SendWqe &wqe = card_.scratch_send;
 	const uint32_t index = sq_.head();
-	if (wqe.blocks)
-		sq_.advance(wqe.blocks);
-	else
-		sq_.skip_all();
+	sq_.consume(wqe);
 	const bool ok = status == TERN_WC_SUCCESS;
 	if (!ok || config_.signal_all || (wqe.flags & TERN_WQE_SIGNALED))
 		complete_send(index, wqe.opcode, status,
@@ -253,17 +250,6 @@ void UdQp::resume_responder(bool ok)
 {
 	if (!ok && claim_needs_pages())
 		fail_recv(false, TERN_WC_LOC_PROT_ERR);
-}
-
-/* A failed receive WQE moves the QP to ERR (IBA 10.3.1.7). */
-void UdQp::fail_recv(bool solicited, tern_hw_cqe_status status)
-{
-	tern_hw_cqe cqe{};
-	cqe.opcode = TERN_CQE_RECV;
-	cqe.status = static_cast<uint8_t>(status);
-	card_.stats.add(TERN_STAT_RESP_CQE_ERRORS);
-	complete_recv(cqe, solicited);
-	enter_error();
 }
 
 void UdQp::complete(const Packet &packet)

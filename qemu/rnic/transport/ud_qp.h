@@ -49,8 +49,6 @@ private:
 	void receive(const Packet &packet);
 	Access place(const Packet &packet, const RecvWqe &wqe);
 	void complete(const Packet &packet);
-	/** Completes the claimed receive WQE with @status and moves the QP to ERR. */
-	void fail_recv(bool solicited, hw::tern_hw_cqe_status status);
 
 	Psn psn_; /* of the next packet */
 };
