@@ -22,7 +22,7 @@ Rnic::~Rnic() = default;
 
 void Rnic::reset()
 {
-	card_->port.recall();
+	card_->out.recall();
 	card_ = std::make_unique<Card>(card_->config, card_->ports, card_->link_up);
 }
 
@@ -58,7 +58,7 @@ void Rnic::receive(std::span<const std::byte> head,
 
 void Rnic::wire_ready()
 {
-	card_->port.wire_ready();
+	card_->out.wire_ready();
 }
 
 void Rnic::set_link(bool up)

@@ -7,15 +7,14 @@
  */
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
 
+#include "qemu/rnic/config.h"
 #include "qemu/rnic/ports.h"
-#include "tern/tern_hw.h"
 
 namespace tern {
 
@@ -23,20 +22,7 @@ struct Card;
 
 class Rnic {
 public:
-	struct Config {
-		std::array<uint8_t, 6> mac{};
-		/* this engine's number and the number of engines: TERN_ENGINE_SHIFT */
-		uint32_t engine = 0;
-		uint32_t engines = 1;
-		uint32_t vectors = 8;
-		uint32_t doorbell_pages = 2048;
-		uint32_t link_speed_mbps = 100000;
-		/* BAR 5, owned by the embedder and mapped into the host; page-aligned, or empty */
-		std::span<std::byte> device_memory{};
-
-		/** The engine's bits of all object numbers. */
-		uint32_t base() const { return engine << hw::TERN_ENGINE_SHIFT; }
-	};
+	using Config = CardConfig;
 
 	Rnic(const Config &config, const Ports &ports);
 	~Rnic();

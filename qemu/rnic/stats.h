@@ -13,7 +13,6 @@ class Stats {
 public:
 	void add(hw::tern_hw_stat which, uint64_t n = 1) { values_[which] += n; }
 	uint64_t operator[](hw::tern_hw_stat which) const { return values_[which]; }
-	void clear() { values_.fill(0); }
 
 private:
 	std::array<uint64_t, hw::TERN_STAT_COUNT> values_{};

@@ -48,6 +48,7 @@ public:
 		rise(heap_.size() - 1);
 	}
 
+	void drop(TimerOwner owner, Timer &timer) { move(owner, timer, Timer::kNone); }
 	std::optional<uint64_t> next() const
 	{
 		if (heap_.empty())

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "qemu/rnic/port/multicast.h"
+#include "qemu/rnic/network/multicast.h"
 
 namespace tern::sim {
 

@@ -29,6 +29,19 @@ void add_users(T *object, int n)
 		object->users += static_cast<uint32_t>(n);
 }
 
+/** Removes an object that nothing uses from its table. */
+template <typename T>
+hw::tern_hw_aq_status destroy_unused(ObjectTable<T> &table, uint32_t number)
+{
+	const T *object = table.find(number);
+	if (!object)
+		return hw::TERN_AQ_BAD_OBJECT;
+	if (object->users)
+		return hw::TERN_AQ_BUSY;
+	table.remove(number);
+	return hw::TERN_AQ_OK;
+}
+
 /** Inserts a new object into its table and writes its number to @result. */
 template <typename T>
 hw::tern_hw_aq_status created(ObjectTable<T> &table, std::unique_ptr<T> object,

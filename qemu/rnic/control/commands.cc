@@ -14,6 +14,7 @@
 #include "qemu/rnic/control/qp_commands.h"
 #include "qemu/rnic/control/rss_commands.h"
 #include "qemu/rnic/control/srq_commands.h"
+#include "qemu/rnic/limits.h"
 
 namespace tern {
 
@@ -137,9 +138,9 @@ tern_hw_aq_status set_eth(Card &card, const tern_hw_set_eth &cmd)
 		return TERN_AQ_BAD_FIELD;
 
 	if (mask & TERN_ETH_MAC)
-		std::ranges::copy(cmd.mac, card.port.mac.begin());
+		std::ranges::copy(cmd.mac, card.out.mac.begin());
 	if (mask & TERN_ETH_MTU)
-		card.port.mtu = mtu;
+		card.out.mtu = mtu;
 	if (mask & TERN_ETH_RX_MODE)
 		card.port.rx_mode = cmd.rx_mode.get();
 	return TERN_AQ_OK;
@@ -241,7 +242,7 @@ tern_hw_aq_status execute(Card &card, const tern_hw_aq_cmd &command, tern_hw_aq_
 	case TERN_AQ_ALLOC_XRCD:
 		return created(card.xrcds, std::make_unique<XrcDomain>(), completion.created);
 	case TERN_AQ_DEALLOC_XRCD:
-		return dealloc_xrcd(card, id);
+		return destroy_unused(card.xrcds, id);
 	case TERN_AQ_CREATE_WQ:
 		return create_wq(card, command.create_wq, completion.created);
 	case TERN_AQ_MODIFY_WQ:
@@ -266,7 +267,7 @@ tern_hw_aq_status execute(Card &card, const tern_hw_aq_cmd &command, tern_hw_aq_
 	case TERN_AQ_READ_COUNTERS:
 		return read_counters(card, id, completion.counters);
 	case TERN_AQ_DESTROY_COUNTERS:
-		return destroy_counters(card, id);
+		return destroy_unused(card.flow_counters, id);
 	case TERN_AQ_ATTACH_MCAST:
 		return attach_mcast(card, command.mcast);
 	case TERN_AQ_DETACH_MCAST:

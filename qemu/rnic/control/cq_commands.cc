@@ -3,6 +3,7 @@
 
 #include "qemu/rnic/card.h"
 #include "qemu/rnic/control/command_fields.h"
+#include "qemu/rnic/limits.h"
 
 namespace tern {
 
@@ -71,7 +72,7 @@ tern_hw_aq_status destroy_cq(Card &card, uint32_t cqn)
 	if (cq->users)
 		return TERN_AQ_BUSY;
 	card.drop_events(kCqEvents, cqn);
-	card.drop_timer(cqn, *cq);
+	card.timers.drop({TimerOwner::Kind::Cq, cqn}, cq->timer);
 	card.cqs.remove(cqn);
 	card.memory.tables().drop_all();
 	return TERN_AQ_OK;

@@ -92,15 +92,4 @@ tern_hw_aq_status read_counters(Card &card, uint32_t number, tern_hw_counters &r
 	return TERN_AQ_OK;
 }
 
-tern_hw_aq_status destroy_counters(Card &card, uint32_t number)
-{
-	const FlowCounters *counters = card.flow_counters.find(number);
-	if (!counters)
-		return TERN_AQ_BAD_OBJECT;
-	if (counters->users)
-		return TERN_AQ_BUSY;
-	card.flow_counters.remove(number);
-	return TERN_AQ_OK;
-}
-
 } // namespace tern

@@ -31,19 +31,17 @@ tern_hw_aq_status check_mcast(const Card &card, const tern_hw_mcast &cmd)
 tern_hw_aq_status attach_mcast(Card &card, const tern_hw_mcast &cmd)
 {
 	const auto status = check_mcast(card, cmd);
-	if (status != TERN_AQ_OK)
-		return status;
-	return card.port.groups.attach(mgid_of(cmd), cmd.qpn.get()) ? TERN_AQ_OK
-	                                                            : TERN_AQ_NO_RESOURCE;
+	if (status == TERN_AQ_OK && !card.groups.attach(mgid_of(cmd), cmd.qpn.get()))
+		return TERN_AQ_NO_RESOURCE;
+	return status;
 }
 
 tern_hw_aq_status detach_mcast(Card &card, const tern_hw_mcast &cmd)
 {
 	const auto status = check_mcast(card, cmd);
-	if (status != TERN_AQ_OK)
-		return status;
-	return card.port.groups.detach(mgid_of(cmd), cmd.qpn.get()) ? TERN_AQ_OK
-	                                                            : TERN_AQ_BAD_OBJECT;
+	if (status == TERN_AQ_OK && !card.groups.detach(mgid_of(cmd), cmd.qpn.get()))
+		return TERN_AQ_BAD_OBJECT;
+	return status;
 }
 
 } // namespace tern

@@ -3,6 +3,7 @@
 
 #include "qemu/rnic/card.h"
 #include "qemu/rnic/control/command_fields.h"
+#include "qemu/rnic/limits.h"
 
 namespace tern {
 
@@ -76,13 +77,9 @@ bool others_zero(const tern_hw_modify_mr &cmd)
 
 tern_hw_aq_status dealloc_pd(Card &card, uint32_t pdn)
 {
-	const ProtectionDomain *pd = card.pds.find(pdn);
-	if (!pd)
-		return TERN_AQ_BAD_OBJECT;
-	if (pd->users || card.memory.uses_pd(pdn))
+	if (card.pds.find(pdn) && card.memory.uses_pd(pdn))
 		return TERN_AQ_BUSY;
-	card.pds.remove(pdn);
-	return TERN_AQ_OK;
+	return destroy_unused(card.pds, pdn);
 }
 
 tern_hw_aq_status create_mr(Card &card, const tern_hw_create_mr &cmd, tern_hw_created &result)
@@ -131,7 +128,7 @@ tern_hw_aq_status modify_mr(Card &card, const tern_hw_modify_mr &cmd)
 	}
 	if (cmd.mask & TERN_MODIFY_MR_TRANSLATION && !place(card, cmd.to, false, changed))
 		return TERN_AQ_BAD_FIELD;
-	card.port.recall();
+	card.out.recall();
 	card.memory.replace(cmd.key.get(), changed);
 	return TERN_AQ_OK;
 }
@@ -145,14 +142,14 @@ tern_hw_aq_status create_fast_mr(Card &card, uint32_t pdn, tern_hw_created &resu
 
 tern_hw_aq_status destroy_mr(Card &card, uint32_t key)
 {
-	card.port.recall();
+	card.out.recall();
 	return status_of(card.memory.destroy_region(key));
 }
 
 /* Tables of on-demand regions are never cached, so there is nothing to drop. */
 tern_hw_aq_status sync_mr(Card &card, uint32_t key)
 {
-	card.port.recall();
+	card.out.recall();
 	const Region *region = card.memory.find(key);
 	if (!region || region->is_window())
 		return TERN_AQ_BAD_OBJECT;
@@ -174,7 +171,7 @@ tern_hw_aq_status alloc_mw(Card &card, const tern_hw_alloc_mw &cmd, tern_hw_crea
 
 tern_hw_aq_status dealloc_mw(Card &card, uint32_t key)
 {
-	card.port.recall();
+	card.out.recall();
 	return status_of(card.memory.destroy_window(key));
 }
 

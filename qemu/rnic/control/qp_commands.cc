@@ -3,6 +3,7 @@
 
 #include "qemu/rnic/card.h"
 #include "qemu/rnic/control/command_fields.h"
+#include "qemu/rnic/limits.h"
 #include "qemu/rnic/port/eth_qp.h"
 #include "qemu/rnic/transport/rc_qp.h"
 #include "qemu/rnic/transport/uc_qp.h"
@@ -46,8 +47,7 @@ bool is_kernel_only(uint8_t type)
 
 bool engine_supports(const Card &card, uint8_t type)
 {
-	return card.config.engine == 0 ||
-	       (type != TERN_QPT_GSI && type != TERN_QPT_ETH && type != TERN_QPT_RAW);
+	return card.config.engine == 0 || (!is_kernel_only(type) && type != TERN_QPT_RAW);
 }
 
 /* Whether the engine already has the maximum number of QPs of that type. */
@@ -114,7 +114,8 @@ std::unique_ptr<Qp> make_qp(Card &card, const QpConfig &config, SendQueue sq, Re
 		return std::make_unique<UdQp>(card, config, std::move(sq), std::move(rq));
 	case TERN_QPT_ETH:
 	case TERN_QPT_RAW:
-		return std::make_unique<EthQp>(card, config, std::move(sq), std::move(rq));
+		return std::make_unique<EthQp>(card, card.port, config, std::move(sq),
+		                               std::move(rq));
 	default:
 		return nullptr;
 	}
@@ -251,13 +252,13 @@ tern_hw_aq_status destroy_qp(Card &card, uint32_t qpn)
 	/* Programs post datagrams and exit at once; send those before the QP is destroyed. */
 	unsigned budget = kDestroyBudget;
 	qp->transmit(budget);
-	card.port.recall();
+	card.out.recall();
 	qp->release_tags();
 	count_users(card, qp->config(), -1);
 	qp->release_windows();
-	card.port.groups.forget(qpn);
-	card.port.remove(*qp);
-	card.drop_timer(*qp);
+	card.groups.forget(qpn);
+	card.scheduler.remove(*qp);
+	card.timers.drop(qp->timer_owner(), qp->timer);
 	card.drop_events(kQpEvents, qpn);
 	card.qps.remove(qpn);
 	card.memory.tables().drop_all();

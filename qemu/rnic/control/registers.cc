@@ -35,11 +35,6 @@ uint32_t low(uint64_t value)
 	return static_cast<uint32_t>(value);
 }
 
-uint32_t high(uint64_t value)
-{
-	return static_cast<uint32_t>(value >> 32);
-}
-
 void set_low(uint64_t &to, uint32_t value)
 {
 	to = (to & 0xffffffff00000000) | value;
@@ -131,11 +126,11 @@ uint32_t read_register(const Card &card, uint32_t offset)
 	case TERN_REG_AQ_BASE_LO:
 		return low(card.regs.aq_base);
 	case TERN_REG_AQ_BASE_HI:
-		return high(card.regs.aq_base);
+		return low(card.regs.aq_base >> 32);
 	case TERN_REG_ACQ_BASE_LO:
 		return low(card.regs.acq_base);
 	case TERN_REG_ACQ_BASE_HI:
-		return high(card.regs.acq_base);
+		return low(card.regs.acq_base >> 32);
 	case TERN_REG_DM_SIZE:
 		return static_cast<uint32_t>(card.config.device_memory.size());
 	case TERN_REG_ENGINES:

@@ -8,6 +8,7 @@
 #include "qemu/rnic/card.h"
 #include "qemu/rnic/control/command_fields.h"
 #include "qemu/rnic/control/qp_commands.h"
+#include "qemu/rnic/limits.h"
 #include "qemu/rnic/port/rss_qp.h"
 
 namespace tern {
@@ -55,7 +56,8 @@ tern_hw_aq_status create_wq(Card &card, const tern_hw_create_wq &cmd, tern_hw_cr
 	                      .db_page = Qp::kNoPage,
 	                      .is_wq = true};
 	auto wq = std::make_unique<ReceiveWq>(
-	        card, config, RecvQueue(*pages, 0, cmd.log_size, cmd.log_stride, cmd.record.get()));
+	        card, card.port, config,
+	        RecvQueue(*pages, 0, cmd.log_size, cmd.log_stride, cmd.record.get()));
 	ReceiveWq &object = *wq;
 	const auto status = created(card.wqs, std::move(wq), result);
 	if (status != TERN_AQ_OK)
@@ -83,7 +85,7 @@ tern_hw_aq_status destroy_wq(Card &card, uint32_t wqn)
 	if (wq->users)
 		return TERN_AQ_BUSY;
 	count_users(card, wq->config(), -1);
-	card.drop_timer(*wq);
+	card.timers.drop(wq->timer_owner(), wq->timer);
 	card.drop_events(kWqEvents, wqn);
 	card.wqs.remove(wqn);
 	card.memory.tables().drop_all();
@@ -130,7 +132,8 @@ tern_hw_aq_status create_rss_qp(Card &card, const tern_hw_create_rss_qp &cmd,
 {
 	if (cmd.hash_fields.get() & ~kAllFields)
 		return TERN_AQ_BAD_FIELD;
-	if (!card.pds.find(cmd.pdn.get()) || !card.wq_tables.find(cmd.table.get()))
+	const WqTable *table = card.wq_tables.find(cmd.table.get());
+	if (!card.pds.find(cmd.pdn.get()) || !table)
 		return TERN_AQ_BAD_OBJECT;
 	const QpConfig config{.type = TERN_QPT_RAW,
 	                      .pdn = cmd.pdn.get(),
@@ -138,7 +141,8 @@ tern_hw_aq_status create_rss_qp(Card &card, const tern_hw_create_rss_qp &cmd,
 	                      .wq_table = cmd.table.get()};
 	RssQp::Spread spread{.fields = cmd.hash_fields.get()};
 	std::ranges::copy(cmd.key, spread.key.begin());
-	return add_qp(card, std::make_unique<RssQp>(card, config, spread), result);
+	return add_qp(card, std::make_unique<RssQp>(card, card.wqs, *table, config, spread),
+	              result);
 }
 
 tern_hw_aq_status set_eth_rss(Card &card, const tern_hw_set_eth_rss &cmd)

@@ -3,6 +3,7 @@
 
 #include "qemu/rnic/card.h"
 #include "qemu/rnic/control/command_fields.h"
+#include "qemu/rnic/limits.h"
 
 namespace tern {
 
@@ -141,17 +142,6 @@ tern_hw_aq_status destroy_srq(Card &card, uint32_t srqn)
 	card.drop_events(kSrqEvents, srqn);
 	card.srqs.remove(srqn);
 	card.memory.tables().drop_all();
-	return TERN_AQ_OK;
-}
-
-tern_hw_aq_status dealloc_xrcd(Card &card, uint32_t xrcdn)
-{
-	const XrcDomain *xrcd = card.xrcds.find(xrcdn);
-	if (!xrcd)
-		return TERN_AQ_BAD_OBJECT;
-	if (xrcd->users)
-		return TERN_AQ_BUSY;
-	card.xrcds.remove(xrcdn);
 	return TERN_AQ_OK;
 }
 

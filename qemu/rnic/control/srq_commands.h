@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The admin commands of shared receive queues and XRC domains. */
+/* The admin commands of shared receive queues. */
 #pragma once
 
 #include <cstdint>
@@ -16,6 +16,5 @@ hw::tern_hw_aq_status resize_srq(Card &card, const hw::tern_hw_resize_srq &cmd);
 hw::tern_hw_aq_status set_srq_limit(Card &card, const hw::tern_hw_set_srq_limit &cmd);
 hw::tern_hw_aq_status query_srq(Card &card, uint32_t srqn, hw::tern_hw_srq_attr &attr);
 hw::tern_hw_aq_status destroy_srq(Card &card, uint32_t srqn);
-hw::tern_hw_aq_status dealloc_xrcd(Card &card, uint32_t xrcdn);
 
 } // namespace tern

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <span>
 #include <variant>
@@ -123,6 +124,14 @@ enum class ParseError {
 	BadOpcode,
 };
 
+/** The destination MAC of a frame, which has at least an Ethernet header. */
+inline Mac destination_of(std::span<const std::byte> frame)
+{
+	Mac mac;
+	std::memcpy(mac.data(), frame.data(), mac.size());
+	return mac;
+}
+
 /** RoCEv1 by ethertype, or UDP port 4791 over IPv4 or IPv6, with up to one VLAN tag. */
 bool is_roce(std::span<const std::byte> frame);
 
@@ -169,7 +178,6 @@ public:
 	explicit PathHeader(const AddressVector &av);
 
 	size_t size() const { return size_; }
-	std::span<const std::byte> bytes() const { return {bytes_, size_}; }
 	/** The full buffer; bytes after size() are undefined. */
 	std::span<const std::byte, kMaxPathHeader> room() const { return bytes_; }
 	/** Complement of the IPv4 checksum for a total length of zero. */

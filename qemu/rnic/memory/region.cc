@@ -103,12 +103,6 @@ bool Memory::uses_pd(uint32_t pdn) const
 	return used;
 }
 
-void Memory::clear()
-{
-	regions_.clear();
-	tables_.drop_all();
-}
-
 std::optional<const Region *> Memory::authorize(const Sge &sge, Domain domain, bool write) const
 {
 	if (sge.lkey == TERN_LKEY_LOCAL_DMA) {

@@ -6,11 +6,11 @@
 #include <optional>
 #include <span>
 
-#include "qemu/rnic/control/object_table.h"
 #include "qemu/rnic/formats/payload.h"
 #include "qemu/rnic/memory/device_memory.h"
 #include "qemu/rnic/memory/host_ranges.h"
 #include "qemu/rnic/memory/page_list.h"
+#include "qemu/rnic/object_table.h"
 #include "qemu/rnic/ports.h"
 #include "tern/tern_hw.h"
 
@@ -152,7 +152,6 @@ public:
 	Destroyed destroy_window(uint32_t key);
 	/** Whether a region or window belongs to protection domain @pdn. */
 	bool uses_pd(uint32_t pdn) const;
-	void clear();
 
 	/** The protection domain that is checked for local access, and whether LOCAL_DMA keys are
 	 * allowed. */

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "qemu/rnic/card.h"
 #include "qemu/rnic/port/eth_qp.h"
 #include "qemu/rnic/port/frame_checksums.h"
 
@@ -37,10 +36,10 @@ void EthFunction::remove(EthQp &qp)
 void EthFunction::receive(std::span<const std::byte> frame)
 {
 	if (qps_.empty()) {
-		card_.stats.add(TERN_STAT_ETH_RX_NO_BUFFER);
+		stats_.add(TERN_STAT_ETH_RX_NO_BUFFER);
 		return;
 	}
-	RxInfo info{.flags = check(frame, card_.stats)};
+	RxInfo info{.flags = check(frame, stats_)};
 	EthQp *qp = qps_.front();
 	if (!spread_.table.empty()) {
 		info.hash = hash_of(read_fields(frame), spread_.fields, spread_.key);

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "qemu/rnic/port/toeplitz.h"
+#include "qemu/rnic/stats.h"
 
 namespace tern {
 
-struct Card;
 class EthQp;
 
 /** The Ethernet function of the port: the QPs of type ETH, and the choice of one for each frame. */
@@ -22,7 +22,7 @@ public:
 		HashKey key{};
 	};
 
-	explicit EthFunction(Card &card) : card_(card) {}
+	explicit EthFunction(Stats &stats) : stats_(stats) {}
 
 	/** Whether there is no room for another QP. */
 	bool full() const { return qps_.size() == hw::TERN_MAX_ETH_QPS; }
@@ -35,7 +35,7 @@ public:
 	void receive(std::span<const std::byte> frame);
 
 private:
-	Card &card_;
+	Stats &stats_;
 	std::vector<EthQp *> qps_; /* oldest first */
 	Spread spread_;
 };

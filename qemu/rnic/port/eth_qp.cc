@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "qemu/rnic/card.h"
 #include "qemu/rnic/formats/tcp.h"
 #include "qemu/rnic/port/frame_checksums.h"
+#include "qemu/rnic/port/port.h"
 #include "qemu/rnic/transport/qp_attr.h"
 
 namespace tern {
@@ -39,8 +39,8 @@ constexpr FrameCounters kRawCounters{
 
 } // namespace
 
-EthQp::EthQp(Card &card, const QpConfig &config, SendQueue sq, RecvQueue rq)
-        : Qp(card, config, std::move(sq), std::move(rq)),
+EthQp::EthQp(DataPath &data, Port &port, const QpConfig &config, SendQueue sq, RecvQueue rq)
+        : Qp(data, config, std::move(sq), std::move(rq)), port_(port),
           counters_(config.type == TERN_QPT_RAW ? kRawCounters : kEthernetCounters)
 {
 }
@@ -48,7 +48,7 @@ EthQp::EthQp(Card &card, const QpConfig &config, SendQueue sq, RecvQueue rq)
 EthQp::~EthQp()
 {
 	if (config_.type == TERN_QPT_ETH)
-		card_.port.ethernet.remove(*this);
+		port_.ethernet.remove(*this);
 }
 
 /* Programs set port and rate limit of raw packet QPs only. */
@@ -96,7 +96,7 @@ tern_hw_aq_status EthQp::modify(uint32_t mask, const tern_hw_qp_attr &attr)
 	if (mask & TERN_QP_RATE_LIMIT)
 		set_rate_limit(attr.rate_limit);
 	if (state_ == TERN_QPS_RTS)
-		card_.port.activate(*this);
+		data_.scheduler.activate(*this);
 	return TERN_AQ_OK;
 }
 
@@ -119,7 +119,7 @@ void EthQp::enter_error()
 
 void EthQp::schedule_flush()
 {
-	card_.set_timer(*this, card_.ports.clock.now() + kFlushInterval);
+	set_timer(data_.ports.clock.now() + kFlushInterval);
 }
 
 bool EthQp::deliver(const Packet &)
@@ -145,7 +145,7 @@ bool EthQp::transmit(unsigned &budget)
 	while (!waits_for_pages(Side::Requester)) {
 		if (!send_posted() || paced())
 			return false;
-		if (!budget || !card_.port.ready())
+		if (!budget || !data_.out.ready())
 			return true;
 		send_some(budget);
 		if (state_ != TERN_QPS_RTS)
@@ -156,8 +156,8 @@ bool EthQp::transmit(unsigned &budget)
 
 void EthQp::send_some(unsigned &budget)
 {
-	SendWqe &wqe = card_.scratch_send;
-	const Fetch fetch = sq_.fetch(card_.memory, sq_.head(), wqe);
+	SendWqe &wqe = data_.scratch_send;
+	const Fetch fetch = sq_.fetch(data_.memory, sq_.head(), wqe);
 	if (fetch == Fetch::Fault)
 		return fatal();
 	if (fetch == Fetch::Ok && wqe.offload.mss)
@@ -185,7 +185,7 @@ void EthQp::send_whole(const SendWqe &wqe)
 void EthQp::send_segments(const SendWqe &wqe, unsigned &budget)
 {
 	Check status = under_way_ ? TERN_WC_SUCCESS : begin_segments(wqe);
-	while (status == TERN_WC_SUCCESS && budget && card_.port.ready()) {
+	while (status == TERN_WC_SUCCESS && budget && data_.out.ready()) {
 		budget--;
 		const size_t done = under_way_->headers.payload + under_way_->sent;
 		if (wqe.length < done) {
@@ -211,14 +211,14 @@ void EthQp::send_segments(const SendWqe &wqe, unsigned &budget)
 
 void EthQp::send_frame(size_t size)
 {
-	card_.stats.add(counters_.tx_frames);
+	data_.stats.add(counters_.tx_frames);
 	if (counters_.tx_bytes)
-		card_.stats.add(*counters_.tx_bytes, size);
+		data_.stats.add(*counters_.tx_bytes, size);
 	/* Flows do not apply to frames of the host's own network stack. */
 	if (config_.type == TERN_QPT_RAW)
-		pace(card_.port.send_raw(*this, size));
+		pace(port_.send_raw(*this, size));
 	else
-		card_.port.send(size);
+		data_.out.send(data_.out.pad(size));
 }
 
 void EthQp::finish_send(const SendWqe &wqe)
@@ -234,7 +234,7 @@ void EthQp::finish_send(const SendWqe &wqe)
 void EthQp::fail_send(const SendWqe &wqe, tern_hw_cqe_status status)
 {
 	const uint32_t index = sq_.head();
-	card_.stats.add(counters_.tx_errors);
+	data_.stats.add(counters_.tx_errors);
 	sq_.advance(std::max<uint32_t>(wqe.blocks, 1));
 	complete_send(index, wqe.opcode, status, 0);
 	enter_error();
@@ -242,19 +242,19 @@ void EthQp::fail_send(const SendWqe &wqe, tern_hw_cqe_status status)
 
 void EthQp::resume_requester(bool ok)
 {
-	SendWqe &wqe = card_.scratch_send;
+	SendWqe &wqe = data_.scratch_send;
 	if (!ok && send_posted()) {
-		if (sq_.fetch(card_.memory, sq_.head(), wqe) == Fetch::Fault)
+		if (sq_.fetch(data_.memory, sq_.head(), wqe) == Fetch::Fault)
 			fatal();
 		else
 			fail_send(wqe, TERN_WC_LOC_PROT_ERR);
 	}
-	card_.port.activate(*this);
+	data_.scheduler.activate(*this);
 }
 
 size_t EthQp::max_frame() const
 {
-	return kEthHeader + kVlanTag + card_.port.mtu;
+	return kEthHeader + kVlanTag + data_.out.mtu;
 }
 
 EthQp::Check EthQp::gather(const SendWqe &wqe, size_t offset, std::span<std::byte> to)
@@ -269,14 +269,14 @@ EthQp::Check EthQp::build(const SendWqe &wqe)
 {
 	if (wqe.length < kEthHeader || wqe.length > max_frame())
 		return TERN_WC_LOC_LEN_ERR;
-	const auto frame = card_.port.buffer().first(wqe.length);
+	const auto frame = data_.out.buffer().first(wqe.length);
 	const Check status = gather(wqe, 0, frame);
 	const EthOffload &offload = wqe.offload;
 	if (status != TERN_WC_SUCCESS || !offload.csum_start)
 		return status;
 	if (!put_checksum(frame, offload.csum_start, offload.csum_offset))
 		return TERN_WC_LOC_QP_OP_ERR;
-	card_.stats.add(TERN_STAT_ETH_TX_CSUM);
+	data_.stats.add(TERN_STAT_ETH_TX_CSUM);
 	return TERN_WC_SUCCESS;
 }
 
@@ -285,7 +285,7 @@ EthQp::Check EthQp::begin_segments(const SendWqe &wqe)
 	const size_t head_size = wqe.offload.csum_start + sizeof(headers::Tcp);
 	if (wqe.length < head_size || head_size > max_frame() || wqe.length > TERN_MAX_TSO)
 		return TERN_WC_LOC_LEN_ERR;
-	const auto head = card_.port.buffer().first(head_size);
+	const auto head = data_.out.buffer().first(head_size);
 	const Check status = gather(wqe, 0, head);
 	if (status != TERN_WC_SUCCESS)
 		return status;
@@ -293,7 +293,7 @@ EthQp::Check EthQp::begin_segments(const SendWqe &wqe)
 	if (!found)
 		return TERN_WC_LOC_QP_OP_ERR;
 	under_way_ = Segments{.headers = *found};
-	card_.stats.add(TERN_STAT_ETH_TX_TSO);
+	data_.stats.add(TERN_STAT_ETH_TX_TSO);
 	return TERN_WC_SUCCESS;
 }
 
@@ -302,7 +302,7 @@ EthQp::Check EthQp::build_segment(const SendWqe &wqe, size_t size)
 	const TcpHeaders &headers = under_way_->headers;
 	if (headers.payload + size > max_frame())
 		return TERN_WC_LOC_LEN_ERR;
-	const auto frame = card_.port.buffer().first(headers.payload + size);
+	const auto frame = data_.out.buffer().first(headers.payload + size);
 	Check status = gather(wqe, 0, frame.first(headers.payload));
 	if (status == TERN_WC_SUCCESS)
 		status = gather(wqe, headers.payload + under_way_->sent,
@@ -314,7 +314,7 @@ EthQp::Check EthQp::build_segment(const SendWqe &wqe, size_t size)
 	                .size = size,
 	                .index = under_way_->count,
 	                .whole = wqe.length - headers.payload});
-	card_.stats.add(TERN_STAT_ETH_TX_CSUM);
+	data_.stats.add(TERN_STAT_ETH_TX_CSUM);
 	return TERN_WC_SUCCESS;
 }
 
@@ -333,15 +333,15 @@ void EthQp::receive(std::span<const std::byte> frame, const RxInfo &info)
 	if (!receives())
 		return;
 	if (frame.size() > max_frame()) {
-		card_.stats.add(counters_.rx_errors);
+		data_.stats.add(counters_.rx_errors);
 		return;
 	}
 	if (claim_recv() != Claim::Done) {
-		card_.stats.add(counters_.rx_no_buffer);
+		data_.stats.add(counters_.rx_no_buffer);
 		return;
 	}
 
-	RecvWqe &wqe = card_.scratch_recv;
+	RecvWqe &wqe = data_.scratch_recv;
 	if (load_recv(wqe) != Fetch::Ok) {
 		fatal();
 		return;
@@ -355,7 +355,7 @@ void EthQp::receive(std::span<const std::byte> frame, const RxInfo &info)
 		if (!may_wait_for_pages())
 			return end_recv(frame.size(), TERN_WC_LOC_PROT_ERR);
 		/* The WQE stays claimed for the next frame. */
-		card_.stats.add(counters_.rx_no_buffer);
+		data_.stats.add(counters_.rx_no_buffer);
 		return wait_for_pages(Side::Responder);
 	default:
 		return end_recv(frame.size(), TERN_WC_LOC_PROT_ERR);
@@ -371,9 +371,9 @@ void EthQp::end_recv(size_t size, tern_hw_cqe_status status, const RxInfo &info)
 	cqe.flags = info.flags;
 	cqe.hash = info.hash;
 	const bool ok = status == TERN_WC_SUCCESS;
-	card_.stats.add(ok ? counters_.rx_frames : counters_.rx_errors);
+	data_.stats.add(ok ? counters_.rx_frames : counters_.rx_errors);
 	if (ok && counters_.rx_bytes)
-		card_.stats.add(*counters_.rx_bytes, size);
+		data_.stats.add(*counters_.rx_bytes, size);
 	complete_recv(cqe, false);
 }
 

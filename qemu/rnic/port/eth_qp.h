@@ -9,6 +9,8 @@
 
 namespace tern {
 
+class Port;
+
 /** The counters of a QP's frames. */
 struct FrameCounters {
 	hw::tern_hw_stat tx_frames;
@@ -32,7 +34,7 @@ struct RxInfo {
  */
 class EthQp : public Qp, public FrameSink {
 public:
-	EthQp(Card &card, const QpConfig &config, SendQueue sq, RecvQueue rq);
+	EthQp(DataPath &data, Port &port, const QpConfig &config, SendQueue sq, RecvQueue rq);
 	~EthQp() override;
 
 	bool transmit(unsigned &budget) override;
@@ -90,6 +92,7 @@ private:
 		size_t count = 0;
 	};
 
+	Port &port_;
 	const FrameCounters &counters_;
 	std::optional<Segments> under_way_;
 };

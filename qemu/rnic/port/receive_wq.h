@@ -8,8 +8,8 @@ namespace tern {
 /** A receive WQ (CREATE_WQ): a raw QP with only a receive queue. */
 class ReceiveWq final : public EthQp {
 public:
-	ReceiveWq(Card &card, const QpConfig &config, RecvQueue rq)
-	        : EthQp(card, config, {}, std::move(rq))
+	ReceiveWq(DataPath &data, Port &port, const QpConfig &config, RecvQueue rq)
+	        : EthQp(data, port, config, {}, std::move(rq))
 	{
 	}
 

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "qemu/rnic/port/rss_qp.h"
 
-#include "qemu/rnic/card.h"
-
 namespace tern {
 
 using namespace hw;
 
-RssQp::RssQp(Card &card, const QpConfig &config, const Spread &spread)
-        : Qp(card, config, {}, {}), spread_(spread)
+RssQp::RssQp(DataPath &data, const ObjectTable<ReceiveWq> &wqs, const WqTable &table,
+             const QpConfig &config, const Spread &spread)
+        : Qp(data, config, {}, {}), wqs_(wqs), table_(table), spread_(spread)
 {
 	state_ = TERN_QPS_RTR;
 }
@@ -26,13 +25,12 @@ void RssQp::query(tern_hw_qp_attr &attr) const
 
 void RssQp::receive(std::span<const std::byte> frame)
 {
-	const auto &wqns = card_.wq_tables.find(config_.wq_table)->wqns;
 	const uint32_t hash = hash_of(read_fields(frame), spread_.fields, spread_.key);
-	ReceiveWq *wq = card_.wqs.find(wqns[hash % wqns.size()]);
+	ReceiveWq *wq = wqs_.find(table_.wqns[hash % table_.wqns.size()]);
 	if (wq->receives())
 		wq->receive(frame);
 	else
-		card_.stats.add(TERN_STAT_RAW_RX_NO_BUFFER);
+		data_.stats.add(TERN_STAT_RAW_RX_NO_BUFFER);
 }
 
 } // namespace tern

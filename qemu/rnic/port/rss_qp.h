@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
+#include "qemu/rnic/object_table.h"
 #include "qemu/rnic/port/frame_sink.h"
+#include "qemu/rnic/port/receive_wq.h"
 #include "qemu/rnic/port/toeplitz.h"
 #include "qemu/rnic/transport/qp.h"
 
@@ -15,7 +17,9 @@ public:
 		HashKey key{};
 	};
 
-	RssQp(Card &card, const QpConfig &config, const Spread &spread);
+	/** @table: of @config; it has this QP as a user. */
+	RssQp(DataPath &data, const ObjectTable<ReceiveWq> &wqs, const WqTable &table,
+	      const QpConfig &config, const Spread &spread);
 
 	bool transmit(unsigned &) override { return false; }
 	bool deliver(const Packet &) override { return false; }
@@ -32,6 +36,8 @@ private:
 	void resume_requester(bool) override {}
 	void resume_responder(bool) override {}
 
+	const ObjectTable<ReceiveWq> &wqs_;
+	const WqTable &table_;
 	Spread spread_;
 };
 

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "qemu/rnic/control/object_table.h"
+#include "qemu/rnic/object_table.h"
 #include "qemu/rnic/port/frame_fields.h"
 #include "qemu/rnic/port/frame_sink.h"
 #include "tern/tern_hw.h"

@@ -10,11 +10,11 @@ using namespace hw;
 bool ConnectedQp::accepts(const Packet &packet)
 {
 	if (!receives()) {
-		card_.stats.add(TERN_STAT_RX_BAD_STATE);
+		data_.stats.add(TERN_STAT_RX_BAD_STATE);
 		return false;
 	}
 	if (!from_peer(packet)) {
-		card_.stats.add(TERN_STAT_RX_BAD_ADDR);
+		data_.stats.add(TERN_STAT_RX_BAD_ADDR);
 		return false;
 	}
 	return true;
@@ -30,7 +30,7 @@ bool ConnectedQp::from_peer(const Packet &packet) const
 void ConnectedQp::note_established()
 {
 	if (state_ == TERN_QPS_RTR && !established_)
-		card_.raise_event(TERN_EVENT_COMM_EST, number);
+		data_.raise_event(TERN_EVENT_COMM_EST, number);
 	established_ = true;
 }
 
@@ -45,7 +45,7 @@ void ConnectedQp::apply(uint32_t mask, const tern_hw_qp_attr &attr)
 
 void ConnectedQp::apply_path(const tern_hw_qp_attr &attr)
 {
-	AddressVector av = card_.source_address(*card_.gids.find(attr.sgid_index));
+	AddressVector av = data_.source_address(*data_.gids.find(attr.sgid_index));
 	std::ranges::copy(attr.dmac, av.dmac.begin());
 	std::ranges::copy(attr.dgid, av.dgid.bytes.begin());
 	av.traffic_class = attr.traffic_class;

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 
-#include "qemu/rnic/card.h"
 #include "qemu/rnic/formats/packet.h"
 #include "qemu/rnic/transport/ib_qp.h"
 
@@ -46,10 +45,10 @@ template <typename Fill>
 size_t ConnectedQp::send_packet(Bth bth, const ExtHeaders &ext, size_t payload_size, Fill fill)
 {
 	bth.dest_qpn = attr_.dest_qpn.get();
-	FrameBuilder frame(card_.port.buffer(), path_, bth, ext, payload_size);
+	FrameBuilder frame(data_.out.buffer(), path_, bth, ext, payload_size);
 	if (!fill(frame.payload()))
 		return 0;
-	return card_.port.send_roce(frame);
+	return data_.out.send_roce(frame);
 }
 
 } // namespace tern

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "qemu/rnic/card.h"
-
 namespace tern {
 
 using namespace hw;
@@ -34,7 +32,7 @@ void IbQp::on_timer(uint64_t now)
 
 void IbQp::schedule_flush()
 {
-	card_.set_timer(*this, card_.ports.clock.now() + flush_interval_);
+	set_timer(data_.ports.clock.now() + flush_interval_);
 }
 
 void IbQp::enter_error()
@@ -43,7 +41,7 @@ void IbQp::enter_error()
 		return;
 	state_ = TERN_QPS_ERR;
 	/* The host may reuse the buffers of flushed WQEs. */
-	card_.port.recall();
+	data_.out.recall();
 	forget_faults();
 	flush_requests();
 	flush_send();
@@ -51,7 +49,7 @@ void IbQp::enter_error()
 	flush_interval_ = kFlushIntervalMin;
 	schedule_flush();
 	/* Queued responses are still sent. */
-	card_.port.activate(*this);
+	data_.scheduler.activate(*this);
 }
 
 void IbQp::fail_recv(bool solicited, tern_hw_cqe_status status)
@@ -76,7 +74,7 @@ void IbQp::check_drained()
 		return;
 	draining_ = false;
 	if (attr_.en_sqd_async_notify)
-		card_.raise_event(TERN_EVENT_SQ_DRAINED, number);
+		data_.raise_event(TERN_EVENT_SQ_DRAINED, number);
 }
 
 /* ---- MODIFY_QP ---- */
@@ -86,7 +84,7 @@ tern_hw_aq_status IbQp::check(uint32_t mask, const tern_hw_qp_attr &attr) const
 	const auto status = check_attributes(config_.type, state_, mask, attr);
 	if (status != TERN_AQ_OK)
 		return status;
-	if ((mask & TERN_QP_AV) && !card_.gids.find(attr.sgid_index))
+	if ((mask & TERN_QP_AV) && !data_.gids.find(attr.sgid_index))
 		return TERN_AQ_BAD_FIELD;
 	return TERN_AQ_OK;
 }
@@ -140,13 +138,13 @@ void IbQp::enter(tern_hw_qp_state to)
 	state_ = to;
 	check_drained();
 	if (to == TERN_QPS_RTS)
-		card_.port.activate(*this);
+		data_.scheduler.activate(*this);
 }
 
 void IbQp::reset()
 {
 	state_ = TERN_QPS_RESET;
-	card_.port.recall();
+	data_.out.recall();
 	attr_ = {};
 	draining_ = false;
 	release_tags();

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Page faults of a QP of any service. */
-#include "qemu/rnic/card.h"
 #include "qemu/rnic/transport/qp.h"
 
 namespace tern {
@@ -29,7 +28,7 @@ void Qp::wait_for_pages(Side side)
 	auto &fault = faults_[static_cast<size_t>(side)];
 	if (fault || state_ == TERN_QPS_ERR)
 		return;
-	fault = card_.memory.fault();
+	fault = data_.memory.fault();
 	report_faults();
 }
 
@@ -39,8 +38,8 @@ void Qp::report_faults()
 	if (fault_reported_ || (!faults_[0] && !faults_[1]))
 		return;
 	fault_reported_ = true;
-	card_.stats.add(TERN_STAT_PAGE_FAULTS);
-	card_.raise_event(TERN_EVENT_PAGE_FAULT, number);
+	data_.stats.add(TERN_STAT_PAGE_FAULTS);
+	data_.raise_event(TERN_EVENT_PAGE_FAULT, number);
 }
 
 void Qp::query_faults(tern_hw_faults &faults) const

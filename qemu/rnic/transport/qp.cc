@@ -4,16 +4,14 @@
 #include <algorithm>
 #include <cstring>
 
-#include "qemu/rnic/card.h"
-
 namespace tern {
 
 using namespace hw;
 
-Qp::Qp(Card &card, const QpConfig &config, SendQueue sq, RecvQueue rq)
-        : card_(card), config_(config), sq_(std::move(sq)), rq_(std::move(rq))
+Qp::Qp(DataPath &data, const QpConfig &config, SendQueue sq, RecvQueue rq)
+        : data_(data), config_(config), sq_(std::move(sq)), rq_(std::move(rq))
 {
-	sq_.reset(card_.memory.host());
+	sq_.reset(data_.memory.host());
 }
 
 void Qp::ring(uint32_t pi)
@@ -22,7 +20,7 @@ void Qp::ring(uint32_t pi)
 		fatal();
 		return;
 	}
-	card_.port.activate(*this);
+	data_.scheduler.activate(*this);
 }
 
 void Qp::expire(uint64_t now)
@@ -32,9 +30,9 @@ void Qp::expire(uint64_t now)
 		return;
 	if (pacer_.next() <= now) {
 		pacing_ = false;
-		card_.port.activate(*this);
+		data_.scheduler.activate(*this);
 	} else {
-		card_.set_timer(*this, pacer_.next());
+		set_timer(pacer_.next());
 	}
 }
 
@@ -42,33 +40,33 @@ void Qp::set_rate_limit(const tern_hw_rate_limit &limit)
 {
 	pacer_.set(limit);
 	pacing_ = false;
-	card_.port.activate(*this);
+	data_.scheduler.activate(*this);
 }
 
 bool Qp::wait_for_rate()
 {
-	if (pacer_.next() <= card_.ports.clock.now())
+	if (pacer_.next() <= data_.ports.clock.now())
 		return false;
 	pacing_ = true;
-	card_.set_timer(*this, pacer_.next());
+	set_timer(pacer_.next());
 	return true;
 }
 
 bool Qp::paced_after(size_t size) const
 {
-	return pacer_.limited() && pacer_.exhausted_by(card_.ports.clock.now(), size);
+	return pacer_.limited() && pacer_.exhausted_by(data_.ports.clock.now(), size);
 }
 
 void Qp::spend_rate(size_t size)
 {
-	pacer_.sent(card_.ports.clock.now(), size);
+	pacer_.sent(data_.ports.clock.now(), size);
 }
 
 void Qp::fatal()
 {
 	if (state_ == TERN_QPS_ERR || state_ == TERN_QPS_RESET)
 		return;
-	card_.raise_event(config_.is_wq ? TERN_EVENT_WQ_FATAL : TERN_EVENT_QP_FATAL, number);
+	data_.raise_event(config_.is_wq ? TERN_EVENT_WQ_FATAL : TERN_EVENT_QP_FATAL, number);
 	enter_error();
 }
 
@@ -79,7 +77,7 @@ Memory::Domain Qp::domain() const
 
 bool Qp::send_posted()
 {
-	HostMemory &host = card_.memory.host();
+	HostMemory &host = data_.memory.host();
 	if (sq_.empty())
 		sq_.reload(host);
 	return !sq_.empty() || !sq_.sleep(host);
@@ -88,7 +86,7 @@ bool Qp::send_posted()
 Access Qp::gather_send(const SendWqe &wqe, uint64_t offset, std::span<std::byte> to)
 {
 	if (!(wqe.flags & TERN_WQE_INLINE))
-		return card_.memory.gather(wqe.sges(), domain(), offset, to);
+		return data_.memory.gather(wqe.sges(), domain(), offset, to);
 	std::memcpy(to.data(), wqe.inline_data().data() + offset, to.size());
 	return Access::Ok;
 }
@@ -96,7 +94,7 @@ Access Qp::gather_send(const SendWqe &wqe, uint64_t offset, std::span<std::byte>
 bool Qp::locate_send(const SendWqe &wqe, uint64_t offset, size_t size, HostRanges &ranges)
 {
 	return !(wqe.flags & TERN_WQE_INLINE) &&
-	       card_.memory.locate(wqe.sges(), domain(), offset, size, ranges);
+	       data_.memory.locate(wqe.sges(), domain(), offset, size, ranges);
 }
 
 tern_hw_cqe_status Qp::execute_local(const SendWqe &wqe)
@@ -104,20 +102,20 @@ tern_hw_cqe_status Qp::execute_local(const SendWqe &wqe)
 	bool done = false;
 	switch (wqe.opcode) {
 	case TERN_OP_LOCAL_INV:
-		card_.port.recall();
-		done = card_.memory.invalidate(wqe.imm, target(), Memory::Invalidator::Host);
+		data_.out.recall();
+		done = data_.memory.invalidate(wqe.imm, target(), Memory::Invalidator::Host);
 		break;
 	case TERN_OP_BIND_MW:
 		/* The window may have been bound to another region. */
-		card_.port.recall();
-		done = card_.memory.bind(wqe.bind, target());
+		data_.out.recall();
+		done = data_.memory.bind(wqe.bind, target());
 		bound_windows_ |= done;
 		break;
 	default:
 		/* The request contains IOVAs, which only kernel users may set. */
 		if (!domain().kernel)
 			return TERN_WC_LOC_QP_OP_ERR;
-		done = card_.memory.register_fast(wqe.reg, config_.pdn);
+		done = data_.memory.register_fast(wqe.reg, config_.pdn);
 		break;
 	}
 	return done ? TERN_WC_SUCCESS : TERN_WC_MW_BIND_ERR;
@@ -129,7 +127,7 @@ Qp::Claim Qp::claim_recv(uint32_t srqn)
 		return Claim::Done;
 	if (srqn)
 		return claim_shared(srqn);
-	if (!rq_.has_wqe(card_.memory.host()))
+	if (!rq_.has_wqe(data_.memory.host()))
 		return Claim::Empty;
 	claimed_ = Claimed{0, rq_.head()};
 	rq_.advance();
@@ -139,7 +137,7 @@ Qp::Claim Qp::claim_recv(uint32_t srqn)
 Qp::Claim Qp::claim_shared(uint32_t srqn)
 {
 	uint32_t slot;
-	switch (card_.take_shared(srqn, slot)) {
+	switch (data_.take_shared(srqn, slot)) {
 	case SharedRecvQueue::Take::Done:
 		claimed_ = Claimed{srqn, slot};
 		return Claim::Done;
@@ -155,17 +153,17 @@ Fetch Qp::load_recv(RecvWqe &wqe)
 {
 	const uint32_t srqn = claimed_->srqn;
 	if (claimed_->report.listed()) {
-		const Sge &buffer = card_.srqs.find(srqn)->tags()->list().buffer(claimed_->index);
+		const Sge &buffer = data_.srqs.find(srqn)->tags()->list().buffer(claimed_->index);
 		wqe.sge[0] = buffer;
 		wqe.sge_count = 1;
 		wqe.length = buffer.length;
 		return Fetch::Ok;
 	}
-	const Fetch fetch = srqn ? card_.srqs.find(srqn)->fetch(card_.memory, claimed_->index, wqe)
-	                         : rq_.fetch(card_.memory, claimed_->index, wqe);
+	const Fetch fetch = srqn ? data_.srqs.find(srqn)->fetch(data_.memory, claimed_->index, wqe)
+	                         : rq_.fetch(data_.memory, claimed_->index, wqe);
 	if (fetch == Fetch::Fault) {
 		if (srqn)
-			card_.fail_srq(srqn);
+			data_.fail_srq(srqn);
 		fatal();
 	}
 	return fetch;
@@ -176,14 +174,14 @@ Memory::Domain Qp::recv_domain(uint32_t srqn) const
 {
 	Memory::Domain whose = domain();
 	if (srqn)
-		whose.pdn = card_.srqs.find(srqn)->config().pdn;
+		whose.pdn = data_.srqs.find(srqn)->config().pdn;
 	return whose;
 }
 
 Access Qp::scatter_recv(const RecvWqe &wqe, uint64_t offset, const Payload &data)
 {
 	const Access access =
-	        card_.memory.scatter(wqe.sges(), recv_domain(claimed_->srqn), offset, data);
+	        data_.memory.scatter(wqe.sges(), recv_domain(claimed_->srqn), offset, data);
 	claimed_->needs_pages = access == Access::NeedPages;
 	return access;
 }
@@ -196,7 +194,7 @@ void Qp::complete_recv(tern_hw_cqe cqe, bool solicited)
 	cqe.srqn = claim.srqn;
 	claim.report.add_to(cqe);
 	/* An SRQ of XRC or with tag matching has its own CQ. */
-	SharedRecvQueue *srq = card_.srqs.find(claim.srqn);
+	SharedRecvQueue *srq = data_.srqs.find(claim.srqn);
 	if (claim.report.listed())
 		srq->tags()->list().release(claim.index);
 	complete(srq && srq->config().cqn ? srq->config().cqn : config_.recv_cqn, cqe, solicited);
@@ -207,7 +205,7 @@ void Qp::complete_recv_error(bool solicited, tern_hw_cqe_status status)
 	tern_hw_cqe cqe{};
 	cqe.opcode = TERN_CQE_RECV;
 	cqe.status = static_cast<uint8_t>(status);
-	card_.stats.add(TERN_STAT_RESP_CQE_ERRORS);
+	data_.stats.add(TERN_STAT_RESP_CQE_ERRORS);
 	complete_recv(cqe, solicited);
 }
 
@@ -215,7 +213,7 @@ std::optional<uint32_t> Qp::recv_credits()
 {
 	if (config_.srqn || config_.type == TERN_QPT_XRC_TGT)
 		return std::nullopt;
-	return rq_.posted(card_.memory.host()) + (claimed_ ? 1 : 0);
+	return rq_.posted(data_.memory.host()) + (claimed_ ? 1 : 0);
 }
 
 void Qp::forget_srq(uint32_t srqn)
@@ -229,7 +227,7 @@ void Qp::flush_claimed()
 	tern_hw_cqe cqe{};
 	cqe.opcode = TERN_CQE_RECV;
 	cqe.status = TERN_WC_WR_FLUSH_ERR;
-	card_.stats.add(TERN_STAT_RESP_CQE_FLUSHED);
+	data_.stats.add(TERN_STAT_RESP_CQE_FLUSHED);
 	complete_recv(cqe, false);
 }
 
@@ -241,11 +239,11 @@ bool Qp::flush_recv()
 		flush_claimed();
 	if (config_.srqn) {
 		if (!last_wqe_reported_)
-			card_.raise_event(TERN_EVENT_LAST_WQE, number);
+			data_.raise_event(TERN_EVENT_LAST_WQE, number);
 		last_wqe_reported_ = true;
 		return any;
 	}
-	const uint32_t count = rq_.posted(card_.memory.host());
+	const uint32_t count = rq_.posted(data_.memory.host());
 	for (uint32_t i = 0; i < count; i++) {
 		claim_recv();
 		flush_claimed();
@@ -255,7 +253,7 @@ bool Qp::flush_recv()
 
 void Qp::reset_queues()
 {
-	sq_.reset(card_.memory.host());
+	sq_.reset(data_.memory.host());
 	rq_.reset();
 	claimed_.reset();
 	pacer_ = {};
@@ -268,7 +266,7 @@ void Qp::reset_queues()
 void Qp::release_windows()
 {
 	if (bound_windows_)
-		card_.memory.release_windows(number);
+		data_.memory.release_windows(number);
 	bound_windows_ = false;
 }
 
@@ -276,20 +274,20 @@ void Qp::flush_send()
 {
 	/* SendQueue::sleep() requests a doorbell for later posts. The loop is limited so that a
 	 * host that keeps posting cannot hold the engine. */
-	for (uint32_t left = sq_.blocks(); !sq_.empty() || !sq_.sleep(card_.memory.host());
+	for (uint32_t left = sq_.blocks(); !sq_.empty() || !sq_.sleep(data_.memory.host());
 	     left--) {
 		if (!left) {
-			card_.port.activate(*this);
+			data_.scheduler.activate(*this);
 			return;
 		}
-		SendWqe &wqe = card_.scratch_send;
-		if (sq_.fetch(card_.memory, sq_.head(), wqe) == Fetch::Fault || wqe.blocks == 0) {
+		SendWqe &wqe = data_.scratch_send;
+		if (sq_.fetch(data_.memory, sq_.head(), wqe) == Fetch::Fault || wqe.blocks == 0) {
 			sq_.skip_all();
 			continue;
 		}
 		const uint32_t index = sq_.head();
 		sq_.advance(wqe.blocks);
-		card_.stats.add(TERN_STAT_REQ_CQE_FLUSHED);
+		data_.stats.add(TERN_STAT_REQ_CQE_FLUSHED);
 		complete_send(index, wqe.opcode, TERN_WC_WR_FLUSH_ERR, 0);
 	}
 }
@@ -309,9 +307,9 @@ void Qp::complete(uint32_t cqn, tern_hw_cqe &cqe, bool solicited)
 {
 	cqe.qpn = number;
 	cqe.flags |= config_.is_wq ? TERN_CQE_WQ : 0;
-	cqe.timestamp = card_.ports.clock.now();
+	cqe.timestamp = data_.ports.clock.now();
 	/* In ERR the failure happened during the flush, and fatal() has no effect. */
-	if (!card_.complete(cqn, cqe, solicited))
+	if (!data_.complete(cqn, cqe, solicited))
 		fatal();
 }
 

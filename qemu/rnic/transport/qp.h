@@ -12,12 +12,12 @@
 #include "qemu/rnic/queues/recv_queue.h"
 #include "qemu/rnic/queues/send_queue.h"
 #include "qemu/rnic/timers.h"
+#include "qemu/rnic/transport/data_path.h"
 #include "qemu/rnic/transport/pacer.h"
 #include "tern/tern_hw.h"
 
 namespace tern {
 
-struct Card;
 class FrameSink;
 class TagList;
 
@@ -37,9 +37,9 @@ struct QpConfig {
 };
 
 /** A queue pair of any service: its queues, state, page faults and rate limit. */
-class Qp {
+class Qp : public Sender {
 public:
-	Qp(Card &card, const QpConfig &config, SendQueue sq, RecvQueue rq);
+	Qp(DataPath &data, const QpConfig &config, SendQueue sq, RecvQueue rq);
 	virtual ~Qp() = default;
 	Qp(const Qp &) = delete;
 	Qp &operator=(const Qp &) = delete;
@@ -50,9 +50,6 @@ public:
 
 	/** Send doorbell. */
 	void ring(uint32_t pi);
-	/** Sends until there is nothing more to send (returns false), or the wire is full or
-	 * @budget packets are used up (returns true). */
-	virtual bool transmit(unsigned &budget) = 0;
 	/** Receives a packet. Returns false if it is not of this QP's service. */
 	virtual bool deliver(const Packet &packet) = 0;
 	/** Receives a burst as a unit. Returns how many of its packets, from the first on, were
@@ -81,10 +78,6 @@ public:
 	/** Unbinds the windows bound through this QP. */
 	void release_windows();
 
-	/* Book-keeping of Port (the list of QPs with something to send) and of Card (timers). */
-	Qp *active_prev = nullptr;
-	Qp *active_next = nullptr;
-	bool active = false;
 	Timer timer;
 	TimerOwner timer_owner() const
 	{
@@ -95,6 +88,12 @@ public:
 	static constexpr uint32_t kNoPage = UINT32_MAX;
 
 protected:
+	/** Makes the QP expire at @deadline (ns) or earlier. */
+	void set_timer(uint64_t deadline)
+	{
+		if (deadline < timer.deadline)
+			data_.timers.move(timer_owner(), timer, deadline);
+	}
 	/** A deadline has passed. Other deadlines of the QP may not have; set them again. */
 	virtual void on_timer(uint64_t now) = 0;
 	/** A queue or CQ cannot be used: raises the event and enters ERR. */
@@ -209,7 +208,7 @@ protected:
 	/** Resets both queues and all state of this class. */
 	void reset_queues();
 
-	Card &card_;
+	DataPath &data_;
 	QpConfig config_;
 	SendQueue sq_;
 	hw::tern_hw_qp_state state_ = hw::TERN_QPS_RESET;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "qemu/rnic/transport/qp_attr.h"
 
+#include "qemu/rnic/limits.h"
+
 #include <algorithm>
 
-#include "qemu/rnic/card.h"
 #include "qemu/rnic/formats/psn.h"
 
 namespace tern {

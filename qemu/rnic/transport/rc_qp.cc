@@ -19,9 +19,9 @@ void prefetch(const RcQp &qp)
 
 } // namespace
 
-RcQp::RcQp(Card &card, const QpConfig &config, SendQueue sq, RecvQueue rq)
-        : ConnectedQp(card, config, std::move(sq), std::move(rq)), requester_(*this),
-          responder_(*this)
+RcQp::RcQp(DataPath &data, const QpConfig &config, SendQueue sq, RecvQueue rq)
+        : ConnectedQp(data, config, std::move(sq), std::move(rq)), requester_(*this, data),
+          responder_(*this, data)
 {
 }
 
@@ -52,7 +52,7 @@ bool RcQp::expects(const Packet &packet) const
 
 bool RcQp::deliver(const Packet &packet)
 {
-	if (!active)
+	if (!scheduled())
 		prefetch(*this);
 	if (service_of(packet.bth.opcode) != service() || !expects(packet))
 		return false;
@@ -64,7 +64,7 @@ bool RcQp::deliver(const Packet &packet)
 	} else if (sends()) {
 		requester_.receive(packet);
 	} else {
-		card_.stats.add(TERN_STAT_RX_BAD_STATE);
+		data_.stats.add(TERN_STAT_RX_BAD_STATE);
 	}
 	return true;
 }

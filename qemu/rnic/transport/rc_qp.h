@@ -22,7 +22,7 @@ enum class SendResult : uint8_t {
  * responder (annex A14). */
 class RcQp final : public ConnectedQp {
 public:
-	RcQp(Card &card, const QpConfig &config, SendQueue sq, RecvQueue rq);
+	RcQp(DataPath &data, const QpConfig &config, SendQueue sq, RecvQueue rq);
 
 	bool transmit(unsigned &budget) override;
 	bool deliver(const Packet &packet) override;
@@ -82,10 +82,10 @@ SendResult RcQp::send_data(Bth &bth, const ExtHeaders &ext, size_t size, Locate 
 {
 	bth.opcode = opcode_of(service(), static_cast<Opcode>(bth.opcode));
 	bth.dest_qpn = attr_.dest_qpn.get();
-	FrameBuilder frame(card_.port.buffer(), path_, bth, ext, size);
+	FrameBuilder frame(data_.out.buffer(), path_, bth, ext, size);
 	HostRanges ranges;
-	if (size >= Port::kMinLent && locate(ranges)) {
-		const auto lent = card_.port.lend(frame, ranges);
+	if (size >= Transmitter::kMinLent && locate(ranges)) {
+		const auto lent = data_.out.lend(frame, ranges);
 		if (lent == Wire::Lend::Full)
 			return SendResult::Full;
 		if (lent == Wire::Lend::Done) {
@@ -96,7 +96,7 @@ SendResult RcQp::send_data(Bth &bth, const ExtHeaders &ext, size_t size, Locate 
 	const Access access = fill(frame.payload());
 	if (access != Access::Ok)
 		return access == Access::NeedPages ? SendResult::NeedPages : SendResult::Failed;
-	sent = card_.port.send_roce(frame);
+	sent = data_.out.send_roce(frame);
 	return SendResult::Done;
 }
 
@@ -108,8 +108,8 @@ Wire::Lend RcQp::lend_burst(Bth bth, const ExtHeaders &ext, Locate locate)
 		return Wire::Lend::Refused;
 	bth.opcode = opcode_of(service(), static_cast<Opcode>(bth.opcode));
 	bth.dest_qpn = attr_.dest_qpn.get();
-	return card_.port.lend_burst(FrameBuilder(card_.port.buffer(), path_, bth, ext, mtu_),
-	                             ranges, mtu_);
+	return data_.out.lend_burst(FrameBuilder(data_.out.buffer(), path_, bth, ext, mtu_), ranges,
+	                            mtu_);
 }
 
 } // namespace tern

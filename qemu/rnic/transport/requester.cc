@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "qemu/rnic/card.h"
 #include "qemu/rnic/formats/burst.h"
+#include "qemu/rnic/limits.h"
 #include "qemu/rnic/transport/rc_qp.h"
 #include "qemu/rnic/transport/segmentation.h"
 
@@ -92,7 +92,7 @@ Requester::Step Requester::send_next(unsigned &budget)
 	const auto packet = static_cast<uint32_t>(next_psn_ - r.first);
 	if (!may_send(r, packet) || qp_.paced())
 		return Step::Stalled;
-	if (!qp_.card_.port.ready())
+	if (!data_.out.ready())
 		return Step::Blocked;
 	return send_packets(r, packet, budget);
 }
@@ -120,9 +120,9 @@ bool Requester::start_posted()
 	if (!qp_.send_posted())
 		return false;
 
-	SendWqe &wqe = qp_.card_.scratch_send;
+	SendWqe &wqe = data_.scratch_send;
 	const uint32_t index = qp_.sq_.head();
-	const Fetch fetch = qp_.sq_.fetch(qp_.card_.memory, index, wqe);
+	const Fetch fetch = qp_.sq_.fetch(data_.memory, index, wqe);
 	loaded_.reset();
 	if (fetch == Fetch::Fault) {
 		qp_.fatal();
@@ -206,8 +206,7 @@ tern_hw_cqe_status Requester::check_request(const Request &r, const SendWqe &wqe
 		return TERN_WC_LOC_LEN_ERR;
 	if (wqe.expects_response() && !qp_.attr_.max_rd_atomic)
 		return TERN_WC_LOC_QP_OP_ERR;
-	const Access access =
-	        qp_.card_.memory.check_local(wqe.sges(), domain(r), wqe.expects_data());
+	const Access access = data_.memory.check_local(wqe.sges(), domain(r), wqe.expects_data());
 	return access == Access::Ok ? TERN_WC_SUCCESS : TERN_WC_LOC_PROT_ERR;
 }
 
@@ -238,7 +237,7 @@ bool Requester::has_recv_wqe(const Request &r) const
 
 bool Requester::load(const Request &r)
 {
-	SendWqe &wqe = qp_.card_.scratch_send;
+	SendWqe &wqe = data_.scratch_send;
 	if (r.rendezvous) {
 		loaded_.reset();
 		if (r.opcode == TERN_OP_READ)
@@ -251,7 +250,7 @@ bool Requester::load(const Request &r)
 		return true;
 	loaded_.reset();
 	/* The guest may have changed the WQE after it was validated. */
-	if (qp_.sq_.fetch(qp_.card_.memory, r.index, qp_.card_.scratch_send) != Fetch::Ok ||
+	if (qp_.sq_.fetch(data_.memory, r.index, data_.scratch_send) != Fetch::Ok ||
 	    wqe.opcode != r.opcode || wqe.length != r.length)
 		return false;
 	loaded_ = r.index;
@@ -266,7 +265,7 @@ Requester::Step Requester::send_packets(Request &r, uint32_t packet, unsigned &b
 		return Step::Stalled;
 	}
 
-	const SendWqe &wqe = qp_.card_.scratch_send;
+	const SendWqe &wqe = data_.scratch_send;
 	const uint32_t packets = burst_of(r, packet, wqe, budget);
 	if (packets > 1) {
 		switch (lend_burst(r, packet, packets, wqe)) {
@@ -303,8 +302,8 @@ Requester::Step Requester::send_packets(Request &r, uint32_t packet, unsigned &b
 void Requester::sent_packets(const Request &r, uint32_t packets)
 {
 	if (const int32_t again = sent_ - next_psn_; again > 0)
-		qp_.card_.stats.add(TERN_STAT_REQ_RETRANSMITS,
-		                    std::min(packets, static_cast<uint32_t>(again)));
+		data_.stats.add(TERN_STAT_REQ_RETRANSMITS,
+		                std::min(packets, static_cast<uint32_t>(again)));
 
 	/* A READ request stands for all PSNs of its responses. */
 	next_psn_ = r.opcode == TERN_OP_READ ? r.end() : next_psn_ + packets;
@@ -505,7 +504,7 @@ void Requester::retire_front()
 	while (!requests_.empty()) {
 		Request &r = requests_.front();
 		if (r.deferred) {
-			r.status = load(r) ? qp_.execute_local(qp_.card_.scratch_send)
+			r.status = load(r) ? qp_.execute_local(data_.scratch_send)
 			                   : TERN_WC_LOC_QP_OP_ERR;
 			r.deferred = false;
 		}
@@ -522,8 +521,8 @@ void Requester::fail(tern_hw_cqe_status status)
 	const Request r = requests_.front();
 	requests_.pop_front();
 	/* The host may reuse its buffers. */
-	qp_.card_.port.recall();
-	qp_.card_.stats.add(TERN_STAT_REQ_CQE_ERRORS);
+	data_.out.recall();
+	data_.stats.add(TERN_STAT_REQ_CQE_ERRORS);
 	report(r, status);
 	qp_.enter_error();
 }
@@ -535,7 +534,7 @@ void Requester::flush()
 		requests_.pop_front();
 		if (r.rendezvous)
 			continue;
-		qp_.card_.stats.add(TERN_STAT_REQ_CQE_FLUSHED);
+		data_.stats.add(TERN_STAT_REQ_CQE_FLUSHED);
 		report(r, TERN_WC_WR_FLUSH_ERR);
 	}
 	flush_rendezvous();

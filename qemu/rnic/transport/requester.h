@@ -17,11 +17,12 @@
 namespace tern {
 
 class RcQp;
+struct DataPath;
 enum class SendResult : uint8_t;
 
 class Requester {
 public:
-	explicit Requester(RcQp &qp) : qp_(qp) {}
+	Requester(RcQp &qp, DataPath &data) : qp_(qp), data_(data) {}
 
 	/** Sends request packets; returns true if it stopped only for @budget or the wire. */
 	bool transmit(unsigned &budget);
@@ -149,6 +150,7 @@ private:
 	void arm_timer();
 
 	RcQp &qp_;
+	DataPath &data_;
 	std::optional<uint32_t> loaded_; /* see scratch_send: block of our WQE in it */
 	RingBuffer<Request> requests_;   /* outstanding requests, oldest first */
 	Psn una_;                        /* oldest unacknowledged PSN */

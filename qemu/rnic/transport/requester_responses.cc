@@ -2,7 +2,6 @@
 /* Responses received by the requester: acknowledgements and data. */
 #include <algorithm>
 
-#include "qemu/rnic/card.h"
 #include "qemu/rnic/formats/burst.h"
 #include "qemu/rnic/transport/rc_qp.h"
 #include "qemu/rnic/transport/requester.h"
@@ -21,7 +20,7 @@ void Requester::receive(const Packet &packet)
 	/* A PSN that was never sent, or a response that is not expected: a packet of an earlier
 	 * connection (IBA 9.7.5.1.1). */
 	if (packet.bth.psn - sent_ >= 0 || requests_.empty()) {
-		qp_.card_.stats.add(TERN_STAT_REQ_DUP_ACK);
+		data_.stats.add(TERN_STAT_REQ_DUP_ACK);
 		return;
 	}
 	switch (packet.info->kind) {
@@ -44,7 +43,7 @@ void Requester::after_response()
 	qp_.check_drained();
 	/* There may be room in the window, a lifted fence or a packet to retransmit. */
 	if (qp_.sends())
-		qp_.card_.port.activate(qp_);
+		data_.scheduler.activate(qp_);
 }
 
 void Requester::receive_ack(const Packet &packet)
@@ -52,7 +51,7 @@ void Requester::receive_ack(const Packet &packet)
 	switch (packet.ext.aeth.syndrome & kAethKindMask) {
 	case kAethAck:
 		if (packet.bth.psn - una_ < 0)
-			qp_.card_.stats.add(TERN_STAT_REQ_DUP_ACK);
+			data_.stats.add(TERN_STAT_REQ_DUP_ACK);
 		update_credits(packet.ext.aeth);
 		if (!acknowledge(packet.bth.psn + 1))
 			implied_nak();
@@ -64,7 +63,7 @@ void Requester::receive_ack(const Packet &packet)
 		receive_nak(packet);
 		break;
 	default:
-		qp_.card_.stats.add(TERN_STAT_REQ_BAD_RESP);
+		data_.stats.add(TERN_STAT_REQ_BAD_RESP);
 		break;
 	}
 }
@@ -85,7 +84,7 @@ void Requester::receive_nak(const Packet &packet)
 	/* A NAK acknowledges all PSNs before its own. */
 	if (packet.bth.psn - una_ < 0)
 		return;
-	Stats &stats = qp_.card_.stats;
+	Stats &stats = data_.stats;
 	const auto code = static_cast<NakCode>(packet.ext.aeth.syndrome & kAethValueMask);
 	if (!acknowledge(packet.bth.psn)) {
 		/* The peer rejected a later request, but data of an earlier one is missing: request
@@ -125,7 +124,7 @@ void Requester::receive_rnr(const Packet &packet)
 	/* A repeated RNR NAK while the requester waits is ignored. */
 	if (packet.bth.psn - una_ < 0 || rnr_until_)
 		return;
-	qp_.card_.stats.add(TERN_STAT_REQ_RX_RNR_NAK);
+	data_.stats.add(TERN_STAT_REQ_RX_RNR_NAK);
 	if (!acknowledge(packet.bth.psn)) {
 		implied_nak();
 		return;
@@ -135,7 +134,7 @@ void Requester::receive_rnr(const Packet &packet)
 	/* 7 means infinite (IBA 9.7.5.2.8). */
 	if (qp_.attr_.rnr_retry != 7) {
 		if (!rnr_retries_left_) {
-			qp_.card_.stats.add(TERN_STAT_REQ_RNR_RETRY_EXCEEDED);
+			data_.stats.add(TERN_STAT_REQ_RNR_RETRY_EXCEEDED);
 			fail(TERN_WC_RNR_RETRY_EXC_ERR);
 			return;
 		}
@@ -144,10 +143,10 @@ void Requester::receive_rnr(const Packet &packet)
 	seek(packet.bth.psn);
 	/* The peer responds: earlier losses no longer count. */
 	retries_left_ = qp_.attr_.retry_cnt;
-	rnr_until_ = qp_.card_.ports.clock.now() +
-	             rnr_timer_ns(packet.ext.aeth.syndrome & kAethValueMask);
+	rnr_until_ =
+	        data_.ports.clock.now() + rnr_timer_ns(packet.ext.aeth.syndrome & kAethValueMask);
 	timeout_at_ = UINT64_MAX;
-	qp_.card_.set_timer(qp_, rnr_until_);
+	qp_.set_timer(rnr_until_);
 }
 
 /* The request whose next response @packet is; null if it is not expected. */
@@ -155,7 +154,7 @@ Requester::Request *Requester::expect_data(const Packet &packet, bool atomic)
 {
 	const Psn psn = packet.bth.psn;
 	if (psn - una_ < 0) {
-		qp_.card_.stats.add(TERN_STAT_REQ_DUP_ACK);
+		data_.stats.add(TERN_STAT_REQ_DUP_ACK);
 		return nullptr;
 	}
 	/* A response acknowledges all requests before its own. */
@@ -169,7 +168,7 @@ Requester::Request *Requester::expect_data(const Packet &packet, bool atomic)
 	const bool is_atomic = r.opcode == TERN_OP_CMP_SWAP || r.opcode == TERN_OP_FETCH_ADD;
 	if (!r.expects_response() || is_atomic != atomic || psn != r.first + r.responses ||
 	    !shape_matches(r, packet)) {
-		qp_.card_.stats.add(TERN_STAT_REQ_BAD_RESP);
+		data_.stats.add(TERN_STAT_REQ_BAD_RESP);
 		fail(TERN_WC_BAD_RESP_ERR);
 		return nullptr;
 	}
@@ -194,7 +193,7 @@ bool Requester::shape_matches(const Request &r, const Packet &packet) const
 void Requester::receive_read_response(const Packet &packet)
 {
 	if (packet.info->aeth && (packet.ext.aeth.syndrome & kAethKindMask) != kAethAck) {
-		qp_.card_.stats.add(TERN_STAT_REQ_BAD_RESP);
+		data_.stats.add(TERN_STAT_REQ_BAD_RESP);
 		return;
 	}
 	Request *r = expect_data(packet, false);
@@ -224,8 +223,8 @@ uint32_t Requester::receive_burst(const Packet &burst)
 	if (r.status != TERN_WC_SUCCESS || r.opcode != TERN_OP_READ ||
 	    burst.bth.psn != r.first + r.responses || burst.info->last != last ||
 	    end - r.end() > 0 || (last && burst.payload.size() != r.length - offset) || !load(r) ||
-	    qp_.card_.memory.scatter(qp_.card_.scratch_send.sges(), domain(r), offset,
-	                             burst.payload) != Access::Ok)
+	    data_.memory.scatter(data_.scratch_send.sges(), domain(r), offset, burst.payload) !=
+	            Access::Ok)
 		return 0;
 	r.responses += packets;
 	if (burst.info->aeth)
@@ -258,7 +257,7 @@ bool Requester::place(Request &r, uint64_t offset, const Payload &data)
 		fail(TERN_WC_LOC_QP_OP_ERR);
 		return false;
 	}
-	switch (qp_.card_.memory.scatter(qp_.card_.scratch_send.sges(), domain(r), offset, data)) {
+	switch (data_.memory.scatter(data_.scratch_send.sges(), domain(r), offset, data)) {
 	case Access::Ok:
 		return true;
 	case Access::NeedPages:

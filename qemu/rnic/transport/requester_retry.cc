@@ -2,7 +2,6 @@
 /* Retransmission by the requester: losses, page faults and timers. */
 #include <algorithm>
 
-#include "qemu/rnic/card.h"
 #include "qemu/rnic/transport/rc_qp.h"
 #include "qemu/rnic/transport/requester.h"
 
@@ -24,7 +23,7 @@ void Requester::implied_nak()
 	/* After RNR the requester has already gone back. */
 	if (nak_implied_ || rnr_until_)
 		return;
-	qp_.card_.stats.add(TERN_STAT_REQ_IMPLIED_NAK);
+	data_.stats.add(TERN_STAT_REQ_IMPLIED_NAK);
 	if (!consume_retry())
 		return;
 	seek(una_);
@@ -34,7 +33,7 @@ void Requester::implied_nak()
 bool Requester::consume_retry()
 {
 	if (!retries_left_) {
-		qp_.card_.stats.add(TERN_STAT_REQ_RETRY_EXCEEDED);
+		data_.stats.add(TERN_STAT_REQ_RETRY_EXCEEDED);
 		fail(TERN_WC_RETRY_EXC_ERR);
 		return false;
 	}
@@ -79,7 +78,7 @@ void Requester::resume(bool ok)
 	if (!qp_.sends())
 		return;
 	arm_timer();
-	qp_.card_.port.activate(qp_);
+	data_.scheduler.activate(qp_);
 }
 
 /* Marks the request of @psn to fail when all before it have completed. */
@@ -101,30 +100,30 @@ void Requester::arm_timer()
 	/* The specification allows one to four times the value (IBA 9.7.6.1.3). Short values are
 	 * extended, because a peer in software can lose its processor for a while. */
 	const uint64_t value = 4096ull << qp_.attr_.timeout;
-	timeout_at_ = qp_.card_.ports.clock.now() + value + std::min(3 * value, kMaxStall);
-	qp_.card_.set_timer(qp_, timeout_at_);
+	timeout_at_ = data_.ports.clock.now() + value + std::min(3 * value, kMaxStall);
+	qp_.set_timer(timeout_at_);
 }
 
 void Requester::on_timer(uint64_t now)
 {
 	if (rnr_until_ && now >= rnr_until_) {
 		rnr_until_ = 0;
-		qp_.card_.port.activate(qp_);
+		data_.scheduler.activate(qp_);
 	}
 	if (now >= timeout_at_) {
-		qp_.card_.stats.add(TERN_STAT_REQ_TIMEOUTS);
+		data_.stats.add(TERN_STAT_REQ_TIMEOUTS);
 		timeout_at_ = UINT64_MAX;
 		if (!consume_retry())
 			return;
 		nak_implied_ = false;
 		seek(una_);
 		arm_timer();
-		qp_.card_.port.activate(qp_);
+		data_.scheduler.activate(qp_);
 	}
 	if (rnr_until_)
-		qp_.card_.set_timer(qp_, rnr_until_);
+		qp_.set_timer(rnr_until_);
 	if (timeout_at_ != UINT64_MAX)
-		qp_.card_.set_timer(qp_, timeout_at_);
+		qp_.set_timer(timeout_at_);
 }
 
 } // namespace tern

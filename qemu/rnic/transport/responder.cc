@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "qemu/rnic/card.h"
 #include "qemu/rnic/formats/burst.h"
+#include "qemu/rnic/limits.h"
 #include "qemu/rnic/transport/rc_qp.h"
 #include "qemu/rnic/transport/segmentation.h"
 
@@ -50,18 +50,18 @@ void Responder::receive(const Packet &packet)
 		receive_duplicate(packet);
 	else
 		receive_ahead();
-	if (has_responses())
-		qp_.card_.port.activate(qp_);
+	if (!responses_.empty())
+		data_.scheduler.activate(qp_);
 }
 
 /* A packet was lost: send one NAK until a packet arrives in sequence (IBA 9.7.5.2.8). */
 void Responder::receive_ahead()
 {
-	qp_.card_.stats.add(TERN_STAT_RESP_OUT_OF_SEQUENCE);
+	data_.stats.add(TERN_STAT_RESP_OUT_OF_SEQUENCE);
 	if (nak_sent_)
 		return;
 	nak_sent_ = true;
-	qp_.card_.stats.add(TERN_STAT_RESP_TX_SEQ_NAK);
+	data_.stats.add(TERN_STAT_RESP_TX_SEQ_NAK);
 	push_nak(expected_, nak_syndrome(NakCode::PsnSequenceError));
 }
 
@@ -112,8 +112,8 @@ uint32_t Responder::receive_burst(const Packet &burst)
 	nak_sent_ = false;
 	clear_wait(burst.bth.psn, packets_in(burst));
 	advance(burst);
-	if (has_responses())
-		qp_.card_.port.activate(qp_);
+	if (!responses_.empty())
+		data_.scheduler.activate(qp_);
 	return packets_in(burst);
 }
 
@@ -133,7 +133,7 @@ bool Responder::find_srq(const Packet &packet)
 {
 	if (!packet.info->xrceth)
 		return true;
-	const SharedRecvQueue *srq = qp_.card_.srqs.find(packet.ext.srqn);
+	const SharedRecvQueue *srq = data_.srqs.find(packet.ext.srqn);
 	if (!srq || srq->config().xrcdn != qp_.config().xrcdn)
 		return false;
 	if ((message_ != Message::None || qp_.has_claim()) && packet.ext.srqn != srqn_)
@@ -148,7 +148,7 @@ Memory::Target Responder::target(const Packet &packet) const
 {
 	if (!packet.info->xrceth)
 		return qp_.target();
-	const SharedRecvQueue *srq = qp_.card_.srqs.find(packet.ext.srqn);
+	const SharedRecvQueue *srq = data_.srqs.find(packet.ext.srqn);
 	return {srq ? srq->config().pdn : 0, qp_.number};
 }
 
@@ -184,14 +184,13 @@ Responder::Outcome Responder::claim_recv()
 
 Responder::Outcome Responder::execute_send(const Packet &packet)
 {
-	Card &card = qp_.card_;
 	Payload data = packet.payload;
 	if (packet.info->first) {
 		const Outcome outcome = claim_for_send(packet);
 		if (outcome != Outcome::Done)
 			return outcome;
 		if (!qp_.has_claim()) {
-			card.stats.add(TERN_STAT_RESP_SENDS);
+			data_.stats.add(TERN_STAT_RESP_SENDS);
 			finish_message();
 			return Outcome::Done;
 		}
@@ -202,7 +201,7 @@ Responder::Outcome Responder::execute_send(const Packet &packet)
 		return Outcome::InvalidRequest;
 	}
 
-	RecvWqe &wqe = card.scratch_recv;
+	RecvWqe &wqe = data_.scratch_recv;
 	switch (qp_.load_recv(wqe)) {
 	case Fetch::Fault:
 		return Outcome::Fatal;
@@ -239,7 +238,7 @@ bool Responder::execute_send_burst(const Packet &burst)
 	} else if (!qp_.has_claim()) {
 		return false;
 	}
-	RecvWqe &wqe = qp_.card_.scratch_recv;
+	RecvWqe &wqe = data_.scratch_recv;
 	if (qp_.load_recv(wqe) != Fetch::Ok || placed_ + burst.payload.size() > wqe.length ||
 	    qp_.scatter_recv(wqe, placed_, burst.payload) != Access::Ok)
 		return false;
@@ -256,7 +255,7 @@ Responder::Outcome Responder::end_send(const Packet &packet, size_t size)
 		return Outcome::BadInvalidate;
 	}
 	if (packet.info->last) {
-		qp_.card_.stats.add(TERN_STAT_RESP_SENDS);
+		data_.stats.add(TERN_STAT_RESP_SENDS);
 		finish_message();
 		complete_recv(packet, TERN_CQE_RECV, static_cast<uint32_t>(placed_),
 		              TERN_WC_SUCCESS);
@@ -266,11 +265,11 @@ Responder::Outcome Responder::end_send(const Packet &packet, size_t size)
 
 bool Responder::invalidate(const Packet &packet)
 {
-	Card &card = qp_.card_;
-	card.port.recall();
-	if (!card.memory.invalidate(packet.ext.inv_rkey, target(packet), Memory::Invalidator::Peer))
+	data_.out.recall();
+	if (!data_.memory.invalidate(packet.ext.inv_rkey, target(packet),
+	                             Memory::Invalidator::Peer))
 		return false;
-	card.stats.add(TERN_STAT_RESP_INVALIDATES);
+	data_.stats.add(TERN_STAT_RESP_INVALIDATES);
 	return true;
 }
 
@@ -278,8 +277,8 @@ bool Responder::allowed(const Packet &packet, uint8_t right) const
 {
 	const Reth &reth = packet.ext.reth;
 	return (qp_.attr_.access & right) &&
-	       qp_.card_.memory.check_remote(reth.rkey, reth.va, reth.length, target(packet),
-	                                     right) == Access::Ok;
+	       data_.memory.check_remote(reth.rkey, reth.va, reth.length, target(packet), right) ==
+	               Access::Ok;
 }
 
 Responder::Outcome Responder::begin_write(const Packet &packet)
@@ -302,7 +301,6 @@ Responder::Outcome Responder::begin_write(const Packet &packet)
 
 Responder::Outcome Responder::execute_write(const Packet &packet)
 {
-	Card &card = qp_.card_;
 	if (packet.info->first) {
 		const Outcome outcome = begin_write(packet);
 		if (outcome != Outcome::Done)
@@ -316,8 +314,8 @@ Responder::Outcome Responder::execute_write(const Packet &packet)
 		if (outcome != Outcome::Done)
 			return outcome;
 	}
-	switch (card.memory.write_remote(write_.rkey, write_.va + placed_, target(packet),
-	                                 packet.payload, left - packet.payload.size())) {
+	switch (data_.memory.write_remote(write_.rkey, write_.va + placed_, target(packet),
+	                                  packet.payload, left - packet.payload.size())) {
 	case Access::Ok:
 		break;
 	case Access::NeedPages:
@@ -329,7 +327,7 @@ Responder::Outcome Responder::execute_write(const Packet &packet)
 	placed_ += packet.payload.size();
 	message_ = Message::Write;
 	if (packet.info->last) {
-		card.stats.add(TERN_STAT_RESP_WRITES);
+		data_.stats.add(TERN_STAT_RESP_WRITES);
 		finish_message();
 		if (packet.info->imm)
 			complete_recv(packet, TERN_CQE_RECV_WRITE_IMM, write_.length,
@@ -346,7 +344,7 @@ Responder::Outcome Responder::execute_read(const Packet &packet)
 	if (!allowed(packet, TERN_ACCESS_REMOTE_READ))
 		return Outcome::AccessError;
 
-	qp_.card_.stats.add(TERN_STAT_RESP_READS);
+	data_.stats.add(TERN_STAT_RESP_READS);
 	finish_message();
 	push_read(packet, false);
 	expected_ = expected_ + packets_of(reth.length, qp_.mtu_);
@@ -363,7 +361,7 @@ Responder::Outcome Responder::execute_atomic(const Packet &packet)
 
 	const bool swap = rc_opcode(packet.bth.opcode) == Opcode::RcCompareSwap;
 	uint64_t original = 0;
-	const Access access = qp_.card_.memory.atomic_remote(
+	const Access access = data_.memory.atomic_remote(
 	        atomic.rkey, atomic.va, target(packet), original, [&](uint64_t value) {
 		        if (!swap)
 			        return value + atomic.swap_add;
@@ -374,7 +372,7 @@ Responder::Outcome Responder::execute_atomic(const Packet &packet)
 	if (access != Access::Ok)
 		return Outcome::AccessError;
 
-	qp_.card_.stats.add(TERN_STAT_RESP_ATOMICS);
+	data_.stats.add(TERN_STAT_RESP_ATOMICS);
 	finish_message();
 	atomics_[next_atomic_++ % atomics_.size()] = {true, packet.bth.psn, original};
 	responses_.push_back({.kind = Response::Kind::Atomic,
@@ -407,14 +405,14 @@ void Responder::complete_recv(const Packet &packet, uint8_t opcode, uint32_t byt
 		cqe.flags = TERN_CQE_INV;
 	}
 	if (status != TERN_WC_SUCCESS)
-		qp_.card_.stats.add(TERN_STAT_RESP_CQE_ERRORS);
+		data_.stats.add(TERN_STAT_RESP_CQE_ERRORS);
 	qp_.complete_recv(cqe, packet.bth.solicited);
 }
 
 /* Sends the NAK of @outcome; all but RNR end the connection (IBA 9.9.3). */
 void Responder::reject(const Packet &packet, Outcome outcome)
 {
-	Stats &stats = qp_.card_.stats;
+	Stats &stats = data_.stats;
 	const Psn psn = packet.bth.psn;
 	switch (outcome) {
 	case Outcome::NeedPages:
@@ -426,14 +424,14 @@ void Responder::reject(const Packet &packet, Outcome outcome)
 		nak_sent_ = true;
 		return;
 	case Outcome::InvalidRequest:
-		qp_.card_.raise_event(TERN_EVENT_QP_REQ_ERR, qp_.number);
+		data_.raise_event(TERN_EVENT_QP_REQ_ERR, qp_.number);
 		[[fallthrough]];
 	case Outcome::TooLong: /* reported by the receive completion */
 		stats.add(TERN_STAT_RESP_TX_INV_REQ_NAK);
 		push_nak(psn, nak_syndrome(NakCode::InvalidRequest));
 		break;
 	case Outcome::AccessError:
-		qp_.card_.raise_event(TERN_EVENT_QP_ACCESS_ERR, qp_.number);
+		data_.raise_event(TERN_EVENT_QP_ACCESS_ERR, qp_.number);
 		[[fallthrough]];
 	case Outcome::BadInvalidate: /* reported by the receive completion */
 		stats.add(TERN_STAT_RESP_TX_ACCESS_NAK);
@@ -455,7 +453,7 @@ void Responder::reject(const Packet &packet, Outcome outcome)
 /* The request was executed; its response was lost (IBA 9.7.4.5.2). */
 void Responder::receive_duplicate(const Packet &packet)
 {
-	qp_.card_.stats.add(TERN_STAT_RESP_DUPLICATES);
+	data_.stats.add(TERN_STAT_RESP_DUPLICATES);
 	const Psn psn = packet.bth.psn;
 	switch (packet.info->kind) {
 	case PacketKind::Send:

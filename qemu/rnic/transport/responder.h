@@ -20,11 +20,12 @@
 namespace tern {
 
 class RcQp;
+struct DataPath;
 enum class SendResult : uint8_t;
 
 class Responder {
 public:
-	explicit Responder(RcQp &qp) : qp_(qp) {}
+	Responder(RcQp &qp, DataPath &data) : qp_(qp), data_(data) {}
 
 	/** Receives a request. The QP must be in a state that receives. */
 	void receive(const Packet &packet);
@@ -32,7 +33,6 @@ public:
 	uint32_t receive_burst(const Packet &burst);
 	/** Sends responses; returns true if it stopped only for @budget or the wire. */
 	bool transmit(unsigned &budget);
-	bool has_responses() const { return !responses_.empty(); }
 	/** The pages are present (@ok), or cannot be provided. */
 	void resume(bool ok);
 
@@ -147,6 +147,7 @@ private:
 	void finish_message();
 
 	RcQp &qp_;
+	DataPath &data_;
 	RingBuffer<Response> responses_;
 	std::array<AtomicResult, 16> atomics_{}; /* most recent results, round-robin */
 	size_t next_atomic_ = 0;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Requests of annex A19: ATOMIC WRITE and FLUSH. */
-#include "qemu/rnic/card.h"
 #include "qemu/rnic/transport/rc_qp.h"
 #include "qemu/rnic/transport/responder.h"
 
@@ -20,7 +19,7 @@ Responder::Outcome Responder::execute_atomic_write(const Packet &packet)
 	Le<uint64_t> value;
 	packet.payload.copy_to(std::as_writable_bytes(std::span(&value, 1)));
 	uint64_t original;
-	const Access access = qp_.card_.memory.atomic_remote(
+	const Access access = data_.memory.atomic_remote(
 	        reth.rkey, reth.va, target(packet), original, [&](uint64_t) { return value.get(); },
 	        TERN_ACCESS_REMOTE_WRITE);
 	if (access == Access::NeedPages)
@@ -28,7 +27,7 @@ Responder::Outcome Responder::execute_atomic_write(const Packet &packet)
 	if (access != Access::Ok)
 		return Outcome::AccessError;
 
-	qp_.card_.stats.add(TERN_STAT_RESP_WRITES);
+	data_.stats.add(TERN_STAT_RESP_WRITES);
 	finish_message();
 	push_empty_read(packet.bth.psn, false);
 	++expected_;
@@ -49,11 +48,11 @@ Responder::Outcome Responder::execute_flush(const Packet &packet)
 	    outstanding_data() >= qp_.attr_.max_dest_rd_atomic)
 		return Outcome::InvalidRequest;
 	if ((type & TERN_FLUSH_PERSISTENT) || !(qp_.attr_.access & TERN_ACCESS_FLUSH_GLOBAL) ||
-	    qp_.card_.memory.check_flush(reth.rkey, reth.va, reth.length, whole, target(packet)) !=
+	    data_.memory.check_flush(reth.rkey, reth.va, reth.length, whole, target(packet)) !=
 	            Access::Ok)
 		return Outcome::AccessError;
 
-	qp_.card_.stats.add(TERN_STAT_RESP_FLUSHES);
+	data_.stats.add(TERN_STAT_RESP_FLUSHES);
 	finish_message();
 	push_empty_read(packet.bth.psn, false);
 	++expected_;

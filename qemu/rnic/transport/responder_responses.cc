@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "qemu/rnic/card.h"
 #include "qemu/rnic/formats/burst.h"
 #include "qemu/rnic/transport/rc_qp.h"
 #include "qemu/rnic/transport/segmentation.h"
@@ -41,7 +40,7 @@ void Responder::push_nak(Psn psn, uint8_t syndrome)
 
 void Responder::push_rnr_nak(Psn psn)
 {
-	qp_.card_.stats.add(TERN_STAT_RESP_TX_RNR_NAK);
+	data_.stats.add(TERN_STAT_RESP_TX_RNR_NAK);
 	push_nak(psn, kAethRnrNak | qp_.attr_.min_rnr_timer);
 }
 
@@ -61,7 +60,7 @@ void Responder::push_read(const Packet &packet, bool duplicate)
 bool Responder::transmit(unsigned &budget)
 {
 	while (!responses_.empty()) {
-		if (!budget || !qp_.card_.port.ready())
+		if (!budget || !data_.out.ready())
 			return true;
 		send_response(responses_.front(), budget);
 	}
@@ -113,8 +112,8 @@ void Responder::stop_read(bool need_pages)
 
 void Responder::fail_access(Psn psn)
 {
-	qp_.card_.stats.add(TERN_STAT_RESP_TX_ACCESS_NAK);
-	qp_.card_.raise_event(TERN_EVENT_QP_ACCESS_ERR, qp_.number);
+	data_.stats.add(TERN_STAT_RESP_TX_ACCESS_NAK);
+	data_.raise_event(TERN_EVENT_QP_ACCESS_ERR, qp_.number);
 	push_nak(psn, nak_syndrome(NakCode::RemoteAccessError));
 	qp_.enter_error();
 }
@@ -141,7 +140,7 @@ void Responder::resume(bool ok)
 	}
 	if (qp_.has_claim())
 		qp_.complete_recv_error(false, TERN_WC_LOC_PROT_ERR);
-	qp_.card_.stats.add(TERN_STAT_RESP_TX_OP_NAK);
+	data_.stats.add(TERN_STAT_RESP_TX_OP_NAK);
 	push_nak(wait->psn, nak_syndrome(NakCode::RemoteOperationalError));
 	qp_.enter_error();
 }
@@ -173,8 +172,8 @@ Wire::Lend Responder::lend_read_burst(const Response &response, uint32_t size)
 	ExtHeaders ext;
 	begin_read_part(response, size, bth, ext);
 	return qp_.lend_burst(bth, ext, [&](HostRanges &ranges) {
-		return qp_.card_.memory.locate_remote(response.rkey, response.va, response.target,
-		                                      size, ranges);
+		return data_.memory.locate_remote(response.rkey, response.va, response.target, size,
+		                                  ranges);
 	});
 }
 
@@ -202,7 +201,7 @@ SendResult Responder::send_read_packet(Response &response)
 	Bth bth;
 	ExtHeaders ext;
 	begin_read_part(response, size, bth, ext);
-	Memory &memory = qp_.card_.memory;
+	Memory &memory = data_.memory;
 	size_t sent = 0; /* ignored: responses are not paced */
 	const auto sending = qp_.send_data(
 	        bth, ext, size,

@@ -2,8 +2,8 @@
 /* SENDs to an SRQ with tag matching: rdma-core's Documentation/tag_matching.md. */
 #include <algorithm>
 
-#include "qemu/rnic/card.h"
 #include "qemu/rnic/formats/headers.h"
+#include "qemu/rnic/limits.h"
 #include "qemu/rnic/transport/rc_qp.h"
 #include "qemu/rnic/transport/responder.h"
 

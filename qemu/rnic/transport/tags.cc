@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* A QP's use of the tag list of its SRQ. */
-#include "qemu/rnic/card.h"
 #include "qemu/rnic/transport/qp.h"
 
 namespace tern {
@@ -20,7 +19,7 @@ void Qp::TagReport::add_to(tern_hw_cqe &cqe) const
 
 TagList *Qp::tags() const
 {
-	SharedRecvQueue *srq = card_.srqs.find(config_.srqn);
+	SharedRecvQueue *srq = data_.srqs.find(config_.srqn);
 	return srq && srq->tags() && !srq->failed() ? &srq->tags()->list() : nullptr;
 }
 
@@ -32,7 +31,7 @@ void Qp::claim_tagged(uint32_t entry, const TagReport &report, size_t header)
 
 void Qp::complete_tag(uint32_t entry, const TagReport &report, uint32_t byte_len, bool solicited)
 {
-	SharedRecvQueue *srq = card_.srqs.find(config_.srqn);
+	SharedRecvQueue *srq = data_.srqs.find(config_.srqn);
 	tern_hw_cqe cqe{};
 	cqe.wqe_index = entry;
 	cqe.srqn = config_.srqn;

@@ -5,9 +5,9 @@ namespace tern {
 
 using namespace hw;
 
-UcQp::UcQp(Card &card, const QpConfig &config, SendQueue sq, RecvQueue rq)
-        : ConnectedQp(card, config, std::move(sq), std::move(rq)), requester_(*this),
-          responder_(*this)
+UcQp::UcQp(DataPath &data, const QpConfig &config, SendQueue sq, RecvQueue rq)
+        : ConnectedQp(data, config, std::move(sq), std::move(rq)), requester_(*this, data),
+          responder_(*this, data)
 {
 }
 

@@ -12,7 +12,7 @@ namespace tern {
 /** An unreliable connected QP (IBA vol. 1, 9.8.2), made of a requester and a responder. */
 class UcQp final : public ConnectedQp {
 public:
-	UcQp(Card &card, const QpConfig &config, SendQueue sq, RecvQueue rq);
+	UcQp(DataPath &data, const QpConfig &config, SendQueue sq, RecvQueue rq);
 
 	bool transmit(unsigned &budget) override;
 	bool deliver(const Packet &packet) override;

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "qemu/rnic/card.h"
+#include "qemu/rnic/limits.h"
 #include "qemu/rnic/transport/segmentation.h"
 #include "qemu/rnic/transport/uc_qp.h"
 
@@ -21,7 +21,7 @@ bool UcRequester::transmit(unsigned &budget)
 {
 	loaded_ = false;
 	while (has_work() && !qp_.paced()) {
-		if (!budget || !qp_.card_.port.ready())
+		if (!budget || !data_.out.ready())
 			return true;
 		budget--;
 		if (!request_)
@@ -53,9 +53,9 @@ bool UcRequester::has_work()
 /* Takes the next WQE from the send queue; an invalid one completes here. */
 void UcRequester::start()
 {
-	SendWqe &wqe = qp_.card_.scratch_send;
+	SendWqe &wqe = data_.scratch_send;
 	const uint32_t index = qp_.sq_.head();
-	const Fetch fetch = qp_.sq_.fetch(qp_.card_.memory, index, wqe);
+	const Fetch fetch = qp_.sq_.fetch(data_.memory, index, wqe);
 	if (fetch == Fetch::Fault) {
 		qp_.fatal();
 		return;
@@ -78,7 +78,7 @@ tern_hw_cqe_status UcRequester::check(const SendWqe &wqe) const
 {
 	if (wqe.length > kMaxMessage)
 		return TERN_WC_LOC_LEN_ERR;
-	return qp_.card_.memory.check_local(wqe.sges(), qp_.domain(), false) == Access::Ok
+	return data_.memory.check_local(wqe.sges(), qp_.domain(), false) == Access::Ok
 	               ? TERN_WC_SUCCESS
 	               : TERN_WC_LOC_PROT_ERR;
 }
@@ -87,9 +87,8 @@ bool UcRequester::load()
 {
 	if (loaded_)
 		return true;
-	const SendWqe &wqe = qp_.card_.scratch_send;
-	loaded_ = qp_.sq_.fetch(qp_.card_.memory, request_->index, qp_.card_.scratch_send) ==
-	                  Fetch::Ok &&
+	const SendWqe &wqe = data_.scratch_send;
+	loaded_ = qp_.sq_.fetch(data_.memory, request_->index, data_.scratch_send) == Fetch::Ok &&
 	          wqe.opcode == request_->opcode && wqe.length == request_->length;
 	return loaded_;
 }
@@ -100,7 +99,7 @@ std::optional<tern_hw_cqe_status> UcRequester::send_packet()
 		return TERN_WC_LOC_QP_OP_ERR;
 
 	const Request &r = *request_;
-	const SendWqe &wqe = qp_.card_.scratch_send;
+	const SendWqe &wqe = data_.scratch_send;
 	const uint64_t offset = uint64_t{r.packet} * qp_.mtu_;
 	const size_t size = std::min<uint64_t>(qp_.mtu_, r.length - offset);
 	const bool first = r.packet == 0;
@@ -139,7 +138,7 @@ void UcRequester::end(tern_hw_cqe_status status)
 	if (!ok || (r.flags & TERN_WQE_SIGNALED) || qp_.config().signal_all)
 		qp_.complete_send(r.index, r.opcode, status, ok ? r.length : 0);
 	if (!ok) {
-		qp_.card_.stats.add(TERN_STAT_REQ_CQE_ERRORS);
+		data_.stats.add(TERN_STAT_REQ_CQE_ERRORS);
 		qp_.enter_send_error();
 	}
 	qp_.check_drained();
@@ -149,7 +148,7 @@ void UcRequester::resume(bool ok)
 {
 	if (!ok && request_)
 		end(TERN_WC_LOC_PROT_ERR);
-	qp_.card_.port.activate(qp_);
+	data_.scheduler.activate(qp_);
 }
 
 void UcRequester::flush()
@@ -158,7 +157,7 @@ void UcRequester::flush()
 		return;
 	const Request r = *request_;
 	reset(psn_);
-	qp_.card_.stats.add(TERN_STAT_REQ_CQE_FLUSHED);
+	data_.stats.add(TERN_STAT_REQ_CQE_FLUSHED);
 	qp_.complete_send(r.index, r.opcode, TERN_WC_WR_FLUSH_ERR, 0);
 }
 

@@ -11,6 +11,7 @@
 namespace tern {
 
 class UcQp;
+struct DataPath;
 
 /**
  * The requester of an unreliable connection (IBA vol. 1, 9.8.2.1). There are no responses: a
@@ -18,7 +19,7 @@ class UcQp;
  */
 class UcRequester {
 public:
-	explicit UcRequester(UcQp &qp) : qp_(qp) {}
+	UcRequester(UcQp &qp, DataPath &data) : qp_(qp), data_(data) {}
 
 	/** Sends packets; returns true if it stopped only for @budget or the wire. */
 	bool transmit(unsigned &budget);
@@ -50,6 +51,7 @@ private:
 	void end(hw::tern_hw_cqe_status status);
 
 	UcQp &qp_;
+	DataPath &data_;
 	std::optional<Request> request_;
 	bool loaded_ = false; /* see scratch_send */
 	Psn psn_;             /* of the next packet */

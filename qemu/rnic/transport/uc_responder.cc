@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "qemu/rnic/transport/uc_responder.h"
 
-#include "qemu/rnic/card.h"
+#include "qemu/rnic/limits.h"
 #include "qemu/rnic/transport/segmentation.h"
 #include "qemu/rnic/transport/uc_qp.h"
 
@@ -30,7 +30,7 @@ void UcResponder::receive(const Packet &packet)
 {
 	const int32_t distance = packet.bth.psn - expected_;
 	if (distance < 0 && distance >= -kLate) {
-		qp_.card_.stats.add(TERN_STAT_UC_RX_DROPPED);
+		data_.stats.add(TERN_STAT_UC_RX_DROPPED);
 		return;
 	}
 	/* A gap drops the message in progress. */
@@ -40,7 +40,7 @@ void UcResponder::receive(const Packet &packet)
 	if (execute(packet))
 		return;
 	message_ = Message::None;
-	qp_.card_.stats.add(TERN_STAT_UC_RX_DROPPED);
+	data_.stats.add(TERN_STAT_UC_RX_DROPPED);
 }
 
 bool UcResponder::execute(const Packet &packet)
@@ -70,7 +70,7 @@ bool UcResponder::execute_send(const Packet &packet)
 			return false;
 		placed_ = 0;
 	}
-	RecvWqe &wqe = qp_.card_.scratch_recv;
+	RecvWqe &wqe = data_.scratch_recv;
 	switch (qp_.load_recv(wqe)) {
 	case Fetch::Fault:
 		return false;
@@ -98,7 +98,7 @@ bool UcResponder::execute_send(const Packet &packet)
 	placed_ += packet.payload.size();
 	message_ = Message::Send;
 	if (packet.info->last) {
-		qp_.card_.stats.add(TERN_STAT_RESP_SENDS);
+		data_.stats.add(TERN_STAT_RESP_SENDS);
 		complete_recv(packet, TERN_CQE_RECV, placed_);
 	}
 	return true;
@@ -110,8 +110,8 @@ bool UcResponder::begin_write(const Packet &packet)
 	write_ = packet.ext.reth;
 	placed_ = 0;
 	return write_.length <= kMaxMessage && (qp_.attr_.access & TERN_ACCESS_REMOTE_WRITE) &&
-	       qp_.card_.memory.check_remote(write_.rkey, write_.va, write_.length, qp_.target(),
-	                                     TERN_ACCESS_REMOTE_WRITE) == Access::Ok;
+	       data_.memory.check_remote(write_.rkey, write_.va, write_.length, qp_.target(),
+	                                 TERN_ACCESS_REMOTE_WRITE) == Access::Ok;
 }
 
 bool UcResponder::execute_write(const Packet &packet)
@@ -124,8 +124,8 @@ bool UcResponder::execute_write(const Packet &packet)
 	if (packet.info->imm && !claim_recv())
 		return false;
 	const Access access =
-	        qp_.card_.memory.write_remote(write_.rkey, write_.va + placed_, qp_.target(),
-	                                      packet.payload, left - packet.payload.size());
+	        data_.memory.write_remote(write_.rkey, write_.va + placed_, qp_.target(),
+	                                  packet.payload, left - packet.payload.size());
 	if (access == Access::NeedPages)
 		qp_.wait_for_pages(UcQp::Side::Responder);
 	if (access != Access::Ok)
@@ -134,7 +134,7 @@ bool UcResponder::execute_write(const Packet &packet)
 	placed_ += packet.payload.size();
 	message_ = Message::Write;
 	if (packet.info->last) {
-		qp_.card_.stats.add(TERN_STAT_RESP_WRITES);
+		data_.stats.add(TERN_STAT_RESP_WRITES);
 		if (packet.info->imm)
 			complete_recv(packet, TERN_CQE_RECV_WRITE_IMM, placed_);
 		message_ = Message::None;

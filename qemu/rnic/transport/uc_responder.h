@@ -9,6 +9,7 @@
 namespace tern {
 
 class UcQp;
+struct DataPath;
 
 /**
  * The responder of an unreliable connection (IBA vol. 1, 9.8.2.2). Losses are not reported: a PSN
@@ -17,7 +18,7 @@ class UcQp;
  */
 class UcResponder {
 public:
-	explicit UcResponder(UcQp &qp) : qp_(qp) {}
+	UcResponder(UcQp &qp, DataPath &data) : qp_(qp), data_(data) {}
 
 	/** Receives a packet of the peer. The QP must be in a state that receives. */
 	void receive(const Packet &packet);
@@ -40,6 +41,7 @@ private:
 	void complete_recv(const Packet &packet, uint8_t opcode, uint64_t byte_len);
 
 	UcQp &qp_;
+	DataPath &data_;
 	Psn expected_;
 	Message message_ = Message::None;
 	uint64_t placed_ = 0; /* bytes of the message so far */

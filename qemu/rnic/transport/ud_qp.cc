@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <array>
 
-#include "qemu/rnic/card.h"
-
 namespace tern {
 
 using namespace hw;
@@ -46,8 +44,8 @@ uint16_t tag_of(const PathInfo &path)
 
 } // namespace
 
-UdQp::UdQp(Card &card, const QpConfig &config, SendQueue sq, RecvQueue rq)
-        : IbQp(card, config, std::move(sq), std::move(rq))
+UdQp::UdQp(DataPath &data, const QpConfig &config, SendQueue sq, RecvQueue rq)
+        : IbQp(data, config, std::move(sq), std::move(rq))
 {
 	set_well_known();
 }
@@ -76,7 +74,7 @@ bool UdQp::transmit(unsigned &budget)
 	while (state_ == TERN_QPS_RTS && !waits_for_pages(Side::Requester)) {
 		if (!send_posted() || paced())
 			return false;
-		if (!budget || !card_.port.ready())
+		if (!budget || !data_.out.ready())
 			return true;
 		budget--;
 		send_one();
@@ -86,7 +84,7 @@ bool UdQp::transmit(unsigned &budget)
 
 Fetch UdQp::load_send()
 {
-	const Fetch fetch = sq_.fetch(card_.memory, sq_.head(), card_.scratch_send);
+	const Fetch fetch = sq_.fetch(data_.memory, sq_.head(), data_.scratch_send);
 	if (fetch == Fetch::Fault)
 		fatal();
 	return fetch;
@@ -101,7 +99,7 @@ void UdQp::send_one()
 		end_send(TERN_WC_LOC_QP_OP_ERR);
 		return;
 	}
-	const auto status = send(card_.scratch_send);
+	const auto status = send(data_.scratch_send);
 	if (status)
 		end_send(*status);
 	else
@@ -110,7 +108,7 @@ void UdQp::send_one()
 
 void UdQp::end_send(tern_hw_cqe_status status)
 {
-	const SendWqe &wqe = card_.scratch_send;
+	const SendWqe &wqe = data_.scratch_send;
 	const uint32_t index = sq_.head();
 	sq_.consume(wqe);
 	const bool ok = status == TERN_WC_SUCCESS;
@@ -118,7 +116,7 @@ void UdQp::end_send(tern_hw_cqe_status status)
 		complete_send(index, wqe.opcode, status,
 		              ok ? static_cast<uint32_t>(wqe.length) : 0);
 	if (!ok) {
-		card_.stats.add(TERN_STAT_REQ_CQE_ERRORS);
+		data_.stats.add(TERN_STAT_REQ_CQE_ERRORS);
 		enter_send_error();
 	}
 }
@@ -127,12 +125,12 @@ void UdQp::resume_requester(bool ok)
 {
 	if (!ok && send_posted() && load_send() != Fetch::Fault)
 		end_send(TERN_WC_LOC_PROT_ERR);
-	card_.port.activate(*this);
+	data_.scheduler.activate(*this);
 }
 
 AddressVector UdQp::address(const GidEntry &source, const DatagramAddress &to) const
 {
-	AddressVector av = card_.source_address(source);
+	AddressVector av = data_.source_address(source);
 	av.dgid = to.dgid;
 	av.dmac = to.dmac;
 	av.traffic_class = to.traffic_class;
@@ -146,10 +144,10 @@ AddressVector UdQp::address(const GidEntry &source, const DatagramAddress &to) c
 std::optional<tern_hw_cqe_status> UdQp::send(const SendWqe &wqe)
 {
 	const DatagramAddress &to = wqe.to;
-	const GidEntry *source = card_.gids.find(to.sgid_index);
+	const GidEntry *source = data_.gids.find(to.sgid_index);
 	if (!source)
 		return TERN_WC_LOC_QP_OP_ERR;
-	if (wqe.length > max_datagram(card_.port.mtu))
+	if (wqe.length > max_datagram(data_.out.mtu))
 		return TERN_WC_LOC_LEN_ERR;
 
 	const bool imm = wqe.opcode == TERN_OP_SEND_IMM;
@@ -162,7 +160,7 @@ std::optional<tern_hw_cqe_status> UdQp::send(const SendWqe &wqe)
 	/* A controlled Q_Key is replaced by the QP's own (IBA 10.2.5). */
 	ext.deth = {to.qkey & 0x80000000 ? attr_.qkey.get() : to.qkey, number};
 	ext.imm = wqe.imm;
-	FrameBuilder frame(card_.port.buffer(), PathHeader(address(*source, to)), bth, ext,
+	FrameBuilder frame(data_.out.buffer(), PathHeader(address(*source, to)), bth, ext,
 	                   wqe.length);
 	const Access access = gather_send(wqe, 0, frame.payload());
 	if (access == Access::NeedPages)
@@ -171,8 +169,8 @@ std::optional<tern_hw_cqe_status> UdQp::send(const SendWqe &wqe)
 		return TERN_WC_LOC_PROT_ERR;
 	++psn_;
 	if (to.dgid.is_multicast() && !config_.no_mc_loopback)
-		card_.port.loop_multicast(frame.finish().size());
-	pace(card_.port.send_roce(frame));
+		data_.out.loop_multicast(frame.finish().size());
+	pace(data_.out.send_roce(frame));
 	return TERN_WC_SUCCESS;
 }
 
@@ -191,12 +189,12 @@ bool UdQp::deliver(const Packet &packet)
 bool UdQp::accepts(const Packet &packet)
 {
 	const auto drop = [this](tern_hw_stat reason) {
-		card_.stats.add(reason);
+		data_.stats.add(reason);
 		return false;
 	};
 	if (!receives())
 		return drop(TERN_STAT_RX_BAD_STATE);
-	if (!packet.path.dgid.is_multicast() && !card_.gids.has_destination(packet.path))
+	if (!packet.path.dgid.is_multicast() && !data_.gids.has_destination(packet.path))
 		return drop(TERN_STAT_RX_BAD_ADDR);
 	if (packet.ext.deth.qkey != attr_.qkey.get())
 		return drop(TERN_STAT_RX_BAD_QKEY);
@@ -212,12 +210,12 @@ void UdQp::receive(const Packet &packet)
 	case Claim::Failed:
 		return;
 	case Claim::Empty:
-		card_.stats.add(TERN_STAT_UD_RX_NO_BUFFER);
+		data_.stats.add(TERN_STAT_UD_RX_NO_BUFFER);
 		return;
 	case Claim::Done:
 		break;
 	}
-	RecvWqe &wqe = card_.scratch_recv;
+	RecvWqe &wqe = data_.scratch_recv;
 	const Fetch fetch = load_recv(wqe);
 	if (fetch == Fetch::Fault)
 		return;
@@ -230,7 +228,7 @@ void UdQp::receive(const Packet &packet)
 		return complete(packet);
 	case Access::NeedPages:
 		/* The WQE stays claimed for the next datagram. */
-		card_.stats.add(TERN_STAT_UD_RX_NO_BUFFER);
+		data_.stats.add(TERN_STAT_UD_RX_NO_BUFFER);
 		return wait_for_pages(Side::Responder);
 	default:
 		return fail_recv(packet.bth.solicited, TERN_WC_LOC_PROT_ERR);
@@ -256,9 +254,9 @@ void UdQp::complete(const Packet &packet)
 {
 	tern_hw_cqe cqe{};
 	cqe.opcode = TERN_CQE_RECV;
-	card_.stats.add(TERN_STAT_RESP_SENDS);
+	data_.stats.add(TERN_STAT_RESP_SENDS);
 	if (packet.path.dgid.is_multicast())
-		card_.stats.add(TERN_STAT_MCAST_RX_PACKETS);
+		data_.stats.add(TERN_STAT_MCAST_RX_PACKETS);
 	cqe.byte_len = static_cast<uint32_t>(kGrhSize + packet.payload.size());
 	cqe.flags = TERN_CQE_GRH;
 	if (packet.info->imm) {

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "qemu/rnic/formats/packet.h"
-#include "qemu/rnic/port/gid_table.h"
+#include "qemu/rnic/network/gid_table.h"
 #include "qemu/rnic/transport/ib_qp.h"
 
 namespace tern {
@@ -17,7 +17,7 @@ namespace tern {
  */
 class UdQp final : public IbQp {
 public:
-	UdQp(Card &card, const QpConfig &config, SendQueue sq, RecvQueue rq);
+	UdQp(DataPath &data, const QpConfig &config, SendQueue sq, RecvQueue rq);
 
 	bool transmit(unsigned &budget) override;
 	bool deliver(const Packet &packet) override;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "qemu/rnic/control/object_table.h"
+#include "qemu/rnic/object_table.h"
 
 #include <gtest/gtest.h>
 
@@ -25,7 +25,6 @@ TEST(ObjectTable, FullThenFreed)
 	EXPECT_TRUE(table.remove(1));
 	EXPECT_FALSE(table.remove(1));
 	EXPECT_EQ(table.insert(std::make_unique<int>(4)), 1u);
-	EXPECT_EQ(table.size(), 2u);
 }
 
 /* A number that was freed comes back as late as possible: who still holds it meets nobody. */
@@ -71,7 +70,6 @@ TEST(ObjectTable, ReservedNumbers)
 	EXPECT_EQ(table.insert(std::make_unique<int>(3)), 3u);
 	EXPECT_FALSE(table.insert(std::make_unique<int>(4)));
 	table.insert_at(1, std::make_unique<int>(1));
-	EXPECT_EQ(table.size(), 3u);
 }
 
 TEST(ObjectTable, NumbersFromABase)

@@ -116,14 +116,6 @@ TEST_F(RegionTest, UsesPd)
 	EXPECT_FALSE(memory_.uses_pd(kPd));
 }
 
-TEST_F(RegionTest, Clear)
-{
-	const uint32_t key = create(kAllRights);
-	memory_.clear();
-	EXPECT_FALSE(memory_.find(key));
-	EXPECT_FALSE(memory_.uses_pd(kPd));
-}
-
 TEST_F(RegionTest, LocalBounds)
 {
 	const uint32_t key = create(0);

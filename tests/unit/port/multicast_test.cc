@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Multicast groups, alone and in a card. */
-#include "qemu/rnic/port/multicast.h"
+#include "qemu/rnic/network/multicast.h"
 #include "tests/support/one_card.h"
 
 namespace tern::test {

@@ -34,8 +34,6 @@ public:
 	}
 	/** Removes and returns the object; null if there is none. */
 	std::unique_ptr<T> remove(uint32_t number);
-	void clear();
-	uint32_t size() const { return count_; }
 
 	/** Calls @f(number, object) for all objects, in order of number. */
 	template <typename F>
@@ -50,7 +48,6 @@ private:
 	uint32_t capacity_;
 	uint32_t base_;
 	uint32_t reserved_;
-	uint32_t count_ = 0;
 	std::vector<std::unique_ptr<T>> slots_; /* slot 0 is unused */
 	std::vector<uint32_t> free_;            /* freed slots, oldest first, from free_head_ on */
 	size_t free_head_ = 0;
@@ -74,7 +71,6 @@ std::optional<uint32_t> ObjectTable<T>::insert(std::unique_ptr<T> object)
 		}
 	}
 	slots_[slot] = std::move(object);
-	count_++;
 	return base_ + slot;
 }
 
@@ -82,7 +78,6 @@ template <typename T>
 void ObjectTable<T>::insert_at(uint32_t number, std::unique_ptr<T> object)
 {
 	slots_[number - base_] = std::move(object);
-	count_++;
 }
 
 template <typename T>
@@ -90,21 +85,10 @@ std::unique_ptr<T> ObjectTable<T>::remove(uint32_t number)
 {
 	if (!find(number))
 		return nullptr;
-	count_--;
 	const uint32_t slot = number - base_;
 	if (slot > reserved_)
 		free_.push_back(slot);
 	return std::move(slots_[slot]);
-}
-
-template <typename T>
-void ObjectTable<T>::clear()
-{
-	slots_.clear();
-	slots_.resize(reserved_ + 1);
-	free_.clear();
-	free_head_ = 0;
-	count_ = 0;
 }
 
 } // namespace tern

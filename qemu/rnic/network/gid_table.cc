@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "qemu/rnic/port/gid_table.h"
+#include "qemu/rnic/network/gid_table.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "qemu/rnic/port/multicast.h"
+#include "qemu/rnic/network/multicast.h"
 
 #include <algorithm>
 

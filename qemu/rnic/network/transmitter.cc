@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "qemu/rnic/network/transmitter.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "qemu/rnic/formats/burst.h"
+
+namespace tern {
+
+using namespace hw;
+
+/* Receivers ignore the padding. */
+size_t Transmitter::pad(size_t size)
+{
+	if (size >= kMinEthFrame)
+		return size;
+	std::memset(buffer_->data() + size, 0, kMinEthFrame - size);
+	return kMinEthFrame;
+}
+
+size_t Transmitter::send(size_t size, bool loop_back)
+{
+	loop_back_ = loop_back;
+	stats_.add(TERN_STAT_TX_FRAMES);
+	stats_.add(TERN_STAT_TX_BYTES, size);
+	if (!try_send(size))
+		pending_ = size;
+	return size;
+}
+
+size_t Transmitter::send_roce(FrameBuilder &frame)
+{
+	const size_t bare = frame.bare().size();
+	if (offer(bare, {}, {0, 1, whole_size(bare, 0)}) == Wire::Lend::Done)
+		return whole_size(bare, 0);
+	const size_t size = pad(frame.finish().size());
+	stats_.add(TERN_STAT_ROCE_TX_PACKETS);
+	stats_.add(TERN_STAT_ROCE_TX_BYTES, size);
+	return send(size);
+}
+
+Wire::Lend Transmitter::lend(const FrameBuilder &frame, const HostRanges &payload)
+{
+	const size_t head = frame.head().size();
+	return offer(head, payload, {0, 1, whole_size(head, payload.bytes())});
+}
+
+Wire::Lend Transmitter::lend_burst(const FrameBuilder &frame, const HostRanges &payload,
+                                   uint32_t segment)
+{
+	const size_t head = frame.head().size();
+	const size_t size = payload.bytes();
+	return offer(head, payload,
+	             {segment, segments_of(size, segment),
+	              burst_size(frame.opcode(), head, size, segment)});
+}
+
+Wire::Lend Transmitter::offer(size_t head, const HostRanges &payload, const Shape &shape)
+{
+	const auto bytes = std::span(*buffer_).first(head);
+	if (is_own(bytes))
+		return Wire::Lend::Refused;
+	const auto lent = wire_.lend(bytes, payload.list(), shape.segment);
+	full_ = lent == Wire::Lend::Full;
+	if (lent != Wire::Lend::Done)
+		return lent;
+	lent_ |= !payload.list().empty();
+	stats_.add(TERN_STAT_TX_FRAMES, shape.packets);
+	stats_.add(TERN_STAT_TX_BYTES, shape.size);
+	stats_.add(TERN_STAT_ROCE_TX_PACKETS, shape.packets);
+	stats_.add(TERN_STAT_ROCE_TX_BYTES, shape.size);
+	return lent;
+}
+
+void Transmitter::recall()
+{
+	if (lent_)
+		wire_.recall();
+	lent_ = false;
+}
+
+/* Other engines of this card are reached over the wire. */
+bool Transmitter::is_own(std::span<const std::byte> frame) const
+{
+	if (destination_of(frame) != mac)
+		return false;
+	if (config_.engines == 1)
+		return true;
+	const uint32_t engine = roce_engine(frame).value_or(0);
+	return (engine < config_.engines ? engine : 0) == config_.engine;
+}
+
+bool Transmitter::try_send(size_t size)
+{
+	const auto frame = std::span(*buffer_).first(size);
+	if (!loop_back_ && !is_own(frame))
+		return wire_.transmit(frame);
+	/* To this card itself: received by Port::run(), never within a QP's turn. */
+	if (loopback_.size() == kMaxLoopback)
+		return false;
+	LoopbackFrame &looped = loopback_.emplace_back();
+	looped.frame = std::exchange(buffer_, take_buffer());
+	looped.size = size;
+	return true;
+}
+
+std::unique_ptr<Transmitter::Buffer> Transmitter::take_buffer()
+{
+	if (spare_.empty())
+		return std::make_unique<Buffer>();
+	auto spare = std::move(spare_.front());
+	spare_.pop_front();
+	return spare;
+}
+
+void Transmitter::loop_multicast(size_t size)
+{
+	if (groups_.listens(destination_of(*buffer_)))
+		loop_copy(size);
+}
+
+void Transmitter::loop_copy(size_t size)
+{
+	if (loopback_.size() == kMaxLoopback)
+		return;
+	LoopbackFrame &looped = loopback_.emplace_back();
+	looped.frame = take_buffer();
+	looped.size = size;
+	std::copy_n(buffer_->begin(), size, looped.frame->begin());
+}
+
+Transmitter::LoopbackFrame Transmitter::take_loopback()
+{
+	LoopbackFrame frame = std::move(loopback_.front());
+	loopback_.pop_front();
+	return frame;
+}
+
+void Transmitter::put_loopback(LoopbackFrame frame)
+{
+	put_buffer(std::move(frame.frame));
+	resend();
+}
+
+void Transmitter::wire_ready()
+{
+	full_ = false;
+	resend();
+}
+
+void Transmitter::resend()
+{
+	if (pending_ && try_send(pending_))
+		pending_ = 0;
+}
+
+} // namespace tern

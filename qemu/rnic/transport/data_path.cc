@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "qemu/rnic/transport/data_path.h"
+
+#include "qemu/rnic/limits.h"
+
+namespace tern {
+
+using namespace hw;
+
+DataPath::DataPath(const CardConfig &config, const Ports &ports)
+        : config(config), ports(ports), dma(ports.memory, stats),
+          memory(dma, kMaxRegions, config.device_memory, config.base()), gids(kMaxGids),
+          out(this->config, ports.wire, groups, stats), eqs(config.vectors, config.base()),
+          cqs(kMaxCqs, config.base()), srqs(kMaxSrqs, config.base())
+{
+}
+
+EventQueue *DataPath::eq_of_vector(uint32_t vector) const
+{
+	EventQueue *found = nullptr;
+	eqs.for_each([&](uint32_t, EventQueue &eq) {
+		if (eq.vector() == vector)
+			found = &eq;
+	});
+	return found;
+}
+
+bool DataPath::complete(uint32_t cqn, const tern_hw_cqe &cqe, bool solicited)
+{
+	CompletionQueue *cq = cqs.find(cqn);
+	const auto pushed = cq->push(dma, memory.tables(), cqe, solicited);
+	if (pushed == CompletionQueue::Outcome::Failed) {
+		stats.add(TERN_STAT_CQ_OVERRUNS);
+		raise_event(TERN_EVENT_CQ_ERR, cqn);
+	}
+	if (pushed != CompletionQueue::Outcome::Done)
+		notify(cqn, *cq, pushed);
+	return !cq->failed();
+}
+
+void DataPath::notify(uint32_t cqn, CompletionQueue &cq, CompletionQueue::Outcome outcome)
+{
+	if (outcome == CompletionQueue::Outcome::Later)
+		timers.move({TimerOwner::Kind::Cq, cqn}, cq.timer, ports.clock.now() + cq.period());
+	if (outcome != CompletionQueue::Outcome::Event)
+		return;
+	timers.drop({TimerOwner::Kind::Cq, cqn}, cq.timer);
+	auto host = event_host();
+	if (!eqs.find(cq.eqn())->post(host, TERN_EVENT_COMP, cqn))
+		stop(TERN_FATAL_EQ_DMA);
+}
+
+SharedRecvQueue::Take DataPath::take_shared(uint32_t srqn, uint32_t &slot)
+{
+	SharedRecvQueue *srq = srqs.find(srqn);
+	const auto taken = srq->take(memory, slot);
+	if (taken == SharedRecvQueue::Take::Failed)
+		raise_event(TERN_EVENT_SRQ_ERR, srqn);
+	else if (taken == SharedRecvQueue::Take::Done)
+		check_srq_limit(srqn, *srq);
+	return taken;
+}
+
+void DataPath::fail_srq(uint32_t srqn)
+{
+	if (srqs.find(srqn)->fail())
+		raise_event(TERN_EVENT_SRQ_ERR, srqn);
+}
+
+/* Bounded by the size of the ring. */
+void DataPath::run_tag_ops(uint32_t srqn, SharedRecvQueue &srq)
+{
+	tern_hw_cqe cqe;
+	TagQueue::Step step;
+	while (!srq.failed() && (step = srq.tags()->execute(memory, cqe)) != TagQueue::Step::None) {
+		cqe.srqn = srqn;
+		cqe.timestamp = ports.clock.now();
+		if (step == TagQueue::Step::Fault ||
+		    (step == TagQueue::Step::Complete && !complete(srq.config().cqn, cqe, false)))
+			fail_srq(srqn);
+	}
+}
+
+void DataPath::check_srq_limit(uint32_t srqn, SharedRecvQueue &srq)
+{
+	if (srq.limit_reached(memory))
+		raise_event(TERN_EVENT_SRQ_LIMIT, srqn);
+}
+
+void DataPath::raise_event(tern_hw_event type, uint32_t id)
+{
+	auto host = event_host();
+	EventQueue *eq = eq_of_vector(0);
+	if (eq && !eq->post(host, type, id))
+		stop(TERN_FATAL_EQ_DMA);
+}
+
+void DataPath::drop_events(std::span<const tern_hw_event> events, uint32_t id)
+{
+	eqs.for_each([&](uint32_t, EventQueue &eq) { eq.forget(events, id); });
+}
+
+AddressVector DataPath::source_address(const GidEntry &source) const
+{
+	AddressVector av;
+	av.roce_v2 = source.type == TERN_GID_ROCE_V2;
+	av.smac = out.mac;
+	av.vlan = source.vlan;
+	av.sgid = source.gid;
+	return av;
+}
+
+void DataPath::stop(tern_hw_fatal reason)
+{
+	if (fatal == TERN_FATAL_NONE)
+		fatal = reason;
+}
+
+} // namespace tern

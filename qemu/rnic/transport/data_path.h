@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "qemu/rnic/config.h"
+#include "qemu/rnic/memory/counted_memory.h"
+#include "qemu/rnic/memory/region.h"
+#include "qemu/rnic/network/gid_table.h"
+#include "qemu/rnic/network/multicast.h"
+#include "qemu/rnic/network/scheduler.h"
+#include "qemu/rnic/network/transmitter.h"
+#include "qemu/rnic/object_table.h"
+#include "qemu/rnic/ports.h"
+#include "qemu/rnic/queues/completion_queue.h"
+#include "qemu/rnic/queues/event_queue.h"
+#include "qemu/rnic/queues/shared_recv_queue.h"
+#include "qemu/rnic/queues/wqe.h"
+#include "qemu/rnic/stats.h"
+#include "qemu/rnic/timers.h"
+
+namespace tern {
+
+/** What the QPs of an engine use while they send and receive. QPs work with this alone; admin
+ * commands, registers and the dispatch of received frames are in what contains it. */
+struct DataPath {
+	DataPath(const CardConfig &config, const Ports &ports);
+	DataPath(const DataPath &) = delete;
+	DataPath &operator=(const DataPath &) = delete;
+
+	/** Writes @cqe and raises the event if one is due. Returns false if the CQ cannot be
+	 * used. */
+	bool complete(uint32_t cqn, const hw::tern_hw_cqe &cqe, bool solicited);
+	/** Raises the event of @cq, or sets its timer, as @outcome says. */
+	void notify(uint32_t cqn, CompletionQueue &cq, CompletionQueue::Outcome outcome);
+	/** Takes a WQE from SRQ @srqn and raises the events that this causes. */
+	SharedRecvQueue::Take take_shared(uint32_t srqn, uint32_t &slot);
+	/** A slot of SRQ @srqn could not be read: the SRQ fails. */
+	void fail_srq(uint32_t srqn);
+	/** Executes the tag operations posted to @srq. */
+	void run_tag_ops(uint32_t srqn, SharedRecvQueue &srq);
+	/** Raises SRQ_LIMIT if @srq has reached its limit. */
+	void check_srq_limit(uint32_t srqn, SharedRecvQueue &srq);
+	/** Raises an asynchronous event on the EQ of vector 0; dropped if there is none. */
+	void raise_event(hw::tern_hw_event type, uint32_t id);
+	/** Drops pending events of a destroyed object, because its number may be reused. */
+	void drop_events(std::span<const hw::tern_hw_event> events, uint32_t id);
+	/** An address vector with the source @source; the caller adds the destination. */
+	AddressVector source_address(const GidEntry &source) const;
+	/** Stops the card until the next reset. */
+	void stop(hw::tern_hw_fatal reason);
+
+	EventQueue::Host event_host() { return {dma, memory.tables(), ports.interrupts, stats}; }
+	EventQueue *eq_of_vector(uint32_t vector) const;
+
+	const CardConfig config;
+	Ports ports;
+	Stats stats;
+	CountedMemory dma;
+	Memory memory;
+	GidTable gids;
+	MulticastGroups groups;
+	Transmitter out;
+	Scheduler scheduler;
+	TimerQueue timers;
+	ObjectTable<EventQueue> eqs;
+	ObjectTable<CompletionQueue> cqs;
+	ObjectTable<SharedRecvQueue> srqs;
+	hw::tern_hw_fatal fatal = hw::TERN_FATAL_NONE;
+
+	/*
+	 * The decoded WQEs, one of each kind, shared by all QPs because a decoded WQE is large and
+	 * one QP works at a time.
+	 *
+	 * scratch_send: a requester notes in its loaded_ which of its WQEs is here. loaded_ is
+	 * valid only within one call from outside (transmit, receive, resume), because other QPs
+	 * use scratch_send between the calls: each such call begins by clearing it. Within a call
+	 * only load() and the functions that start a request write scratch_send, and they update
+	 * loaded_; flush_send(), which writes it too, runs in ERR and SQE, where no request is left
+	 * to load. Code that needs the WQE of a request calls load() first and keeps no reference
+	 * past the call.
+	 *
+	 * scratch_recv: written by Qp::load_recv() for each packet and used for that packet only.
+	 */
+	SendWqe scratch_send;
+	RecvWqe scratch_recv;
+};
+
+} // namespace tern
