@@ -85,8 +85,8 @@ def _boot_and_save(image, options, half, folder):
         monitor_path, channel_path = sockets / "qmp", sockets / "channel"
         process = Process.start(
             "a guest", ["qemu-system-x86_64", "-S", *machine.command(
-                image, options, f"format=raw,file.locking=off,file={image.root}", console, monitor_path,
-                channel_path)], half / "log", True)
+                image, options, f"format=raw,file.locking=off,file={image.root}", console,
+                monitor_path, channel_path)], half / "log", True)
         try:
             guest = channel.connect("the guest", channel_path, process.alive, 30)
             with qmp.Qmp(monitor_path, SAVE_TIMEOUT) as monitor:
