@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What every scenario shares: a lab of its own, and guests whose kernels have no complaint.
 
-A scenario is a file that runs by itself, too: tests/vm/network.py -v [-k NAME].
+A scenario is a file that runs by itself, too: /usr/bin/python3 tests/vm/network.py -v [-k NAME].
 With TERN_TEST_DEVICE=rxe its hosts get virtio cards and Soft-RoCE instead of
 Tern, which tells whether a failure is Tern's or the scenario's.
 """
