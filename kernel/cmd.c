@@ -177,7 +177,7 @@ int tern_cmd_destroy_mr(struct tern_dev *tdev, u32 key)
 	return 0;
 }
 
-/* After it the card uses no entry that it read from the region's tables before. */
+/* When this returns, the card uses no entry that it has read from the region's tables before. */
 int tern_cmd_sync_mr(struct tern_dev *tdev, u32 key)
 {
 	struct tern_hw_aq_cmd cmd = { .object.id = cpu_to_le32(key) };

@@ -36,7 +36,11 @@ class Channel:
         self._tasks, self._numbers = {}, itertools.count(1)
         self._sending, self._open = threading.Lock(), True
         self._socket = socket.socket(socket.AF_UNIX)
-        self._socket.connect(str(path))
+        try:
+            self._socket.connect(str(path))
+        except OSError:
+            self._socket.close()
+            raise
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
