@@ -80,6 +80,8 @@ static const char tern_stat_names[TERN_STAT_COUNT][ETH_GSTRING_LEN] = {
 	[TERN_STAT_ETH_RX_CSUM_OK] = "eth_rx_csum_ok",
 	[TERN_STAT_ETH_RX_CSUM_BAD] = "eth_rx_csum_bad",
 	[TERN_STAT_RESP_FLUSHES] = "resp_flushes",
+	[TERN_STAT_TX_REVOKED] = "tx_revoked",
+	[TERN_STAT_RX_REVOKED] = "rx_revoked",
 };
 
 /* Counters of a queue pair, in the order of tern_queue_stats_read(). */

@@ -63,6 +63,8 @@ static const struct rdma_stat_desc tern_port_stats[] = {
 	{ .name = "rx_invalidate_requests" },
 	{ .name = "page_faults" },
 	{ .name = "rx_flush_requests" },
+	{ .name = "tx_revoked" },
+	{ .name = "rx_revoked" },
 };
 
 static const u8 tern_port_stat_ids[] = {
@@ -120,6 +122,8 @@ static const u8 tern_port_stat_ids[] = {
 	TERN_STAT_RESP_INVALIDATES,
 	TERN_STAT_PAGE_FAULTS,
 	TERN_STAT_RESP_FLUSHES,
+	TERN_STAT_TX_REVOKED,
+	TERN_STAT_RX_REVOKED,
 };
 
 static_assert(ARRAY_SIZE(tern_port_stats) == ARRAY_SIZE(tern_port_stat_ids));

@@ -45,7 +45,7 @@ enum {
 	TERN_BAR_DM = 5,	/* device memory, 32-bit, prefetchable (TERN_CAP_DM) */
 
 	TERN_HW_MAJOR = 1,	/* a driver refuses a major it does not know */
-	TERN_HW_MINOR = 4,
+	TERN_HW_MINOR = 5,
 };
 
 /* ---- engines ----------------------------------------------------------- */
@@ -1196,6 +1196,9 @@ enum tern_hw_stat {
 	TERN_STAT_ETH_RX_CSUM_BAD,	/* wrong checksum of IPv4, TCP or UDP; delivered too */
 	/* responder */
 	TERN_STAT_RESP_FLUSHES,
+	/* lent payload that its host wanted back before the peer had read it */
+	TERN_STAT_TX_REVOKED,		/* packets lost so, at the sender */
+	TERN_STAT_RX_REVOKED,		/* ... and as found by the receiver */
 
 	TERN_STAT_COUNT,
 };
