@@ -141,8 +141,8 @@ private:
 	/* Wire */
 	bool transmit(std::span<const std::byte> frame) override;
 	Lend lend(std::span<const std::byte> head, std::span<const HostRange> payload,
-	          uint32_t segment) override;
-	void recall() override;
+	          uint32_t segment, const Loan &loan) override;
+	uint64_t recall(const Recall &what) override;
 
 	/* SharedWire::Sink */
 	void frame(std::span<const std::byte> frame) override
@@ -160,6 +160,7 @@ private:
 		work_done_++;
 		rnic_.receive(head, payload, segment);
 	}
+	void revoked(uint32_t packets) override { rnic_.lost(packets); }
 
 	bool do_round();
 	void announce();
@@ -339,7 +340,7 @@ void Engine::do_command(const Command &command)
 		rnic_.reset();
 		break;
 	case Command::Kind::Flush:
-		recall();
+		rnic_.recall();
 		break;
 	case Command::Kind::Pause:
 		clock_.stop();
@@ -350,7 +351,7 @@ void Engine::do_command(const Command &command)
 		paused_ = false;
 		break;
 	case Command::Kind::Stop:
-		recall();
+		recall(Recall::everything());
 		stopping_ = true;
 		break;
 	}
@@ -521,7 +522,7 @@ bool Engine::transmit(std::span<const std::byte> frame)
 }
 
 Wire::Lend Engine::lend(std::span<const std::byte> head, std::span<const HostRange> payload,
-                        uint32_t segment)
+                        uint32_t segment, const Loan &loan)
 {
 	if (!plugged_ || !wire_ || !wire_->can_lend(head))
 		return Lend::Refused;
@@ -541,13 +542,12 @@ Wire::Lend Engine::lend(std::span<const std::byte> head, std::span<const HostRan
 		                       return shm::RamRange{from.block, from.size, from.offset};
 	                       });
 	work_done_++;
-	return wire_->lend(head, std::span(ranges).first(count), segment);
+	return wire_->lend(head, std::span(ranges).first(count), segment, loan);
 }
 
-void Engine::recall()
+uint64_t Engine::recall(const Recall &what)
 {
-	if (wire_)
-		wire_->recall();
+	return wire_ ? wire_->recall(what) : 0;
 }
 
 /* ---- QEMU's threads, under the BQL ------------------------------------------ */

@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <span>
 
+#include "qemu/rnic/loan.h"
+
 namespace tern {
 
 /** Bus address in the host's memory, as the card's DMA uses it. */
@@ -71,19 +73,29 @@ public:
 	 * bytes before the payload; the receiver reads @payload from this host's memory. There is
 	 * no pad. With an empty @payload, @head is the whole packet with its pad. @segment: if not
 	 * 0, the packet is a burst (formats/burst.h) of packets with that much payload each.
+	 * @loan: what recall() is to find it by.
 	 */
 	virtual Lend lend(std::span<const std::byte> head, std::span<const HostRange> payload,
-	                  uint32_t segment)
+	                  uint32_t segment, const Loan &loan)
 	{
 		static_cast<void>(head);
 		static_cast<void>(payload);
 		static_cast<void>(segment);
+		static_cast<void>(loan);
 		return Lend::Refused;
 	}
 
-	/** Revokes what was lent: when this returns nobody reads it. Packets not yet received are
-	 * lost. The pieces of a payload that the card is receiving may now refer to copies. */
-	virtual void recall() {}
+	/**
+	 * Takes back the lent payload that @what concerns: when this returns nobody reads it. The
+	 * wire may revoke packets that the peer has not yet received, which are lost, but should
+	 * not if @what is a key. The pieces of a payload that the card is receiving may now refer
+	 * to copies. Returns the number of packets revoked, each of a burst counted.
+	 */
+	virtual uint64_t recall(const Recall &what)
+	{
+		static_cast<void>(what);
+		return 0;
+	}
 };
 
 class Clock {

@@ -22,7 +22,7 @@ Rnic::~Rnic() = default;
 
 void Rnic::reset()
 {
-	card_->out.recall();
+	recall();
 	card_ = std::make_unique<Card>(card_->config, card_->ports, card_->link_up);
 }
 
@@ -54,6 +54,16 @@ void Rnic::receive(std::span<const std::byte> head,
 {
 	if (card_->enabled && card_->fatal == TERN_FATAL_NONE)
 		card_->port.receive(head, Payload(payload), segment);
+}
+
+void Rnic::recall()
+{
+	card_->out.recall(Recall::everything());
+}
+
+void Rnic::lost(uint32_t packets)
+{
+	card_->stats.add(TERN_STAT_RX_REVOKED, packets);
 }
 
 void Rnic::wire_ready()

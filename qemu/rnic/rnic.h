@@ -53,6 +53,12 @@ public:
 	void receive(std::span<const std::byte> head,
 	             std::span<const std::span<const std::byte>> payload, uint32_t segment = 0);
 
+	/** Takes back all lent payload: nobody reads the host's memory when this returns. */
+	void recall();
+
+	/** Lent packets for this card were revoked by their sender. */
+	void lost(uint32_t packets);
+
 	/** The wire has room again after it refused a frame. */
 	void wire_ready();
 

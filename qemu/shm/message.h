@@ -3,7 +3,8 @@
  * The protocol between a host and the switch: messages of fixed size over a SOCK_SEQPACKET socket,
  * with file descriptors.
  *
- *   Hello    host:   which lane of which card it is; descriptors of its RAM blocks, for reading
+ *   Hello    host:   which lane of which card it is; descriptors of its RAM blocks, for reading,
+ *                    the last of them its spill
  *   Welcome  switch: the address page, the host's bell, the switch's bell, the ring from the
  *                    switch, the ring to it
  *   Refused  switch: the reason; then it disconnects
@@ -27,7 +28,7 @@
 namespace tern::shm {
 
 constexpr uint64_t kMagic = 0x657269776e726574; /* "ternwire" */
-constexpr uint32_t kVersion = 4;
+constexpr uint32_t kVersion = 5;
 constexpr size_t kMaxBlocks = 8;
 /* Host ids are below this. */
 constexpr uint32_t kMaxHosts = 64;

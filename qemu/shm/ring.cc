@@ -2,6 +2,7 @@
 #include "qemu/shm/ring.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 
@@ -32,6 +33,14 @@ void RingEnd::close()
 	peer_->ring();
 }
 
+void RingEnd::copy_out(uint64_t position, std::span<std::byte> bytes) const
+{
+	const size_t at = position & (circle_.size() - 1);
+	const size_t first = std::min(bytes.size(), circle_.size() - at);
+	std::memcpy(bytes.data(), circle_.data() + at, first);
+	std::memcpy(bytes.data() + first, circle_.data(), bytes.size() - first);
+}
+
 /* ---- producer --------------------------------------------------------------- */
 
 bool Producer::put(EntryState state, std::span<const std::byte> first,
@@ -49,11 +58,19 @@ bool Producer::put(EntryState state, std::span<const std::byte> first,
 	copy_in(tail_ + sizeof(entry) + first.size(), second);
 	entry.size.store(static_cast<uint32_t>(size), std::memory_order_relaxed);
 	entry.state.store(state, std::memory_order_relaxed);
-	if (state == kLent)
-		lent_.push_back(tail_);
 	tail_ += needed;
 	header().tail.store(tail_, std::memory_order_release);
 	unannounced_ = true;
+	return true;
+}
+
+bool Producer::lend(const Loan &loan, uint32_t packets, std::span<const std::byte> first,
+                    std::span<const std::byte> second)
+{
+	const uint64_t position = tail_;
+	if (!put(kLent, first, second))
+		return false;
+	lent_.push_back({position, loan, packets});
 	return true;
 }
 
@@ -87,7 +104,7 @@ void Producer::refresh()
 		return;
 	}
 	head_ = head;
-	while (!lent_.empty() && lent_.front() < head_)
+	while (!lent_.empty() && consumed(lent_.front().position))
 		lent_.pop_front();
 }
 
@@ -111,22 +128,53 @@ bool Producer::await_room()
 	return has_room();
 }
 
-bool Producer::revoke()
+bool Producer::take_back(const Recall &what, const Move &move, uint64_t &revoked)
 {
+	if (lent_.empty())
+		return true;
 	refresh();
-	size_t claimed = 0;
-	for (size_t i = 0; i < lent_.size(); i++) {
-		uint32_t state = kLent;
-		if (entry(lent_[i]).state.compare_exchange_strong(state, kRevoked))
-			continue;
-		if (state == kClaimed)
-			lent_[claimed++] = lent_[i];
-		else
-			broken_ = true;
+	bool all = true;
+	for (size_t i = 0; i < lent_.size() && !broken_; i++) {
+		Lent &lent = lent_[i];
+		if (lent.state != kRevoked && what.concerns(lent.loan))
+			all &= take_back(lent, move, revoked);
 	}
-	while (lent_.size() > claimed)
-		lent_.pop_back();
-	return broken_ || lent_.empty();
+	return all;
+}
+
+/* Returns false if the consumer has claimed it. */
+bool Producer::take_back(Lent &lent, const Move &move, uint64_t &revoked)
+{
+	EntryHeader &entry = this->entry(lent.position);
+	if (entry.state.load(std::memory_order_relaxed) == kClaimed)
+		return false;
+	std::array<std::byte, kMaxEntry> room;
+	const size_t size = entry.size.load(std::memory_order_relaxed);
+	const auto bytes = std::span(room).first(std::min(size, room.size()));
+	copy_out(lent.position + sizeof(entry), bytes);
+	const auto offset = move(bytes, lent.position);
+	if (offset)
+		entry.offset.store(*offset, std::memory_order_relaxed);
+	const EntryState to = offset ? kMoved : kRevoked;
+	uint32_t state = lent.state;
+	if (!entry.state.compare_exchange_strong(state, to)) {
+		broken_ |= state != kClaimed;
+		return broken_;
+	}
+	lent.state = to;
+	/* What has moved is no memory of the card any more. */
+	lent.loan = Loan();
+	if (!offset)
+		revoked += lent.packets;
+	return true;
+}
+
+void Producer::publish_direct(const DirectCounts &counts)
+{
+	header().direct_sent.store(counts.sent, std::memory_order_relaxed);
+	header().direct_received.store(counts.received, std::memory_order_relaxed);
+	header().direct_lost.store(counts.lost, std::memory_order_relaxed);
+	header().links_cut.store(counts.links_cut, std::memory_order_relaxed);
 }
 
 /* ---- consumer --------------------------------------------------------------- */
@@ -147,39 +195,38 @@ std::optional<Consumer::Entry> Consumer::take(std::span<std::byte, kMaxEntry> ro
 		return protocol_error();
 	next_ = head_ + entry_size(size);
 
-	uint32_t state = entry.state.load(std::memory_order_relaxed);
-	if (state == kLent && !entry.state.compare_exchange_strong(state, kClaimed) &&
-	    state != kRevoked)
+	const uint32_t state = claim(entry);
+	if (state == kClaimed)
 		return protocol_error();
-	if (state != kWhole && state != kBare && state != kLent && state != kRevoked)
-		return protocol_error();
-	const std::span<std::byte> bytes = room.first(state == kRevoked ? 0 : size);
+	const std::span<std::byte> bytes = room.first(size);
 	copy_out(head_ + sizeof(entry), bytes);
-	return Entry{static_cast<EntryState>(state), bytes};
+	return Entry{static_cast<EntryState>(state), bytes,
+	             entry.offset.load(std::memory_order_relaxed)};
+}
+
+/* Returns the state, which is final then: a lent entry, which the producer may move and may revoke
+ * until that moment, is claimed. kClaimed if it is none an entry can be in. */
+uint32_t Consumer::claim(EntryHeader &entry)
+{
+	uint32_t state = entry.state.load(std::memory_order_acquire);
+	for (const EntryState lent : {kLent, kMoved})
+		if (state == lent && entry.state.compare_exchange_strong(state, kClaimed))
+			return lent;
+	return state == kWhole || state == kBare || state == kRevoked ? state : kClaimed;
+}
+
+DirectCounts Consumer::direct() const
+{
+	return {header().direct_sent.load(std::memory_order_relaxed),
+	        header().direct_received.load(std::memory_order_relaxed),
+	        header().direct_lost.load(std::memory_order_relaxed),
+	        header().links_cut.load(std::memory_order_relaxed)};
 }
 
 std::optional<Consumer::Entry> Consumer::protocol_error()
 {
 	broken_ = true;
 	return std::nullopt;
-}
-
-void Consumer::copy_out(uint64_t position, std::span<std::byte> bytes) const
-{
-	const size_t at = position & (circle_.size() - 1);
-	const size_t first = std::min(bytes.size(), circle_.size() - at);
-	std::memcpy(bytes.data(), circle_.data() + at, first);
-	std::memcpy(bytes.data() + first, circle_.data(), bytes.size() - first);
-}
-
-void Consumer::discard()
-{
-	const uint64_t tail = header().tail.load(std::memory_order_acquire);
-	broken_ |= !possible(tail - head_);
-	if (broken_)
-		return;
-	next_ = tail;
-	done();
 }
 
 void Consumer::done()

@@ -10,17 +10,19 @@
  * Entries are stored consecutively in a circular buffer whose size is a power of two, each with a
  * header, aligned to 16 bytes. Indices are byte positions that never wrap. A lent entry refers to
  * payload elsewhere, which must not change while the consumer reads it: the consumer claims the
- * entry first, and until then the producer can revoke it.
+ * entry first, and until then the producer can move the payload or revoke the entry.
  */
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <utility>
 
+#include "qemu/rnic/loan.h"
 #include "qemu/rnic/ring_buffer.h"
 #include "qemu/shm/bell.h"
 #include "qemu/shm/segment.h"
@@ -41,8 +43,11 @@ struct RingHeader {
 	alignas(64) std::atomic<uint32_t> producer_waits;
 	/* set by a side that has given up the ring */
 	alignas(64) std::atomic<uint32_t> closed;
-	/* ring to the switch only: frames its producer has sent directly to other hosts */
-	alignas(64) std::atomic<uint64_t> direct;
+	/* ring to the switch only: DirectCounts of its producer */
+	alignas(64) std::atomic<uint64_t> direct_sent;
+	std::atomic<uint64_t> direct_received;
+	std::atomic<uint64_t> direct_lost;
+	std::atomic<uint64_t> links_cut;
 };
 constexpr size_t kRingHeaderSize = 4096;
 static_assert(sizeof(RingHeader) <= kRingHeaderSize);
@@ -52,16 +57,36 @@ enum EntryState : uint32_t {
 	kWhole = 1, /* a whole frame */
 	kBare,      /* a frame without ICRC */
 	kLent,
+	kMoved, /* lent, and its payload is a copy in the producer's spill */
 	kClaimed,
 	kRevoked,
 };
 
 struct EntryHeader {
 	std::atomic<uint32_t> state;
-	std::atomic<uint32_t> size; /* of the bytes that follow */
-	uint64_t reserved;
+	std::atomic<uint32_t> size;   /* of the bytes that follow */
+	std::atomic<uint64_t> offset; /* moved: of the payload in the spill */
 };
 static_assert(sizeof(EntryHeader) == 16);
+
+/** What a host counts of the frames that hosts send directly to one another. Those sent by all are
+ * those received, lost, and now in rings, unless a link was cut. */
+struct DirectCounts {
+	uint64_t sent = 0;
+	uint64_t received = 0;
+	uint64_t lost =
+	        0; /* revoked or discarded, as seen by the receiver; dropped by the sender */
+	uint64_t links_cut = 0;
+
+	DirectCounts &operator+=(const DirectCounts &other)
+	{
+		sent += other.sent;
+		received += other.received;
+		lost += other.lost;
+		links_cut += other.links_cut;
+		return *this;
+	}
+};
 
 /** The common part of both ends. */
 class RingEnd {
@@ -91,6 +116,7 @@ protected:
 	{
 		return sizeof(EntryHeader) + ((size + 15) & ~size_t{15});
 	}
+	void copy_out(uint64_t position, std::span<std::byte> bytes) const;
 
 	Mapping memory_;
 	std::span<std::byte> circle_;
@@ -100,10 +126,13 @@ protected:
 
 class Producer : public RingEnd {
 public:
-	/** Appends an entry made of two parts, to be announced by announce(); @state: whole, bare
-	 * or lent. Returns false if there is no room or the ring is broken(). */
+	/** Appends an entry made of two parts, to be announced by announce(); @state: whole or
+	 * bare. Returns false if there is no room or the ring is broken(). */
 	bool put(EntryState state, std::span<const std::byte> first,
 	         std::span<const std::byte> second = {});
+	/** As put(), for a lent entry of @packets. */
+	bool lend(const Loan &loan, uint32_t packets, std::span<const std::byte> first,
+	          std::span<const std::byte> second = {});
 
 	/** Wakes the consumer if it sleeps and entries were added since the last call. Returns the
 	 * processor it reported. */
@@ -121,33 +150,45 @@ public:
 	/** Changes as the consumer makes progress. */
 	uint64_t progress() const { return head_; }
 
-	/** Revokes all lent entries that are not claimed. Returns false while a claimed one
+	/** Copies the payload of an entry with these bytes at this position to the spill. Returns
+	 * its offset there; none if it cannot be moved. */
+	using Move = std::function<std::optional<uint64_t>(std::span<const std::byte>, uint64_t)>;
+	/** Takes back the lent entries that @what concerns: moves those that are not claimed, or
+	 * revokes them and adds their packets to @revoked. Returns false while a claimed one
 	 * remains. */
-	bool revoke();
+	bool take_back(const Recall &what, const Move &move, uint64_t &revoked);
+	/** Whether the entry at @position is consumed, as far as known. */
+	bool consumed(uint64_t position) const { return position < head_; }
 
-	/** Publishes how many frames were sent directly to other hosts. */
-	void publish_direct(uint64_t frames)
-	{
-		header().direct.store(frames, std::memory_order_relaxed);
-	}
+	/** For Consumer::direct(). */
+	void publish_direct(const DirectCounts &counts);
 
 private:
+	/* A lent entry, possibly consumed since. */
+	struct Lent {
+		uint64_t position = 0;
+		Loan loan{};
+		uint32_t packets = 0;
+		EntryState state = kLent; /* as this side has left it */
+	};
+
 	std::optional<uint32_t> wake_consumer();
 	void refresh();
+	bool take_back(Lent &lent, const Move &move, uint64_t &revoked);
 	void copy_in(uint64_t position, std::span<const std::byte> bytes);
 
 	uint64_t tail_ = 0;
 	uint64_t head_ = 0; /* as last seen */
 	bool unannounced_ = false;
-	/* positions of lent entries, possibly consumed since */
-	RingBuffer<uint64_t> lent_;
+	RingBuffer<Lent> lent_; /* oldest first */
 };
 
 class Consumer : public RingEnd {
 public:
 	struct Entry {
-		EntryState state; /* any but claimed; a lent entry is claimed by this */
+		EntryState state; /* any but claimed; what was lent or moved is claimed now */
 		std::span<std::byte> bytes;
+		uint64_t offset; /* of a moved entry */
 	};
 
 	bool empty() const
@@ -157,11 +198,14 @@ public:
 	/** Copies the next entry to @room. A lent one stays claimed until done(). */
 	std::optional<Entry> take(std::span<std::byte, kMaxEntry> room);
 	void done();
-	/** Consumes all entries without reading them. */
-	void discard();
 
-	/** Frames sent directly to other hosts, as reported by the producer. */
-	uint64_t direct() const { return header().direct.load(std::memory_order_relaxed); }
+	/** The position of the next entry, and the end of those that are there now, according to
+	 * the producer. */
+	uint64_t position() const { return head_; }
+	uint64_t end() const { return header().tail.load(std::memory_order_acquire); }
+
+	/** As reported by the producer. */
+	DirectCounts direct() const;
 
 	/** Requests a bell for the next entry, because the consumer is about to sleep on processor
 	 * @cpu. Check for entries again after a full fence. */
@@ -177,8 +221,8 @@ private:
 	{
 		return bytes <= circle_.size() && bytes % sizeof(EntryHeader) == 0;
 	}
+	static uint32_t claim(EntryHeader &entry);
 	std::optional<Entry> protocol_error();
-	void copy_out(uint64_t position, std::span<std::byte> bytes) const;
 
 	uint64_t head_ = 0;
 	uint64_t next_ = 0;

@@ -28,15 +28,6 @@ constexpr uint64_t kRenewTime = 1000 * kMillisecond;
 constexpr uint64_t kRenewLimit = 64 * kRenewTime;
 constexpr uint64_t kGreetingTime = 10'000 * kMillisecond;
 
-/* The start of a lent entry; the ranges and the head follow. */
-struct LentHeader {
-	uint32_t ranges;
-	uint32_t head_size;
-	uint32_t segment; /* segment size of a burst; 0: a single packet */
-	uint32_t reserved;
-};
-static_assert(sizeof(LentHeader) == 16);
-
 static_assert(kMaxLanes == hw::TERN_MAX_ENGINES);
 
 SharedWire::SharedWire(std::string path, const EventPoll &poll, uint64_t card, uint32_t lane)
@@ -46,18 +37,21 @@ SharedWire::SharedWire(std::string path, const EventPoll &poll, uint64_t card, u
 
 SharedWire::~SharedWire()
 {
-	recall();
+	recall(Recall::everything());
 }
 
 bool SharedWire::share(int fd, uint64_t size)
 {
-	if (block_fds_.size() == kMaxBlocks || !check_segment(fd, size).empty())
+	/* The last block is the spill. */
+	if (block_fds_.size() == kMaxBlocks - 1)
 		return false;
 	Fd readable = reopen_for_reading(fd);
-	if (!readable)
+	Mapping block;
+	if (!block.map(readable, size, Mapping::Access::Read).empty())
 		return false;
 	block_fds_.push_back(std::move(readable));
 	block_sizes_.push_back(size);
+	blocks_.push_back(std::move(block));
 	return true;
 }
 
@@ -82,11 +76,13 @@ std::string SharedWire::send_hello()
 	Message hello{.kind = Message::Kind::Hello};
 	hello.card = card_;
 	hello.lane = lane_;
-	hello.blocks = static_cast<uint32_t>(block_fds_.size());
+	hello.blocks = static_cast<uint32_t>(block_fds_.size() + 1);
 	std::ranges::copy(block_sizes_, hello.block_sizes);
+	hello.block_sizes[block_fds_.size()] = Spill::kSize;
 	std::vector<int> fds;
 	for (const Fd &fd : block_fds_)
 		fds.push_back(fd.get());
+	fds.push_back(spill_.fd().get());
 	if (!send_message(socket, hello, fds))
 		return std::strerror(errno);
 	socket_ = std::move(socket);
@@ -256,7 +252,7 @@ std::string SharedWire::open(Link &link, Fd bell, const Fd &in, const Fd &out)
 
 void SharedWire::disconnect(uint64_t now)
 {
-	recall();
+	recall(Recall::everything());
 	state_ = State::Down;
 	deadline_ = now + kRetryTime;
 	socket_ = Fd();
@@ -267,7 +263,9 @@ void SharedWire::disconnect(uint64_t now)
 	peers_ = {};
 	renewals_ = {};
 	next_renewal_.reset();
-	direct_ = 0;
+	direct_ = {};
+	for (const auto &link : links_)
+		spill_.forget(link->out);
 	links_.clear();
 	page_memory_ = Mapping();
 }
@@ -306,7 +304,9 @@ void SharedWire::sweep(uint64_t now)
 		if (blocked_ == link.get())
 			blocked_ = nullptr;
 		if (!link->overdue)
-			wait_for_return(*link);
+			wait_for_return(*link, Recall::everything());
+		spill_.forget(link->out);
+		direct_.links_cut++;
 		return true;
 	});
 }
@@ -389,8 +389,11 @@ SharedWire::Link *SharedWire::direct_link(std::span<const std::byte> head)
 bool SharedWire::put(Link &link, const Outgoing &what)
 {
 	if (link.given_up) {
-		if (!link.out.has_room())
+		if (!link.out.has_room()) {
+			direct_.sent += what.frames;
+			direct_.lost += what.frames;
 			return true;
+		}
 		link.given_up = false;
 	}
 	if (append(link, what) || link.out.broken())
@@ -406,11 +409,14 @@ bool SharedWire::put(Link &link, const Outgoing &what)
 
 bool SharedWire::append(Link &link, const Outgoing &what)
 {
-	if (!link.out.put(what.state, what.first, what.second))
-		return false;
-	if (&link != switch_)
-		switch_->out.publish_direct(direct_ += what.frames);
-	return true;
+	const bool done = what.state == kLent
+	                          ? link.out.lend(what.loan, what.frames, what.first, what.second)
+	                          : link.out.put(what.state, what.first, what.second);
+	if (done && &link != switch_) {
+		direct_.sent += what.frames;
+		switch_->out.publish_direct(direct_);
+	}
+	return done;
 }
 
 bool SharedWire::send(std::span<const std::byte> frame)
@@ -422,7 +428,7 @@ bool SharedWire::send(std::span<const std::byte> frame)
 }
 
 Wire::Lend SharedWire::lend(std::span<const std::byte> head, std::span<const RamRange> payload,
-                            uint32_t segment)
+                            uint32_t segment, const Loan &loan)
 {
 	if (!up() || payload.size() > kMaxRanges ||
 	    head.size() > (payload.empty() ? kMaxEntry : kMaxHead))
@@ -442,7 +448,8 @@ Wire::Lend SharedWire::lend(std::span<const std::byte> head, std::span<const Ram
 	std::memcpy(first.data() + sizeof(header), payload.data(), payload.size_bytes());
 	const auto used = std::span(first).first(sizeof(header) + payload.size_bytes());
 	const uint32_t frames = segment ? segments_of(size, segment) : 1;
-	return put(*direct, {kLent, used, head, frames}) ? Wire::Lend::Done : Wire::Lend::Full;
+	return put(*direct, {kLent, used, head, frames, loan}) ? Wire::Lend::Done
+	                                                       : Wire::Lend::Full;
 }
 
 std::optional<uint32_t> SharedWire::announce()
@@ -458,24 +465,52 @@ std::optional<uint32_t> SharedWire::announce()
 	return found;
 }
 
-void SharedWire::recall()
+uint64_t SharedWire::recall(const Recall &what)
 {
+	const uint64_t before = revoked_;
 	for (auto &link : links_) {
-		if (link->overdue || wait_for_return(*link))
+		if (link->overdue || wait_for_return(*link, what))
 			continue;
 		link->overdue = !link->out.broken();
 		cut(*link);
 	}
+	return revoked_ - before;
+}
+
+/* Returns false while the other side has claimed some of it. */
+bool SharedWire::take_back(Link &link, const Recall &what)
+{
+	const bool movable = what.is_key() && !link.cut;
+	const auto move = [&](std::span<const std::byte> entry, uint64_t position) {
+		return movable ? this->move(link, entry, position) : std::nullopt;
+	};
+	return link.out.take_back(what, move, revoked_);
+}
+
+/* Copies the payload of a lent entry to the spill. The other side could have changed the entry. */
+std::optional<uint64_t> SharedWire::move(const Link &link, std::span<const std::byte> bytes,
+                                         uint64_t position)
+{
+	const auto entry = LentEntry::parse(bytes);
+	LentEntry::Pieces pieces;
+	const auto payload = entry ? entry->find(blocks_, pieces) : std::nullopt;
+	const auto slot = payload ? spill_.reserve(link.out, position) : std::nullopt;
+	if (!slot)
+		return std::nullopt;
+	std::byte *to = slot->bytes.data();
+	for (const auto &piece : *payload)
+		to = std::ranges::copy(piece, to).out;
+	return slot->offset;
 }
 
 /* Returns false if lent payload was not released in time. */
-bool SharedWire::wait_for_return(Link &link)
+bool SharedWire::wait_for_return(Link &link, const Recall &what)
 {
-	if (link.out.revoke())
+	if (take_back(link, what))
 		return !link.out.broken();
 	release_claimed();
 	const uint64_t begin = monotonic_ns();
-	while (!link.out.revoke()) {
+	while (!take_back(link, what)) {
 		const uint64_t waited = monotonic_ns() - begin;
 		if (waited > kReturnTime)
 			return false;
@@ -505,7 +540,7 @@ bool SharedWire::receive(unsigned budget, Sink &sink)
 			if (!entry)
 				break;
 			claimed_ = link.get();
-			pieces_ = 0;
+			payload_ = {};
 			if (!dispatch(*link, *entry, sink))
 				cut(*link);
 			if (claimed_)
@@ -515,51 +550,64 @@ bool SharedWire::receive(unsigned budget, Sink &sink)
 		}
 		more |= taken == budget;
 	}
+	if (switch_)
+		switch_->out.publish_direct(direct_);
 	return more;
 }
 
 /* Returns false if the entry violates the protocol. */
 bool SharedWire::dispatch(Link &link, const Consumer::Entry &entry, Sink &sink)
 {
-	if (entry.state == kRevoked)
-		return true;
-	if (entry.state == kWhole) {
+	if (entry.state != kWhole && entry.state != kBare)
+		return dispatch_lent(link, entry, sink);
+	direct_.received += &link != switch_;
+	if (entry.state == kWhole)
 		sink.frame(entry.bytes);
-		return true;
-	}
-	if (entry.state == kBare) {
+	else
 		sink.lent(entry.bytes, {}, 0);
+	return true;
+}
+
+bool SharedWire::dispatch_lent(Link &link, const Consumer::Entry &entry, Sink &sink)
+{
+	const auto lent = LentEntry::parse(entry.bytes);
+	if (!lent)
+		return false;
+	if (entry.state == kRevoked) {
+		direct_.lost += lent->packets();
+		sink.revoked(lent->packets());
 		return true;
 	}
-
-	LentHeader header;
-	std::span<const std::byte> rest = entry.bytes;
-	if (rest.size() < sizeof(header))
+	const auto payload = entry.state == kMoved ? find_moved(link, *lent, entry.offset)
+	                                           : lent->find(link.ram, pieces_);
+	if (!payload)
 		return false;
-	std::memcpy(&header, rest.data(), sizeof(header));
-	rest = rest.subspan(sizeof(header));
-	if (!header.ranges || header.ranges > kMaxRanges || header.head_size > kMaxHead ||
-	    rest.size() != header.ranges * sizeof(RamRange) + header.head_size)
-		return false;
-
-	size_t size = 0;
-	for (uint32_t i = 0; i < header.ranges; i++) {
-		RamRange range;
-		std::memcpy(&range, rest.data(), sizeof(range));
-		rest = rest.subspan(sizeof(range));
-		if (range.block >= link.ram.size())
-			return false;
-		const auto block = link.ram[range.block].bytes();
-		if (range.offset > block.size() || range.size > block.size() - range.offset)
-			return false;
-		payload_[i] = block.subspan(range.offset, range.size);
-		size += range.size;
-	}
-	if (size > kMaxPayload)
-		return false;
-	pieces_ = header.ranges;
-	sink.lent(rest, std::span(payload_).first(pieces_), header.segment);
+	payload_ = *payload;
+	direct_.received += lent->packets();
+	sink.lent(lent->head(), payload_, lent->segment());
 	return true;
+}
+
+/* The other host's spill is the last block. */
+std::optional<std::span<std::span<const std::byte>>>
+SharedWire::find_moved(const Link &link, const LentEntry &lent, uint64_t offset)
+{
+	if (link.ram.empty())
+		return std::nullopt;
+	const auto spill = link.ram.back().bytes();
+	if (offset > spill.size() || lent.size() > spill.size() - offset)
+		return std::nullopt;
+	pieces_[0] = spill.subspan(offset, lent.size());
+	return std::span(pieces_).first(1);
+}
+
+/* The number of packets; an entry that is invalid has none. */
+uint32_t SharedWire::packets_of(const Consumer::Entry &entry)
+{
+	if (entry.state == kWhole || entry.state == kBare)
+		return 1;
+	const auto lent = LentEntry::parse(entry.bytes);
+	return lent ? lent->packets() : 0;
 }
 
 /* Copies the payload being received and releases its entry. Called before waiting for other hosts,
@@ -569,7 +617,7 @@ void SharedWire::release_claimed()
 	if (!claimed_)
 		return;
 	std::byte *to = copy_.data();
-	for (auto &piece : std::span(payload_).first(pieces_)) {
+	for (auto &piece : payload_) {
 		std::memcpy(to, piece.data(), piece.size());
 		piece = {to, piece.size()};
 		to += piece.size();
@@ -581,8 +629,16 @@ void SharedWire::release_claimed()
 void SharedWire::discard_received()
 {
 	for (auto &link : links_) {
-		if (!link->cut)
-			link->in.discard();
+		/* Not those that are added meanwhile, of which there could always be more. */
+		const uint64_t end = link->in.end();
+		while (!link->cut && link->in.position() < end) {
+			const auto entry = link->in.take(entry_);
+			if (!entry)
+				break;
+			if (link.get() != switch_)
+				direct_.lost += packets_of(*entry);
+			link->in.done();
+		}
 	}
 }
 

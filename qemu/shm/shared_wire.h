@@ -12,22 +12,12 @@
 #include "qemu/rnic/ports.h"
 #include "qemu/shm/address_page.h"
 #include "qemu/shm/event_poll.h"
+#include "qemu/shm/lent_entry.h"
 #include "qemu/shm/message.h"
 #include "qemu/shm/ring.h"
+#include "qemu/shm/spill.h"
 
 namespace tern::shm {
-
-/** A range in a RAM block that a host shares with the others. */
-struct RamRange {
-	uint32_t block;
-	uint32_t size;
-	uint64_t offset;
-};
-
-constexpr size_t kMaxRanges = 32;
-constexpr size_t kMaxHead = 512; /* bytes before the payload */
-/* Maximum payload of one entry, which may be a burst. */
-constexpr size_t kMaxPayload = 64 << 10;
 
 /**
  * A host's end of the wire: a pair of rings with the switch, and one with each host that can be
@@ -45,6 +35,8 @@ public:
 		virtual void lent(std::span<const std::byte> head,
 		                  std::span<const std::span<const std::byte>> payload,
 		                  uint32_t segment) = 0;
+		/** Lent packets that were revoked have been dropped. */
+		virtual void revoked(uint32_t packets) = 0;
 
 	protected:
 		~Sink() = default;
@@ -79,7 +71,7 @@ public:
 	bool send(std::span<const std::byte> frame);
 	/** As Wire::lend(); @head is at least an Ethernet header. */
 	Wire::Lend lend(std::span<const std::byte> head, std::span<const RamRange> payload,
-	                uint32_t segment);
+	                uint32_t segment, const Loan &loan);
 	/** Whether a frame with @head, at least an Ethernet header, can be lent to its
 	 * destination. */
 	bool can_lend(std::span<const std::byte> head) { return up() && direct_link(head); }
@@ -90,8 +82,8 @@ public:
 	 * to it: of two hosts only one looks for the other.
 	 */
 	std::optional<uint32_t> announce();
-	/** Revokes what was lent: nobody reads it when this returns. */
-	void recall();
+	/** As Wire::recall(). */
+	uint64_t recall(const Recall &what);
 	/** Whether something found no room, and there is room now. */
 	bool room_made();
 	/** The caller retries what found no room, or drops it. */
@@ -143,6 +135,7 @@ private:
 		std::span<const std::byte> first;
 		std::span<const std::byte> second = {};
 		uint32_t frames = 1;
+		Loan loan{}; /* of a lent one */
 	};
 
 	std::string send_hello();
@@ -156,8 +149,15 @@ private:
 	bool put(Link &link, const Outgoing &what);
 	bool append(Link &link, const Outgoing &what);
 	bool dispatch(Link &link, const Consumer::Entry &entry, Sink &sink);
+	bool dispatch_lent(Link &link, const Consumer::Entry &entry, Sink &sink);
+	std::optional<std::span<std::span<const std::byte>>>
+	find_moved(const Link &link, const LentEntry &lent, uint64_t offset);
+	static uint32_t packets_of(const Consumer::Entry &entry);
 	void release_claimed();
-	bool wait_for_return(Link &link);
+	bool take_back(Link &link, const Recall &what);
+	bool wait_for_return(Link &link, const Recall &what);
+	std::optional<uint64_t> move(const Link &link, std::span<const std::byte> entry,
+	                             uint64_t position);
 	static void cut(Link &link);
 	void sweep(uint64_t now);
 	void plan_renewal(uint32_t id, uint64_t now);
@@ -170,6 +170,8 @@ private:
 	const uint32_t lane_;
 	std::vector<Fd> block_fds_;
 	std::vector<uint64_t> block_sizes_;
+	std::vector<Mapping> blocks_;
+	Spill spill_;
 
 	State state_ = State::Down;
 	/* of reconnecting, or of the switch's answer */
@@ -188,12 +190,13 @@ private:
 	/* the link without room; null if it was removed */
 	Link *blocked_ = nullptr;
 	std::string error_;
-	uint64_t direct_ = 0; /* frames sent directly to other hosts */
+	DirectCounts direct_; /* since connected */
+	uint64_t revoked_ = 0;
 	/* the entry being received */
 	std::array<std::byte, kMaxEntry> entry_;
 	Link *claimed_ = nullptr; /* its link, until the entry is released */
-	std::array<std::span<const std::byte>, kMaxRanges> payload_;
-	size_t pieces_ = 0;
+	LentEntry::Pieces pieces_;
+	std::span<std::span<const std::byte>> payload_; /* of pieces_ */
 	std::array<std::byte, kMaxPayload> copy_;
 };
 

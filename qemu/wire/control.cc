@@ -84,12 +84,15 @@ std::string Control::stop_capture()
 std::string Control::stats() const
 {
 	const Switch::Stats &stats = switch_.stats();
+	const shm::DirectCounts direct = ports_.direct();
 	std::ostringstream out;
 	out << "ok frames=" << stats.frames << " bytes=" << stats.bytes
 	    << " flooded=" << stats.flooded << " filtered=" << stats.filtered
 	    << " dropped=" << ports_.frames_dropped() << " lost=" << stats.lost
 	    << " duplicated=" << stats.duplicated << " reordered=" << stats.reordered
-	    << " corrupted=" << stats.corrupted << " direct=" << ports_.frames_direct();
+	    << " corrupted=" << stats.corrupted << " direct=" << direct.sent
+	    << " direct_received=" << direct.received << " direct_lost=" << direct.lost
+	    << " links_cut=" << direct.links_cut;
 	return out.str();
 }
 

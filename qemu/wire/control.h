@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "qemu/shm/ring.h"
 #include "qemu/wire/capture.h"
 #include "qemu/wire/switch.h"
 
@@ -16,8 +17,8 @@ public:
 	/** In one line. */
 	virtual std::string describe_ports() const = 0;
 	virtual uint64_t frames_dropped() const = 0;
-	/** Frames that hosts sent directly to one another, as reported by them. */
-	virtual uint64_t frames_direct() const = 0;
+	/** Of all hosts, also of those that have left. */
+	virtual shm::DirectCounts direct() const = 0;
 };
 
 /** The commands that control the wire: one line each, with one line of reply. */

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 
+#include "qemu/shm/ring.h"
 #include "qemu/wire/framing.h"
 #include "qemu/wire/switch.h"
 
@@ -35,8 +36,8 @@ public:
 	/** Bytes the host has not consumed yet. */
 	virtual size_t queued() const = 0;
 
-	/** Frames its host has sent directly to other hosts, as reported by it. */
-	virtual uint64_t direct() const { return 0; }
+	/** As reported by its host. */
+	virtual shm::DirectCounts direct() const { return {}; }
 
 	/** Disconnected, or violated the protocol. */
 	bool dead() const { return dead_; }

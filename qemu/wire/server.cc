@@ -232,7 +232,7 @@ std::string Server::describe_ports() const
 			out << " card=" << place.primary << " lane=" << place.lane;
 		out << " rx=" << stats.received << " tx=" << stats.sent
 		    << " dropped=" << stats.dropped << " queued=" << port->queued()
-		    << " direct=" << port->direct() << " macs=";
+		    << " direct=" << port->direct().sent << " macs=";
 		const char *separator = "";
 		for (const Mac &mac : switch_.addresses_of(port->id)) {
 			out << separator << to_string(mac);
@@ -250,9 +250,9 @@ uint64_t Server::frames_dropped() const
 	return dropped;
 }
 
-uint64_t Server::frames_direct() const
+shm::DirectCounts Server::direct() const
 {
-	uint64_t direct = direct_of_gone_ports_;
+	shm::DirectCounts direct = direct_of_gone_ports_;
 	for (const auto &port : ports_)
 		direct += port->direct();
 	return direct;

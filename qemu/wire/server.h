@@ -61,7 +61,7 @@ private:
 	/* PortReport */
 	std::string describe_ports() const override;
 	uint64_t frames_dropped() const override;
-	uint64_t frames_direct() const override;
+	shm::DirectCounts direct() const override;
 
 	void process_ports();
 	bool resume_waiting();
@@ -80,7 +80,7 @@ private:
 	std::vector<std::unique_ptr<Port>> ports_;
 	std::vector<std::unique_ptr<ControlClient>> clients_;
 	uint64_t dropped_by_gone_ports_ = 0;
-	uint64_t direct_of_gone_ports_ = 0;
+	shm::DirectCounts direct_of_gone_ports_;
 };
 
 } // namespace tern::wire

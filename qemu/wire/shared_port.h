@@ -27,7 +27,10 @@ public:
 	void flush() override;
 	void update_interest() override {}
 	size_t queued() const override { return queued_; }
-	uint64_t direct() const override { return admitted_ ? in_.direct() : 0; }
+	shm::DirectCounts direct() const override
+	{
+		return admitted_ ? in_.direct() : shm::DirectCounts();
+	}
 
 	/** Sends a message to the host. */
 	void send_to_host(const shm::Message &message, std::span<const int> fds);

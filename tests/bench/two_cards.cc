@@ -45,7 +45,7 @@ bool Host::transmit(std::span<const std::byte> frame)
 }
 
 Wire::Lend Host::lend(std::span<const std::byte> head, std::span<const HostRange> payload,
-                      uint32_t segment)
+                      uint32_t segment, const Loan & /* loan */)
 {
 	if (!borrows)
 		return Lend::Refused;

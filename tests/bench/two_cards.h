@@ -40,7 +40,7 @@ public:
 private:
 	bool transmit(std::span<const std::byte> frame) override;
 	Lend lend(std::span<const std::byte> head, std::span<const HostRange> payload,
-	          uint32_t segment) override;
+	          uint32_t segment, const Loan &loan) override;
 	void raise(unsigned) override {}
 	uint64_t now() override { return time; }
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -27,8 +28,9 @@ struct LinkConfig {
 	uint64_t max_reorder = 20000; /* ns that a frame may be late */
 	size_t queue = 64;            /* frames that wait to be sent; more are refused */
 	Faults faults{};
-	unsigned borrow = 0; /* of a thousand packets offered, how many it takes lent */
-	unsigned bursts = 0; /* ... and of a thousand bursts among them */
+	unsigned borrow = 0;   /* of a thousand packets offered, how many it takes lent */
+	unsigned bursts = 0;   /* ... and of a thousand bursts among them */
+	unsigned moves = 1000; /* of a thousand it has to give back by key, how many are not lost */
 	uint64_t borrow_until = UINT64_MAX; /* ns; then that is over, with all that was lent */
 };
 
@@ -41,8 +43,11 @@ public:
 		bool lent = false;
 		std::vector<HostRange> payload{};
 		uint32_t segment = 0;
+		tern::Loan of{};
+		std::vector<std::byte> moved{}; /* the payload, once its memory was wanted back */
 
 		uint64_t bytes() const;
+		uint64_t packets() const;
 	};
 	using Sink = std::function<void(const Frame &, const Loan &)>;
 
@@ -58,30 +63,40 @@ public:
 	}
 	/** A packet whose payload stays at @payload until it arrives. */
 	Wire::Lend lend(std::span<const std::byte> head, std::span<const HostRange> payload,
-	                uint32_t segment);
-	/** What was lent and has not arrived never will. */
-	void recall() { recalls_++; }
+	                uint32_t segment, const tern::Loan &of);
+	/** What was lent and has not arrived is moved, by @read, or never arrives. Returns the
+	 * number of packets lost. */
+	using Read = std::function<std::vector<std::byte>(const HostRange &)>;
+	uint64_t recall(const Recall &what, const Read &read);
 
 	LinkConfig config;
 	std::function<void()> on_room;
 
+	/* Packets, each of a burst counted. */
 	struct Counts {
 		uint64_t sent = 0, delivered = 0, refused = 0, lost = 0, duplicated = 0,
 		         corrupted = 0, reordered = 0, lent = 0;
 	};
 	const Counts &counts() const { return counts_; }
+	/** Nothing is on its way. */
+	bool idle() const
+	{
+		return counts_.sent + counts_.duplicated == counts_.delivered + counts_.lost;
+	}
 
 private:
 	struct Parcel {
 		Frame frame;
 		Loan loan;
-		uint64_t recalls = 0; /* when it was sent */
+		bool revoked = false;
 	};
+	using Shared = std::shared_ptr<Parcel>;
 
 	bool queue(Frame frame, Loan loan);
-	void depart(Parcel parcel);
-	void corrupt(Parcel &parcel);
-	void travel(Parcel parcel);
+	Shared add(Parcel parcel);
+	void depart(const Shared &parcel);
+	void damage(const Shared &parcel);
+	void travel(const Shared &parcel);
 	void arrive(const Parcel &parcel);
 	bool borrows() const { return loop_.now() < config.borrow_until; }
 
@@ -90,7 +105,7 @@ private:
 	Sink sink_;
 	size_t queued_ = 0;
 	bool refused_ = false;
-	uint64_t recalls_ = 0;
+	std::vector<std::weak_ptr<Parcel>> lent_; /* or arrived since */
 	uint64_t busy_until_ = 0;
 	Counts counts_;
 };

@@ -84,6 +84,13 @@ void Node::receive(std::span<const std::byte> head,
 	wake();
 }
 
+uint64_t Node::recall(const Recall &what)
+{
+	return uplink.recall(what, [this](const HostRange &range) {
+		return memory.bytes(range.iova, range.size);
+	});
+}
+
 void Node::raise(unsigned vector)
 {
 	loop.after(rng_.between(500, 5000), [this, vector] {
@@ -131,6 +138,8 @@ void Fabric::forward(const Link::Frame &frame, const Link::Loan &loan, Node &fro
 	if (tap)
 		tap(frame, loan);
 	std::vector<std::span<const std::byte>> payload;
+	if (!loan.moved.empty())
+		payload.push_back(loan.moved);
 	for (const HostRange &range : loan.payload) {
 		const auto pieces = from.memory.pieces(range.iova, range.size);
 		if (pieces.empty()) {
@@ -139,11 +148,13 @@ void Fabric::forward(const Link::Frame &frame, const Link::Loan &loan, Node &fro
 		}
 		payload.insert(payload.end(), pieces.begin(), pieces.end());
 	}
+	entered_ += loan.packets();
 	const bool multicast = std::to_integer<int>(frame[0]) & 1;
 	const auto offer = [&](Node &node) {
 		if (multicast ? &node == &from
 		              : std::memcmp(frame.data(), node.mac.data(), sizeof(Mac)) != 0)
 			return;
+		left_ += loan.packets();
 		if (loan.lent)
 			node.receive(frame, payload, loan.segment);
 		else
@@ -153,6 +164,23 @@ void Fabric::forward(const Link::Frame &frame, const Link::Loan &loan, Node &fro
 		offer(*node);
 	for (Node *node : guests)
 		offer(*node);
+}
+
+std::string Fabric::imbalance()
+{
+	const auto idle = [this] {
+		return std::ranges::all_of(nodes, [](const auto &n) { return n->uplink.idle(); });
+	};
+	if (!loop.run_until(loop.now() + 1'000'000'000, idle))
+		return "the links are never idle";
+	uint64_t sent = left_, received = entered_;
+	for (const auto &node : nodes) {
+		sent += node->driver.stat(TERN_STAT_TX_FRAMES) + node->uplink.counts().duplicated;
+		received += node->driver.stat(TERN_STAT_RX_FRAMES) + node->uplink.counts().lost;
+	}
+	return sent == received ? ""
+	                        : std::to_string(static_cast<int64_t>(sent - received)) +
+	                                  " packets are not accounted for";
 }
 
 } // namespace tern::sim

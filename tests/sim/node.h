@@ -57,11 +57,11 @@ public:
 private:
 	bool transmit(std::span<const std::byte> frame) override { return uplink.send(frame); }
 	Lend lend(std::span<const std::byte> head, std::span<const HostRange> payload,
-	          uint32_t segment) override
+	          uint32_t segment, const tern::Loan &loan) override
 	{
-		return uplink.lend(head, payload, segment);
+		return uplink.lend(head, payload, segment, loan);
 	}
-	void recall() override { uplink.recall(); }
+	uint64_t recall(const Recall &what) override;
 	void raise(unsigned vector) override;
 	void set_up();
 	void run_at(uint64_t when);
@@ -78,6 +78,10 @@ class Fabric {
 public:
 	Fabric(uint64_t seed, unsigned nodes, const LinkConfig &link);
 
+	/** All packets that the cards have sent are on a link, were received by a card, or are
+	 * counted as lost; an error message if not. Of these nodes alone, none of which was reset.
+	 * Waits until nothing is on its way. */
+	std::string imbalance();
 	/** A frame of @from; a multicast goes to all the others. @loan: the rest of it, in the
 	 * memory of @from. */
 	void forward(const Link::Frame &frame, const Link::Loan &loan, Node &from);
@@ -88,6 +92,11 @@ public:
 	std::vector<Node *> guests; /* at the same switch, but somebody else's */
 	/** Sees what is forwarded. */
 	std::function<void(const Link::Frame &, const Link::Loan &)> tap;
+
+private:
+	/* Packets to the fabric and from it, which differ for multicasts and corrupted addresses.
+	 */
+	uint64_t entered_ = 0, left_ = 0;
 };
 
 Mac node_mac(unsigned i);

@@ -52,7 +52,7 @@ constexpr HostRange kRange{0x1000, 256};
 void lend(OneLink &l, size_t n)
 {
 	for (const Frame &head : frames(n))
-		EXPECT_EQ(l.link.lend(head, std::span(&kRange, 1), 0), Wire::Lend::Done);
+		EXPECT_EQ(l.link.lend(head, std::span(&kRange, 1), 0, {}), Wire::Lend::Done);
 }
 
 TEST(EventLoop, OrderOfTimeThenOfScheduling)
@@ -174,7 +174,7 @@ TEST(Link, CarriesLoans)
 {
 	OneLink l({.latency = 1000, .ns_per_kib = 1024, .queue = 2, .borrow = 1000});
 	lend(l, 2);
-	EXPECT_EQ(l.link.lend(frames(1)[0], std::span(&kRange, 1), 0), Wire::Lend::Full);
+	EXPECT_EQ(l.link.lend(frames(1)[0], std::span(&kRange, 1), 0, {}), Wire::Lend::Full);
 	l.send_all({});
 	/* The bandwidth is that of all bytes. */
 	EXPECT_EQ(l.times, (std::vector<uint64_t>{1320, 1640}));
@@ -190,10 +190,10 @@ TEST(Link, BorrowsAsOftenAsTold)
 	OneLink l({.ns_per_kib = 0, .queue = 10000, .borrow = 300});
 	unsigned done = 0;
 	for (int i = 0; i < 5000; i++)
-		done += l.link.lend(frames(1)[0], std::span(&kRange, 1), 0) == Wire::Lend::Done;
+		done += l.link.lend(frames(1)[0], std::span(&kRange, 1), 0, {}) == Wire::Lend::Done;
 	EXPECT_NEAR(done, 1500, 150);
 	OneLink never({});
-	EXPECT_EQ(never.link.lend(frames(1)[0], std::span(&kRange, 1), 0), Wire::Lend::Refused);
+	EXPECT_EQ(never.link.lend(frames(1)[0], std::span(&kRange, 1), 0, {}), Wire::Lend::Refused);
 }
 
 TEST(Link, TakesBurstsAsOftenAsTold)
@@ -201,12 +201,14 @@ TEST(Link, TakesBurstsAsOftenAsTold)
 	OneLink l({.ns_per_kib = 0, .queue = 10000, .borrow = 1000, .bursts = 300});
 	unsigned done = 0;
 	for (int i = 0; i < 5000; i++)
-		done += l.link.lend(frames(1)[0], std::span(&kRange, 1), 64) == Wire::Lend::Done;
+		done += l.link.lend(frames(1)[0], std::span(&kRange, 1), 64, {}) ==
+		        Wire::Lend::Done;
 	EXPECT_NEAR(done, 1500, 150);
 	l.send_all({});
 	EXPECT_EQ(l.loans[0].segment, 64u);
 	OneLink never({.borrow = 1000});
-	EXPECT_EQ(never.link.lend(frames(1)[0], std::span(&kRange, 1), 64), Wire::Lend::Refused);
+	EXPECT_EQ(never.link.lend(frames(1)[0], std::span(&kRange, 1), 64, {}),
+	          Wire::Lend::Refused);
 }
 
 TEST(Link, RecallLosesWhatIsOutAndNothingElse)
@@ -215,8 +217,8 @@ TEST(Link, RecallLosesWhatIsOutAndNothingElse)
 	lend(l, 3);
 	l.link.send(frames(1)[0]);
 	/* Nor what is all in the frame. */
-	EXPECT_EQ(l.link.lend(frames(1)[0], {}, 0), Wire::Lend::Done);
-	l.link.recall();
+	EXPECT_EQ(l.link.lend(frames(1)[0], {}, 0, {}), Wire::Lend::Done);
+	EXPECT_EQ(l.link.recall(Recall::everything(), {}), 3u);
 	lend(l, 1);
 	l.send_all({});
 	ASSERT_EQ(l.arrived.size(), 3u);
@@ -226,6 +228,33 @@ TEST(Link, RecallLosesWhatIsOutAndNothingElse)
 	EXPECT_EQ(l.link.counts().lost, 3u);
 }
 
+TEST(Link, RecallByKeyMovesWhatIsOut)
+{
+	OneLink l({.borrow = 1000, .moves = 1000});
+	tern::Loan of{7, {}};
+	of.keys.add(0x100);
+	const HostRange ranges[] = {kRange, {0x9000, 10}};
+	EXPECT_EQ(l.link.lend(frames(1)[0], ranges, 0, of), Wire::Lend::Done);
+	lend(l, 1);
+	const auto read = [](const HostRange &range) {
+		return std::vector<std::byte>(range.size, static_cast<std::byte>(range.size));
+	};
+	EXPECT_EQ(l.link.recall(Recall::of_key(0x100), read), 0u);
+	l.send_all({});
+	ASSERT_EQ(l.loans.size(), 2u);
+	EXPECT_EQ(l.loans[0].moved.size(), 266u);
+	EXPECT_EQ(l.loans[0].moved[265], std::byte{10});
+	EXPECT_TRUE(l.loans[0].payload.empty());
+	EXPECT_EQ(l.loans[1].payload.size(), 1u);
+
+	OneLink full({.borrow = 1000, .moves = 0});
+	EXPECT_EQ(full.link.lend(frames(1)[0], ranges, 0, of), Wire::Lend::Done);
+	EXPECT_EQ(full.link.recall(Recall::of_key(0x100), read), 1u);
+	full.send_all({});
+	EXPECT_TRUE(full.arrived.empty());
+	EXPECT_TRUE(full.link.idle());
+}
+
 /* Its end comes between sending and arrival, and before the next. */
 TEST(Link, EndOfBorrowing)
 {
@@ -233,7 +262,7 @@ TEST(Link, EndOfBorrowing)
 	lend(l, 1);
 	l.send_all({});
 	EXPECT_TRUE(l.arrived.empty());
-	EXPECT_EQ(l.link.lend(frames(1)[0], std::span(&kRange, 1), 0), Wire::Lend::Refused);
+	EXPECT_EQ(l.link.lend(frames(1)[0], std::span(&kRange, 1), 0, {}), Wire::Lend::Refused);
 }
 
 TEST(Link, CorruptLoansAreLost)

@@ -25,6 +25,7 @@ LinkConfig random_link(Rng &rng)
 	if (rng.chance(1, 2)) {
 		link.borrow = static_cast<unsigned>(rng.chance(1, 2) ? 1000 : rng.below(1000));
 		link.bursts = static_cast<unsigned>(rng.chance(1, 2) ? 1000 : rng.below(1000));
+		link.moves = static_cast<unsigned>(rng.chance(1, 2) ? 1000 : rng.below(1000));
 	}
 	if (rng.chance(1, 5))
 		link.borrow_until = rng.below(2'000'000);

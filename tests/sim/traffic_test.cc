@@ -12,8 +12,12 @@ void run_seeds(Disruption disruption)
 {
 	for (uint64_t i = 0; i < options().seeds; i++) {
 		const uint64_t seed = options().seed + i;
-		const std::string failure = Traffic(seed).run(disruption);
-		ASSERT_EQ(failure, "") << replay(seed);
+		Traffic traffic(seed);
+		ASSERT_EQ(traffic.run(disruption), "") << replay(seed);
+		/* A reset clears the card's counters. */
+		if (disruption != Disruption::ResetCard) {
+			ASSERT_EQ(traffic.fabric().imbalance(), "") << replay(seed);
+		}
 	}
 }
 

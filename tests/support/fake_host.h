@@ -311,13 +311,14 @@ public:
 		return true;
 	}
 
-	struct Loan {
+	struct Lent {
 		Frame head;
 		std::vector<HostRange> payload;
 		uint32_t segment;
+		Loan loan;
 	};
 	Lend lend(std::span<const std::byte> head, std::span<const HostRange> payload,
-	          uint32_t segment) override
+	          uint32_t segment, const Loan &loan) override
 	{
 		if (!(segment ? takes_bursts : payload.empty() ? takes_bare : borrows))
 			return Lend::Refused;
@@ -327,16 +328,23 @@ public:
 		}
 		if (room_ != kUnlimited)
 			room_--;
-		loans_.push_back(
-		        {{head.begin(), head.end()}, {payload.begin(), payload.end()}, segment});
+		loans_.push_back({{head.begin(), head.end()},
+		                  {payload.begin(), payload.end()},
+		                  segment,
+		                  loan});
 		return Lend::Done;
 	}
-	void recall() override
+	/** Revokes all that @what concerns; is a recall only if that is something. */
+	uint64_t recall(const Recall &what) override
 	{
+		const auto revoked = std::erase_if(
+		        loans_, [&](const Lent &lent) { return what.concerns(lent.loan); });
+		if (!revoked)
+			return 0;
 		recalls++;
-		loans_.clear();
 		if (on_recall)
 			on_recall();
+		return revoked;
 	}
 	/** Whether it takes what it is offered. */
 	bool borrows = false;
@@ -347,7 +355,7 @@ public:
 	unsigned recalls = 0;
 	std::function<void()> on_recall;
 	/** What was lent and neither taken nor recalled, oldest first. */
-	std::deque<Loan> &loans() { return loans_; }
+	std::deque<Lent> &loans() { return loans_; }
 
 	/** Takes @frames more, then refuses. */
 	void accept_only(size_t frames) { room_ = frames; }
@@ -371,7 +379,7 @@ private:
 	static constexpr size_t kUnlimited = SIZE_MAX;
 
 	std::deque<Frame> frames_;
-	std::deque<Loan> loans_;
+	std::deque<Lent> loans_;
 	size_t room_ = kUnlimited;
 	size_t refused_ = 0;
 };

@@ -128,7 +128,7 @@ tern_hw_aq_status modify_mr(Card &card, const tern_hw_modify_mr &cmd)
 	}
 	if (cmd.mask & TERN_MODIFY_MR_TRANSLATION && !place(card, cmd.to, false, changed))
 		return TERN_AQ_BAD_FIELD;
-	card.out.recall();
+	card.out.recall(Recall::of_key(cmd.key.get()));
 	card.memory.replace(cmd.key.get(), changed);
 	return TERN_AQ_OK;
 }
@@ -142,14 +142,14 @@ tern_hw_aq_status create_fast_mr(Card &card, uint32_t pdn, tern_hw_created &resu
 
 tern_hw_aq_status destroy_mr(Card &card, uint32_t key)
 {
-	card.out.recall();
+	card.out.recall(Recall::of_key(key));
 	return status_of(card.memory.destroy_region(key));
 }
 
 /* Tables of on-demand regions are never cached, so there is nothing to drop. */
 tern_hw_aq_status sync_mr(Card &card, uint32_t key)
 {
-	card.out.recall();
+	card.out.recall(Recall::of_key(key));
 	const Region *region = card.memory.find(key);
 	if (!region || region->is_window())
 		return TERN_AQ_BAD_OBJECT;
@@ -171,7 +171,7 @@ tern_hw_aq_status alloc_mw(Card &card, const tern_hw_alloc_mw &cmd, tern_hw_crea
 
 tern_hw_aq_status dealloc_mw(Card &card, uint32_t key)
 {
-	card.out.recall();
+	card.out.recall(Recall::of_key(key));
 	return status_of(card.memory.destroy_window(key));
 }
 

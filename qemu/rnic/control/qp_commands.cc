@@ -252,7 +252,7 @@ tern_hw_aq_status destroy_qp(Card &card, uint32_t qpn)
 	/* Programs post datagrams and exit at once; send those before the QP is destroyed. */
 	unsigned budget = kDestroyBudget;
 	qp->transmit(budget);
-	card.out.recall();
+	card.out.recall(Recall::of_qp(qpn));
 	qp->release_tags();
 	count_users(card, qp->config(), -1);
 	qp->release_windows();

@@ -10,7 +10,8 @@
 
 namespace tern {
 
-/** The location of a payload in host memory, as a short list of ranges. */
+/** The location of a payload in host memory, as a short list of ranges, and the regions and windows
+ * through which it was found. */
 class HostRanges {
 public:
 	static constexpr size_t kMax = 32;
@@ -35,6 +36,8 @@ public:
 			sum += range.size;
 		return sum;
 	}
+
+	LoanKeys keys;
 
 private:
 	HostRange &last() { return ranges_[count_ - 1]; }

@@ -213,6 +213,9 @@ bool Memory::locate(const Region *region, uint64_t addr, size_t size, HostRanges
 	const auto [holder, offset] = place_of(*region, addr);
 	if (holder.device)
 		return false;
+	ranges.keys.add(holder.key());
+	if (&holder != region)
+		ranges.keys.add(region->key());
 	for (size_t done = 0; done < size;) {
 		PageList::Run run;
 		if (holder.pages.find(tables_, host_, offset + done, size - done, false, run) !=

@@ -32,7 +32,7 @@ size_t Transmitter::send(size_t size, bool loop_back)
 size_t Transmitter::send_roce(FrameBuilder &frame)
 {
 	const size_t bare = frame.bare().size();
-	if (offer(bare, {}, {0, 1, whole_size(bare, 0)}) == Wire::Lend::Done)
+	if (offer(bare, {}, 0, {0, 1, whole_size(bare, 0)}) == Wire::Lend::Done)
 		return whole_size(bare, 0);
 	const size_t size = pad(frame.finish().size());
 	stats_.add(TERN_STAT_ROCE_TX_PACKETS);
@@ -40,28 +40,29 @@ size_t Transmitter::send_roce(FrameBuilder &frame)
 	return send(size);
 }
 
-Wire::Lend Transmitter::lend(const FrameBuilder &frame, const HostRanges &payload)
+Wire::Lend Transmitter::lend(const FrameBuilder &frame, const HostRanges &payload, uint32_t qpn)
 {
 	const size_t head = frame.head().size();
-	return offer(head, payload, {0, 1, whole_size(head, payload.bytes())});
+	return offer(head, payload, qpn, {0, 1, whole_size(head, payload.bytes())});
 }
 
 Wire::Lend Transmitter::lend_burst(const FrameBuilder &frame, const HostRanges &payload,
-                                   uint32_t segment)
+                                   uint32_t qpn, uint32_t segment)
 {
 	const size_t head = frame.head().size();
 	const size_t size = payload.bytes();
-	return offer(head, payload,
+	return offer(head, payload, qpn,
 	             {segment, segments_of(size, segment),
 	              burst_size(frame.opcode(), head, size, segment)});
 }
 
-Wire::Lend Transmitter::offer(size_t head, const HostRanges &payload, const Shape &shape)
+Wire::Lend Transmitter::offer(size_t head, const HostRanges &payload, uint32_t qpn,
+                              const Shape &shape)
 {
 	const auto bytes = std::span(*buffer_).first(head);
 	if (is_own(bytes))
 		return Wire::Lend::Refused;
-	const auto lent = wire_.lend(bytes, payload.list(), shape.segment);
+	const auto lent = wire_.lend(bytes, payload.list(), shape.segment, {qpn, payload.keys});
 	full_ = lent == Wire::Lend::Full;
 	if (lent != Wire::Lend::Done)
 		return lent;
@@ -73,11 +74,12 @@ Wire::Lend Transmitter::offer(size_t head, const HostRanges &payload, const Shap
 	return lent;
 }
 
-void Transmitter::recall()
+void Transmitter::recall(const Recall &what)
 {
-	if (lent_)
-		wire_.recall();
-	lent_ = false;
+	if (!lent_)
+		return;
+	stats_.add(TERN_STAT_TX_REVOKED, wire_.recall(what));
+	lent_ = !what.is_everything();
 }
 
 /* Other engines of this card are reached over the wire. */

@@ -47,16 +47,16 @@ public:
 	/** Sends and counts the RoCE packet that @frame has built in buffer(); without an ICRC if
 	 * the wire takes it so. Returns the size of the frame. */
 	size_t send_roce(FrameBuilder &frame);
-	/** Lends the RoCE packet whose head @frame has built in buffer(), with @payload, and counts
-	 * it if the wire takes it. Requires ready(). */
-	Wire::Lend lend(const FrameBuilder &frame, const HostRanges &payload);
+	/** Lends the RoCE packet of QP @qpn whose head @frame has built in buffer(), with @payload,
+	 * and counts it if the wire takes it. Requires ready(). */
+	Wire::Lend lend(const FrameBuilder &frame, const HostRanges &payload, uint32_t qpn);
 	/** As lend(), for a burst of packets of @segment bytes each. */
-	Wire::Lend lend_burst(const FrameBuilder &frame, const HostRanges &payload,
+	Wire::Lend lend_burst(const FrameBuilder &frame, const HostRanges &payload, uint32_t qpn,
 	                      uint32_t segment);
 	/** Smaller payloads are copied instead. */
 	static constexpr size_t kMinLent = 256;
-	/** Revokes all lent payload; the host owns its memory again when this returns. */
-	void recall();
+	/** Takes back lent payload; the host owns that memory again when this returns. */
+	void recall(const Recall &what);
 	/** The wire has room again. */
 	void wire_ready();
 
@@ -83,7 +83,7 @@ private:
 		uint32_t packets;
 		size_t size; /* total size of the whole frames */
 	};
-	Wire::Lend offer(size_t head, const HostRanges &payload, const Shape &shape);
+	Wire::Lend offer(size_t head, const HostRanges &payload, uint32_t qpn, const Shape &shape);
 	bool is_own(std::span<const std::byte> frame) const;
 	bool try_send(size_t size);
 	void resend();
@@ -95,7 +95,7 @@ private:
 	std::unique_ptr<Buffer> buffer_ = std::make_unique<Buffer>();
 	size_t pending_ = 0;     /* bytes in buffer_ that the wire refused */
 	bool full_ = false;      /* the wire had no room for a lent packet */
-	bool lent_ = false;      /* something was lent since the last recall */
+	bool lent_ = false;      /* something was lent since all was recalled */
 	bool loop_back_ = false; /* loop the frame in buffer_ back, whatever its MAC */
 
 	static constexpr size_t kMaxLoopback = 64;

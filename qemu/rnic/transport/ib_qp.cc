@@ -41,7 +41,7 @@ void IbQp::enter_error()
 		return;
 	state_ = TERN_QPS_ERR;
 	/* The host may reuse the buffers of flushed WQEs. */
-	data_.out.recall();
+	data_.out.recall(Recall::of_qp(number));
 	forget_faults();
 	flush_requests();
 	flush_send();
@@ -144,7 +144,7 @@ void IbQp::enter(tern_hw_qp_state to)
 void IbQp::reset()
 {
 	state_ = TERN_QPS_RESET;
-	data_.out.recall();
+	data_.out.recall(Recall::of_qp(number));
 	attr_ = {};
 	draining_ = false;
 	release_tags();

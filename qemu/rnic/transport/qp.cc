@@ -102,12 +102,12 @@ tern_hw_cqe_status Qp::execute_local(const SendWqe &wqe)
 	bool done = false;
 	switch (wqe.opcode) {
 	case TERN_OP_LOCAL_INV:
-		data_.out.recall();
+		data_.out.recall(Recall::of_key(wqe.imm));
 		done = data_.memory.invalidate(wqe.imm, target(), Memory::Invalidator::Host);
 		break;
 	case TERN_OP_BIND_MW:
 		/* The window may have been bound to another region. */
-		data_.out.recall();
+		data_.out.recall(Recall::of_key(wqe.bind.rkey));
 		done = data_.memory.bind(wqe.bind, target());
 		bound_windows_ |= done;
 		break;

@@ -85,7 +85,7 @@ SendResult RcQp::send_data(Bth &bth, const ExtHeaders &ext, size_t size, Locate 
 	FrameBuilder frame(data_.out.buffer(), path_, bth, ext, size);
 	HostRanges ranges;
 	if (size >= Transmitter::kMinLent && locate(ranges)) {
-		const auto lent = data_.out.lend(frame, ranges);
+		const auto lent = data_.out.lend(frame, ranges, number);
 		if (lent == Wire::Lend::Full)
 			return SendResult::Full;
 		if (lent == Wire::Lend::Done) {
@@ -109,7 +109,7 @@ Wire::Lend RcQp::lend_burst(Bth bth, const ExtHeaders &ext, Locate locate)
 	bth.opcode = opcode_of(service(), static_cast<Opcode>(bth.opcode));
 	bth.dest_qpn = attr_.dest_qpn.get();
 	return data_.out.lend_burst(FrameBuilder(data_.out.buffer(), path_, bth, ext, mtu_), ranges,
-	                            mtu_);
+	                            number, mtu_);
 }
 
 } // namespace tern

@@ -521,7 +521,7 @@ void Requester::fail(tern_hw_cqe_status status)
 	const Request r = requests_.front();
 	requests_.pop_front();
 	/* The host may reuse its buffers. */
-	data_.out.recall();
+	data_.out.recall(Recall::of_qp(qp_.number));
 	data_.stats.add(TERN_STAT_REQ_CQE_ERRORS);
 	report(r, status);
 	qp_.enter_error();

@@ -265,7 +265,7 @@ Responder::Outcome Responder::end_send(const Packet &packet, size_t size)
 
 bool Responder::invalidate(const Packet &packet)
 {
-	data_.out.recall();
+	data_.out.recall(Recall::of_key(packet.ext.inv_rkey));
 	if (!data_.memory.invalidate(packet.ext.inv_rkey, target(packet),
 	                             Memory::Invalidator::Peer))
 		return false;

@@ -40,6 +40,14 @@ protected:
 		return rang;
 	}
 	std::optional<Consumer::Entry> take() { return in.take(room); }
+	/* Takes back all, moving nothing. */
+	bool revoke(Producer &producer)
+	{
+		return producer.take_back(
+		        Recall::everything(),
+		        [](auto, auto) -> std::optional<uint64_t> { return std::nullopt; },
+		        revoked);
+	}
 	RingHeader &header() { return *reinterpret_cast<RingHeader *>(memory.bytes().data()); }
 	EntryHeader &first()
 	{
@@ -55,6 +63,7 @@ protected:
 	Producer out;
 	Consumer in;
 	Mapping memory;
+	uint64_t revoked = 0;
 	std::array<std::byte, kMaxEntry> room;
 };
 
@@ -137,10 +146,10 @@ TEST_F(RingTest, WaitingForRoomRings)
 
 TEST_F(RingTest, WhatWasLentCanBeTakenBack)
 {
-	ASSERT_TRUE(out.put(kLent, bytes(40, 1)));
+	ASSERT_TRUE(out.lend({}, 1, bytes(40, 1)));
 	ASSERT_TRUE(out.put(kWhole, bytes(50, 2)));
-	ASSERT_TRUE(out.put(kLent, bytes(60, 3)));
-	EXPECT_TRUE(out.revoke());
+	ASSERT_TRUE(out.lend({}, 1, bytes(60, 3)));
+	EXPECT_TRUE(revoke(out));
 	EXPECT_EQ(take()->state, kRevoked);
 	in.done();
 	EXPECT_EQ(take()->state, kWhole);
@@ -153,52 +162,112 @@ TEST_F(RingTest, WhatWasLentCanBeTakenBack)
 
 TEST_F(RingTest, WhatIsClaimedHasToBeAwaited)
 {
-	ASSERT_TRUE(out.put(kLent, bytes(40, 1)));
-	ASSERT_TRUE(out.put(kLent, bytes(40, 2)));
+	ASSERT_TRUE(out.lend({}, 1, bytes(40, 1)));
+	ASSERT_TRUE(out.lend({}, 1, bytes(40, 2)));
 	ASSERT_EQ(take()->state, kLent);
-	EXPECT_FALSE(out.revoke());
-	EXPECT_FALSE(out.revoke());
+	EXPECT_FALSE(revoke(out));
+	EXPECT_FALSE(revoke(out));
 	in.done();
-	EXPECT_TRUE(out.revoke());
+	EXPECT_TRUE(revoke(out));
 	EXPECT_EQ(take()->state, kRevoked);
 	in.done();
 	EXPECT_FALSE(out.broken());
 }
 
-TEST_F(RingTest, WhatIsDiscardedIsGone)
+/* By QP or key; a moved entry has its place, and is no loan of anybody's any more. */
+TEST_F(RingTest, OnlyWhatIsWantedIsTakenBack)
 {
-	fill();
-	EXPECT_FALSE(out.await_room());
-	in.discard();
-	EXPECT_TRUE(rings(to_producer));
-	EXPECT_TRUE(in.empty());
-	EXPECT_EQ(out.used(), 0u);
-	ASSERT_TRUE(out.put(kLent, bytes(40, 1)));
-	in.discard();
-	EXPECT_TRUE(out.revoke()) << "nobody reads it";
-	ASSERT_TRUE(out.put(kWhole, bytes(50, 2)));
-	EXPECT_EQ(take()->state, kWhole);
+	LoanKeys keys;
+	keys.add(0x1200);
+	ASSERT_TRUE(out.lend({7, keys}, 3, bytes(40, 1)));
+	ASSERT_TRUE(out.lend({8, keys}, 2, bytes(50, 2)));
+	ASSERT_TRUE(out.lend({8, {}}, 1, bytes(60, 3)));
+	std::vector<size_t> moved;
+	const auto take_back = [&](const Recall &what, std::optional<uint64_t> offset) {
+		return out.take_back(
+		        what,
+		        [&](std::span<const std::byte> entry, uint64_t) {
+			        moved.push_back(entry.size());
+			        return offset;
+		        },
+		        revoked);
+	};
+	EXPECT_TRUE(take_back(Recall::of_key(0x1300), 5));
+	EXPECT_TRUE(take_back(Recall::of_qp(9), 5));
+	EXPECT_TRUE(moved.empty());
+	EXPECT_TRUE(take_back(Recall::of_qp(7), std::nullopt));
+	EXPECT_EQ(revoked, 3u);
+	EXPECT_TRUE(take_back(Recall::of_key(0x12ff), 0x10000)) << "of any variant";
+	EXPECT_EQ(moved, (std::vector<size_t>{40, 50}));
+	EXPECT_TRUE(take_back(Recall::of_key(0x1200), 0x20000));
+	EXPECT_TRUE(take_back(Recall::of_qp(7), 0x20000));
+	EXPECT_EQ(moved.size(), 2u) << "each once";
+
+	EXPECT_EQ(take()->state, kRevoked);
 	in.done();
-	EXPECT_FALSE(in.broken() || out.broken());
-	header().tail += 8;
-	in.discard();
-	EXPECT_TRUE(in.broken());
+	const auto got = take();
+	EXPECT_EQ(got->state, kMoved);
+	EXPECT_EQ(got->offset, 0x10000u);
+	EXPECT_TRUE(std::ranges::equal(got->bytes, bytes(50, 2)));
+	EXPECT_FALSE(revoke(out)) << "its place is in use";
+	in.done();
+	EXPECT_TRUE(revoke(out));
+	EXPECT_EQ(take()->state, kRevoked);
+	EXPECT_EQ(revoked, 4u);
+}
+
+TEST_F(RingTest, MovedEntriesCanBeRevoked)
+{
+	ASSERT_TRUE(out.lend({7, {}}, 1, bytes(40, 1)));
+	EXPECT_TRUE(out.take_back(
+	        Recall::of_qp(7), [](auto, auto) { return 0; }, revoked));
+	EXPECT_EQ(revoked, 0u);
+	EXPECT_TRUE(revoke(out));
+	EXPECT_TRUE(revoke(out));
+	EXPECT_EQ(revoked, 1u);
+	EXPECT_EQ(take()->state, kRevoked);
+}
+
+TEST(LoanKeys, MoreThanAFewAreAny)
+{
+	LoanKeys keys;
+	for (uint32_t i = 1; i <= LoanKeys::kMax; i++) {
+		EXPECT_FALSE(keys.has(i << 8));
+		keys.add(i << 8);
+		keys.add(i << 8 | 0xff);
+		EXPECT_TRUE(keys.has(i << 8 | 1));
+	}
+	EXPECT_FALSE(keys.has(5)) << "is no key";
+	EXPECT_FALSE(keys.has(0x9900));
+	keys.add(0x500);
+	EXPECT_TRUE(keys.has(0x9900));
 }
 
 TEST_F(RingTest, BetweenTwoThreads)
 {
 	constexpr uint32_t kEntries = 200'000;
 	std::atomic<uint32_t> lent_now{0};
+	/* Their place is their number. */
+	const auto move_all = [&] {
+		return out.take_back(
+		        Recall::of_qp(1),
+		        [](std::span<const std::byte> entry, uint64_t) {
+			        uint32_t tag;
+			        std::memcpy(&tag, entry.data(), sizeof(tag));
+			        return std::optional<uint64_t>(tag);
+		        },
+		        revoked);
+	};
 	std::thread producer([&] {
 		std::mt19937 random(1);
 		for (uint32_t i = 0; i < kEntries;) {
 			Bytes entry = bytes(5 + random() % 300, i);
 			std::memcpy(entry.data(), &i, sizeof(i));
-			if (out.put(i % 7 ? kWhole : kLent, entry)) {
+			if (i % 7 ? out.put(kWhole, entry) : out.lend({1, {}}, 1, entry)) {
 				if (random() % 4 == 0 || i + 1 == kEntries)
 					out.announce();
-				if (++i % 1000 == 0) {
-					while (!out.revoke())
+				if (++i % 500 == 0) {
+					while (!(i % 1000 ? move_all() : revoke(out)))
 						std::this_thread::yield();
 					EXPECT_EQ(lent_now.load(), 0u) << "still read";
 				}
@@ -212,13 +281,13 @@ TEST_F(RingTest, BetweenTwoThreads)
 			}
 		}
 	});
-	uint32_t revoked = 0;
+	uint32_t dropped = 0, moved = 0;
 	for (uint32_t i = 0; i < kEntries;) {
 		const auto got = take();
 		if (got) {
 			if (got->state == kRevoked) {
 				EXPECT_EQ(i % 7, 0u);
-				revoked++;
+				dropped++;
 			} else {
 				lent_now = got->state == kLent;
 				uint32_t tag;
@@ -228,6 +297,10 @@ TEST_F(RingTest, BetweenTwoThreads)
 				          static_cast<std::byte>(i + got->bytes.size() - 1))
 				        << got->bytes.size();
 				lent_now = 0;
+				if (got->state == kMoved) {
+					EXPECT_EQ(got->offset, tag);
+					moved++;
+				}
 			}
 			in.done();
 			i++;
@@ -244,7 +317,10 @@ TEST_F(RingTest, BetweenTwoThreads)
 		in.awake();
 	}
 	producer.join();
-	EXPECT_LT(revoked, kEntries / 7);
+	EXPECT_EQ(revoked, dropped);
+	EXPECT_GT(dropped, 0u);
+	EXPECT_GT(moved, 0u);
+	EXPECT_LT(dropped + moved, kEntries / 7);
 }
 
 /* ---- the other side lies --------------------------------------------------------- */
@@ -313,9 +389,9 @@ TEST_F(RingTest, RefusesStatesThatAreNone)
 
 TEST_F(RingTest, ProducerNoticesStatesThatAreNone)
 {
-	ASSERT_TRUE(out.put(kLent, bytes(96, 1)));
+	ASSERT_TRUE(out.lend({}, 1, bytes(96, 1)));
 	first().state = 77;
-	EXPECT_TRUE(out.revoke());
+	EXPECT_TRUE(revoke(out));
 	EXPECT_TRUE(out.broken());
 }
 
@@ -331,7 +407,7 @@ TEST_F(RingTest, SurvivesGarbageAllOver)
 		ASSERT_EQ(consumer.open(fd, to_producer), "");
 		ASSERT_EQ(liar.map(fd, kRingHeaderSize + 4096, Mapping::Access::ReadWrite), "");
 		for (int i = 0; i < 20; i++)
-			producer.put(i % 2 ? kLent : kWhole, bytes(random() % 300, 1));
+			producer.lend({}, 1, bytes(random() % 300, 1));
 		auto &header = *reinterpret_cast<RingHeader *>(liar.bytes().data());
 		for (int i = 0; i < 20; i++) {
 			const size_t at = kRingHeaderSize + random() % 512 * 8;
@@ -347,8 +423,8 @@ TEST_F(RingTest, SurvivesGarbageAllOver)
 				ASSERT_LE(got->bytes.size(), room.size());
 				consumer.done();
 			}
-			producer.put(kLent, bytes(random() % 9000, 2));
-			producer.revoke();
+			producer.lend({}, 1, bytes(random() % 9000, 2));
+			revoke(producer);
 			producer.await_room();
 		}
 	}

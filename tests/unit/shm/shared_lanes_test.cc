@@ -39,7 +39,8 @@ protected:
 	Wire::Lend lend(unsigned from, uint8_t to, uint32_t qpn)
 	{
 		const RamRange range{0, 10, 0};
-		return nodes[from].wire.lend(roce(to, address(from), qpn), std::span(&range, 1), 0);
+		return nodes[from].wire.lend(roce(to, address(from), qpn), std::span(&range, 1), 0,
+		                             {});
 	}
 	using Counts = std::vector<size_t>;
 	Counts loans()
@@ -162,7 +163,7 @@ TEST_F(SharedLanesTest, ThePrimaryLeaves)
 	settle();
 	const RamRange range{0, 10, 0};
 	const auto lend = [&](uint32_t qpn) {
-		return nodes[1].wire.lend(roce(2, 3, qpn), std::span(&range, 1), 0);
+		return nodes[1].wire.lend(roce(2, 3, qpn), std::span(&range, 1), 0, {});
 	};
 	EXPECT_EQ(lend(qp_of(1)), Wire::Lend::Refused);
 	nodes[1].wire.send(roce(2, 3, qp_of(1)));

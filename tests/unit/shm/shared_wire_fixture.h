@@ -61,6 +61,7 @@ public:
 	std::vector<Bytes> loans;
 	std::vector<uint32_t> segments;
 	std::function<void()> during_loan;
+	uint32_t lost = 0; /* packets, as it was told */
 
 private:
 	void frame(std::span<const std::byte> bytes) override
@@ -78,6 +79,7 @@ private:
 			all.insert(all.end(), part.begin(), part.end());
 		loans.push_back(std::move(all));
 	}
+	void revoked(uint32_t packets) override { lost += packets; }
 };
 
 class SharedWireTest : public testing::Test {

@@ -65,7 +65,7 @@ TEST_F(SharedWireTest, FaultsAndCapturesSeeEveryFrame)
 	const RamRange range{0, 10, 0};
 	for (const char *command : {"loss 100", "dup 100"}) {
 		EXPECT_EQ(server->execute(command), "ok");
-		EXPECT_EQ(nodes[0].wire.lend(frame(2, 1), std::span(&range, 1), 0),
+		EXPECT_EQ(nodes[0].wire.lend(frame(2, 1), std::span(&range, 1), 0, {}),
 		          Wire::Lend::Refused);
 		nodes[0].wire.send(frame(2, 1, 1));
 		settle();
@@ -95,7 +95,7 @@ TEST_F(SharedWireTest, PayloadIsReadWhereItLies)
 		nodes[0].ram.bytes()[i] = static_cast<std::byte>(i * 7);
 	const RamRange ranges[] = {{0, 100, 4096}, {0, 1, kRamSize - 1}, {0, 0, kRamSize}};
 	const Bytes head = frame(2, 1, 5, 70);
-	EXPECT_EQ(nodes[0].wire.lend(head, ranges, 0), Wire::Lend::Done);
+	EXPECT_EQ(nodes[0].wire.lend(head, ranges, 0, {}), Wire::Lend::Done);
 	nodes[0].ram.bytes()[4096] = std::byte{99};
 	nodes[1].receive();
 	Bytes expected = head;
@@ -111,22 +111,23 @@ TEST_F(SharedWireTest, Bare)
 {
 	connect_hosts(2);
 	const Bytes bytes = frame(2, 1, 5, 9000);
-	EXPECT_EQ(nodes[0].wire.lend(bytes, {}, 0), Wire::Lend::Done);
-	nodes[0].wire.recall();
+	EXPECT_EQ(nodes[0].wire.lend(bytes, {}, 0, {}), Wire::Lend::Done);
+	nodes[0].wire.recall(Recall::everything());
 	nodes[1].receive();
 	ASSERT_EQ(nodes[1].loans.size(), 1u);
 	EXPECT_EQ(nodes[1].loans[0], bytes);
-	EXPECT_EQ(nodes[0].wire.lend(frame(9, 1), {}, 0), Wire::Lend::Refused);
-	EXPECT_EQ(nodes[0].wire.lend(Bytes(kMaxEntry + 1, bytes[5]), {}, 0), Wire::Lend::Refused);
+	EXPECT_EQ(nodes[0].wire.lend(frame(9, 1), {}, 0, {}), Wire::Lend::Refused);
+	EXPECT_EQ(nodes[0].wire.lend(Bytes(kMaxEntry + 1, bytes[5]), {}, 0, {}),
+	          Wire::Lend::Refused);
 }
 
 TEST_F(SharedWireTest, Bursts)
 {
 	connect_hosts(2);
 	const RamRange ranges[] = {{0, 4097, 4096}, {0, kMaxPayload - 4097, 16384}};
-	EXPECT_EQ(nodes[0].wire.lend(frame(2, 1), ranges, 1024), Wire::Lend::Done);
+	EXPECT_EQ(nodes[0].wire.lend(frame(2, 1), ranges, 1024, {}), Wire::Lend::Done);
 	/* The wire carries it; whether it is one the card judges. */
-	EXPECT_EQ(nodes[0].wire.lend(frame(2, 1), std::span(ranges).first(1), ~0u),
+	EXPECT_EQ(nodes[0].wire.lend(frame(2, 1), std::span(ranges).first(1), ~0u, {}),
 	          Wire::Lend::Done);
 	nodes[1].receive();
 	ASSERT_EQ(nodes[1].loans.size(), 2u);
@@ -140,11 +141,11 @@ TEST_F(SharedWireTest, TheSwitchKnowsHowManyFramesPassItBy)
 	const RamRange ranges[] = {{0, 4097, 4096}, {0, 4096, 16384}};
 	EXPECT_EQ(told("stats", "direct"), 0u);
 	EXPECT_TRUE(nodes[0].wire.send(frame(2, 1)));
-	EXPECT_EQ(nodes[0].wire.lend(frame(2, 1), {}, 0), Wire::Lend::Done);
-	EXPECT_EQ(nodes[0].wire.lend(frame(2, 1), ranges, 0), Wire::Lend::Done);
+	EXPECT_EQ(nodes[0].wire.lend(frame(2, 1), {}, 0, {}), Wire::Lend::Done);
+	EXPECT_EQ(nodes[0].wire.lend(frame(2, 1), ranges, 0, {}), Wire::Lend::Done);
 	EXPECT_EQ(told("stats", "direct"), 3u);
-	EXPECT_EQ(nodes[0].wire.lend(frame(2, 1), ranges, 1024), Wire::Lend::Done);
-	EXPECT_EQ(nodes[1].wire.lend(frame(1, 2), {}, 0), Wire::Lend::Done);
+	EXPECT_EQ(nodes[0].wire.lend(frame(2, 1), ranges, 1024, {}), Wire::Lend::Done);
+	EXPECT_EQ(nodes[1].wire.lend(frame(1, 2), {}, 0, {}), Wire::Lend::Done);
 	EXPECT_TRUE(nodes[0].wire.send(frame(9, 1))) << "through it";
 	EXPECT_EQ(told("stats", "direct"), 3u + 9 + 1);
 	EXPECT_EQ(told("ports", "direct"), 3u + 9);
@@ -158,10 +159,10 @@ TEST_F(SharedWireTest, WhatIsRecalledIsNotRead)
 {
 	connect_hosts(2);
 	const RamRange range{0, 10, 0};
-	EXPECT_EQ(nodes[0].wire.lend(frame(2, 1), std::span(&range, 1), 0), Wire::Lend::Done);
+	EXPECT_EQ(nodes[0].wire.lend(frame(2, 1), std::span(&range, 1), 0, {}), Wire::Lend::Done);
 	EXPECT_TRUE(nodes[0].wire.send(frame(2, 1, 6)));
-	nodes[0].wire.recall();
-	EXPECT_EQ(nodes[0].wire.lend(frame(2, 1), std::span(&range, 1), 0), Wire::Lend::Done);
+	nodes[0].wire.recall(Recall::everything());
+	EXPECT_EQ(nodes[0].wire.lend(frame(2, 1), std::span(&range, 1), 0, {}), Wire::Lend::Done);
 	nodes[1].receive();
 	EXPECT_EQ(nodes[1].loans.size(), 1u);
 	EXPECT_EQ(nodes[1].tags(), Tags{6});
@@ -171,13 +172,15 @@ TEST_F(SharedWireTest, WhoKeepsALoanTooLongIsCutOff)
 {
 	connect_hosts(2);
 	const RamRange range{0, 10, 0};
-	EXPECT_EQ(nodes[0].wire.lend(frame(2, 1), std::span(&range, 1), 0), Wire::Lend::Done);
-	nodes[1].during_loan = [&] { nodes[0].wire.recall(); };
+	EXPECT_EQ(nodes[0].wire.lend(frame(2, 1), std::span(&range, 1), 0, {}), Wire::Lend::Done);
+	nodes[1].during_loan = [&] { nodes[0].wire.recall(Recall::everything()); };
 	nodes[1].receive();
 	/* From then on through the switch, both ways. */
-	EXPECT_EQ(nodes[0].wire.lend(frame(2, 1), std::span(&range, 1), 0), Wire::Lend::Refused);
+	EXPECT_EQ(nodes[0].wire.lend(frame(2, 1), std::span(&range, 1), 0, {}),
+	          Wire::Lend::Refused);
 	nodes[1].receive();
-	EXPECT_EQ(nodes[1].wire.lend(frame(1, 2), std::span(&range, 1), 0), Wire::Lend::Refused);
+	EXPECT_EQ(nodes[1].wire.lend(frame(1, 2), std::span(&range, 1), 0, {}),
+	          Wire::Lend::Refused);
 	nodes[0].wire.send(frame(2, 1, 6));
 	nodes[1].wire.send(frame(1, 2, 7));
 	settle();
@@ -192,7 +195,7 @@ TEST_F(SharedWireTest, WhoWasLateIsTrustedAgainLaterEachTime)
 	const RamRange range{0, 10, 0};
 	const auto lend = [&](unsigned from, uint8_t to) {
 		return nodes[from].wire.lend(frame(to, static_cast<uint8_t>(from + 1)),
-		                             std::span(&range, 1), 0);
+		                             std::span(&range, 1), 0, {});
 	};
 	uint64_t now = kSecond;
 	const auto maintain = [&](uint64_t until) {
@@ -203,7 +206,7 @@ TEST_F(SharedWireTest, WhoWasLateIsTrustedAgainLaterEachTime)
 	for (const uint64_t wait : {1, 2, 4}) {
 		SCOPED_TRACE(wait);
 		EXPECT_EQ(lend(0, 2), Wire::Lend::Done);
-		nodes[1].during_loan = [&] { nodes[0].wire.recall(); };
+		nodes[1].during_loan = [&] { nodes[0].wire.recall(Recall::everything()); };
 		nodes[1].receive();
 		nodes[1].during_loan = nullptr;
 		maintain(now);
@@ -229,8 +232,8 @@ TEST_F(SharedWireTest, ARenewalThatDoesNotComeIsAskedForAgain)
 {
 	connect_hosts(2);
 	const RamRange range{0, 10, 0};
-	EXPECT_EQ(nodes[0].wire.lend(frame(2, 1), std::span(&range, 1), 0), Wire::Lend::Done);
-	nodes[1].during_loan = [&] { nodes[0].wire.recall(); };
+	EXPECT_EQ(nodes[0].wire.lend(frame(2, 1), std::span(&range, 1), 0, {}), Wire::Lend::Done);
+	nodes[1].during_loan = [&] { nodes[0].wire.recall(Recall::everything()); };
 	nodes[1].receive();
 	uint64_t now = 1;
 	nodes[0].wire.maintain(now);
@@ -242,7 +245,7 @@ TEST_F(SharedWireTest, ARenewalThatDoesNotComeIsAskedForAgain)
 	/* Of so many only one is granted. */
 	nodes[0].now = now;
 	settle();
-	EXPECT_EQ(nodes[0].wire.lend(frame(2, 1), std::span(&range, 1), 0), Wire::Lend::Done);
+	EXPECT_EQ(nodes[0].wire.lend(frame(2, 1), std::span(&range, 1), 0, {}), Wire::Lend::Done);
 	step(20);
 	nodes[1].during_loan = nullptr;
 	nodes[1].receive();
@@ -259,17 +262,18 @@ TEST_F(SharedWireTest, TwoThatWaitForOneAnother)
 	const auto exchange = [&](Node &node, uint8_t to) {
 		const Bytes head = frame(to, static_cast<uint8_t>(3 - to));
 		std::ranges::fill(node.ram.bytes(), std::byte{to});
-		EXPECT_EQ(node.wire.lend(head, ranges, 0), Wire::Lend::Done);
+		EXPECT_EQ(node.wire.lend(head, ranges, 0, {}), Wire::Lend::Done);
 		both.arrive_and_wait();
 		node.during_loan = [&] {
 			both.arrive_and_wait();
-			node.wire.recall();
+			node.wire.recall(Recall::everything());
 			std::ranges::fill(node.ram.bytes(), std::byte{0xee});
 		};
 		node.receive();
 		node.during_loan = nullptr;
 		both.arrive_and_wait();
-		EXPECT_EQ(node.wire.lend(head, ranges, 0), Wire::Lend::Done) << "still directly";
+		EXPECT_EQ(node.wire.lend(head, ranges, 0, {}), Wire::Lend::Done)
+		        << "still directly";
 		both.arrive_and_wait();
 		node.receive();
 	};
@@ -287,18 +291,19 @@ TEST_F(SharedWireTest, TwoThatWaitForOneAnother)
 
 TEST_F(SharedWireTest, LiesAboutRangesCutTheLink)
 {
-	const RamRange lies[] = {{1, 10, 0},  {0, 10, kRamSize - 9}, {0, 10, ~uint64_t{0}},
+	const RamRange lies[] = {{2, 10, 0},  {0, 10, kRamSize - 9}, {0, 10, ~uint64_t{0}},
 	                         {~0u, 1, 0}, {0, ~0u, 0},           {0, kMaxPayload + 1, 0}};
 	for (const RamRange &lie : lies) {
 		nodes.clear();
 		start_switch();
 		connect_hosts(2);
-		EXPECT_EQ(nodes[0].wire.lend(frame(2, 1), std::span(&lie, 1), 0), Wire::Lend::Done);
+		EXPECT_EQ(nodes[0].wire.lend(frame(2, 1), std::span(&lie, 1), 0, {}),
+		          Wire::Lend::Done);
 		nodes[1].receive();
 		EXPECT_TRUE(nodes[1].loans.empty());
 		nodes[1].receive();
 		nodes[0].receive();
-		EXPECT_EQ(nodes[0].wire.lend(frame(2, 1), std::span(&lie, 1), 0),
+		EXPECT_EQ(nodes[0].wire.lend(frame(2, 1), std::span(&lie, 1), 0, {}),
 		          Wire::Lend::Refused);
 		EXPECT_TRUE(nodes[1].wire.up());
 		EXPECT_EQ(nodes[0].wire.next_deadline(), std::nullopt);

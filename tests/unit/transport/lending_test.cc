@@ -48,7 +48,7 @@ protected:
 		p.ext.reth = {va, rkey, length};
 		give(p);
 	}
-	std::vector<std::byte> taken(const RecordedWire::Loan &loan)
+	std::vector<std::byte> taken(const RecordedWire::Lent &loan)
 	{
 		std::vector<std::byte> data;
 		for (const HostRange &range : loan.payload) {
@@ -270,7 +270,7 @@ TEST_F(Lending, PagesOnDemand)
 	EXPECT_EQ(driver_.status_of(c), TERN_AQ_OK);
 	run();
 	ASSERT_EQ(loans(), 1u);
-	EXPECT_EQ(borrowed().payload, content(4000, kMtu));
+	EXPECT_EQ(taken(host_.wire.loans().front()), content(4000, kMtu));
 	/* The host takes the pages away when SYNC_MR is done. */
 	EXPECT_EQ(driver_.destroy(TERN_AQ_SYNC_MR, mr.key), TERN_AQ_OK);
 	expect_recalled();
@@ -477,9 +477,44 @@ TEST_F(Lending, DestroyMr)
 	lend_some();
 	EXPECT_EQ(driver_.destroy(TERN_AQ_DESTROY_MR, mr_->key), TERN_AQ_OK);
 	expect_recalled();
-	/* Once is enough. */
-	EXPECT_EQ(qp_->set_state(TERN_QPS_ERR), TERN_AQ_OK);
-	EXPECT_EQ(host_.wire.recalls, 1u);
+	EXPECT_EQ(stat(TERN_STAT_TX_REVOKED), 1u);
+}
+
+TEST_F(Lending, OnlyWhatIsConcerned)
+{
+	lend_some();
+	auto other = driver_.create_mr(pd_, 0x50000000, 0x4000, kAllAccess);
+	auto other_qp = make_qp();
+	EXPECT_EQ(driver_.destroy(TERN_AQ_DESTROY_MR, other.key), TERN_AQ_OK);
+	EXPECT_EQ(other_qp->set_state(TERN_QPS_ERR), TERN_AQ_OK);
+	EXPECT_EQ(driver_.destroy(TERN_AQ_DESTROY_QP, other_qp->number), TERN_AQ_OK);
+	EXPECT_EQ(loans(), 1u);
+	EXPECT_EQ(stat(TERN_STAT_TX_REVOKED), 0u);
+}
+
+/* All regions of its payload, and none of the rest of the message. */
+TEST_F(Lending, KeysOfAPacket)
+{
+	std::vector<HostMr> mrs;
+	SendRequest request{.opcode = TERN_OP_WRITE, .rkey = kRemoteKey};
+	for (uint64_t i = 0; i < LoanKeys::kMax + 1; i++) {
+		mrs.push_back(driver_.create_mr(pd_, 0x50000000 + (i << 16), 0x4000, kAllAccess));
+		request.sges.push_back(mrs.back().sge(0, i == 0 ? kMtu : kMtu / LoanKeys::kMax));
+	}
+	post(request);
+	ASSERT_EQ(loans(), 2u);
+	const auto keys = [&](size_t i) { return host_.wire.loans()[i].loan.keys; };
+	for (const HostMr &mr : mrs) {
+		EXPECT_EQ(keys(0).has(mr.key), mr.key == mrs[0].key);
+		EXPECT_EQ(keys(1).has(mr.key), mr.key != mrs[0].key);
+	}
+	EXPECT_EQ(host_.wire.loans()[0].loan.qpn, qp_->number);
+}
+
+TEST_F(Lending, RevokedByThePeer)
+{
+	card_.lost(3);
+	EXPECT_EQ(stat(TERN_STAT_RX_REVOKED), 3u);
 }
 
 TEST_F(Lending, ModifyMr)
@@ -561,6 +596,17 @@ protected:
 	static constexpr uint64_t kBase = 0x40000000;
 	std::optional<HostMr> region_;
 };
+
+TEST_F(LendingKeys, WindowAndRegion)
+{
+	const uint32_t mw = driver_.alloc_mw(pd_, TERN_MW_TYPE_1, 1);
+	bind(mw, 0x1000);
+	lend_by(mw);
+	const LoanKeys keys = host_.wire.loans().front().loan.keys;
+	EXPECT_TRUE(keys.has(mw));
+	EXPECT_TRUE(keys.has(region_->key));
+	EXPECT_FALSE(keys.has(mr_->key));
+}
 
 TEST_F(LendingKeys, LocalInvalidate)
 {

@@ -14,7 +14,7 @@ protected:
 
 	std::string describe_ports() const override { return "2; port=0; port=1"; }
 	uint64_t frames_dropped() const override { return 42; }
-	uint64_t frames_direct() const override { return 7; }
+	shm::DirectCounts direct() const override { return {7, 5, 2, 1}; }
 
 	Switch ethernet;
 	Capture capture;
@@ -63,7 +63,7 @@ TEST_F(ControlTest, Reports)
 	ethernet.forward(ethernet.attach(host), frame(1, 2));
 	EXPECT_EQ(control.execute("stats"),
 	          "ok frames=1 bytes=64 flooded=1 filtered=0 dropped=42 lost=0 duplicated=0 "
-	          "reordered=0 corrupted=0 direct=7");
+	          "reordered=0 corrupted=0 direct=7 direct_received=5 direct_lost=2 links_cut=1");
 }
 
 } // namespace

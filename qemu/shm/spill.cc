@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "qemu/shm/spill.h"
+
+#include <algorithm>
+
+namespace tern::shm {
+
+Spill::Spill()
+{
+	const Fd fd = make_segment("tern-spill", kSize);
+	if (memory_.map(fd, kSize, Mapping::Access::ReadWrite).empty())
+		fd_ = reopen_for_reading(fd.get());
+}
+
+/* The lowest one, so that few are ever used. */
+std::optional<Spill::Slot> Spill::reserve(const Producer &ring, uint64_t position)
+{
+	const auto owner = std::ranges::find_if(
+	        owners_, [](const Owner &o) { return !o.ring || o.ring->consumed(o.position); });
+	if (owner == owners_.end())
+		return std::nullopt;
+	*owner = {&ring, position};
+	const size_t offset = static_cast<size_t>(owner - owners_.begin()) * kMaxPayload;
+	return Slot{memory_.bytes().subspan(offset, kMaxPayload), offset};
+}
+
+void Spill::forget(const Producer &ring)
+{
+	for (Owner &owner : owners_)
+		if (owner.ring == &ring)
+			owner = {};
+}
+
+} // namespace tern::shm
