@@ -58,6 +58,11 @@ class Wire:
     def stats(self):
         return self.tell("stats")
 
+    def counters(self):
+        """stats() as a table."""
+        return {name: int(value) for name, _, value in
+                (field.partition("=") for field in self.stats().split())}
+
     def stop(self):
         if self.process:
             self.process.stop()

@@ -54,6 +54,7 @@ class Scenario(unittest.TestCase):
             if host.options.nic == "virtio":
                 host.run(f"modprobe rdma_rxe && rdma link add rxe0 type rxe netdev {NETDEV}")
         cls.seen = {host.name: "" for host in cls.hosts}
+        cls.ledger = ((cls.lab.wire.process.pid, 0), 0)
 
     @classmethod
     def take_down(cls):
@@ -61,8 +62,23 @@ class Scenario(unittest.TestCase):
         cls.lab.down()
 
     def setUp(self):
-        # Runs after the test's own cleanups, whether it passed or not.
+        # These run after the test's own cleanups, whether it passed or not.
         self.addCleanup(self.check_logs)
+        self.addCleanup(self.check_wire)
+
+    def check_wire(self):
+        """Between hosts that share memory each packet is received, or counted as lost. Where a
+        host has left or lost a link, only what happens after that can be told."""
+        def read():
+            counters = self.lab.wire.counters()
+            missing = counters["direct"] - counters["direct_received"] - counters["direct_lost"]
+            return (self.lab.wire.process.pid, counters["links_cut"]), missing
+
+        before = self.ledger
+        if not wait_until(lambda: read() == before, 5):
+            type(self).ledger = now = read()
+            self.assertFalse(now[0] == before[0] and now[1] != before[1],
+                             f"{now[1] - before[1]} packets that nobody has counted")
 
     def check_logs(self):
         """Every line on the console since the last test."""

@@ -18,7 +18,7 @@ class SharedMemory(Scenario):
 
     def counted(self, name):
         """By the switch."""
-        return int(re.search(rf"\b{name}=(\d+)", self.lab.wire.stats())[1])
+        return self.lab.wire.counters()[name]
 
     def pingpongs(self, pairs, arguments="-n 100 -c"):
         """One for each pair of hosts, at the same time."""
@@ -133,6 +133,26 @@ class TwoKinds(SharedMemory):
         for roce in packets:
             self.assertEqual(roce_capture.stored_icrc(roce), roce_capture.computed_icrc(roce))
         self.assertGreater(len(packets), 2 * 50 * 16)
+
+    def test_regions_come_and_go_beside_a_writer(self):
+        """Another process's regions are no reason to lose its packets."""
+        server, client = self.hosts[:2]
+        names = ("roce_retrans_pkts", "local_ack_timeout_err", "tx_revoked", "rx_revoked")
+
+        def counters():
+            return [self.rdma_counter(host, name) for host in (server, client) for name in names]
+
+        before, lost = counters(), self.counted("direct_lost")
+        storm = client.spawn(f"/opt/tern/bin/tern_region_storm {client.rdma_device()} 6")
+        self.perftest("ib_write_bw", "-s 65536 -D 4")
+        regions = int(storm.wait(timeout=60).out.split()[0])
+        self.assertEqual(counters(), before)
+        self.assertEqual(self.counted("direct_lost"), lost)
+        self.assertGreater(regions, 500)
+
+    def rdma_counter(self, host, name):
+        return int(host.run("cat /sys/class/infiniband/"
+                            f"{host.rdma_device()}/ports/1/hw_counters/{name}").out)
 
     def roce_received(self, host):
         return int(re.search(r"roce_rx_packets: (\d+)", host.run(f"ethtool -S {NETDEV}").out)[1])
