@@ -97,6 +97,11 @@ class Perftest(Programs):
                   "ib_send_bw -e -c UD -s 1024", "ib_send_lat -e", "ib_read_lat -e",
                   "ib_atomic_lat -e", "ib_send_lat -e -c UC", "ib_send_bw -e -X 1 -q 4")
 
+    def test_events_of_many_queue_pairs(self):
+        """They poll at most 16 CQEs for each event, so those left need another one."""
+        self.each(*(f"{program} -e -q {qps} -s 1024 -n 20"
+                    for program in ("ib_read_bw", "ib_send_bw") for qps in (1, 16, 64, 256)))
+
     # --- what travels
 
     def test_services(self):

@@ -58,7 +58,7 @@ public:
 	/** Takes the next completion; skips CQEs of destroyed queues. False if there is none. */
 	bool next(Completion &completion);
 
-	/** Lets the card reuse the CQEs that next() took. */
+	/** Ends a poll: lets the card reuse the CQEs that next() took. */
 	void release();
 
 	/**
@@ -67,7 +67,10 @@ public:
 	 */
 	int move(const Buffer &buffer);
 
-	/** Requests an event for the next CQE that the card writes; existing ones raise none. */
+	/**
+	 * Requests an event for the next CQE that the card writes, and for those that are there if
+	 * the program leaves them: if it has done so before, or the next poll does.
+	 */
 	void arm(bool solicited_only);
 
 	/**
@@ -87,6 +90,7 @@ private:
 
 	hw::tern_hw_cqe *slot(uint32_t index) const;
 	bool read_tail(uint32_t index, Tail &tail) const;
+	bool has_seen_more() const { return static_cast<int32_t>(seen_ - ci_) > 0; }
 	bool resolve(const hw::tern_hw_cqe &cqe, const Tail &tail, Completion &completion) const;
 	bool find_tagged(const hw::tern_hw_cqe &cqe, const Tail &tail, uint64_t &wr_id) const;
 	bool find_request(const hw::tern_hw_cqe &cqe, const Tail &tail, uint64_t &wr_id) const;
@@ -98,7 +102,11 @@ private:
 	uint32_t entries_ = 0;
 	uint32_t ci_ = 0;
 	uint32_t released_ = 0; /* the ci last published to the card */
-	uint32_t seen_ = 0; /* end of the CQEs that the last arm() found; may be less than ci_ */
+	uint32_t seen_ = 0;     /* end of the CQEs that arm() found, or a poll that left them */
+	uint32_t drained_ = 0;  /* the ci at which next() last found no CQE */
+	bool armed_ = false;    /* at least once */
+	bool deferred_ = false; /* the last arm() passed over CQEs, and no poll has ended since */
+	bool solicited_only_ = false; /* of the last arm() */
 	/* protects this object, and the table entries and ci_ of the queues that complete to it */
 	Spinlock lock_;
 };
