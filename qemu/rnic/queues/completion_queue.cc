@@ -87,15 +87,18 @@ CompletionQueue::Outcome CompletionQueue::arm(uint32_t ci, bool solicited_only)
 	 * 11.4.2.2). */
 	if (armed_ != Armed::Any)
 		armed_ = solicited_only ? Armed::Solicited : Armed::Any;
-	const auto count = static_cast<int32_t>((solicited_only ? solicited_pi_ : pi_) - ci);
-	if (count <= 0) {
+	/* CQEs after the last solicited one count only for a request for any. */
+	const int32_t unpolled =
+	        std::min(static_cast<int32_t>(pi_ - ci), static_cast<int32_t>(place_.entries()));
+	const uint32_t silent = armed_ == Armed::Solicited ? pi_ - solicited_pi_ : 0;
+	if (unpolled <= 0 || static_cast<uint32_t>(unpolled) <= silent) {
 		waiting_ = 0;
 		return Outcome::Done;
 	}
+	const uint32_t count = static_cast<uint32_t>(unpolled) - silent;
 	/* A moderation period in progress is not restarted by arming again. */
-	const auto known = std::min(waiting_, static_cast<uint32_t>(count));
-	waiting_ = known;
-	return notify(static_cast<uint32_t>(count) - known);
+	waiting_ = std::min(waiting_, count);
+	return notify(count - waiting_);
 }
 
 CompletionQueue::Outcome CompletionQueue::moderate(const Moderation &moderation)

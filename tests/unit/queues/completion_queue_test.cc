@@ -139,6 +139,29 @@ TEST_F(CompletionQueueTest, AnyStaysAny)
 	EXPECT_EQ(push(0), Outcome::Event);
 }
 
+/* Nor is an event that a request for any completion has waiting. */
+TEST_F(CompletionQueueTest, AnyStaysAnyWhileItsEventWaits)
+{
+	queue_->moderate({.count = 2, .period = 1000});
+	queue_->arm(0, false);
+	EXPECT_EQ(push(0), Outcome::Later);
+	EXPECT_EQ(queue_->arm(0, true), Outcome::Done);
+	EXPECT_TRUE(queue_->expire());
+}
+
+/*
+ * The last solicited CQE may be more than 2^31 CQEs ago, where a signed difference of indices
+ * changes its sign. An index as far back stands for so many CQEs here.
+ */
+TEST_F(CompletionQueueTest, SolicitedLongAgo)
+{
+	for (uint32_t i = 0; i < 4; i++) {
+		push(i);
+		EXPECT_EQ(poll(), i);
+	}
+	EXPECT_EQ(queue_->arm(4 - 0x7fffffff, true), Outcome::Done);
+}
+
 /* So many CQEs, or so long; each once for each time that the host asks. */
 TEST_F(CompletionQueueTest, Moderation)
 {
