@@ -174,14 +174,17 @@ void remove_from_table(Qp &qp, Context &context)
 /*
  * Empties the queues of a QP after the transition to RESET. Not before it: the command can fail,
  * and the card reads the record in other states. The card has reset sq_event.
+ *
+ * Releases the CQs before it locks the queues, as a program may post within a poll. The card writes
+ * no CQE in RESET, so once the CQEs are dropped, no poller completes requests of the queues.
  */
 void reset_queues(Qp &qp)
 {
+	QpCqs(qp).drop();
+
 	const std::lock_guard sq_guard(qp.sq.lock());
 	const std::lock_guard rq_guard(qp.rq.lock());
-	const QpCqs cqs(qp);
 
-	cqs.drop();
 	qp.sq.reset();
 	qp.rq.reset();
 	qp.record.clear();

@@ -74,14 +74,24 @@ void remove_from_table(Wq &wq, Context &context)
 		cq.drop_wq(wqn);
 }
 
-/* Empties a WQ after the transition to RESET, where the card does not read its record. */
-void reset_queue(Wq &wq)
+void drop_cqes(const Wq &wq)
 {
 	CompletionQueue &cq = cq_of(wq);
-	const std::lock_guard queue_guard(wq.queue.lock());
-	const std::lock_guard cq_guard(cq.lock());
+	const std::lock_guard guard(cq.lock());
 
 	cq.drop_wq(wq.verbs.wq_num);
+}
+
+/*
+ * Empties a WQ after the transition to RESET, where the card does not read its record. Releases the
+ * CQ before it locks the queue, for the reason at reset_queues() of a QP.
+ */
+void reset_queue(Wq &wq)
+{
+	drop_cqes(wq);
+
+	const std::lock_guard guard(wq.queue.lock());
+
 	wq.queue.reset();
 	wq.record.clear();
 }

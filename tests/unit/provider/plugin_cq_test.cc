@@ -199,6 +199,21 @@ TEST_F(PluginCqEx, PollersExcludeEachOther)
 	other.join();
 }
 
+/* A program may post within a poll, also to a QP that another thread resets meanwhile. */
+TEST_F(PluginCqEx, ResettingAQpThatIsPostedToWithinAPoll)
+{
+	const Deadline deadline;
+	arrive(0, 0);
+	ASSERT_EQ(ibv_start_poll(cq_, &poll_), 0);
+	std::thread other = race([&] { set_state(ex_qp_, IBV_QPS_RESET); },
+	                         [&] {
+		                         post_send(ex_qp_, 1);
+		                         post_recv(ex_qp_, 1);
+	                         });
+	ibv_end_poll(cq_);
+	other.join();
+}
+
 TEST_F(PluginCqEx, ASingleThreadedOneHasNoLock)
 {
 	ibv_cq_init_attr_ex attr = cq_attr(0);

@@ -2,13 +2,17 @@
 /* An opened card and the objects of a connection, as an application has them. */
 #pragma once
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <thread>
 
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>
 #include <rdma/ib_user_verbs.h>
+#include <sched.h>
+#include <unistd.h>
 
 #include "fake_uverbs.h"
 
@@ -20,6 +24,29 @@ struct FreeList {
 	void operator()(ibv_device **list) const { ibv_free_device_list(list); }
 };
 using DeviceList = std::unique_ptr<ibv_device *, FreeList>;
+
+/* Ends the process when its time is over: threads that wait for each other's spinlock cannot. */
+class Deadline {
+public:
+	Deadline() { alarm(60); }
+	~Deadline() { alarm(0); }
+};
+
+/* Runs @reset in another thread, and @use repeatedly until the former has had time to get stuck. */
+template <class Reset, class Use>
+std::thread race(Reset reset, Use use)
+{
+	std::atomic<bool> started = false;
+	std::thread other([&started, reset] {
+		started = true;
+		reset();
+	});
+	for (int left = 10000; left > 0; left -= started) {
+		use();
+		sched_yield();
+	}
+	return other;
+}
 
 inline DeviceList devices()
 {

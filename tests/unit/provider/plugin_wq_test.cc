@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <thread>
 
 #include "plugin_fixture.h"
 
@@ -36,9 +37,11 @@ protected:
 		return attr;
 	}
 
-	ibv_wq *create_wq()
+	ibv_wq *create_wq(ibv_cq *cq = nullptr)
 	{
 		ibv_wq_init_attr attr = wq_attr();
+		if (cq)
+			attr.cq = cq;
 		return ibv_create_wq(context_, &attr);
 	}
 
@@ -58,14 +61,15 @@ protected:
 		return ibv_modify_wq(wq, &attr);
 	}
 
-	int post(uint64_t wr_id)
+	int post(uint64_t wr_id) { return post(wq_, wr_id); }
+	int post(ibv_wq *wq, uint64_t wr_id)
 	{
 		ibv_sge sge = {reinterpret_cast<uint64_t>(buffer_), 16, mr_->lkey};
 		ibv_recv_wr wr = {}, *bad;
 		wr.wr_id = wr_id;
 		wr.sg_list = &sge;
 		wr.num_sge = 1;
-		return ibv_post_wq_recv(wq_, &wr, &bad);
+		return ibv_post_wq_recv(wq, &wr, &bad);
 	}
 
 	/* The card completes WQE @index of the WQ to CQE @n. */
@@ -169,6 +173,35 @@ TEST_F(PluginWq, ResetForgetsAllThatWasPosted)
 	fake_.fail(IB_USER_VERBS_EX_CMD_MODIFY_WQ, EINVAL);
 	EXPECT_EQ(set_wq_state(wq_, IBV_WQS_RESET), EINVAL);
 	EXPECT_EQ(posted(), 1u);
+}
+
+/* A program may post within a poll, also to a WQ that another thread resets meanwhile. */
+TEST_F(PluginWq, ResettingAWqThatIsPostedToWithinAPoll)
+{
+	const Deadline deadline;
+	ibv_cq_init_attr_ex attr = {};
+	attr.cqe = 4;
+	ibv_cq_ex *cq = ibv_create_cq_ex(context_, &attr);
+	ASSERT_NE(cq, nullptr);
+	const tern_create_cq_resp memory = fake_.last_cq;
+	ibv_wq *wq = create_wq(ibv_cq_ex_to_cq(cq));
+	ASSERT_NE(wq, nullptr);
+	ASSERT_EQ(set_wq_state(wq, IBV_WQS_RDY), 0);
+	ASSERT_EQ(post(wq, 0), 0);
+	fake_.at<tern_hw_cqe>(memory.buf_key)[0].flags = TERN_CQE_WQ;
+	complete(memory, 0, wq->wq_num, TERN_CQE_RECV, 0);
+
+	ibv_poll_cq_attr poll = {};
+	ASSERT_EQ(ibv_start_poll(cq, &poll), 0);
+	std::thread other = race([&] { EXPECT_EQ(set_wq_state(wq, IBV_WQS_RESET), 0); },
+	                         [&] {
+		                         wq->state = IBV_WQS_RDY; /* as read before the reset */
+		                         post(wq, 1);
+	                         });
+	ibv_end_poll(cq);
+	other.join();
+	EXPECT_EQ(ibv_destroy_wq(wq), 0);
+	EXPECT_EQ(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
 }
 
 TEST_F(PluginWq, WhatAWqLeavesIsNotTheNextOnes)
