@@ -18,6 +18,7 @@ public:
 		if (shared_)
 			pthread_spin_lock(&lock_);
 	}
+	bool try_lock() { return !shared_ || !pthread_spin_trylock(&lock_); }
 	void unlock()
 	{
 		if (shared_)

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <mutex>
 #include <optional>
+#include <utility>
 
 #include "context.h"
 #include "datapath/work_request.h"
@@ -51,22 +52,37 @@ CompletionQueue *queue_of(ibv_cq *cq)
 	return cq ? &Cq::of(cq)->queue : nullptr;
 }
 
-/* Holds the locks of the CQs of a QP with queues, taken in the order of their addresses. */
+/*
+ * Locks both. Holds neither while it waits for the other: a program may poll either CQ within a
+ * poll of the other one.
+ */
+void lock_both(Spinlock *first, Spinlock *second)
+{
+	first->lock();
+	while (!second->try_lock()) {
+		first->unlock();
+		std::swap(first, second);
+		first->lock();
+	}
+}
+
+/* Holds the locks of the CQs of a QP with queues. */
 class QpCqs {
 public:
 	explicit QpCqs(const Qp &qp)
 	        : send(queue_of(qp.verbs.qp.send_cq)),
 	          recv(can_receive(qp.service) ? queue_of(qp.verbs.qp.recv_cq) : send), qp_(qp)
 	{
-		first()->lock().lock();
 		if (recv != send)
-			second()->lock().lock();
+			lock_both(&send->lock(), &recv->lock());
+		else
+			send->lock().lock();
 	}
 	~QpCqs()
 	{
 		if (recv != send)
-			second()->lock().unlock();
-		first()->lock().unlock();
+			recv->lock().unlock();
+		send->lock().unlock();
 	}
 	QpCqs(const QpCqs &) = delete;
 	QpCqs &operator=(const QpCqs &) = delete;
@@ -85,9 +101,6 @@ public:
 	CompletionQueue *const recv; /* equal to send if the QP cannot receive */
 
 private:
-	CompletionQueue *first() const { return send < recv ? send : recv; }
-	CompletionQueue *second() const { return send < recv ? recv : send; }
-
 	const Qp &qp_;
 };
 

@@ -214,6 +214,37 @@ TEST_F(PluginCqEx, ResettingAQpThatIsPostedToWithinAPoll)
 	other.join();
 }
 
+/* A program may poll either CQ of a QP within a poll of the other. */
+TEST_F(PluginCqEx, ResettingAQpWhoseCqsArePolledWithinEachOther)
+{
+	const Deadline deadline;
+	ibv_cq_ex *const other_cq = ibv_create_cq_ex(context_, &attr_);
+	ASSERT_NE(other_cq, nullptr);
+	const tern_create_cq_resp other_memory = fake_.last_cq;
+	ibv_qp_init_attr attr = init_attr();
+	attr.send_cq = ibv_cq_ex_to_cq(cq_);
+	attr.recv_cq = ibv_cq_ex_to_cq(other_cq);
+	ibv_qp *qp = ready(ibv_create_qp(pd_, &attr));
+
+	const auto poll_within = [&](ibv_cq_ex *outer, ibv_cq_ex *inner) {
+		ASSERT_EQ(ibv_start_poll(outer, &poll_), 0);
+		ibv_wc wc;
+		std::thread other = race([&] { set_state(qp, IBV_QPS_RESET); },
+		                         [&] { ibv_poll_cq(ibv_cq_ex_to_cq(inner), 1, &wc); });
+		ibv_end_poll(outer);
+		other.join();
+	};
+	post_send(qp, 1);
+	complete(memory_, 0, qp->qp_num, TERN_OP_SEND, 0);
+	poll_within(cq_, other_cq);
+	ready(qp);
+	post_recv(qp, 2);
+	complete(other_memory, 0, qp->qp_num, TERN_CQE_RECV, 0);
+	poll_within(other_cq, cq_);
+	EXPECT_EQ(ibv_destroy_qp(qp), 0);
+	EXPECT_EQ(ibv_destroy_cq(ibv_cq_ex_to_cq(other_cq)), 0);
+}
+
 TEST_F(PluginCqEx, ASingleThreadedOneHasNoLock)
 {
 	ibv_cq_init_attr_ex attr = cq_attr(0);
