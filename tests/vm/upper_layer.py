@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What tests of the kernel's upper layer protocols share.
+
+The first host serves, the second asks.
+"""
+
+import json
+
+from programs import EVERY_CELL, Programs
+from scenario import LabError, NETDEV, wait_until
+
+DRIVER = "/sys/bus/pci/drivers/tern"
+CONFIGFS = "/sys/kernel/config"
+RANDOM, STOP = "/tmp/random", "/tmp/stop"
+MEBIBYTES, LOAD_MEBIBYTES = 64, 16
+
+
+class UpperLayer(Programs):
+    """What can happen to the card below a protocol, which must get over it."""
+
+    COLUMNS = ("result",)
+    OBJECTS = ("cm_id", "qp", "mr", "pd")  # CQs stay in the device's pool for the next user
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.server, cls.client = cls.hosts
+        # Without its card a host must not look for the other behind the management card.
+        cls.lab.each(lambda host: host.run("ip route add unreachable 10.77.0.0/24 metric 4096"))
+
+    def survive(self, what, misfortune):
+        """A test: misfortune() happens under load."""
+        raise NotImplementedError
+
+    def test_cable_out(self):
+        self.survive("cable out", self.lose_wire)
+
+    def test_client_without_card(self):
+        self.survive("the client's card goes", self.lose_card)
+
+    def test_server_without_driver(self):
+        self.survive("the server's driver goes", self.lose_driver)
+
+    def connections(self, host):
+        """The numbers of the RC QPs that can send."""
+        port = f"{self.devices[host.name]}/1"
+        qps = json.loads(host.run(f"rdma -j resource show qp link {port}").out)
+        return {qp["lqpn"] for qp in qps if (qp["type"], qp["state"]) == ("RC", "RTS")}
+
+    def lose_wire(self):
+        """The cable is out until a connection has failed, which takes some seconds.
+
+        The end that waits for an answer notices it by itself, the other one may not.
+        """
+        before = [self.connections(host) for host in self.hosts]
+        self.assertTrue(all(before), f"connections: {before}")
+        self.client.set_cable(False)
+        try:
+            failed = wait_until(lambda: any(
+                lost - self.connections(host) for host, lost in zip(self.hosts, before)), 60, 0.5)
+        finally:
+            self.client.set_cable(True)
+        self.assertTrue(failed, "nobody has noticed that the cable is out")
+
+    def lose_card(self):
+        device = self.client.run(f"readlink -f /sys/class/net/{NETDEV}/device").out
+        slot = device.strip().rpartition("/")[2]
+        self.client.run(f"echo {slot} >{DRIVER}/unbind", timeout=60)
+        self.client.run(f"echo {slot} >{DRIVER}/bind", timeout=60)
+        self.come_back(self.client)
+
+    def lose_driver(self):
+        self.server.run("rmmod tern", timeout=60)
+        self.server.run("modprobe tern")
+        self.come_back(self.server)
+
+    def come_back(self, host):
+        host.configure()
+        self.assertEqual(host.rdma_device(), self.devices[host.name])
+        host.gid_index(host.rdma_device())
+
+    def unload(self, host, modules):
+        """Once all that used them is gone, some of which goes by itself."""
+        remove = f"modprobe -r {modules}"
+        gone = wait_until(lambda: host.run(remove, check=False).code == 0, 30, 0.2)
+        self.assertTrue(gone, host.run(f"{remove}; lsmod", check=False))
+
+
+class Storage(UpperLayer):
+    """The tests of a protocol by which the client writes and reads what the server holds."""
+
+    VARIANTS = ("",)
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.client.run(f"head -c {MEBIBYTES}M /dev/urandom >{RANDOM}")
+
+    def attached(self, variant):
+        """A context that gives the client's path and the server's to the same bytes."""
+        raise NotImplementedError
+
+    def check(self, what, action, variants, mebibytes=MEBIBYTES):
+        """action(path) with each variant; both ends must then hold the random bytes."""
+        for variant in variants:
+            row = f"{type(self).__name__} {variant}".strip()
+            with self.cell(f"{row}: {what}", "result"), self.attached(variant) as (path, held):
+                action(path)
+                self.compare(path, held, mebibytes)
+
+    def test_copy(self):
+        self.check("write, read, compare", self.write, self.VARIANTS)
+
+    def survive(self, what, misfortune):
+        """The work goes on afterwards."""
+        def work(path):
+            with Load(self.client, path) as load:
+                load.advance()
+                misfortune()
+                load.advance()
+
+        variants = self.VARIANTS if EVERY_CELL else self.VARIANTS[-1:]
+        self.check(what, work, variants, LOAD_MEBIBYTES)
+
+    def write(self, path):
+        """Small and large requests, past the page cache."""
+        for size in (512, 4096, 65536):
+            self.client.run(f"dd if={RANDOM} of={path} bs={size} count=8 skip=5 seek=3 "
+                            "oflag=direct conv=notrunc")
+            self.client.run(f"dd if={path} bs={size} count=8 skip=3 iflag=direct | "
+                            f"cmp -n {size * 8} -i 0:{size * 5} - {RANDOM}")
+        self.client.run(f"dd if={RANDOM} of={path} bs=1M oflag=direct conv=notrunc,fsync",
+                        timeout=120)
+
+    def compare(self, path, held, mebibytes):
+        """Past the client's page cache, and what the server holds, as it sees it."""
+        self.client.run(f"dd if={path} bs=1M count={mebibytes} iflag=direct | "
+                        f"cmp -n {mebibytes << 20} - {RANDOM}", timeout=120)
+        checksum = f"head -c {mebibytes}M %s | sha256sum"
+        self.assertEqual(self.server.run(checksum % held).out,
+                         self.client.run(checksum % RANDOM).out)
+
+
+class Load:
+    """Writes zeros, writes something else over them and reads it, until the block ends."""
+
+    def __init__(self, host, path):
+        self.host = host
+        options = f"bs=1M count={LOAD_MEBIBYTES} status=none"
+        self.task = host.spawn(f"""
+            set -e -o pipefail
+            rm -f {STOP}
+            until [ -e {STOP} ]; do
+                for source in /dev/zero {RANDOM}; do
+                    dd if=$source of={path} {options} oflag=direct conv=notrunc,fsync
+                done
+                dd if={path} {options} iflag=direct | cmp -n {LOAD_MEBIBYTES << 20} - {RANDOM}
+                echo round
+            done""")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.host.run(f"touch {STOP}")
+        self.task.wait(timeout=120, check=not any(error))
+
+    def advance(self):
+        """Returns when a round has ended that began later."""
+        wanted = self.rounds() + 2
+        if not wait_until(lambda: self.rounds() >= wanted or not self.task.running(), 120, 0.2) \
+                or self.task.failed():
+            raise LabError(f"{self.host.name}'s load has stopped\n{self.task.give_up()}")
+
+    def rounds(self):
+        return self.task.output().count("round")
