@@ -19,8 +19,15 @@ HARMLESS = re.compile(
     # A program's fault, which its exit code tells.
     r"|traps: \S+\[\d+\] (general protection|trap)")
 
+# Whole reports of faults that others have: by the place that reports them.
+REPORT = re.compile(r"^[^\n]*-\[ cut here \]-.*?-\[ end trace \w+ \]-", re.DOTALL | re.MULTILINE)
+KNOWN = re.compile(
+    # With an SRQ a channel of ib_srpt has no buffers of its own, and drops them all the same.
+    r"WARNING: [^\n]* at drivers/infiniband/ulp/srpt/ib_srpt\.c:\d+ srpt_cache_put\+")
+
 
 def trouble(text):
     """The lines of a kernel's log that tell of trouble."""
+    text = REPORT.sub(lambda report: "" if KNOWN.search(report[0]) else report[0], text)
     return [line for line in text.splitlines()
             if TROUBLE.search(line) and not HARMLESS.search(line)]
