@@ -220,6 +220,15 @@ static int tern_query_port(struct ib_device *ibdev, u32 port, struct ib_port_att
 	return 0;
 }
 
+/* Only SMC of older kernels asks the driver; ib_core knows by ib_device_set_netdev(). */
+static struct net_device *tern_get_netdev(struct ib_device *ibdev, u32 port)
+{
+	struct net_device *netdev = tern_port_netdev(to_tdev(ibdev));
+
+	dev_hold(netdev);
+	return netdev;
+}
+
 /* MADs and the CM need the general services QP, which needs datagrams. */
 static int tern_get_port_immutable(struct ib_device *ibdev, u32 port,
 				   struct ib_port_immutable *immutable)
@@ -275,6 +284,7 @@ static const struct ib_device_ops tern_ib_ops = {
 	.query_pkey = tern_query_pkey,
 	.get_port_immutable = tern_get_port_immutable,
 	.get_link_layer = tern_get_link_layer,
+	.get_netdev = tern_get_netdev,
 	.get_dev_fw_str = tern_get_dev_fw_str,
 	.add_gid = tern_add_gid,
 	.del_gid = tern_del_gid,

@@ -129,13 +129,13 @@ class Scenario(unittest.TestCase):
         """Pings that must all come back, whole: no fragments."""
         return host.run(f"ping -q -M do -i 0.2 -w 20 -c {count} -s {size} {address}")
 
-    def transfer(self, source, target, mebibytes=16, address=None):
+    def transfer(self, source, target, mebibytes=16, address=None, socat="socat"):
         """Sends random bytes over TCP and compares their checksums."""
         port = 9999
-        receiver = target.spawn(f"socat -u TCP6-LISTEN:{port},ipv6only=0,reuseaddr - | sha256sum")
+        receiver = target.spawn(f"{socat} -u TCP6-LISTEN:{port},ipv6only=0,reuseaddr - | sha256sum")
         pair.await_listener(target, port)
         source.run(f"head -c {mebibytes}M /dev/urandom >/tmp/random")
-        source.run(f"socat -u /tmp/random TCP:{address or target.ipv4}:{port}", timeout=180)
+        source.run(f"{socat} -u /tmp/random TCP:{address or target.ipv4}:{port}", timeout=180)
         received = receiver.wait().out.split()[0]
         sent = source.run("sha256sum /tmp/random; rm /tmp/random").out.split()[0]
         self.assertEqual(sent, received)

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""SMC-R: TCP sockets of stock programs, whose bytes go by RDMA WRITE once both ends agree."""
+
+import json
+
+import upper_layer
+from scenario import main, pair, wait_until
+from upper_layer import MEBIBYTES
+
+SMC = "LD_PRELOAD=/opt/tern/bin/smc_run.so"
+PORT, CHANCES = 9998, 3
+
+
+class Smc(upper_layer.UpperLayer):
+    def setUp(self):
+        super().setUp()
+        self.addCleanup(self.lab.each, lambda host: self.unload(host, "smc_diag smc"))
+
+    def sent(self, host):
+        """The bytes that RDMA has sent."""
+        port = f"{self.devices[host.name]}/1"
+        return json.loads(host.run(f"rdma -j statistic show link {port}").out)[0]["sent_bytes"]
+
+    def copy(self, address):
+        """If the ends do not agree, all of it works as well by TCP.
+
+        SMC drops the first message of an agreement if it comes before SMC waits for it, as it can
+        on a busy host, and then uses TCP; the next connection tries again.
+        """
+        for _ in range(CHANCES):
+            before = self.sent(self.client)
+            self.transfer(self.client, self.server, MEBIBYTES, address, socat=f"{SMC} socat")
+            by_rdma = self.sent(self.client) - before
+            if by_rdma > MEBIBYTES << 20:
+                return
+        self.fail(f"only {by_rdma} bytes went by RDMA")
+
+    def test_copy(self):
+        for ip in (4, 6):
+            with self.cell(f"SMC-R: copy, IPv{ip}", "result"):
+                self.copy(self.server.ipv4 if ip == 4 else f"[{self.server.ipv6}]")
+
+    def test_peer_with_tcp(self):
+        with self.cell("SMC-R: a peer that has TCP", "result"):
+            server = self.server.spawn(f"socat -u TCP4-LISTEN:{PORT} -")
+            pair.await_listener(self.server, PORT, server)
+            self.client.run(f"echo hello | {SMC} socat -u - TCP:{self.server.ipv4}:{PORT}")
+            self.assertEqual(server.wait().out, "hello\n")
+
+    def survive(self, what, misfortune):
+        """Connections end, as they have no other card to go on with, and new ones use RDMA."""
+        with self.cell(f"SMC-R: {what}", "result"):
+            server = self.server.spawn(f"{SMC} socat -u TCP4-LISTEN:{PORT} - >/dev/null")
+            pair.await_listener(self.server, PORT, server)
+            client = self.client.spawn(f"{SMC} socat -u /dev/zero TCP:{self.server.ipv4}:{PORT}")
+            try:
+                self.assertTrue(wait_until(lambda: self.connections(self.client), 20))
+                misfortune()
+                self.assertTrue(wait_until(client.failed, 60), "the client waits for ever")
+            finally:
+                for task in (client, server):
+                    if task.running():
+                        task.kill()
+            # An end that has not noticed yet does not agree with one that has.
+            gone = wait_until(lambda: not any(map(self.connections, self.hosts)), 60, 0.5)
+            self.assertTrue(gone, "a link has not ended")
+            self.copy(self.server.ipv4)
+
+
+if __name__ == "__main__":
+    main()
