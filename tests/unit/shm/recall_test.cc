@@ -65,7 +65,7 @@ TEST_F(RecallTest, WhatLiesInARegionIsMoved)
 	EXPECT_EQ(nodes[1].lost, 0u);
 }
 
-TEST_F(RecallTest, AMovedOneIsReadAgainAndAgainUntilItIsConsumed)
+TEST_F(RecallTest, EachIsMovedToASlotOfItsOwn)
 {
 	lend(0, 1, loan(7, kKey));
 	recall(Recall::of_key(kKey));
