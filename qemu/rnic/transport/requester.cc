@@ -44,6 +44,7 @@ void Requester::reset(Psn sq_psn)
 	ssn_ = 0;
 	credits_known_ = false;
 	nak_implied_ = false;
+	sequence_nak_ = false;
 	retries_left_ = qp_.attr_.retry_cnt;
 	rnr_retries_left_ = qp_.attr_.rnr_retry;
 	timeout_at_ = UINT64_MAX;
@@ -475,6 +476,7 @@ void Requester::progress(Psn una)
 	retries_left_ = qp_.attr_.retry_cnt;
 	rnr_retries_left_ = qp_.attr_.rnr_retry;
 	nak_implied_ = false;
+	sequence_nak_ = false;
 	rnr_until_ = 0;
 	arm_timer();
 }

@@ -119,6 +119,7 @@ private:
 
 	void receive_ack(const Packet &packet);
 	void receive_nak(const Packet &packet);
+	void receive_sequence_nak();
 	void receive_rnr(const Packet &packet);
 	void receive_read_response(const Packet &packet);
 	void receive_atomic_ack(const Packet &packet);
@@ -171,6 +172,7 @@ private:
 	uint8_t rnr_retries_left_ = 0;
 	bool nak_implied_ =
 	        false; /* went back for a lost response; ignore later responses of that batch */
+	bool sequence_nak_ = false; /* went back for a sequence NAK of una_ */
 	uint64_t timeout_at_ = UINT64_MAX;
 	uint64_t rnr_until_ = 0;        /* 0: not waiting */
 	std::optional<Psn> page_wait_;  /* nothing is sent until the host resumes the QP */

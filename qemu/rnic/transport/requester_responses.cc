@@ -97,9 +97,7 @@ void Requester::receive_nak(const Packet &packet)
 
 	switch (code) {
 	case NakCode::PsnSequenceError:
-		stats.add(TERN_STAT_REQ_RX_SEQ_NAK);
-		if (consume_retry())
-			seek(packet.bth.psn);
+		receive_sequence_nak();
 		break;
 	case NakCode::InvalidRequest:
 		stats.add(TERN_STAT_REQ_RX_INV_REQ_NAK);
@@ -117,6 +115,24 @@ void Requester::receive_nak(const Packet &packet)
 		stats.add(TERN_STAT_REQ_BAD_RESP);
 		break;
 	}
+}
+
+/*
+ * The peer lacks una_. It says so once until that packet arrives (IBA 9.7.5.2.8), whatever it
+ * receives meanwhile, so a second NAK without progress in between is a copy of the first, even if
+ * all has been sent again since. If una_ is lost again, the ACK timer finds out.
+ */
+void Requester::receive_sequence_nak()
+{
+	if (sequence_nak_) {
+		data_.stats.add(TERN_STAT_REQ_DUP_ACK);
+		return;
+	}
+	data_.stats.add(TERN_STAT_REQ_RX_SEQ_NAK);
+	if (!consume_retry())
+		return;
+	seek(una_);
+	sequence_nak_ = true;
 }
 
 void Requester::receive_rnr(const Packet &packet)
@@ -141,8 +157,9 @@ void Requester::receive_rnr(const Packet &packet)
 		rnr_retries_left_--;
 	}
 	seek(packet.bth.psn);
-	/* The peer responds: earlier losses no longer count. */
+	/* The peer has received the packet: earlier losses no longer count. */
 	retries_left_ = qp_.attr_.retry_cnt;
+	sequence_nak_ = false;
 	rnr_until_ =
 	        data_.ports.clock.now() + rnr_timer_ns(packet.ext.aeth.syndrome & kAethValueMask);
 	timeout_at_ = UINT64_MAX;

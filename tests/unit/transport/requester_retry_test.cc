@@ -142,6 +142,44 @@ TEST_F(Requester, SequenceNakGoesBack)
 	EXPECT_EQ(psns_sent(), (Psns{2, 3}));
 }
 
+/* The same NAK twice (the frame was duplicated) costs one retry, whether or not the packets have
+ * been sent again meanwhile. */
+TEST_F(Requester, SequenceNakTwice)
+{
+	auto c = connection();
+	c.retry_cnt = 1;
+	connect(c);
+	post(send(300));
+	all_sent();
+	for (int i = 0; i < 3; i++)
+		ack(0, nak_syndrome(NakCode::PsnSequenceError));
+	EXPECT_EQ(psns_sent(), (Psns{0, 1}));
+	EXPECT_EQ(stat(TERN_STAT_REQ_RX_SEQ_NAK), 1u);
+	ack(1);
+	EXPECT_EQ(completions(), (Completions{{0, 0}}));
+}
+
+/* A packet acknowledged, or an RNR NAK, shows that the peer had the packet in between: the next NAK
+ * reports another loss. */
+TEST_F(Requester, SequenceNakOfAnotherLoss)
+{
+	auto c = connection();
+	c.retry_cnt = 1;
+	connect(c);
+	post(send(300));
+	all_sent();
+	for (const uint32_t n : {0u, 1u}) {
+		ack(n, nak_syndrome(NakCode::PsnSequenceError));
+		EXPECT_EQ(psns_sent(), n ? (Psns{1}) : (Psns{0, 1}));
+	}
+	ack(1, kAethRnrNak | 1);
+	pass(10'000);
+	EXPECT_EQ(psns_sent(), (Psns{1}));
+	ack(1, nak_syndrome(NakCode::PsnSequenceError));
+	EXPECT_EQ(psns_sent(), (Psns{1}));
+	EXPECT_EQ(stat(TERN_STAT_REQ_RX_SEQ_NAK), 3u);
+}
+
 /* Past: the gap was filled since. */
 TEST_F(Requester, NakPast)
 {
