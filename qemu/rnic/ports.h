@@ -86,10 +86,11 @@ public:
 	}
 
 	/**
-	 * Takes back the lent payload that @what concerns: when this returns nobody reads it. The
-	 * wire may revoke packets that the peer has not yet received, which are lost, but should
-	 * not if @what is a key. The pieces of a payload that the card is receiving may now refer
-	 * to copies. Returns the number of packets revoked, each of a burst counted.
+	 * Takes back the lent payload that @what concerns: when this returns, no peer reads it. If
+	 * @what is a key, the wire should copy the payload of packets that the peer has not
+	 * received; otherwise it revokes these packets, which are lost. The pieces of a payload
+	 * that the card is receiving may now refer to copies. Returns the number of packets
+	 * revoked, with each packet of a burst counted.
 	 */
 	virtual uint64_t recall(const Recall &what)
 	{

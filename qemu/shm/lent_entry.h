@@ -22,7 +22,7 @@ struct RamRange {
 
 constexpr size_t kMaxRanges = 32;
 constexpr size_t kMaxHead = 512; /* bytes before the payload */
-/* Maximum payload of one entry, which may be a burst. */
+/* The maximum payload of an entry, in bytes: that of a burst. */
 constexpr size_t kMaxPayload = 64 << 10;
 
 /** The start of the entry; the ranges and the head follow. */

@@ -162,7 +162,7 @@ bool Producer::take_back(Lent &lent, const Move &move, uint64_t &revoked)
 		return broken_;
 	}
 	lent.state = to;
-	/* What has moved is no memory of the card any more. */
+	/* The entry no longer refers to a QP or region: later recalls of these skip it. */
 	lent.loan = Loan();
 	if (!offset)
 		revoked += lent.packets;
@@ -204,8 +204,11 @@ std::optional<Consumer::Entry> Consumer::take(std::span<std::byte, kMaxEntry> ro
 	             entry.offset.load(std::memory_order_relaxed)};
 }
 
-/* Returns the state, which is final then: a lent entry, which the producer may move and may revoke
- * until that moment, is claimed. kClaimed if it is none an entry can be in. */
+/*
+ * Claims the entry if it is lent or moved, so that the producer can no longer move or revoke it.
+ * Returns the state before that, or kClaimed if the state is invalid for an entry that is not
+ * consumed.
+ */
 uint32_t Consumer::claim(EntryHeader &entry)
 {
 	uint32_t state = entry.state.load(std::memory_order_acquire);

@@ -130,7 +130,8 @@ public:
 	 * bare. Returns false if there is no room or the ring is broken(). */
 	bool put(EntryState state, std::span<const std::byte> first,
 	         std::span<const std::byte> second = {});
-	/** As put(), for a lent entry of @packets. */
+	/** As put(), for a lent entry that stands for @packets packets; @loan: what take_back()
+	 * selects it by. */
 	bool lend(const Loan &loan, uint32_t packets, std::span<const std::byte> first,
 	          std::span<const std::byte> second = {});
 

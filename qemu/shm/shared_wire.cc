@@ -390,8 +390,10 @@ bool SharedWire::put(Link &link, const Outgoing &what)
 {
 	if (link.given_up) {
 		if (!link.out.has_room()) {
-			direct_.sent += what.frames;
-			direct_.lost += what.frames;
+			if (&link != switch_) {
+				direct_.sent += what.frames;
+				direct_.lost += what.frames;
+			}
 			return true;
 		}
 		link.given_up = false;
@@ -477,7 +479,7 @@ uint64_t SharedWire::recall(const Recall &what)
 	return revoked_ - before;
 }
 
-/* Returns false while the other side has claimed some of it. */
+/* Returns false while the other side has claimed an entry that @what concerns. */
 bool SharedWire::take_back(Link &link, const Recall &what)
 {
 	const bool movable = what.is_key() && !link.cut;
@@ -629,7 +631,8 @@ void SharedWire::release_claimed()
 void SharedWire::discard_received()
 {
 	for (auto &link : links_) {
-		/* Not those that are added meanwhile, of which there could always be more. */
+		/* Leave entries that are added meanwhile: a busy producer would keep this loop
+		 * running. */
 		const uint64_t end = link->in.end();
 		while (!link->cut && link->in.position() < end) {
 			const auto entry = link->in.take(entry_);

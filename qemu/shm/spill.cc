@@ -12,7 +12,7 @@ Spill::Spill()
 		fd_ = reopen_for_reading(fd.get());
 }
 
-/* The lowest one, so that few are ever used. */
+/* Reserves the lowest free slot, because the kernel allocates a slot's pages at its first use. */
 std::optional<Spill::Slot> Spill::reserve(const Producer &ring, uint64_t position)
 {
 	const auto owner = std::ranges::find_if(

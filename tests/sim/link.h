@@ -64,8 +64,9 @@ public:
 	/** A packet whose payload stays at @payload until it arrives. */
 	Wire::Lend lend(std::span<const std::byte> head, std::span<const HostRange> payload,
 	                uint32_t segment, const tern::Loan &of);
-	/** What was lent and has not arrived is moved, by @read, or never arrives. Returns the
-	 * number of packets lost. */
+	/** Takes back the lent packets that @what concerns and that have not arrived. If @what is a
+	 * key, the share config.moves of them arrives with a copy of the payload, made by @read.
+	 * The others are lost. Returns the number of packets lost. */
 	using Read = std::function<std::vector<std::byte>(const HostRange &)>;
 	uint64_t recall(const Recall &what, const Read &read);
 

@@ -118,9 +118,10 @@ void Requester::receive_nak(const Packet &packet)
 }
 
 /*
- * The peer lacks una_. It says so once until that packet arrives (IBA 9.7.5.2.8), whatever it
- * receives meanwhile, so a second NAK without progress in between is a copy of the first, even if
- * all has been sent again since. If una_ is lost again, the ACK timer finds out.
+ * Goes back to una_, which the peer has not received. A responder sends one such NAK until that
+ * packet arrives (IBA 9.7.5.2.8), so a second NAK without progress in between is a duplicate, even
+ * if the requester has retransmitted everything since. If una_ is lost again, the ACK timer
+ * expires and causes the next retransmission.
  */
 void Requester::receive_sequence_nak()
 {

@@ -186,7 +186,7 @@ TEST_F(CompletionQueueTest, ArmingAFullRing)
 	EXPECT_EQ(doorbell(TERN_DB_CQ_ARM), 0x77u | uint64_t{kEntries} << 32);
 }
 
-/* One that polls some CQEs for each event needs an event for the others, but not more than one. */
+/* A program that polls only some of the CQEs gets one more event for the others. */
 TEST_F(CompletionQueueTest, APollThatLeavesCqesArmsFromThem)
 {
 	post_sends(0, kEntries);

@@ -174,7 +174,8 @@ TEST_F(RingTest, WhatIsClaimedHasToBeAwaited)
 	EXPECT_FALSE(out.broken());
 }
 
-/* By QP or key; a moved entry has its place, and is no loan of anybody's any more. */
+/* A recall selects entries by QP or key. A moved entry has an offset, and no later recall of its QP
+ * or key selects it. */
 TEST_F(RingTest, OnlyWhatIsWantedIsTakenBack)
 {
 	LoanKeys keys;

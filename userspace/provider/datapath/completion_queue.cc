@@ -194,11 +194,11 @@ void CompletionQueue::release()
 }
 
 /*
- * The card raises the event at once if a CQE exists at or after the given index. Programs differ in
- * what they expect of CQEs that are there: most arm the CQ, then poll it, and an event for what
- * this poll finds is spurious (IBA 11.4.2.2); perftest's latency tests take it for a completion and
- * fail. But of programs that poll some CQEs for each event, as perftest's bandwidth tests do, none
- * may wait for an event with CQEs left.
+ * The card raises the event at once if a CQE exists at or after the given index. Most programs arm
+ * the CQ, then poll it. For them an event for the CQEs that this poll finds is spurious (IBA
+ * 11.4.2.2), and perftest's latency tests fail, because they count each event as a completion.
+ * Other programs, as perftest's bandwidth tests, poll a limited number of CQEs for each event. They
+ * need an event for the CQEs that they leave, because no new CQE may raise one.
  *
  * So pass over CQEs that the program has not had the chance to poll, and let the end of the next
  * poll arm from those that it leaves.

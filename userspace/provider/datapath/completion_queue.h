@@ -58,7 +58,8 @@ public:
 	/** Takes the next completion; skips CQEs of destroyed queues. False if there is none. */
 	bool next(Completion &completion);
 
-	/** Ends a poll: lets the card reuse the CQEs that next() took. */
+	/** Ends a poll: lets the card reuse the CQEs that next() took, and arms the CQ again if the
+	 * last arm() passed over CQEs that this poll leaves. */
 	void release();
 
 	/**
@@ -68,8 +69,8 @@ public:
 	int move(const Buffer &buffer);
 
 	/**
-	 * Requests an event for the next CQE that the card writes, and for those that are there if
-	 * the program leaves them: if it has done so before, or the next poll does.
+	 * Requests an event for the next CQE that the card writes. A CQE that exists already raises
+	 * the event only if the last poll has left it, or the next poll leaves it.
 	 */
 	void arm(bool solicited_only);
 
