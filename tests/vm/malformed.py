@@ -23,7 +23,7 @@ from scenario import NETDEV, main, pair, wait_until
 SEND_FIRST, SEND_MIDDLE, SEND_LAST, SEND_ONLY = 0x00, 0x01, 0x02, 0x04
 WRITE_FIRST, WRITE_MIDDLE, WRITE_LAST, WRITE_ONLY = 0x06, 0x07, 0x08, 0x0a
 READ_REQUEST, READ_RESPONSE_ONLY, ACKNOWLEDGE = 0x0c, 0x10, 0x11
-CMP_SWAP, FETCH_ADD, FLUSH = 0x13, 0x14, 0x1c
+CMP_SWAP, FETCH_ADD, FLUSH, RESERVED = 0x13, 0x14, 0x1c, 0x1f
 UC, UD = 0x20, 0x60
 # AETH syndromes, table 45: ACK without credits, and NAKs.
 ACK, RNR_NAK, SEQ_NAK, INV_REQ_NAK, ACCESS_NAK = 0x1f, 0x20, 0x60, 0x61, 0x62
@@ -236,7 +236,6 @@ class Malformed(Programs):
         self.dropped("bad ICRC", "rx_icrc_encapsulated", *({"icrc": 1 << bit} for bit in
                                                            (0, 7, 8, 31)))
         self.dropped("bad transport version", "rx_malformed", *({"version": n} for n in (1, 15)))
-        self.dropped("pad without payload", "rx_malformed", {"pad": 3, "body": b""})
         self.dropped("no whole word", "rx_malformed", {"pad": 0, "body": b"12345"})
         self.dropped("bad P_Key", "rx_pkey_err", *({"pkey": key} for key in (0, 1, 0x9234)))
         violations = re.search(r"bad_pkey_cntr:\s+0x(\w+)",
@@ -244,8 +243,8 @@ class Malformed(Programs):
         self.assertEqual(int(violations, 16), self.counters()["rx_pkey_err"],
                          "what ibv_query_port() says")
         self.assertGreaterEqual(int(violations, 16), 3)
-        self.dropped("reserved opcode", "rx_opcode_err",
-                     *({"opcode": code} for code in (0x18, 0x1f, 0x40, 0xff)))
+        self.dropped("opcode of an unknown service", "rx_opcode_err",
+                     *({"opcode": code} for code in (0x40, 0x84, 0xff)))
         self.dropped("UDP longer than IP", "rx_malformed", {"udp_length": 4})
         self.dropped("UDP shorter than IP", "rx_malformed", {"udp_length": -4})
         self.dropped("IP longer than the frame", "rx_malformed", {"ip_length": 4})
@@ -285,16 +284,21 @@ class Malformed(Programs):
         self.still_works(qpn)
 
     def test_short_headers(self):
-        """IP and ICRC are right, but the transport's headers are not all there."""
+        """IP and ICRC are right, but the transport's headers are not all there, or there is more.
+
+        A request is refused when its turn has come; a response is dropped.
+        """
+        for opcode, size in ((WRITE_ONLY, 16), (READ_REQUEST, 16), (CMP_SWAP, 28), (FLUSH, 20)):
+            self.invalid(f"opcode {opcode:#x}, headers cut", (opcode, bytes(size - 4)))
+        for opcode, size in ((READ_REQUEST, 16), (FETCH_ADD, 28), (FLUSH, 20)):
+            self.invalid(f"opcode {opcode:#x}, headers too long", (opcode, bytes(size + 4)))
         qpn = self.victim()
-        frames = []
-        for opcode, size in ((WRITE_ONLY, 16), (READ_REQUEST, 16), (CMP_SWAP, 28),
-                             (FLUSH, 20), (ACKNOWLEDGE, 4), (READ_RESPONSE_ONLY, 4)):
-            frames += [self.packet(qpn, opcode, bytes(short)) for short in range(0, size, 4)]
-        frames += [self.packet(qpn, READ_REQUEST, bytes(20)),  # and some that have too much
-                   self.packet(qpn, ACKNOWLEDGE, bytes(8)), self.packet(qpn, FETCH_ADD, bytes(32)),
-                   self.packet(qpn, FLUSH, bytes(24))]
-        self.inject("extended headers cut or too long", frames, {"rx_malformed": len(frames)})
+        frames = [self.packet(qpn, ACKNOWLEDGE, b""), self.packet(qpn, ACKNOWLEDGE, bytes(8)),
+                  self.packet(qpn, READ_RESPONSE_ONLY, b"")]
+        self.inject("responses cut or too long", frames, {"rx_malformed": len(frames)})
+        past = [self.packet(qpn, opcode, bytes(8), psn=PSN - 1)
+                for opcode in (READ_REQUEST, RESERVED)]
+        self.inject("requests cut, in the past", past, {"duplicate_request": len(past)})
         self.still_works(qpn)
 
     def test_psn(self):
@@ -302,7 +306,7 @@ class Malformed(Programs):
         # Once: those that follow say nothing new (9.7.5.2.8).
         self.inject("PSN far ahead", [self.packet(qpn, psn=PSN + 1), self.packet(
             qpn, psn=PSN + (1 << 22)), self.packet(qpn, psn=PSN + (1 << 23) - 1)],
-                    {"out_of_sequence": 3, "sent_seq_err": 1}, [SEQ_NAK])
+                    {"out_of_sequence": 1, "sent_seq_err": 1}, [SEQ_NAK])
         self.still_works(qpn)
         # A duplicate SEND is acknowledged, and not executed, once more.
         self.outsider.take()
@@ -325,8 +329,8 @@ class Malformed(Programs):
         """The last of the packets is answered by a NAK, and the victim is in ERR."""
         flushed = how.setdefault("receives", 4)
         qpn = self.victim(**how)
-        frames = [self.packet(qpn, opcode, body, psn=PSN + number, wants_ack=False)
-                  for number, (opcode, body) in enumerate(packets)]
+        frames = [self.packet(qpn, opcode, body, psn=PSN + number, wants_ack=False, **dict(more))
+                  for number, (opcode, body, *more) in enumerate(packets)]
         counted = {counter: 1}
         if flushed:
             counted["resp_cqe_flush_error"] = flushed
@@ -351,6 +355,10 @@ class Malformed(Programs):
         self.invalid("SEND First, WRITE Middle", (SEND_FIRST, full), (WRITE_MIDDLE, full))
         self.invalid("SEND First, READ", (SEND_FIRST, full), (READ_REQUEST, reth(address, key, 4)))
         self.invalid("WRITE First, SEND Last", (WRITE_FIRST, first_write), (SEND_LAST, b"good"))
+        self.invalid("WRITE First, READ with a payload", (WRITE_FIRST, first_write),
+                     (READ_REQUEST, reth(address, key, 4) + b"good"))
+        self.invalid("reserved opcode", (0x18, b"good"))
+        self.invalid("SEND First, reserved opcode", (SEND_FIRST, full), (RESERVED, b"good"))
 
     def test_sizes(self):
         address, key = self.agents[0].address, self.agents[0].rkey
@@ -359,6 +367,8 @@ class Malformed(Programs):
         self.invalid("SEND First below the MTU", (SEND_FIRST, bytes(MTU - 4)))
         self.invalid("SEND First above the MTU", (SEND_FIRST, bytes(MTU + 4)))
         self.invalid("SEND Last without payload", (SEND_FIRST, bytes(MTU)), (SEND_LAST, b""))
+        self.invalid("pad without payload", (SEND_ONLY, b"", ("pad", 3)))
+        self.invalid("READ with a payload", (READ_REQUEST, reth(address, key, 4) + b"good"))
         self.invalid("WRITE shorter than announced", (WRITE_ONLY, reth(address, key, 8) + b"good"))
         self.invalid("WRITE longer than announced", (WRITE_ONLY, reth(address, key, 2) + b"good"))
         self.invalid("READ of 3 GiB", (READ_REQUEST, reth(address, key, 3 << 30)))

@@ -57,6 +57,7 @@ enum class PacketKind : uint8_t {
 	Atomic,
 	AtomicWrite, /* answered by a READ response without data, as is Flush */
 	Flush,
+	Invalid, /* a request that cannot be executed, see kInvalidRequest */
 };
 
 /** Kind and headers of a packet with some opcode. */
@@ -81,9 +82,14 @@ struct OpcodeInfo {
 	{
 		return kind == PacketKind::Send || kind == PacketKind::Write ||
 		       kind == PacketKind::ReadRequest || kind == PacketKind::Atomic ||
-		       kind == PacketKind::AtomicWrite || kind == PacketKind::Flush;
+		       kind == PacketKind::AtomicWrite || kind == PacketKind::Flush ||
+		       kind == PacketKind::Invalid;
 	}
 };
+
+/** Of a request of RC or XRC whose opcode is reserved, or whose size is not that of its headers.
+ * Only its BTH is valid. */
+inline constexpr OpcodeInfo kInvalidRequest{.kind = PacketKind::Invalid};
 
 constexpr Service service_of(uint8_t opcode)
 {

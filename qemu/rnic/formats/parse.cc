@@ -351,6 +351,33 @@ bool take_payload(Reader &in, const headers::Bth &bth, Packet &packet)
 	return true;
 }
 
+/*
+ * Decides about a packet whose BTH is valid, but not the rest. A responder judges a request by its
+ * PSN first, and answers the expected one with a NAK (IBA 9.7.4.1). So a request of a service that
+ * has NAKs is passed on without its contents; everything else is dropped for @error. A reserved
+ * opcode counts as that of a request.
+ */
+std::optional<ParseError> refuse(Packet &packet, ParseError error)
+{
+	const Service service = service_of(packet.bth.opcode);
+	const bool request = packet.info->kind == PacketKind::Reserved || packet.info->is_request();
+	if (!request || (service != Service::Rc && service != Service::Xrc))
+		return error;
+	packet.info = &kInvalidRequest;
+	packet.payload = {};
+	return std::nullopt;
+}
+
+/* Decodes what follows the BTH, of a packet whose payload is all in @in. */
+std::optional<ParseError> take_rest(Reader &in, const headers::Bth &bth, Packet &packet)
+{
+	if (!take_opcode(bth, packet))
+		return refuse(packet, ParseError::BadOpcode);
+	if (!take_ext(in, *packet.info, packet.ext) || !take_payload(in, bth, packet))
+		return refuse(packet, ParseError::Malformed);
+	return std::nullopt;
+}
+
 /* The ICRC is checked before the opcode and its headers, so that a packet damaged on the wire
  * counts as such. */
 std::optional<ParseError> parse_whole(Bytes frame, Packet &packet)
@@ -364,11 +391,7 @@ std::optional<ParseError> parse_whole(Bytes frame, Packet &packet)
 		return ParseError::Malformed;
 	if (!icrc_matches(net.packet, packet.path.roce_v2))
 		return ParseError::BadIcrc;
-	if (!take_opcode(*bth, packet))
-		return ParseError::BadOpcode;
-	if (!take_ext(in, *packet.info, packet.ext) || !take_payload(in, *bth, packet))
-		return ParseError::Malformed;
-	return std::nullopt;
+	return take_rest(in, *bth, packet);
 }
 
 std::optional<ParseError> parse_head(Bytes head, const Payload &payload, uint32_t segment,
@@ -382,18 +405,17 @@ std::optional<ParseError> parse_head(Bytes head, const Payload &payload, uint32_
 	const headers::Bth *bth = take_bth(in);
 	if (!bth)
 		return ParseError::Malformed;
+	if (!size)
+		return take_rest(in, *bth, packet);
+	/* A head that does not fit its payload is a mistake of the wire, not of the requester. */
 	if (!take_opcode(*bth, packet))
 		return ParseError::BadOpcode;
-	if (!take_ext(in, *packet.info, packet.ext))
+	if (!take_ext(in, *packet.info, packet.ext) || !in.rest().empty() ||
+	    pad_of(*bth) != pad_size(size) || !packet.info->payload)
 		return ParseError::Malformed;
 	packet.payload = payload;
 	packet.segment = segment;
-	if (segment && !is_burst(packet))
-		return ParseError::Malformed;
-	const bool fits = payload.empty() ? take_payload(in, *bth, packet)
-	                                  : in.rest().empty() && pad_of(*bth) == pad_size(size) &&
-	                                            packet.info->payload;
-	return fits ? std::nullopt : std::optional(ParseError::Malformed);
+	return segment && !is_burst(packet) ? std::optional(ParseError::Malformed) : std::nullopt;
 }
 
 } // namespace

@@ -117,7 +117,8 @@ uint32_t Responder::receive_burst(const Packet &burst)
 	return packets_in(burst);
 }
 
-/* The order of First, Middle, Last and Only (IBA 9.7.4.1.1, table 48). */
+/* The order of First, Middle, Last and Only (IBA 9.7.4.1.1, table 48). An invalid request, whose
+ * kind is neither of the two and which is no first packet, is in no order. */
 bool Responder::in_sequence(const Packet &packet) const
 {
 	const OpcodeInfo &info = *packet.info;
@@ -476,6 +477,8 @@ void Responder::receive_duplicate(const Packet &packet)
 	case PacketKind::Flush:
 		if (!read_queued(psn))
 			push_empty_read(psn, true);
+		break;
+	case PacketKind::Invalid:
 		break;
 	default:
 		repeat_atomic(psn);

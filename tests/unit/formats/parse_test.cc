@@ -29,6 +29,26 @@ std::optional<ParseError> error_of(const Frame &frame)
 	return error ? std::optional(*error) : std::nullopt;
 }
 
+/** Whether @frame is taken for a request that cannot be executed; checks that its BTH is there. */
+bool is_invalid_request(const Frame &frame)
+{
+	const auto result = parse(Frame(frame));
+	const Packet *packet = std::get_if<Packet>(&result);
+	if (!packet || packet->info->kind != PacketKind::Invalid)
+		return false;
+	EXPECT_EQ(packet->bth.psn.value(), some_bth(0).psn.value());
+	EXPECT_EQ(packet->bth.dest_qpn, some_bth(0).dest_qpn);
+	EXPECT_TRUE(packet->payload.empty());
+	EXPECT_TRUE(packet->info->is_request());
+	return true;
+}
+
+/** Whether the service of @opcode answers a bad request. */
+bool has_naks(uint8_t opcode)
+{
+	return service_of(opcode) == Service::Rc || service_of(opcode) == Service::Xrc;
+}
+
 bool is_ipv4(const PathCase &path)
 {
 	return path.transport_offset - path.network_offset == 28;
@@ -114,15 +134,21 @@ TEST_P(Parse, EveryTruncationIsMalformed)
 }
 
 /* With lengths and ICRC that fit: what is missing is part of the transport's own headers. */
-TEST_P(Parse, EveryShorterTransportIsMalformed)
+TEST_P(Parse, EveryShorterTransportIsNoValidPacket)
 {
 	for (const uint8_t opcode : spoken_opcodes()) {
 		const auto whole = frame(opcode, 0);
+		const bool refused = has_naks(opcode) && opcode_info(opcode).is_request();
 		for (size_t size = path().transport_offset + 16; size < whole.size(); size++) {
 			Frame cut(whole.begin(), whole.begin() + static_cast<ptrdiff_t>(size));
 			fix_lengths(cut);
-			ASSERT_EQ(error_of(cut), ParseError::Malformed)
-			        << "opcode " << unsigned{opcode} << " size " << size;
+			const bool words = (size - path().transport_offset) % 4 == 0;
+			if (words && refused)
+				ASSERT_TRUE(is_invalid_request(cut))
+				        << unsigned{opcode} << ' ' << size;
+			else
+				ASSERT_EQ(error_of(cut), ParseError::Malformed)
+				        << "opcode " << unsigned{opcode} << " size " << size;
 		}
 	}
 }
@@ -201,7 +227,10 @@ TEST_P(Parse, OtherOpcodes)
 		const auto byte = static_cast<uint8_t>(opcode);
 		if (std::ranges::count(spoken, byte))
 			continue;
-		ASSERT_EQ(error_of(frame(byte, 8)), ParseError::BadOpcode) << opcode;
+		if (has_naks(byte))
+			ASSERT_TRUE(is_invalid_request(frame(byte, 8))) << opcode;
+		else
+			ASSERT_EQ(error_of(frame(byte, 8)), ParseError::BadOpcode) << opcode;
 	}
 }
 
@@ -232,17 +261,25 @@ TEST_P(Parse, MigReqMakesNoDifference)
 
 TEST_P(Parse, PadWithoutPayload)
 {
-	auto bad = frame(Opcode::RcSendOnly, 0);
-	edit_bth(bad, [](auto &bth) { bth.flags |= 1 << headers::kBthPadShift; });
-	seal(bad, path());
-	EXPECT_EQ(error_of(bad), ParseError::Malformed);
+	const auto padded = [&](Service service) {
+		auto bad = frame(opcode_of(service, Opcode::RcSendOnly), 0);
+		edit_bth(bad, [](auto &bth) { bth.flags |= 1 << headers::kBthPadShift; });
+		seal(bad, path());
+		return bad;
+	};
+	EXPECT_TRUE(is_invalid_request(padded(Service::Rc)));
+	EXPECT_TRUE(is_invalid_request(padded(Service::Xrc)));
+	EXPECT_EQ(error_of(padded(Service::Uc)), ParseError::Malformed);
+	EXPECT_EQ(error_of(padded(Service::Ud)), ParseError::Malformed);
 }
 
+/* The responder answers a request, nobody answers a response. */
 TEST_P(Parse, PayloadWhereThereIsNone)
 {
 	for (const auto opcode :
-	     {Opcode::RcReadRequest, Opcode::RcAcknowledge, Opcode::RcAtomicAcknowledge,
-	      Opcode::RcCompareSwap, Opcode::RcFetchAdd, Opcode::RcFlush})
+	     {Opcode::RcReadRequest, Opcode::RcCompareSwap, Opcode::RcFetchAdd, Opcode::RcFlush})
+		EXPECT_TRUE(is_invalid_request(frame(opcode, 4)));
+	for (const auto opcode : {Opcode::RcAcknowledge, Opcode::RcAtomicAcknowledge})
 		EXPECT_EQ(error_of(frame(opcode, 4)), ParseError::Malformed);
 }
 

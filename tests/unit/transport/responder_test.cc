@@ -183,6 +183,8 @@ struct BadSequence {
 	std::vector<Step> steps; /* the last is wrong */
 };
 
+constexpr auto kReserved = static_cast<Opcode>(0x18);
+
 class ResponderSequence : public Responder, public ::testing::WithParamInterface<BadSequence> {};
 
 TEST_P(ResponderSequence, IsAnInvalidRequest)
@@ -219,6 +221,12 @@ INSTANTIATE_TEST_SUITE_P(
                             {{Opcode::RcSendFirst, kMtu}, {Opcode::RcSendMiddle, kMtu - 4}}},
                 BadSequence{"EmptyLast", {{Opcode::RcSendFirst, kMtu}, {Opcode::RcSendLast, 0}}},
                 BadSequence{"LongOnly", {{Opcode::RcSendOnly, kMtu + 1}}},
+                BadSequence{"ReadWithPayload", {{Opcode::RcReadRequest, 4}}},
+                BadSequence{"ReadWithPayloadInWrite",
+                            {{Opcode::RcWriteFirst, kMtu}, {Opcode::RcReadRequest, 4}}},
+                BadSequence{"AtomicWithPayload", {{Opcode::RcFetchAdd, 8}}},
+                BadSequence{"Reserved", {{kReserved, 0}}},
+                BadSequence{"ReservedInMessage", {{Opcode::RcSendFirst, kMtu}, {kReserved, kMtu}}},
                 BadSequence{"WriteOnlyLengthDiffers", {{Opcode::RcWriteOnly, kMtu}}},
                 BadSequence{"WriteEndsEarly",
                             {{Opcode::RcWriteFirst, kMtu}, {Opcode::RcWriteLast, kMtu}}},
@@ -227,6 +235,23 @@ INSTANTIATE_TEST_SUITE_P(
                              {Opcode::RcWriteMiddle, kMtu},
                              {Opcode::RcWriteMiddle, kMtu}}}),
         [](const auto &info) { return info.param.name; });
+
+/* Past: silence, as nothing is to be repeated. Future: the NAK is about the gap. */
+TEST_F(Responder, InvalidRequestPastAndFuture)
+{
+	post_recv();
+	give(send_only(0));
+	all_sent();
+	TestPacket with_payload = read(0, 0, 4);
+	with_payload.payload = bytes(4);
+	give(with_payload);
+	give(send(kReserved, 0));
+	EXPECT_TRUE(all_sent().empty());
+	give(send(kReserved, 2));
+	expect_aeth(1, kSeqNak);
+	EXPECT_EQ(qp_state(), TERN_QPS_RTS);
+	EXPECT_EQ(stat(TERN_STAT_RESP_DUPLICATES), 2u);
+}
 
 /* ---- WRITE ---- */
 

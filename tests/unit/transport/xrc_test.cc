@@ -84,6 +84,11 @@ TEST_F(XrcTarget, Send)
 	EXPECT_EQ(mr_->read(0x10000, 20), std::vector<std::byte>(20, std::byte{0x33}));
 }
 
+TEST_F(XrcTarget, ReservedOpcode)
+{
+	expect_invalid(request(static_cast<Opcode>(0x1f), 0, 20));
+}
+
 TEST_F(XrcTarget, MessagesToTwoSrqs)
 {
 	const auto second = make_srq(xrcd_, pd_);
