@@ -9,9 +9,12 @@ using namespace hw;
 
 uint32_t RecvQueue::posted(HostMemory &memory)
 {
+	if (!entries_)
+		return 0;
 	uint32_t pi;
-	if (entries_ && memory.load_acquire(record_ + offsetof(tern_hw_qp_record, rq_pi), pi) &&
-	    pi - head_ <= entries_ && pi - head_ > pi_ - head_)
+	broken_ = !memory.load_acquire(record_ + offsetof(tern_hw_qp_record, rq_pi), pi) ||
+	          pi - head_ > entries_;
+	if (!broken_ && pi - head_ > pi_ - head_)
 		pi_ = pi;
 	return pi_ - head_;
 }
@@ -26,6 +29,7 @@ void RecvQueue::reset()
 {
 	head_ = 0;
 	pi_ = 0;
+	broken_ = false;
 }
 
 } // namespace tern

@@ -25,8 +25,11 @@ public:
 	/** Index of the WQE that the next message takes. */
 	uint32_t head() const { return head_; }
 	/** Receive WQEs posted and not yet taken; reads the record. An impossible index counts as
-	 * none. */
+	 * none, and as broken(). */
 	uint32_t posted(HostMemory &memory);
+	/** Whether the record could not be read when it was last needed, or held an impossible
+	 * index. */
+	bool broken() const { return broken_; }
 	/** As posted() != 0, but reads the record only if no WQE is known. */
 	bool has_wqe(HostMemory &memory) { return head_ != pi_ || posted(memory); }
 
@@ -42,6 +45,7 @@ private:
 	uint8_t log_stride_ = 0;
 	uint32_t head_ = 0;
 	uint32_t pi_ = 0;
+	bool broken_ = false;
 };
 
 } // namespace tern

@@ -20,13 +20,15 @@ bool SendQueue::posted(uint32_t pi)
 	return true;
 }
 
+/* A host that does not use the shadow doorbell leaves the index at 0. */
 void SendQueue::reload(HostMemory &memory)
 {
 	if (!blocks_)
 		return;
 	uint32_t pi;
-	if (memory.load_acquire(record_ + offsetof(tern_hw_qp_record, sq_pi), pi))
-		posted(pi);
+	if (!memory.load_acquire(record_ + offsetof(tern_hw_qp_record, sq_pi), pi) ||
+	    (!posted(pi) && pi))
+		broken_ = true;
 }
 
 bool SendQueue::sleep(HostMemory &memory)
@@ -79,6 +81,7 @@ void SendQueue::reset(HostMemory &memory)
 {
 	head_ = 0;
 	pi_ = 0;
+	broken_ = false;
 	if (blocks_)
 		memory.store_release(record_ + offsetof(tern_hw_qp_record, sq_event), 0);
 }

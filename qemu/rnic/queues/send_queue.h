@@ -27,9 +27,10 @@ public:
 
 	/** Takes the doorbell's producer index. Returns false if it is impossible for this ring. */
 	bool posted(uint32_t pi);
-	/** Reads the producer index from the record (the shadow doorbell); an impossible one is
-	 * ignored. */
+	/** Reads the producer index from the record (the shadow doorbell). */
 	void reload(HostMemory &memory);
+	/** Whether the record could not be read, or held an impossible index, since reset(). */
+	bool broken() const { return broken_; }
 	/** Requests a doorbell for the next post, then reads the record once more. Returns true if
 	 * the queue is empty. */
 	bool sleep(HostMemory &memory);
@@ -53,6 +54,7 @@ private:
 	hw::tern_hw_qp_type type_ = hw::TERN_QPT_RC;
 	uint32_t head_ = 0;
 	uint32_t pi_ = 0;
+	bool broken_ = false;
 };
 
 } // namespace tern

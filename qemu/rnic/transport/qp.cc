@@ -80,7 +80,10 @@ bool Qp::send_posted()
 	HostMemory &host = data_.memory.host();
 	if (sq_.empty())
 		sq_.reload(host);
-	return !sq_.empty() || !sq_.sleep(host);
+	const bool posted = !sq_.empty() || !sq_.sleep(host);
+	if (!posted && sq_.broken())
+		fatal();
+	return posted;
 }
 
 Access Qp::gather_send(const SendWqe &wqe, uint64_t offset, std::span<std::byte> to)
@@ -127,8 +130,12 @@ Qp::Claim Qp::claim_recv(uint32_t srqn)
 		return Claim::Done;
 	if (srqn)
 		return claim_shared(srqn);
-	if (!rq_.has_wqe(data_.memory.host()))
-		return Claim::Empty;
+	if (!rq_.has_wqe(data_.memory.host())) {
+		if (!rq_.broken())
+			return Claim::Empty;
+		fatal();
+		return Claim::Failed;
+	}
 	claimed_ = Claimed{0, rq_.head()};
 	rq_.advance();
 	return Claim::Done;

@@ -136,7 +136,8 @@ protected:
 			spend_rate(size);
 	}
 
-	/** Whether a WQE is in the send queue; if not, requests a doorbell for the next. */
+	/** Whether a WQE is in the send queue; if not, requests a doorbell for the next. If the
+	 * record is broken, the QP fails. */
 	bool send_posted();
 	/** Copies bytes [@offset, @offset + to.size()) of the data of @wqe. */
 	Access gather_send(const SendWqe &wqe, uint64_t offset, std::span<std::byte> to);

@@ -212,6 +212,17 @@ TEST_F(RssTest, RingNotReachable)
 	EXPECT_EQ(enter(wqs_[0].number, TERN_WQS_RDY), TERN_AQ_BAD_STATE);
 }
 
+/* A producer index that the ring cannot have. */
+TEST_F(RssTest, ImpossibleIndex)
+{
+	set_up_rss(0);
+	events();
+	host_.memory.put(wqs_[0].record + offsetof(tern_hw_qp_record, rq_pi), Le<uint32_t>(1000u));
+	receive(frame(1));
+	EXPECT_TRUE(event(TERN_EVENT_WQ_FATAL, wqs_[0].number));
+	EXPECT_EQ(enter(wqs_[0].number, TERN_WQS_RDY), TERN_AQ_BAD_STATE);
+}
+
 TEST_F(RssTest, BusyFromTheTopDown)
 {
 	set_up_rss();

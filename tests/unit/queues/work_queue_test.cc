@@ -182,7 +182,29 @@ TEST_F(WorkQueueTest, ReceivesPosted)
 	for (const uint32_t pi : {6u, 2u, 0u, UINT32_MAX}) {
 		set_rq_pi(pi);
 		EXPECT_EQ(rq_.posted(memory_), 2u);
+		EXPECT_EQ(rq_.broken(), pi != 2);
 	}
+	set_rq_pi(4);
+	EXPECT_EQ(rq_.posted(memory_), 3u);
+	EXPECT_FALSE(rq_.broken());
+}
+
+/* A host that does not use the shadow doorbell leaves the index of the record at 0, also when it is
+ * 2^31 and more behind. */
+TEST_F(WorkQueueTest, RecordNotUsed)
+{
+	constexpr uint8_t kLogSize = 18;
+	SendQueue sq({}, kLogSize, record_, TERN_QPT_RC);
+	for (uint32_t pi = 1u << kLogSize; pi != 3u << 30; pi += 1u << kLogSize) {
+		ASSERT_TRUE(sq.posted(pi));
+		sq.advance(1u << kLogSize);
+		sq.reload(memory_);
+		ASSERT_TRUE(sq.empty());
+	}
+	EXPECT_FALSE(sq.broken());
+	set_sq_pi((3u << 30) + 1);
+	sq.reload(memory_);
+	EXPECT_TRUE(sq.broken());
 }
 
 } // namespace
