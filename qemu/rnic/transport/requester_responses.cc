@@ -79,13 +79,16 @@ void Requester::update_credits(const Aeth &aeth)
 	credits_known_ = counted;
 }
 
+/* As on hardware, RX_SEQ_NAK counts those that arrive, also those that change nothing. */
 void Requester::receive_nak(const Packet &packet)
 {
+	Stats &stats = data_.stats;
+	const auto code = static_cast<NakCode>(packet.ext.aeth.syndrome & kAethValueMask);
+	if (code == NakCode::PsnSequenceError)
+		stats.add(TERN_STAT_REQ_RX_SEQ_NAK);
 	/* A NAK acknowledges all PSNs before its own. */
 	if (packet.bth.psn - una_ < 0)
 		return;
-	Stats &stats = data_.stats;
-	const auto code = static_cast<NakCode>(packet.ext.aeth.syndrome & kAethValueMask);
 	if (!acknowledge(packet.bth.psn)) {
 		/* The peer rejected a later request, but data of an earlier one is missing: request
 		 * that first. */
@@ -129,7 +132,6 @@ void Requester::receive_sequence_nak()
 		data_.stats.add(TERN_STAT_REQ_DUP_ACK);
 		return;
 	}
-	data_.stats.add(TERN_STAT_REQ_RX_SEQ_NAK);
 	if (!consume_retry())
 		return;
 	seek(una_);

@@ -54,13 +54,14 @@ void Responder::receive(const Packet &packet)
 		data_.scheduler.activate(qp_);
 }
 
-/* A packet was lost: send one NAK until a packet arrives in sequence (IBA 9.7.5.2.8). */
+/* A packet was lost: send one NAK until a packet arrives in sequence (IBA 9.7.5.2.8). As on
+ * hardware, OUT_OF_SEQUENCE counts gaps, not the packets behind them. */
 void Responder::receive_ahead()
 {
-	data_.stats.add(TERN_STAT_RESP_OUT_OF_SEQUENCE);
 	if (nak_sent_)
 		return;
 	nak_sent_ = true;
+	data_.stats.add(TERN_STAT_RESP_OUT_OF_SEQUENCE);
 	data_.stats.add(TERN_STAT_RESP_TX_SEQ_NAK);
 	push_nak(expected_, nak_syndrome(NakCode::PsnSequenceError));
 }

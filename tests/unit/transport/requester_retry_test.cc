@@ -154,7 +154,8 @@ TEST_F(Requester, SequenceNakTwice)
 	for (int i = 0; i < 3; i++)
 		ack(0, nak_syndrome(NakCode::PsnSequenceError));
 	EXPECT_EQ(psns_sent(), (Psns{0, 1}));
-	EXPECT_EQ(stat(TERN_STAT_REQ_RX_SEQ_NAK), 1u);
+	EXPECT_EQ(stat(TERN_STAT_REQ_RX_SEQ_NAK), 3u);
+	EXPECT_EQ(stat(TERN_STAT_REQ_DUP_ACK), 2u);
 	ack(1);
 	EXPECT_EQ(completions(), (Completions{{0, 0}}));
 }
@@ -178,6 +179,23 @@ TEST_F(Requester, SequenceNakOfAnotherLoss)
 	ack(1, nak_syndrome(NakCode::PsnSequenceError));
 	EXPECT_EQ(psns_sent(), (Psns{1}));
 	EXPECT_EQ(stat(TERN_STAT_REQ_RX_SEQ_NAK), 3u);
+}
+
+/* Counted when it arrives, whatever it is good for: for a packet behind an open READ, whose missing
+ * responses are requested first, and for one that has been acknowledged. */
+TEST_F(Requester, EverySequenceNakIsCounted)
+{
+	post(send(1));
+	post(read(10));
+	post(send(300));
+	all_sent();
+	ack(2, nak_syndrome(NakCode::PsnSequenceError));
+	EXPECT_EQ(stat(TERN_STAT_REQ_RX_SEQ_NAK), 1u);
+	EXPECT_EQ(stat(TERN_STAT_REQ_IMPLIED_NAK), 1u);
+	EXPECT_EQ(psns_sent(), (Psns{1, 2, 3}));
+	ack(0, nak_syndrome(NakCode::PsnSequenceError));
+	EXPECT_EQ(stat(TERN_STAT_REQ_RX_SEQ_NAK), 2u);
+	EXPECT_TRUE(all_sent().empty());
 }
 
 /* Past: the gap was filled since. */

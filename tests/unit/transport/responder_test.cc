@@ -50,6 +50,8 @@ TEST_F(Responder, SendFuture)
 	give(send_only(2));
 	expect_aeth(1, kSeqNak);
 	EXPECT_EQ(cq_->drain().size(), 1u);
+	EXPECT_EQ(stat(TERN_STAT_RESP_OUT_OF_SEQUENCE), 2u);
+	EXPECT_EQ(stat(TERN_STAT_RESP_TX_SEQ_NAK), 2u);
 }
 
 /* A message of several packets takes one receive WQE; its last packet is as short as it is. */
