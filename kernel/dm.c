@@ -21,22 +21,24 @@
 
 /* ---- pages ----------------------------------------------------------------------- */
 
-int tern_dm_init(struct tern_dev *tdev)
+int tern_dm_init(struct tern_ib *ib)
 {
-	struct tern_dm_pool *pool = &tdev->dm;
+	struct tern_dm_pool *pool = &ib->dm;
+	struct tern_dev *tdev = ib->tdev;
 	u64 size = 0;
 
 	if (tdev->caps & TERN_CAP_DM)
 		size = min_t(u64, tern_reg_read(&tdev->engines[0], TERN_REG_DM_SIZE),
 			     pci_resource_len(tdev->pdev, TERN_BAR_DM));
+	mutex_init(&pool->lock);
 	pool->pages = size >> PAGE_SHIFT;
 	pool->used = bitmap_zalloc(max(pool->pages, 1U), GFP_KERNEL);
 	return pool->used ? 0 : -ENOMEM;
 }
 
-void tern_dm_exit(struct tern_dev *tdev)
+void tern_dm_exit(struct tern_ib *ib)
 {
-	bitmap_free(tdev->dm.used);
+	bitmap_free(ib->dm.used);
 }
 
 static phys_addr_t tern_dm_address(const struct tern_dev *tdev, u32 page)
@@ -77,9 +79,9 @@ static int tern_dm_reserve(struct tern_dm_pool *pool, u32 count, u32 align, u32 
 	return found < pool->pages ? 0 : -ENOMEM;
 }
 
-void tern_dm_release(struct tern_dev *tdev, u32 page, u32 count)
+void tern_dm_release(struct tern_ib *ib, u32 page, u32 count)
 {
-	struct tern_dm_pool *pool = &tdev->dm;
+	struct tern_dm_pool *pool = &ib->dm;
 
 	mutex_lock(&pool->lock);
 	bitmap_clear(pool->used, page, count);
@@ -91,8 +93,8 @@ void tern_dm_release(struct tern_dev *tdev, u32 page, u32 count)
 /* Reserves and clears whole pages for @dm: processes share none. */
 static int tern_dm_create(struct tern_ucontext *uctx, struct tern_dm *dm, u64 length, u32 log_align)
 {
-	struct tern_dev *tdev = to_tdev(uctx->ibucontext.device);
-	u64 size = (u64)tdev->dm.pages << PAGE_SHIFT;
+	struct tern_ib *ib = to_tib(uctx->ibucontext.device);
+	u64 size = (u64)ib->dm.pages << PAGE_SHIFT;
 	u32 count, page;
 	int err;
 
@@ -101,14 +103,14 @@ static int tern_dm_create(struct tern_ucontext *uctx, struct tern_dm *dm, u64 le
 	if (length > size)
 		return -ENOMEM;
 	count = PFN_UP(length);
-	err = tern_dm_reserve(&tdev->dm, count, max(PFN_DOWN(1UL << log_align), 1UL), &page);
+	err = tern_dm_reserve(&ib->dm, count, max(PFN_DOWN(1UL << log_align), 1UL), &page);
 	if (err)
 		return err;
 
-	err = tern_dm_clear(tdev, page, count) ?:
+	err = tern_dm_clear(ib->tdev, page, count) ?:
 	      tern_dm_entry_create(uctx, page, count, &dm->entry);
 	if (err)
-		tern_dm_release(tdev, page, count);
+		tern_dm_release(ib, page, count);
 	dm->offset = (u64)page << PAGE_SHIFT;
 	return err;
 }

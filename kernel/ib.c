@@ -55,8 +55,9 @@ static void tern_query_odp(struct ib_device_attr *props)
 }
 
 /* Attributes that depend on capabilities. */
-static void tern_query_optional(const struct tern_dev *tdev, struct ib_device_attr *props)
+static void tern_query_optional(const struct tern_ib *ib, struct ib_device_attr *props)
 {
+	const struct tern_dev *tdev = ib->tdev;
 	const struct tern_device_attr *attr = &tdev->attr;
 
 	if (tdev->caps & TERN_CAP_UD) {
@@ -94,7 +95,7 @@ static void tern_query_optional(const struct tern_dev *tdev, struct ib_device_at
 		props->device_cap_flags |= IB_DEVICE_MEM_WINDOW | IB_DEVICE_MEM_WINDOW_TYPE_2B;
 		props->max_mw = attr->max_mr; /* they share the table of keys */
 	}
-	props->max_dm_size = (u64)tdev->dm.pages << PAGE_SHIFT;
+	props->max_dm_size = (u64)ib->dm.pages << PAGE_SHIFT;
 	if (tdev->caps & TERN_CAP_ATOMIC_WRITE)
 		props->device_cap_flags |= IB_DEVICE_ATOMIC_WRITE;
 	if (tdev->caps & TERN_CAP_FLUSH)
@@ -153,7 +154,7 @@ static int tern_query_device(struct ib_device *ibdev, struct ib_device_attr *pro
 		.local_ca_ack_delay = attr->local_ca_ack_delay,
 		.kernel_cap_flags = IBK_LOCAL_DMA_LKEY,
 	};
-	tern_query_optional(tdev, props);
+	tern_query_optional(to_tib(ibdev), props);
 	return 0;
 }
 
@@ -421,6 +422,32 @@ static bool tern_ib_possible(const struct tern_dev *tdev)
 	       tdev->db_pages > tdev->num_engines;
 }
 
+static int tern_ib_init(struct tern_ib *ib, struct tern_dev *tdev)
+{
+	int err;
+
+	ib->tdev = tdev;
+	ida_init(&ib->db_ida);
+	xa_init(&ib->odps);
+	err = tern_dm_init(ib);
+	if (err)
+		return err;
+	ib->fault_wq = alloc_workqueue("tern-odp", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	if (!ib->fault_wq) {
+		tern_dm_exit(ib);
+		return -ENOMEM;
+	}
+	tern_ib_setup(ib);
+	return 0;
+}
+
+/* All objects were destroyed. */
+static void tern_ib_exit(struct tern_ib *ib)
+{
+	destroy_workqueue(ib->fault_wq);
+	tern_dm_exit(ib);
+}
+
 /* The net_device, whose addresses become GIDs, is registered from before until after. */
 int tern_ib_register(struct tern_dev *tdev)
 {
@@ -435,20 +462,22 @@ int tern_ib_register(struct tern_dev *tdev)
 	ib = ib_alloc_device(tern_ib, ibdev);
 	if (!ib)
 		return -ENOMEM;
-	ib->tdev = tdev;
-	tern_ib_setup(ib);
-
+	err = tern_ib_init(ib, tdev);
+	if (err)
+		goto err_dealloc;
 	err = ib_device_set_netdev(&ib->ibdev, tern_port_netdev(tdev), TERN_PORT);
 	if (err)
-		goto err_dealloc;
+		goto err_exit;
 	err = ib_register_device(&ib->ibdev, "tern%d", &tdev->pdev->dev);
 	if (err)
-		goto err_dealloc;
+		goto err_exit;
 
 	tern_ib_publish(tdev, ib);
 	tern_ib_update_port(tdev);
 	return 0;
 
+err_exit:
+	tern_ib_exit(ib);
 err_dealloc:
 	ib_dealloc_device(&ib->ibdev);
 	return err;
@@ -462,5 +491,6 @@ void tern_ib_unregister(struct tern_dev *tdev)
 		return;
 	tern_ib_publish(tdev, NULL);
 	ib_unregister_device(&ib->ibdev);
+	tern_ib_exit(ib);
 	ib_dealloc_device(&ib->ibdev);
 }

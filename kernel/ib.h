@@ -3,8 +3,11 @@
 #ifndef TERN_IB_H
 #define TERN_IB_H
 
+#include <linux/idr.h>
 #include <linux/minmax.h>
 #include <linux/mutex.h>
+#include <linux/workqueue.h>
+#include <linux/xarray.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/uverbs_ioctl.h>
 
@@ -17,10 +20,22 @@ struct tern_odp;
 
 #define TERN_PORT	1
 
+/* Pages of device memory. */
+struct tern_dm_pool {
+	struct mutex lock;	/* protects used */
+	unsigned long *used;	/* bitmap of pages */
+	u32 pages;
+};
+
 struct tern_ib {
 	struct ib_device ibdev;
 	struct tern_dev *tdev;
 	bool port_up;		/* as last reported; tern_dev.ib_lock protects it */
+	struct ida db_ida;	/* allocates doorbell pages to processes */
+	struct tern_dm_pool dm;
+	atomic_t mr_variant;	/* low byte of the next key, so that stale keys are refused */
+	struct xarray odps;	/* on-demand regions, by index of the key */
+	struct workqueue_struct *fault_wq;	/* resolves page faults of the card */
 };
 
 struct tern_ucontext {
@@ -81,6 +96,7 @@ struct tern_qp {
 	struct ib_qp_cap cap;
 	enum ib_sig_type sig_type;
 	u32 create_flags;	/* enum ib_qp_create_flags */
+	struct work_struct fault_work;	/* tern_odp_fault_work() */
 	struct mutex lock;	/* protects the rest; held over MODIFY_QP */
 	enum ib_qp_state state;
 	u32 dest_qpn;
@@ -135,9 +151,14 @@ struct tern_counters {
 	u32 id;
 };
 
+static inline struct tern_ib *to_tib(struct ib_device *ibdev)
+{
+	return container_of(ibdev, struct tern_ib, ibdev);
+}
+
 static inline struct tern_dev *to_tdev(struct ib_device *ibdev)
 {
-	return container_of(ibdev, struct tern_ib, ibdev)->tdev;
+	return to_tib(ibdev)->tdev;
 }
 
 static inline struct tern_ucontext *to_tucontext(struct ib_ucontext *ibucontext)
@@ -269,16 +290,16 @@ int tern_access_from_hw(u8 hw);
 int tern_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
 
 /* dm.c */
-int tern_dm_init(struct tern_dev *tdev);
-void tern_dm_exit(struct tern_dev *tdev);
+int tern_dm_init(struct tern_ib *ib);
+void tern_dm_exit(struct tern_ib *ib);
 unsigned long tern_dm_pfn(const struct tern_dev *tdev, u32 page);
-void tern_dm_release(struct tern_dev *tdev, u32 page, u32 count);
+void tern_dm_release(struct tern_ib *ib, u32 page, u32 count);
 
 /* odp.c */
 struct ib_mr *tern_reg_odp_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 virt_addr,
 			      int access);
-void tern_odp_release(struct tern_dev *tdev, struct tern_mr *mr);
-void tern_odp_fault(struct tern_qp_core *qp);
+void tern_odp_release(struct tern_mr *mr);
+void tern_odp_fault_work(struct work_struct *work);
 
 /* cq.c */
 extern const struct ib_device_ops tern_cq_ops;

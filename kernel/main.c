@@ -41,7 +41,7 @@ static const struct tern_upcalls tern_upcalls = {
 		[TERN_EVENT_COMM_EST] = tern_qp_event,
 		[TERN_EVENT_SQ_DRAINED] = tern_qp_event,
 		[TERN_EVENT_LAST_WQE] = tern_qp_event,
-		[TERN_EVENT_PAGE_FAULT] = tern_qp_page_fault,
+		[TERN_EVENT_PAGE_FAULT] = tern_qp_event,
 		[TERN_EVENT_SRQ_LIMIT] = tern_srq_event,
 		[TERN_EVENT_SRQ_ERR] = tern_srq_event,
 		[TERN_EVENT_WQ_FATAL] = tern_wq_event,
@@ -140,24 +140,14 @@ static int tern_up(struct tern_dev *tdev)
 	err = tern_stats_init(tdev);
 	if (err)
 		goto err_eqs;
-	err = tern_dm_init(tdev);
-	if (err)
-		goto err_stats;
-	err = tern_objects_start(tdev);
-	if (err)
-		goto err_dm;
 	err = tern_register(tdev);
 	if (err)
-		goto err_objects;
+		goto err_stats;
 
 	tern_health_start(tdev);
 	tdev->up = true;
 	return 0;
 
-err_objects:
-	tern_objects_stop(tdev);
-err_dm:
-	tern_dm_exit(tdev);
 err_stats:
 	tern_stats_exit(tdev);
 err_eqs:
@@ -174,8 +164,6 @@ static void tern_down(struct tern_dev *tdev)
 	tdev->up = false;
 	tern_health_stop(tdev);
 	tern_unregister(tdev);
-	tern_objects_stop(tdev);
-	tern_dm_exit(tdev);
 	tern_stats_exit(tdev);
 	tern_eqs_exit(tdev);
 	tern_stop_card(tdev);
@@ -271,12 +259,9 @@ static struct tern_dev *tern_dev_alloc(struct pci_dev *pdev)
 		return NULL;
 	tdev->pdev = pdev;
 	tdev->upcalls = &tern_upcalls;
-	xa_init(&tdev->odps);
 	mutex_init(&tdev->stop_lock);
 	mutex_init(&tdev->stats_lock);
-	mutex_init(&tdev->dm.lock);
 	spin_lock_init(&tdev->ib_lock);
-	ida_init(&tdev->db_ida);
 	tern_objects_init(tdev);
 	tern_health_init(tdev);
 	return tdev;

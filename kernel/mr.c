@@ -118,7 +118,7 @@ int tern_mr_create(struct tern_mr *mr, struct ib_pd *ibpd, struct tern_hw_create
 	int err;
 
 	hw->pdn = cpu_to_le32(to_tpd(ibpd)->pdn);
-	hw->variant = atomic_inc_return(&tdev->mr_variant);
+	hw->variant = atomic_inc_return(&to_tib(ibpd->device)->mr_variant);
 	err = tern_cmd_create_mr(tdev, hw, &mr->ibmr.lkey);
 	mr->ibmr.rkey = mr->ibmr.lkey;
 	return err;
@@ -238,7 +238,7 @@ int tern_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	if (err)
 		return err;
 	if (mr->odp)
-		tern_odp_release(tdev, mr);
+		tern_odp_release(mr);
 	else
 		tern_mr_unpin(tdev, mr);
 	kfree(mr);

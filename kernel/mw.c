@@ -6,12 +6,13 @@
 
 static int tern_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
 {
-	struct tern_dev *tdev = to_tdev(ibmw->device);
+	struct tern_ib *ib = to_tib(ibmw->device);
 	u8 type = ibmw->type == IB_MW_TYPE_1 ? TERN_MW_TYPE_1 : TERN_MW_TYPE_2;
-	u8 variant = atomic_inc_return(&tdev->mr_variant);
+	u8 variant = atomic_inc_return(&ib->mr_variant);
 	int err = tern_udata_no_input(udata);
 
-	return err ?: tern_cmd_alloc_mw(tdev, to_tpd(ibmw->pd)->pdn, type, variant, &ibmw->rkey);
+	return err ?: tern_cmd_alloc_mw(ib->tdev, to_tpd(ibmw->pd)->pdn, type, variant,
+				       &ibmw->rkey);
 }
 
 /* rkey is the key of the allocation. Binding changes it without the driver. */

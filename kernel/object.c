@@ -93,14 +93,7 @@ static void tern_qp_describe_buf(const struct tern_buf *buf, const struct tern_q
 	hw->rq_log_stride = layout->rq_log_stride;
 }
 
-static void tern_qp_fault_work(struct work_struct *work)
-{
-	struct tern_qp_core *qp = container_of(work, struct tern_qp_core, fault_work);
-
-	qp->fault(qp);
-}
-
-/* The caller has set the handlers. */
+/* The caller has set the handler. */
 int tern_qp_core_create(struct tern_dev *tdev, struct tern_qp_core *qp, const struct tern_buf *buf,
 			const struct tern_qp_layout *layout, struct tern_hw_create_qp *hw)
 {
@@ -108,8 +101,6 @@ int tern_qp_core_create(struct tern_dev *tdev, struct tern_qp_core *qp, const st
 
 	if (buf)
 		tern_qp_describe_buf(buf, layout, hw);
-	qp->tdev = tdev;
-	INIT_WORK(&qp->fault_work, tern_qp_fault_work);
 	err = tern_cmd_create_qp(tdev, hw, &qp->qpn);
 	if (err)
 		return err;
@@ -125,7 +116,6 @@ void tern_qp_core_destroy(struct tern_dev *tdev, struct tern_qp_core *qp)
 	xa_erase(&tdev->qps, qp->qpn);
 	tern_cmd_destroy_qp(tdev, qp->qpn);
 	tern_eqs_synchronize(tdev, NULL);
-	cancel_work_sync(&qp->fault_work);
 }
 
 /*
@@ -248,15 +238,6 @@ void tern_qp_event(struct tern_dev *tdev, u32 qpn, u8 type)
 		qp->event(qp, type);
 }
 
-/* A QP raises no second event before RESUME_QP. */
-void tern_qp_page_fault(struct tern_dev *tdev, u32 qpn, u8 type)
-{
-	struct tern_qp_core *qp = xa_load(&tdev->qps, qpn);
-
-	if (qp && qp->fault)
-		queue_work(tdev->fault_wq, &qp->fault_work);
-}
-
 void tern_srq_event(struct tern_dev *tdev, u32 srqn, u8 type)
 {
 	struct tern_srq_core *srq = xa_load(&tdev->srqs, srqn);
@@ -317,17 +298,4 @@ void tern_objects_init(struct tern_dev *tdev)
 void tern_objects_exit(struct tern_dev *tdev)
 {
 	cancel_work_sync(&tdev->flush);
-}
-
-/* Before the first object is created. */
-int tern_objects_start(struct tern_dev *tdev)
-{
-	tdev->fault_wq = alloc_workqueue("tern-odp", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
-	return tdev->fault_wq ? 0 : -ENOMEM;
-}
-
-/* After the last object was destroyed. */
-void tern_objects_stop(struct tern_dev *tdev)
-{
-	destroy_workqueue(tdev->fault_wq);
 }

@@ -3,8 +3,6 @@
 #ifndef TERN_OBJECT_H
 #define TERN_OBJECT_H
 
-#include <linux/workqueue.h>
-
 #include "ring.h"
 
 struct tern_dev;
@@ -22,12 +20,8 @@ struct tern_cq_core {
 
 struct tern_qp_core {
 	u32 qpn;
-	struct tern_dev *tdev;
-	struct work_struct fault_work;	/* calls fault() */
 	/* Called from interrupt handlers with an enum tern_hw_event. */
 	void (*event)(struct tern_qp_core *qp, u8 type);
-	/* Resolves a page fault; may sleep. NULL: the QP uses no memory on demand. */
-	void (*fault)(struct tern_qp_core *qp);
 };
 
 struct tern_srq_core {
@@ -76,14 +70,11 @@ void tern_wq_core_destroy(struct tern_dev *tdev, struct tern_wq_core *wq);
 /* For struct tern_upcalls: bring an event to the owner of the object. */
 void tern_cq_event(struct tern_dev *tdev, u32 cqn, u8 type);
 void tern_qp_event(struct tern_dev *tdev, u32 qpn, u8 type);
-void tern_qp_page_fault(struct tern_dev *tdev, u32 qpn, u8 type);
 void tern_srq_event(struct tern_dev *tdev, u32 srqn, u8 type);
 void tern_wq_event(struct tern_dev *tdev, u32 wqn, u8 type);
 
 void tern_objects_init(struct tern_dev *tdev);
 void tern_objects_exit(struct tern_dev *tdev);
-int tern_objects_start(struct tern_dev *tdev);
-void tern_objects_stop(struct tern_dev *tdev);
 void tern_cqs_flush(struct tern_dev *tdev);
 
 #endif

@@ -181,15 +181,15 @@ static int tern_odp_bring(struct tern_odp *odp, u64 addr, u64 length, bool write
 
 /* ---- finding regions --------------------------------------------------------------- */
 
-static struct tern_odp *tern_odp_get(struct tern_dev *tdev, u32 key)
+static struct tern_odp *tern_odp_get(struct tern_ib *ib, u32 key)
 {
 	struct tern_odp *odp;
 
-	xa_lock(&tdev->odps);
-	odp = xa_load(&tdev->odps, key >> 8);
+	xa_lock(&ib->odps);
+	odp = xa_load(&ib->odps, key >> 8);
 	if (odp && (odp->mr->ibmr.lkey != key || !refcount_inc_not_zero(&odp->users)))
 		odp = NULL;
-	xa_unlock(&tdev->odps);
+	xa_unlock(&ib->odps);
 	return odp;
 }
 
@@ -205,7 +205,7 @@ static void tern_odp_put(struct tern_odp *odp)
  * The card may ask for more than the process has mapped. The QP can go on if the first page is
  * there.
  */
-static u8 tern_odp_resolve(struct tern_dev *tdev, const struct tern_hw_fault *fault)
+static u8 tern_odp_resolve(struct tern_ib *ib, const struct tern_hw_fault *fault)
 {
 	u64 addr = le64_to_cpu(fault->addr);
 	u32 length = le32_to_cpu(fault->length);
@@ -214,7 +214,7 @@ static u8 tern_odp_resolve(struct tern_dev *tdev, const struct tern_hw_fault *fa
 
 	if (!length)
 		return TERN_RESUME_NONE;
-	odp = tern_odp_get(tdev, le32_to_cpu(fault->key));
+	odp = tern_odp_get(ib, le32_to_cpu(fault->key));
 	if (!odp)
 		return TERN_RESUME_FAIL;
 	atomic64_inc(&odp->faults);
@@ -225,16 +225,17 @@ static u8 tern_odp_resolve(struct tern_dev *tdev, const struct tern_hw_fault *fa
 	return err ? TERN_RESUME_FAIL : TERN_RESUME_RETRY;
 }
 
-/* For tern_qp_core.fault. The commands fail when the QP or the card has gone. */
-void tern_odp_fault(struct tern_qp_core *qp)
+/* Resolves the page faults of a QP. The commands fail when the QP or the card has gone. */
+void tern_odp_fault_work(struct work_struct *work)
 {
-	struct tern_dev *tdev = qp->tdev;
+	struct tern_qp *qp = container_of(work, struct tern_qp, fault_work);
+	struct tern_ib *ib = to_tib(qp->ibqp.device);
 	struct tern_hw_faults faults;
 
-	if (tern_cmd_query_fault(tdev, qp->qpn, &faults))
+	if (tern_cmd_query_fault(ib->tdev, qp->core.qpn, &faults))
 		return;
-	tern_cmd_resume_qp(tdev, qp->qpn, tern_odp_resolve(tdev, &faults.requester),
-			   tern_odp_resolve(tdev, &faults.responder));
+	tern_cmd_resume_qp(ib->tdev, qp->core.qpn, tern_odp_resolve(ib, &faults.requester),
+			   tern_odp_resolve(ib, &faults.responder));
 }
 
 /* ---- advice of processes ------------------------------------------------------------- */
@@ -285,7 +286,7 @@ static void tern_prefetch_work(struct work_struct *work)
 /* The region of @sge, if it belongs to @pd and allows the access. */
 static struct tern_odp *tern_prefetch_get(struct ib_pd *pd, const struct ib_sge *sge, bool write)
 {
-	struct tern_odp *odp = tern_odp_get(to_tdev(pd->device), sge->lkey);
+	struct tern_odp *odp = tern_odp_get(to_tib(pd->device), sge->lkey);
 	u64 offset;
 	int err = 0;
 
@@ -347,7 +348,7 @@ static int tern_advise_mr(struct ib_pd *pd, enum ib_uverbs_advise_mr_advice advi
 		return PTR_ERR(prefetch);
 	prefetch->fault = advice != IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT;
 	if (!(flags & IB_UVERBS_ADVISE_MR_FLAG_FLUSH)) {
-		queue_work(to_tdev(pd->device)->fault_wq, &prefetch->work);
+		queue_work(to_tib(pd->device)->fault_wq, &prefetch->work);
 		return 0;
 	}
 	err = tern_prefetch_run(prefetch);
@@ -431,7 +432,8 @@ static int tern_odp_create(struct tern_mr *mr, struct ib_pd *ibpd, struct tern_o
 	odp->mr = mr;
 	odp->umem->private = odp;
 	/* May replace a region that is being released: the card has destroyed that one. */
-	err = xa_err(xa_store(&tdev->odps, mr->ibmr.lkey >> 8, odp, GFP_KERNEL));
+	err = xa_err(xa_store(&to_tib(ibpd->device)->odps, mr->ibmr.lkey >> 8, odp,
+			      GFP_KERNEL));
 	if (err)
 		tern_cmd_destroy_mr(tdev, mr->ibmr.lkey);
 	return err;
@@ -483,14 +485,15 @@ err_mr:
 }
 
 /* The card has destroyed the region. Waits for code that still maps pages of it. */
-void tern_odp_release(struct tern_dev *tdev, struct tern_mr *mr)
+void tern_odp_release(struct tern_mr *mr)
 {
+	struct tern_ib *ib = to_tib(mr->ibmr.device);
 	struct tern_odp *odp = mr->odp;
 
-	xa_cmpxchg(&tdev->odps, mr->ibmr.lkey >> 8, odp, NULL, 0);
+	xa_cmpxchg(&ib->odps, mr->ibmr.lkey >> 8, odp, NULL, 0);
 	tern_odp_put(odp);
 	wait_for_completion(&odp->unused);
-	tern_odp_free(tdev, odp);
+	tern_odp_free(ib->tdev, odp);
 }
 
 static int tern_fill_stat_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr)

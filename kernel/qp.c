@@ -32,7 +32,8 @@ static int tern_ib_qp_event_type(u8 type)
 
 void tern_ib_qp_event(struct tern_qp_core *core, u8 type)
 {
-	struct ib_qp *ibqp = &container_of(core, struct tern_qp, core)->ibqp;
+	struct tern_qp *qp = container_of(core, struct tern_qp, core);
+	struct ib_qp *ibqp = &qp->ibqp;
 	int ib_type = tern_ib_qp_event_type(type);
 	struct ib_event event = {
 		.device = ibqp->device,
@@ -40,7 +41,10 @@ void tern_ib_qp_event(struct tern_qp_core *core, u8 type)
 		.event = ib_type,
 	};
 
-	if (ib_type >= 0 && ibqp->event_handler)
+	/* The QP raises no second page fault before RESUME_QP. */
+	if (type == TERN_EVENT_PAGE_FAULT)
+		queue_work(to_tib(ibqp->device)->fault_wq, &qp->fault_work);
+	else if (ib_type >= 0 && ibqp->event_handler)
 		ibqp->event_handler(&event, ibqp->qp_context);
 }
 
@@ -310,7 +314,7 @@ int tern_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_u
 	qp->sig_type = init->sq_sig_type;
 	qp->create_flags = init->create_flags;
 	qp->core.event = tern_ib_qp_event;
-	qp->core.fault = tern_odp_fault;
+	INIT_WORK(&qp->fault_work, tern_odp_fault_work);
 	if (init->rwq_ind_tbl)
 		err = tern_rss_qp_create(qp, init, udata);
 	else if (init->qp_type == IB_QPT_XRC_TGT)
@@ -318,6 +322,7 @@ int tern_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_u
 	else
 		err = tern_qp_create_queues(qp, kind, init, udata);
 	if (err) {
+		cancel_work_sync(&qp->fault_work);
 		mutex_destroy(&qp->lock);
 		return err;
 	}
@@ -339,6 +344,7 @@ int tern_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 		tern_kverbs_qp_destroy(qp);
 	else
 		tern_uqp_destroy(qp);
+	cancel_work_sync(&qp->fault_work);
 	mutex_destroy(&qp->lock);
 	return 0;
 }

@@ -25,7 +25,6 @@
 #ifndef TERN_H
 #define TERN_H
 
-#include <linux/idr.h>
 #include <linux/mutex.h>
 #include <linux/pci.h>
 #include <linux/spinlock.h>
@@ -72,13 +71,6 @@ struct tern_device_attr {
 	u8 max_log_tag_ops;
 	u32 max_wq;
 	u32 max_wq_tables;
-};
-
-/* Pages of device memory. */
-struct tern_dm_pool {
-	struct mutex lock;	/* protects used */
-	unsigned long *used;	/* bitmap of pages */
-	u32 pages;
 };
 
 /* An engine of the card. The number of an object says which engine has it. */
@@ -139,9 +131,6 @@ struct tern_dev {
 	struct xarray srqs;
 	struct xarray wqs;
 
-	struct xarray odps;	/* on-demand regions, by index of the key */
-	struct workqueue_struct *fault_wq;	/* resolves page faults of the card */
-
 	struct mutex stats_lock;	/* protects the page that counters are read through */
 	__le64 *stats;
 	dma_addr_t stats_dma;
@@ -151,10 +140,6 @@ struct tern_dev {
 
 	spinlock_t ib_lock;	/* protects ib and tern_ib.port_up */
 	struct tern_ib *ib;	/* NULL while not registered */
-
-	struct ida db_ida;	/* allocates doorbell pages to processes */
-	struct tern_dm_pool dm;
-	atomic_t mr_variant;	/* low byte of the next key, so that stale keys are refused */
 };
 
 static inline bool tern_is_dead(const struct tern_dev *tdev)

@@ -60,11 +60,12 @@ static int tern_db_entry_create(struct tern_ucontext *uctx)
  * Successive pages of the BAR belong to different engines, so processes are spread over the
  * engines. The first page of each engine is the driver's.
  */
-static int tern_db_page_create(struct tern_dev *tdev, struct tern_ucontext *uctx)
+static int tern_db_page_create(struct tern_ib *ib, struct tern_ucontext *uctx)
 {
+	struct tern_dev *tdev = ib->tdev;
 	int page, err;
 
-	page = ida_alloc_range(&tdev->db_ida, tdev->num_engines, tdev->db_pages - 1, GFP_KERNEL);
+	page = ida_alloc_range(&ib->db_ida, tdev->num_engines, tdev->db_pages - 1, GFP_KERNEL);
 	if (page < 0)
 		return page;
 	uctx->engine = &tdev->engines[page % tdev->num_engines];
@@ -73,15 +74,15 @@ static int tern_db_page_create(struct tern_dev *tdev, struct tern_ucontext *uctx
 
 	err = tern_db_entry_create(uctx);
 	if (err)
-		ida_free(&tdev->db_ida, page);
+		ida_free(&ib->db_ida, page);
 	return err;
 }
 
 /* ib_core or the process has removed all mappings of the page. */
-static void tern_db_page_destroy(struct tern_dev *tdev, struct tern_ucontext *uctx)
+static void tern_db_page_destroy(struct tern_ib *ib, struct tern_ucontext *uctx)
 {
 	rdma_user_mmap_entry_remove(uctx->db_entry);
-	ida_free(&tdev->db_ida, uctx->bar_page);
+	ida_free(&ib->db_ida, uctx->bar_page);
 }
 
 /* ---- the context ---------------------------------------------------------------- */
@@ -102,7 +103,7 @@ void tern_ucontext_describe(struct tern_ucontext *uctx, struct tern_alloc_uconte
 
 int tern_alloc_ucontext(struct ib_ucontext *ibucontext, struct ib_udata *udata)
 {
-	struct tern_dev *tdev = to_tdev(ibucontext->device);
+	struct tern_ib *ib = to_tib(ibucontext->device);
 	struct tern_ucontext *uctx = to_tucontext(ibucontext);
 	struct tern_alloc_ucontext_resp resp;
 	int err;
@@ -110,20 +111,20 @@ int tern_alloc_ucontext(struct ib_ucontext *ibucontext, struct ib_udata *udata)
 	err = tern_udata_no_input(udata);
 	if (err)
 		return err;
-	err = tern_db_page_create(tdev, uctx);
+	err = tern_db_page_create(ib, uctx);
 	if (err)
 		return err;
 
 	tern_ucontext_describe(uctx, &resp);
 	err = tern_udata_respond(udata, &resp, sizeof(resp));
 	if (err)
-		tern_db_page_destroy(tdev, uctx);
+		tern_db_page_destroy(ib, uctx);
 	return err;
 }
 
 void tern_dealloc_ucontext(struct ib_ucontext *ibucontext)
 {
-	tern_db_page_destroy(to_tdev(ibucontext->device), to_tucontext(ibucontext));
+	tern_db_page_destroy(to_tib(ibucontext->device), to_tucontext(ibucontext));
 }
 
 /* The engine of the calling process. Users in the kernel have the first. */
@@ -201,15 +202,15 @@ int tern_dm_entry_create(struct tern_ucontext *uctx, u32 page, u32 count,
 
 void tern_mmap_free(struct rdma_user_mmap_entry *rdma)
 {
-	struct tern_dev *tdev = to_tdev(rdma->ucontext->device);
+	struct tern_ib *ib = to_tib(rdma->ucontext->device);
 	struct tern_mmap_entry *entry = to_tentry(rdma);
 
 	switch (entry->kind) {
 	case TERN_MMAP_BUF:
-		tern_buf_exit(tdev, &entry->buf);
+		tern_buf_exit(ib->tdev, &entry->buf);
 		break;
 	case TERN_MMAP_DM:
-		tern_dm_release(tdev, entry->page, rdma->npages);
+		tern_dm_release(ib, entry->page, rdma->npages);
 		break;
 	case TERN_MMAP_DOORBELL:
 		break;
