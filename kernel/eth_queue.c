@@ -28,23 +28,12 @@ static int tern_eth_poll(struct napi_struct *napi, int budget)
 	return done;
 }
 
-void tern_eth_init_queue(struct tern_netdev *nd, u32 index)
-{
-	struct tern_eth_queue *q = &nd->queues[index];
-
-	q->nd = nd;
-	q->index = index;
-	u64_stats_init(&q->tx_stats.sync);
-	u64_stats_init(&q->rx_stats.sync);
-	netif_napi_add(nd->ndev, &q->napi, tern_eth_poll);
-}
-
 /* ---- a queue pair ----------------------------------------------------------------- */
 
 static void tern_eth_qp_event(struct tern_qp_core *core, u8 type)
 {
 	if (type == TERN_EVENT_QP_FATAL)
-		tern_netdev_restart(container_of(core, struct tern_eth_queue, qp_core)->nd);
+		tern_eth_fail(container_of(core, struct tern_eth_queue, qp_core));
 }
 
 /* An ETH QP has no peer, so its transitions need no attributes. */
@@ -109,6 +98,8 @@ static int tern_eth_open_queue(struct tern_eth_queue *q)
 	err = tern_eth_start_qp(q);
 	if (err)
 		goto err_qp;
+	WRITE_ONCE(q->failed, false);
+	q->open = true;
 	return 0;
 
 err_qp:
@@ -122,6 +113,7 @@ err_tx:
 
 static void tern_eth_close_queue(struct tern_eth_queue *q)
 {
+	q->open = false;
 	tern_eth_destroy_qp(q);
 	tern_rx_close(q);
 	tern_tx_close(q);
@@ -137,9 +129,127 @@ static void tern_eth_set_xps(struct tern_eth_queue *q)
 		netif_set_xps_queue(q->nd->ndev, mask, q->index);
 }
 
+static void tern_eth_start_queue(struct tern_eth_queue *q)
+{
+	tern_eth_set_xps(q);
+	napi_enable(&q->napi);
+	netif_tx_wake_queue(tern_txq(q));
+	/* The first poll arms the CQs. */
+	local_bh_disable();
+	napi_schedule(&q->napi);
+	local_bh_enable();
+}
+
+/* NAPI first, since it wakes the transmit queue. The lock waits for a sender. */
+static void tern_eth_stop_queue(struct tern_eth_queue *q)
+{
+	napi_disable(&q->napi);
+	__netif_tx_lock_bh(tern_txq(q));
+	netif_tx_stop_queue(tern_txq(q));
+	__netif_tx_unlock_bh(tern_txq(q));
+}
+
+/* ---- restart ---------------------------------------------------------------------- */
+
+/* The first restart comes at once. Others wait longer and longer, but less than the watchdog. */
+#define TERN_RESTART_MIN	(HZ / 100)
+#define TERN_RESTART_MAX	(4 * HZ)
+/* After so long without an error the next one is a first one. */
+#define TERN_RESTART_CALM	(10 * HZ)
+
+/*
+ * For a queue that no longer works: its QP or a CQ failed, or it does not send. Stops sending and
+ * receiving, and schedules the restart. From any context.
+ */
+void tern_eth_fail(struct tern_eth_queue *q)
+{
+	bool calm = time_after(jiffies, READ_ONCE(q->restarted) + TERN_RESTART_CALM);
+
+	WRITE_ONCE(q->failed, true);
+	netif_tx_stop_queue(tern_txq(q));
+	txq_trans_cond_update(tern_txq(q)); /* the watchdog counts from here on */
+	schedule_delayed_work(&q->restart_work, calm ? 0 : READ_ONCE(q->backoff));
+}
+
+/* Gives the queue new rings. On failure it stays closed. */
+static int tern_eth_restart(struct tern_eth_queue *q)
+{
+	int err;
+
+	if (q->open) {
+		tern_eth_stop_queue(q);
+		tern_eth_close_queue(q);
+	}
+	err = tern_eth_open_queue(q);
+	if (err)
+		return err;
+	err = tern_eth_set_rss(q->nd) ?: tern_eth_moderate(q->nd);
+	if (err) {
+		tern_eth_close_queue(q);
+		return err;
+	}
+	tern_eth_start_queue(q);
+	return 0;
+}
+
+static void tern_eth_try_restart(struct tern_eth_queue *q)
+{
+	bool calm = time_after(jiffies, q->restarted + TERN_RESTART_CALM);
+	unsigned long next = min_t(unsigned long, 2 * q->backoff, TERN_RESTART_MAX);
+	int err;
+
+	q->restarts++;
+	WRITE_ONCE(q->backoff, calm ? TERN_RESTART_MIN : next);
+	err = tern_eth_restart(q);
+	WRITE_ONCE(q->restarted, jiffies);
+	if (!err) {
+		netdev_warn(q->nd->ndev, "queue %u restarted after an error\n", q->index);
+		return;
+	}
+	netdev_err(q->nd->ndev, "queue %u does not restart: %d\n", q->index, err);
+	tern_eth_fail(q);
+}
+
+static void tern_eth_restart_work(struct work_struct *work)
+{
+	struct tern_eth_queue *q = container_of(to_delayed_work(work), struct tern_eth_queue,
+						restart_work);
+	struct tern_netdev *nd = q->nd;
+
+	rtnl_lock();
+	/* The interface may have got new queues meanwhile, or fewer. */
+	if (nd->open && q->index < nd->settings.queues && q->failed && !tern_is_dead(nd->tdev))
+		tern_eth_try_restart(q);
+	rtnl_unlock();
+}
+
+void tern_eth_init_queue(struct tern_netdev *nd, u32 index)
+{
+	struct tern_eth_queue *q = &nd->queues[index];
+
+	q->nd = nd;
+	q->index = index;
+	q->restarted = jiffies - TERN_RESTART_CALM;
+	u64_stats_init(&q->tx_stats.sync);
+	u64_stats_init(&q->rx_stats.sync);
+	INIT_DELAYED_WORK(&q->restart_work, tern_eth_restart_work);
+	netif_napi_add(nd->ndev, &q->napi, tern_eth_poll);
+}
+
 /* ---- all of them ------------------------------------------------------------------ */
 
-/* Sets rss_table and rss_key in the card. */
+/* A queue whose restart failed has no QP. */
+static bool tern_eth_all_open(const struct tern_netdev *nd)
+{
+	u32 i;
+
+	for (i = 0; i < nd->settings.queues; i++)
+		if (!nd->queues[i].open)
+			return false;
+	return true;
+}
+
+/* Sets rss_table and rss_key in the card; later, if a queue waits for its restart. */
 int tern_eth_set_rss(struct tern_netdev *nd)
 {
 	struct device *dev = &nd->tdev->pdev->dev;
@@ -152,7 +262,7 @@ int tern_eth_set_rss(struct tern_netdev *nd)
 	__le32 *qpns;
 	int i, err;
 
-	if (!(nd->tdev->caps & TERN_CAP_ETH_QUEUES))
+	if (!(nd->tdev->caps & TERN_CAP_ETH_QUEUES) || !tern_eth_all_open(nd))
 		return 0;
 	qpns = kmalloc(size, GFP_KERNEL);
 	if (!qpns)
@@ -189,6 +299,8 @@ int tern_eth_moderate(struct tern_netdev *nd)
 	for (i = 0; !err && i < nd->settings.queues; i++) {
 		struct tern_eth_queue *q = &nd->queues[i];
 
+		if (!q->open)
+			continue;
 		err = tern_eth_moderate_cq(nd, &q->tx.cq_core, &nd->tx_moderation);
 		if (!err)
 			err = tern_eth_moderate_cq(nd, &q->rx.cq_core, &nd->rx_moderation);
@@ -196,27 +308,10 @@ int tern_eth_moderate(struct tern_netdev *nd)
 	return err;
 }
 
-static void tern_eth_start(struct tern_netdev *nd)
-{
-	u32 i;
-
-	nd->open = true;
-	for (i = 0; i < nd->settings.queues; i++) {
-		tern_eth_set_xps(&nd->queues[i]);
-		napi_enable(&nd->queues[i].napi);
-	}
-	netif_tx_wake_all_queues(nd->ndev);
-	/* The first polls arm the CQs. */
-	local_bh_disable();
-	for (i = 0; i < nd->settings.queues; i++)
-		napi_schedule(&nd->queues[i].napi);
-	local_bh_enable();
-}
-
 int tern_eth_open(struct tern_netdev *nd)
 {
 	u32 count = nd->settings.queues;
-	u32 opened;
+	u32 opened, i;
 	int err = 0;
 
 	for (opened = 0; opened < count; opened++) {
@@ -231,7 +326,11 @@ int tern_eth_open(struct tern_netdev *nd)
 		err = netif_set_real_num_queues(nd->ndev, count, count);
 	if (err)
 		goto err_queues;
-	tern_eth_start(nd);
+	nd->open = true;
+	for (i = 0; i < count; i++)
+		tern_eth_start_queue(&nd->queues[i]);
+	/* Unused ones, too: the watchdog looks at all. */
+	netif_tx_wake_all_queues(nd->ndev);
 	return 0;
 
 err_queues:
@@ -240,7 +339,7 @@ err_queues:
 	return err;
 }
 
-/* Does nothing if the interface lost its rings because tern_eth_open() failed. */
+/* Does nothing if the interface has no queues: it is down, or tern_eth_open() failed. */
 void tern_eth_close(struct tern_netdev *nd)
 {
 	u32 i;
@@ -248,10 +347,10 @@ void tern_eth_close(struct tern_netdev *nd)
 	if (!nd->open)
 		return;
 	nd->open = false;
-	/* NAPI first, since it wakes the transmit queues. */
-	for (i = 0; i < nd->settings.queues; i++)
-		napi_disable(&nd->queues[i].napi);
-	netif_tx_disable(nd->ndev);
-	for (i = 0; i < nd->settings.queues; i++)
+	for (i = 0; i < nd->settings.queues; i++) {
+		if (!nd->queues[i].open)
+			continue;
+		tern_eth_stop_queue(&nd->queues[i]);
 		tern_eth_close_queue(&nd->queues[i]);
+	}
 }

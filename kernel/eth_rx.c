@@ -160,12 +160,12 @@ static void tern_rx_complete(struct tern_eth_queue *q, const struct tern_hw_cqe 
 	/* Receives complete in the order of posting. */
 	if (rx->ci == rx->pi || le32_to_cpu(cqe->wqe_index) != rx->ci) {
 		tern_queue_stats_error(&q->rx_stats);
-		tern_netdev_restart(q->nd);
+		tern_eth_fail(q);
 		return;
 	}
 	if (cqe->status != TERN_WC_SUCCESS) {
 		tern_queue_stats_error(&q->rx_stats);
-		tern_netdev_restart(q->nd);
+		tern_eth_fail(q);
 	} else if (length < ETH_HLEN || length > tern_rx_capacity(rx)) {
 		tern_queue_stats_error(&q->rx_stats);
 	} else {
@@ -187,7 +187,8 @@ int tern_rx_clean(struct tern_eth_queue *q, int budget)
 	}
 	if (done)
 		tern_ring_cq_consumed(&rx->cq);
-	if (budget)
+	/* A failed QP would flush what it gets. */
+	if (budget && !READ_ONCE(q->failed))
 		tern_rx_refill(q);
 	return done;
 }
@@ -214,7 +215,7 @@ static void tern_rx_completed(struct tern_cq_core *core)
 
 static void tern_rx_failed(struct tern_cq_core *core)
 {
-	tern_netdev_restart(container_of(core, struct tern_eth_queue, rx.cq_core)->nd);
+	tern_eth_fail(container_of(core, struct tern_eth_queue, rx.cq_core));
 }
 
 int tern_rx_open(struct tern_eth_queue *q)

@@ -2,15 +2,14 @@
 /* Transmit side of the Ethernet function: a frame is a send WQE of an ETH QP. */
 #include <linux/dma-mapping.h>
 #include <linux/etherdevice.h>
+#include <linux/if_vlan.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
 #include <linux/slab.h>
+#include <linux/tcp.h>
 
 #include "eq.h"
 #include "netdev.h"
-
-static struct netdev_queue *tern_txq(const struct tern_eth_queue *q)
-{
-	return netdev_get_tx_queue(q->nd->ndev, q->index);
-}
 
 static u32 tern_tx_blocks_for(u32 segs)
 {
@@ -62,12 +61,13 @@ static void tern_tx_unmap(struct tern_eth_queue *q, u32 block, u32 segs)
 static int tern_tx_map(struct tern_eth_queue *q, struct sk_buff *skb, u32 block)
 {
 	struct device *dev = &q->nd->tdev->pdev->dev;
-	struct skb_shared_info *shared = skb_shinfo(skb);
+	const struct skb_shared_info *shared;
 	dma_addr_t dma;
 	int segs = 0;
 
-	if (shared->nr_frags >= q->tx.max_segs && skb_linearize(skb))
+	if (skb_shinfo(skb)->nr_frags >= q->tx.max_segs && skb_linearize(skb))
 		return -ENOMEM;
+	shared = skb_shinfo(skb); /* linearizing may have moved it */
 	dma = dma_map_single(dev, skb->data, skb_headlen(skb), DMA_TO_DEVICE);
 	if (dma_mapping_error(dev, dma))
 		return -ENOMEM;
@@ -103,6 +103,63 @@ static void tern_tx_write_ctrl(struct tern_eth_queue *q, const struct sk_buff *s
 	ctrl->mss = cpu_to_le16(skb_shinfo(skb)->gso_size);
 }
 
+/* ---- what the card can send ------------------------------------------------------------ */
+
+static u32 tern_tx_max_frame(const struct net_device *ndev)
+{
+	return READ_ONCE(ndev->mtu) + VLAN_ETH_HLEN;
+}
+
+static bool tern_tx_can_sum(const struct sk_buff *skb)
+{
+	u32 start = skb_checksum_start_offset(skb);
+
+	return start >= ETH_HLEN && start + skb->csum_offset + sizeof(__sum16) <= skb->len;
+}
+
+/* Whether there is TCP between @net, the network header, and @tcp. All of it is linear. */
+static bool tern_tx_is_tcp(const struct sk_buff *skb, __be16 ethertype, u32 net, u32 tcp)
+{
+	const struct iphdr *ip4 = (const void *)skb->data + net;
+	const struct ipv6hdr *ip6 = (const void *)ip4;
+
+	if (ethertype == htons(ETH_P_IP))
+		return tcp >= net + sizeof(*ip4) && ip4->version == 4 &&
+		       tcp == net + 4 * ip4->ihl && ip4->protocol == IPPROTO_TCP;
+	return ethertype == htons(ETH_P_IPV6) && tcp == net + sizeof(*ip6) && ip6->version == 6 &&
+	       ip6->nexthdr == IPPROTO_TCP;
+}
+
+/*
+ * Whether the card can segment @skb. Headers of frames from sockets, guests and containers may be
+ * anything, and the ethertype another than skb->protocol. A tag that is not yet in the frame will
+ * be. The card knows one tag, and the stack takes back the offload for more.
+ */
+static bool tern_tx_can_segment(const struct sk_buff *skb, const struct net_device *ndev)
+{
+	const struct vlan_ethhdr *eth = (const void *)skb->data;
+	u32 tag = skb_vlan_tag_present(skb) ? VLAN_HLEN : 0;
+	u32 tcp = skb_checksum_start_offset(skb);
+	u32 net = ETH_HLEN;
+	__be16 ethertype = eth->h_vlan_proto;
+	u32 head;
+
+	if (skb->ip_summed != CHECKSUM_PARTIAL ||
+	    skb->csum_offset != offsetof(struct tcphdr, check) ||
+	    skb->len + tag > TERN_MAX_TSO || tcp < ETH_HLEN ||
+	    tcp + sizeof(struct tcphdr) > skb_headlen(skb))
+		return false;
+	if (ethertype == htons(ETH_P_8021Q)) {
+		ethertype = eth->h_vlan_encapsulated_proto;
+		net = VLAN_ETH_HLEN;
+	}
+	head = tcp + 4 * ((const struct tcphdr *)(skb->data + tcp))->doff;
+	return tern_tx_is_tcp(skb, ethertype, net, tcp) && head >= tcp + sizeof(struct tcphdr) &&
+	       head < skb->len && head + tag + skb_shinfo(skb)->gso_size <= tern_tx_max_frame(ndev);
+}
+
+/* ---- sending --------------------------------------------------------------------------- */
+
 /*
  * Publishes the WQEs that were written. Only the last WQE of a batch is signalled: its completion
  * stands for all before it.
@@ -129,6 +186,30 @@ static void tern_tx_stop_if_full(const struct tern_tx *tx, struct netdev_queue *
 		netif_tx_start_queue(txq);
 }
 
+/* The stack asks before it sends, and then does itself what the card cannot do. */
+netdev_features_t tern_features_check(struct sk_buff *skb, struct net_device *ndev,
+				      netdev_features_t features)
+{
+	if (skb->ip_summed == CHECKSUM_PARTIAL && !tern_tx_can_sum(skb))
+		features &= ~(NETIF_F_CSUM_MASK | NETIF_F_GSO_MASK);
+	if (skb_is_gso(skb) && !tern_tx_can_segment(skb, ndev))
+		features &= ~NETIF_F_GSO_MASK;
+	return vlan_features_check(skb, features);
+}
+
+/*
+ * Whether the card can send @skb. After tern_features_check() it cannot if the frame or its
+ * segments are longer than the MTU, which a bridge does not check. And the MTU may have changed
+ * since, and generic XDP sends without that check.
+ */
+static bool tern_tx_possible(const struct sk_buff *skb, const struct net_device *ndev)
+{
+	if (skb_is_gso(skb))
+		return tern_tx_can_segment(skb, ndev);
+	return skb->len >= ETH_HLEN && skb->len <= tern_tx_max_frame(ndev) &&
+	       (skb->ip_summed != CHECKSUM_PARTIAL || tern_tx_can_sum(skb));
+}
+
 netdev_tx_t tern_eth_xmit(struct sk_buff *skb, struct net_device *ndev)
 {
 	struct tern_netdev *nd = netdev_priv(ndev);
@@ -138,6 +219,8 @@ netdev_tx_t tern_eth_xmit(struct sk_buff *skb, struct net_device *ndev)
 	u32 block = tx->pi;
 	int segs;
 
+	if (!tern_tx_possible(skb, ndev))
+		goto drop;
 	segs = tern_tx_map(q, skb, block);
 	if (segs < 0)
 		goto drop;
@@ -186,7 +269,7 @@ static void tern_tx_complete(struct tern_eth_queue *q, const struct tern_hw_cqe 
 
 	if (cqe->status != TERN_WC_SUCCESS) {
 		tern_queue_stats_error(&q->tx_stats);
-		tern_netdev_restart(q->nd);
+		tern_eth_fail(q);
 	}
 	if (end - tx->ci > READ_ONCE(tx->pi) - tx->ci)
 		return;
@@ -219,7 +302,7 @@ void tern_tx_clean(struct tern_eth_queue *q, int budget)
 	tern_ring_cq_consumed(&tx->cq);
 
 	smp_mb(); /* pairs with tern_tx_stop_if_full(): one side sees the other's store */
-	if (netif_tx_queue_stopped(txq) && tern_tx_has_room(tx))
+	if (netif_tx_queue_stopped(txq) && tern_tx_has_room(tx) && !READ_ONCE(q->failed))
 		netif_tx_wake_queue(txq);
 }
 
@@ -230,7 +313,7 @@ static void tern_tx_completed(struct tern_cq_core *core)
 
 static void tern_tx_failed(struct tern_cq_core *core)
 {
-	tern_netdev_restart(container_of(core, struct tern_eth_queue, tx.cq_core)->nd);
+	tern_eth_fail(container_of(core, struct tern_eth_queue, tx.cq_core));
 }
 
 int tern_tx_open(struct tern_eth_queue *q)

@@ -84,10 +84,11 @@ static const char tern_stat_names[TERN_STAT_COUNT][ETH_GSTRING_LEN] = {
 	[TERN_STAT_RX_REVOKED] = "rx_revoked",
 };
 
-/* Counters of a queue pair, in the order of tern_queue_stats_read(). */
+/* Counters of a queue pair: those of tern_queue_stats_read(), for each direction, and restarts. */
 static const char * const tern_queue_stat_names[] = {
 	"tx%u_packets", "tx%u_bytes", "tx%u_errors",
 	"rx%u_packets", "rx%u_bytes", "rx%u_errors",
+	"ch%u_recover",
 };
 
 static struct tern_dev *tern_dev_of(struct net_device *ndev)
@@ -358,6 +359,7 @@ static void tern_get_ethtool_stats(struct net_device *ndev, struct ethtool_stats
 	for (i = 0; i < nd->max_queues; i++, data += ARRAY_SIZE(tern_queue_stat_names)) {
 		tern_queue_stats_read(&nd->queues[i].tx_stats, data);
 		tern_queue_stats_read(&nd->queues[i].rx_stats, data + 3);
+		data[6] = nd->queues[i].restarts;
 	}
 }
 

@@ -30,21 +30,6 @@ static int tern_stop(struct net_device *ndev)
 	return 0;
 }
 
-/* Gives a running interface new rings. */
-static int tern_reopen(struct tern_netdev *nd)
-{
-	if (!netif_running(nd->ndev))
-		return 0;
-	tern_eth_close(nd);
-	return tern_eth_open(nd);
-}
-
-static void tern_reopen_or_close(struct tern_netdev *nd)
-{
-	if (tern_reopen(nd))
-		dev_close(nd->ndev);
-}
-
 /* Fills the RSS table with the queues in turn. */
 static void tern_netdev_spread_evenly(struct tern_netdev *nd)
 {
@@ -61,43 +46,53 @@ int tern_netdev_apply(struct tern_netdev *nd, const struct tern_eth_settings *se
 	u8 old_table[TERN_RSS_ENTRIES];
 	int err;
 
-	if (netif_running(nd->ndev))
-		tern_eth_close(nd);
+	tern_eth_close(nd);
 	memcpy(old_table, nd->rss_table, sizeof(old_table));
 	nd->settings = *settings;
 	if (!netif_is_rxfh_configured(nd->ndev))
 		tern_netdev_spread_evenly(nd);
-	err = tern_reopen(nd);
+	if (!netif_running(nd->ndev))
+		return 0;
+	err = tern_eth_open(nd);
 	if (!err)
 		return 0;
 
 	nd->settings = old;
 	memcpy(nd->rss_table, old_table, sizeof(old_table));
-	tern_reopen_or_close(nd);
+	if (tern_eth_open(nd))
+		dev_close(nd->ndev);
 	return err;
 }
 
-/* The size of receive buffers depends on the MTU, so a running interface needs new rings. */
+/* The queues are closed. Opens those of a running interface for @mtu. */
+static int tern_use_mtu(struct tern_netdev *nd, int mtu)
+{
+	int err = tern_cmd_set_mtu(nd->tdev, mtu);
+
+	if (err)
+		return err;
+	WRITE_ONCE(nd->ndev->mtu, mtu);
+	return netif_running(nd->ndev) ? tern_eth_open(nd) : 0;
+}
+
+/*
+ * The size of receive buffers depends on the MTU. Frames of the old size put a queue in error if
+ * the card has a smaller MTU already. So the queues are closed meanwhile.
+ */
 static int tern_change_mtu(struct net_device *ndev, int mtu)
 {
 	struct tern_netdev *nd = netdev_priv(ndev);
 	int old = ndev->mtu;
 	int err;
 
-	err = tern_cmd_set_mtu(nd->tdev, mtu);
-	if (err) {
-		tern_cmd_set_mtu(nd->tdev, old); /* some engines may have the new one */
-		return err;
-	}
-	WRITE_ONCE(ndev->mtu, mtu);
-	err = tern_reopen(nd);
+	tern_eth_close(nd);
+	err = tern_use_mtu(nd, mtu);
 	if (!err)
 		return 0;
 
-	netdev_err(ndev, "no rings for MTU %d: %d\n", mtu, err);
-	WRITE_ONCE(ndev->mtu, old);
-	tern_cmd_set_mtu(nd->tdev, old);
-	tern_reopen_or_close(nd);
+	netdev_err(ndev, "MTU %d: %d\n", mtu, err);
+	if (tern_use_mtu(nd, old))
+		dev_close(ndev);
 	return err;
 }
 
@@ -144,25 +139,11 @@ static void tern_set_rx_mode(struct net_device *ndev)
 	schedule_work(&nd->rx_mode_work);
 }
 
-/* Replaces rings that stopped working after a QP error or a transmit timeout. */
-static void tern_restart_work(struct work_struct *work)
-{
-	struct tern_netdev *nd = container_of(work, struct tern_netdev, restart_work);
-
-	rtnl_lock();
-	if (!tern_is_dead(nd->tdev))
-		tern_reopen_or_close(nd);
-	rtnl_unlock();
-}
-
-void tern_netdev_restart(struct tern_netdev *nd)
-{
-	schedule_work(&nd->restart_work);
-}
-
 static void tern_tx_timeout(struct net_device *ndev, unsigned int txqueue)
 {
-	tern_netdev_restart(netdev_priv(ndev));
+	struct tern_netdev *nd = netdev_priv(ndev);
+
+	tern_eth_fail(&nd->queues[txqueue]);
 }
 
 static void tern_get_stats64(struct net_device *ndev, struct rtnl_link_stats64 *stats)
@@ -187,6 +168,7 @@ static const struct net_device_ops tern_netdev_ops = {
 	.ndo_open = tern_open,
 	.ndo_stop = tern_stop,
 	.ndo_start_xmit = tern_eth_xmit,
+	.ndo_features_check = tern_features_check,
 	.ndo_tx_timeout = tern_tx_timeout,
 	.ndo_set_rx_mode = tern_set_rx_mode,
 	.ndo_set_mac_address = tern_set_mac,
@@ -273,7 +255,6 @@ static void tern_netdev_setup(struct tern_netdev *nd)
 	eth_hw_addr_set(ndev, tdev->mac);
 
 	INIT_WORK(&nd->rx_mode_work, tern_rx_mode_work);
-	INIT_WORK(&nd->restart_work, tern_restart_work);
 	for (i = 0; i < nd->max_queues; i++)
 		tern_eth_init_queue(nd, i);
 	netif_carrier_off(ndev);
@@ -324,11 +305,13 @@ void tern_netdev_unregister(struct tern_dev *tdev)
 {
 	struct net_device *ndev = tdev->netdev;
 	struct tern_netdev *nd = netdev_priv(ndev);
+	u32 i;
 
 	unregister_netdev(ndev);
 	WRITE_ONCE(tdev->netdev, NULL);
 	tern_eqs_synchronize(tdev, NULL);
 	cancel_work_sync(&nd->rx_mode_work);
-	cancel_work_sync(&nd->restart_work);
+	for (i = 0; i < nd->max_queues; i++)
+		cancel_delayed_work_sync(&nd->queues[i].restart_work);
 	free_netdev(ndev);
 }

@@ -3,8 +3,10 @@
 #ifndef TERN_NETDEV_H
 #define TERN_NETDEV_H
 
+#include <linux/if_vlan.h>
 #include <linux/netdevice.h>
 #include <linux/u64_stats_sync.h>
+#include <linux/workqueue.h>
 
 #include "cmd.h"
 #include "object.h"
@@ -71,7 +73,14 @@ struct tern_eth_queue {
 	struct napi_struct napi;
 	struct tern_queue_stats tx_stats;
 	struct tern_queue_stats rx_stats;
-	/* valid while tern_netdev.open */
+	/* After an error. Other fields are written under the RTNL. */
+	bool failed;		/* waits for its restart; set from any context */
+	struct delayed_work restart_work;
+	unsigned long restarted;	/* jiffies of the last restart */
+	unsigned long backoff;		/* jiffies until the next one */
+	u64 restarts;
+	/* the rest is valid while this is set */
+	bool open;
 	struct tern_qp_core qp_core;
 	struct tern_ring_qp qp;
 	struct tern_tx tx;
@@ -95,9 +104,8 @@ struct tern_netdev {
 	struct tern_dev *tdev;
 	struct net_device *ndev;
 	struct work_struct rx_mode_work;
-	struct work_struct restart_work;
 	/* the RTNL protects the rest */
-	bool open;		/* the queues have rings */
+	bool open;		/* the queues are open, or wait for their restart */
 	struct tern_eth_settings settings;
 	struct tern_moderation tx_moderation;
 	struct tern_moderation rx_moderation;
@@ -112,11 +120,11 @@ int tern_netdev_register(struct tern_dev *tdev);
 void tern_netdev_unregister(struct tern_dev *tdev);
 void tern_netdev_update_link(struct tern_dev *tdev);
 void tern_netdev_kick(struct tern_dev *tdev);
-void tern_netdev_restart(struct tern_netdev *nd);
 int tern_netdev_apply(struct tern_netdev *nd, const struct tern_eth_settings *settings);
 
-/* eth_queue.c; all but the first under the RTNL */
+/* eth_queue.c; all but the first two under the RTNL */
 void tern_eth_init_queue(struct tern_netdev *nd, u32 index);
+void tern_eth_fail(struct tern_eth_queue *q);
 int tern_eth_open(struct tern_netdev *nd);
 void tern_eth_close(struct tern_netdev *nd);
 int tern_eth_set_rss(struct tern_netdev *nd);
@@ -124,6 +132,8 @@ int tern_eth_moderate(struct tern_netdev *nd);
 
 /* eth_tx.c */
 netdev_tx_t tern_eth_xmit(struct sk_buff *skb, struct net_device *ndev);
+netdev_features_t tern_features_check(struct sk_buff *skb, struct net_device *ndev,
+				      netdev_features_t features);
 void tern_tx_clean(struct tern_eth_queue *q, int budget);
 int tern_tx_open(struct tern_eth_queue *q);
 void tern_tx_close(struct tern_eth_queue *q);
@@ -138,6 +148,11 @@ void tern_rx_drain(struct tern_eth_queue *q);
 
 /* ethtool.c */
 extern const struct ethtool_ops tern_ethtool_ops;
+
+static inline struct netdev_queue *tern_txq(const struct tern_eth_queue *q)
+{
+	return netdev_get_tx_queue(q->nd->ndev, q->index);
+}
 
 static inline void tern_queue_stats_add(struct tern_queue_stats *stats, u32 frames, u32 bytes)
 {
