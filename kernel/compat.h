@@ -34,6 +34,7 @@
 #endif
 
 /*
+ * TERN_HAVE_FILL_RES_SRQ: since 6.7 drivers add their details to a listed SRQ.
  * TERN_HAVE_RXFH_PARAM: since 6.8 ethtool passes the parameters of an RSS context in a struct.
  * TERN_HAVE_CREATE_CQ_ATTRS: since 6.11 create_cq() gets the attribute bundle, not only udata.
  * TERN_HAVE_REG_DMABUF_ATTRS: since 6.12 so does reg_user_mr_dmabuf().

@@ -305,6 +305,9 @@ void tern_odp_fault_work(struct work_struct *work);
 extern const struct ib_device_ops tern_cq_ops;
 extern const struct ib_device_ops tern_modify_cq_ops;
 
+/* restrack.c */
+extern const struct ib_device_ops tern_restrack_ops;
+
 /* Optional, by capability. Without them ib_core returns EOPNOTSUPP. */
 extern const struct ib_device_ops tern_ah_ops;		/* ah.c */
 extern const struct ib_device_ops tern_srq_ops;		/* srq.c */

@@ -25,6 +25,8 @@ int tern_cq_core_create(struct tern_dev *tdev, struct tern_cq_core *cq, const st
 	};
 	int err;
 
+	cq->buf = buf;
+	cq->layout = *layout;
 	tern_table_describe(&buf->table, 0, &hw.pages);
 	err = tern_cmd_create_cq(tdev, &hw, &cq->cqn);
 	if (err)
@@ -45,9 +47,17 @@ int tern_cq_core_move(struct tern_dev *tdev, struct tern_cq_core *cq, const stru
 		.cqn = cpu_to_le32(cq->cqn),
 		.log_size = layout->log_size,
 	};
+	int err;
 
 	tern_table_describe(&buf->table, 0, &hw.pages);
-	return tern_cmd_resize_cq(tdev, &hw);
+	err = tern_cmd_resize_cq(tdev, &hw);
+	if (err)
+		return err;
+	xa_lock_bh(&tdev->cqs);
+	cq->buf = buf;
+	cq->layout = *layout;
+	xa_unlock_bh(&tdev->cqs);
+	return 0;
 }
 
 void tern_cq_core_destroy(struct tern_dev *tdev, struct tern_cq_core *cq)
@@ -99,8 +109,12 @@ int tern_qp_core_create(struct tern_dev *tdev, struct tern_qp_core *qp, const st
 {
 	int err;
 
-	if (buf)
+	if (buf) {
+		qp->record = tern_buf_at(buf, layout->record_offset);
+		qp->sq_blocks = 1U << layout->sq_log_size;
+		qp->rq_wqes = layout->rq_log_stride ? 1U << layout->rq_log_size : 0;
 		tern_qp_describe_buf(buf, layout, hw);
+	}
 	err = tern_cmd_create_qp(tdev, hw, &qp->qpn);
 	if (err)
 		return err;
@@ -214,6 +228,50 @@ void tern_wq_core_destroy(struct tern_dev *tdev, struct tern_wq_core *wq)
 	xa_erase(&tdev->wqs, wq->wqn);
 	tern_cmd_destroy_wq(tdev, wq->wqn);
 	tern_eqs_synchronize(tdev, NULL);
+}
+
+/* ---- looking at them ---------------------------------------------------------------- */
+
+/*
+ * An object leaves its table before its memory is freed, so the lock of the table keeps the rings.
+ * Both functions return whether there is such an object with queues.
+ */
+bool tern_cq_core_view(struct tern_dev *tdev, u32 cqn, struct tern_cq_view *view)
+{
+	const struct tern_hw_cq_record *record;
+	const struct tern_cq_core *cq;
+
+	xa_lock_bh(&tdev->cqs);
+	cq = xa_load(&tdev->cqs, cqn);
+	if (cq) {
+		record = tern_buf_at(cq->buf, cq->layout.record_offset);
+		view->cqes = 1U << cq->layout.log_size;
+		view->ci = le32_to_cpu(READ_ONCE(record->ci));
+		view->pi = view->ci + tern_ring_pending(cq->buf, cq->layout.log_size,
+							sizeof(struct tern_hw_cqe), view->ci);
+	}
+	xa_unlock_bh(&tdev->cqs);
+	return cq;
+}
+
+bool tern_qp_core_view(struct tern_dev *tdev, u32 qpn, struct tern_qp_view *view)
+{
+	const struct tern_qp_core *qp;
+	bool found;
+
+	xa_lock(&tdev->qps);
+	qp = xa_load(&tdev->qps, qpn);
+	found = qp && qp->record;
+	if (found)
+		*view = (struct tern_qp_view) {
+			.sq_blocks = qp->sq_blocks,
+			.rq_wqes = qp->rq_wqes,
+			.sq_pi = le32_to_cpu(READ_ONCE(qp->record->sq_pi)),
+			.rq_pi = le32_to_cpu(READ_ONCE(qp->record->rq_pi)),
+			.sq_event = le32_to_cpu(READ_ONCE(qp->record->sq_event)),
+		};
+	xa_unlock(&tdev->qps);
+	return found;
 }
 
 /* ---- events ------------------------------------------------------------------------ */

@@ -11,6 +11,9 @@ struct tern_eq;
 struct tern_cq_core {
 	u32 cqn;
 	struct tern_eq *eq;
+	/* xa_lock of tern_dev.cqs protects the next two */
+	const struct tern_buf *buf;
+	struct tern_cq_layout layout;
 	/* Called from interrupt handlers. */
 	void (*completed)(struct tern_cq_core *cq);
 	void (*failed)(struct tern_cq_core *cq);
@@ -20,6 +23,9 @@ struct tern_cq_core {
 
 struct tern_qp_core {
 	u32 qpn;
+	const struct tern_hw_qp_record *record;	/* NULL: a QP without queues */
+	u32 sq_blocks;
+	u32 rq_wqes;
 	/* Called from interrupt handlers with an enum tern_hw_event. */
 	void (*event)(struct tern_qp_core *qp, u8 type);
 };
@@ -45,6 +51,25 @@ int tern_cq_core_create_ring(struct tern_dev *tdev, struct tern_cq_core *cq,
 			     struct tern_ring_cq *ring, u8 log_size);
 void tern_cq_core_destroy_ring(struct tern_dev *tdev, struct tern_cq_core *cq,
 			       struct tern_ring_cq *ring);
+
+/* The indices of a CQ. */
+struct tern_cq_view {
+	u32 cqes;
+	u32 ci;		/* as the host has published it */
+	u32 pi;		/* the CQEs that the card has written */
+};
+
+/* The indices of a QP. */
+struct tern_qp_view {
+	u32 sq_blocks;
+	u32 rq_wqes;	/* 0: no receive queue */
+	u32 sq_pi;	/* as the host has published it */
+	u32 rq_pi;
+	u32 sq_event;	/* the sq_pi that the card had seen when it last ran out of work */
+};
+
+bool tern_cq_core_view(struct tern_dev *tdev, u32 cqn, struct tern_cq_view *view);
+bool tern_qp_core_view(struct tern_dev *tdev, u32 qpn, struct tern_qp_view *view);
 
 /* The caller has set what @hw says besides the buffer. @buf is NULL for a QP without queues. */
 int tern_qp_core_create(struct tern_dev *tdev, struct tern_qp_core *qp, const struct tern_buf *buf,

@@ -64,6 +64,32 @@ void tern_wq_plan(struct tern_wq_layout *layout, u8 log_size, u8 log_stride)
 	layout->size = layout->record_offset + sizeof(struct tern_hw_qp_record);
 }
 
+/* ---- any ring of the card ---------------------------------------------------------- */
+
+static bool tern_ring_written(const struct tern_buf *buf, u8 log_size, u32 entry, u32 index)
+{
+	u32 size = 1U << log_size;
+	const u8 *phase = tern_buf_at(buf, (size_t)(index & (size - 1)) * entry + entry - 1);
+
+	return (READ_ONCE(*phase) & TERN_PHASE) == (index & size ? 0 : TERN_PHASE);
+}
+
+/* The card writes entries in order, so the ones that it has not written come last. */
+u32 tern_ring_pending(const struct tern_buf *buf, u8 log_size, u32 entry, u32 ci)
+{
+	u32 from = 0, to = 1U << log_size;
+
+	while (from < to) {
+		u32 middle = from + (to - from) / 2;
+
+		if (tern_ring_written(buf, log_size, entry, ci + middle))
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	return from;
+}
+
 /* ---- CQs --------------------------------------------------------------------------- */
 
 int tern_ring_cq_init(struct tern_dev *tdev, struct tern_ring_cq *cq, u8 log_size)

@@ -60,6 +60,12 @@ void tern_srq_plan(struct tern_srq_layout *layout, u8 log_size, u8 log_stride);
 void tern_srq_plan_tags(struct tern_srq_layout *layout, u8 log_tags, u8 log_tag_ops);
 void tern_wq_plan(struct tern_wq_layout *layout, u8 log_size, u8 log_stride);
 
+/*
+ * How many entries of a ring, from @ci on, the card has written and the host not consumed. @entry
+ * is the size of an entry, whose last byte has the phase.
+ */
+u32 tern_ring_pending(const struct tern_buf *buf, u8 log_size, u32 entry, u32 ci);
+
 struct tern_ring_cq {
 	u32 cqn;		/* set when the CQ is created */
 	struct tern_cq_layout layout;
