@@ -56,11 +56,18 @@ class Wire {
 public:
 	virtual ~Wire() = default;
 
+	/** A place that frames go to; each has room, or no room, of its own. */
+	using Destination = uint8_t;
+	/** Destinations are below this. */
+	static constexpr Destination kDestinations = 65;
+
 	/**
-	 * Sends one Ethernet frame without FCS. False when the wire has no room: the card keeps the
-	 * frame and retries after Rnic::wire_ready().
+	 * Sends one Ethernet frame without FCS. False when its destination has no room: the card
+	 * sends it again after Rnic::wire_ready(full()).
 	 */
 	virtual bool transmit(std::span<const std::byte> frame) = 0;
+	/** The destination that had no room for the last frame refused. */
+	virtual Destination full() const { return 0; }
 
 	enum class Lend {
 		Done,

@@ -66,9 +66,9 @@ void Rnic::lost(uint32_t packets)
 	card_->stats.add(TERN_STAT_RX_REVOKED, packets);
 }
 
-void Rnic::wire_ready()
+void Rnic::wire_ready(Wire::Destination destination)
 {
-	card_->out.wire_ready();
+	card_->scheduler.unpark(destination);
 }
 
 void Rnic::set_link(bool up)

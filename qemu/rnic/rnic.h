@@ -59,8 +59,8 @@ public:
 	/** Lent packets for this card were revoked by their sender. */
 	void lost(uint32_t packets);
 
-	/** The wire has room again after it refused a frame. */
-	void wire_ready();
+	/** @destination has room again after it had none for a frame. */
+	void wire_ready(Wire::Destination destination = 0);
 
 	void set_link(bool up);
 

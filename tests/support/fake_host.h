@@ -301,15 +301,18 @@ public:
 
 	bool transmit(std::span<const std::byte> frame) override
 	{
-		if (room_ == 0) {
-			refused_++;
+		if (!take_room(frame))
 			return false;
-		}
-		if (room_ != kUnlimited)
-			room_--;
 		frames_.emplace_back(frame.begin(), frame.end());
 		return true;
 	}
+	Destination full() const override { return full_; }
+	/** A MAC whose frames go to a destination of their own, and whether that has room. */
+	struct Road {
+		Destination destination;
+		bool room;
+	};
+	std::map<std::array<std::byte, 6>, Road> roads;
 
 	struct Lent {
 		Frame head;
@@ -322,12 +325,8 @@ public:
 	{
 		if (!(segment ? takes_bursts : payload.empty() ? takes_bare : borrows))
 			return Lend::Refused;
-		if (room_ == 0) {
-			refused_++;
+		if (!take_room(head))
 			return Lend::Full;
-		}
-		if (room_ != kUnlimited)
-			room_--;
 		loans_.push_back({{head.begin(), head.end()},
 		                  {payload.begin(), payload.end()},
 		                  segment,
@@ -378,10 +377,26 @@ public:
 private:
 	static constexpr size_t kUnlimited = SIZE_MAX;
 
+	bool take_room(std::span<const std::byte> frame)
+	{
+		std::array<std::byte, 6> mac;
+		std::copy_n(frame.begin(), mac.size(), mac.begin());
+		const auto road = roads.find(mac);
+		full_ = road == roads.end() ? 0 : road->second.destination;
+		if (room_ == 0 || (road != roads.end() && !road->second.room)) {
+			refused_++;
+			return false;
+		}
+		if (room_ != kUnlimited)
+			room_--;
+		return true;
+	}
+
 	std::deque<Frame> frames_;
 	std::deque<Lent> loans_;
 	size_t room_ = kUnlimited;
 	size_t refused_ = 0;
+	Destination full_ = 0;
 };
 
 /** Time that passes only when the test says so. */

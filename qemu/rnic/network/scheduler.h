@@ -2,16 +2,22 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
+
+#include "qemu/rnic/ports.h"
 
 namespace tern {
 
 /** What the scheduler gives turns to: a QP. */
 class Sender {
 public:
-	/** Sends until there is nothing more to send (returns false), or the wire is full or
-	 * @budget packets are used up (returns true). */
+	/** Sends until there is nothing more to send or it is parked (returns false), or @budget
+	 * packets are used up (returns true). */
 	virtual bool transmit(unsigned &budget) = 0;
-	bool scheduled() const { return scheduled_; }
+	bool scheduled() const { return place_ == Place::Active; }
+	/** Whether it waits for room at the destination of its next frame. */
+	bool parked() const { return place_ == Place::Parked; }
 
 protected:
 	~Sender() = default;
@@ -19,53 +25,95 @@ protected:
 private:
 	friend class Scheduler;
 
+	enum class Place : uint8_t { None, Active, Parked };
+
 	Sender *prev_ = nullptr;
 	Sender *next_ = nullptr;
-	bool scheduled_ = false;
+	Place place_ = Place::None;
+	Wire::Destination destination_ = 0; /* where it is or was parked */
+	bool was_parked_ = false;           /* and nothing has happened to it since */
 };
 
-/** The QPs that may have something to send, which take turns. */
+/**
+ * The QPs that may have something to send, which take turns. One whose next frame finds no room is
+ * parked at the frame's destination, and the others go on.
+ */
 class Scheduler {
 public:
 	/** Packets a QP may send in one turn. */
 	static constexpr unsigned kTurn = 16;
+	/** The destination of frames to this card. */
+	static constexpr Wire::Destination kSelf = Wire::kDestinations;
 
-	bool empty() const { return !first_; }
-	/** Adds @sender, which may have something to send, at the end. */
+	bool empty() const { return !active_.first; }
+	/** Adds @sender, which may have something to send, at the end. If it is parked it tries
+	 * again, because it may have something else to do now. */
 	void activate(Sender &sender)
 	{
-		if (sender.scheduled_)
+		sender.was_parked_ = false;
+		if (sender.scheduled())
 			return;
-		sender.scheduled_ = true;
-		sender.prev_ = last_;
-		sender.next_ = nullptr;
-		(last_ ? last_->next_ : first_) = &sender;
-		last_ = &sender;
+		remove(sender);
+		append(active_, sender, Sender::Place::Active);
+	}
+	/** The next frame of @sender finds no room at @where: no turn until unpark(@where). */
+	void park(Sender &sender, Wire::Destination where)
+	{
+		remove(sender);
+		sender.destination_ = where;
+		sender.was_parked_ = true;
+		append(parked_[where], sender, Sender::Place::Parked);
+	}
+	/** There is room at @where. */
+	void unpark(Wire::Destination where)
+	{
+		while (Sender *sender = parked_[where].first) {
+			remove(*sender);
+			append(active_, *sender, Sender::Place::Active);
+		}
 	}
 	void remove(Sender &sender)
 	{
-		if (!sender.scheduled_)
+		if (sender.place_ == Sender::Place::None)
 			return;
-		(sender.prev_ ? sender.prev_->next_ : first_) = sender.next_;
-		(sender.next_ ? sender.next_->prev_ : last_) = sender.prev_;
-		sender.scheduled_ = false;
+		List &list = sender.parked() ? parked_[sender.destination_] : active_;
+		(sender.prev_ ? sender.prev_->next_ : list.first) = sender.next_;
+		(sender.next_ ? sender.next_->prev_ : list.last) = sender.prev_;
+		sender.place_ = Sender::Place::None;
 	}
 	/** One turn for the first sender; it moves to the end if it has more. Not if empty(). */
 	void run_turn(unsigned &budget)
 	{
-		Sender &sender = *first_;
+		Sender &sender = *active_.first;
 		const unsigned turn = std::min(budget, kTurn);
 		unsigned left = turn;
 		remove(sender);
-		if (sender.transmit(left))
+		if (sender.was_parked_ && parked_[sender.destination_].first)
+			/* Another has filled the room first: no need to build a frame. */
+			park(sender, sender.destination_);
+		else if (sender.transmit(left) && !sender.parked())
 			activate(sender);
 		/* A turn that sent nothing also counts, so that the caller ends. */
 		budget -= std::max(turn - left, 1u);
 	}
 
 private:
-	Sender *first_ = nullptr;
-	Sender *last_ = nullptr;
+	struct List {
+		Sender *first = nullptr;
+		Sender *last = nullptr;
+	};
+
+	static void append(List &list, Sender &sender, Sender::Place place)
+	{
+		sender.place_ = place;
+		sender.prev_ = list.last;
+		sender.next_ = nullptr;
+		(list.last ? list.last->next_ : list.first) = &sender;
+		list.last = &sender;
+	}
+
+	List active_;
+	std::array<List, Wire::kDestinations + 1> parked_; /* by destination */
 };
 
 } // namespace tern

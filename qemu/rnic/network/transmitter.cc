@@ -19,51 +19,60 @@ size_t Transmitter::pad(size_t size)
 	return kMinEthFrame;
 }
 
-size_t Transmitter::send(size_t size, bool loop_back)
+size_t Transmitter::send(Sender &sender, size_t size, bool loop_back)
 {
-	loop_back_ = loop_back;
+	const auto frame = std::span(*buffer_).first(size);
+	const bool own = loop_back || is_own(frame);
+	if (own ? !loop(size) : !wire_.transmit(frame)) {
+		scheduler_.park(sender, own ? Scheduler::kSelf : wire_.full());
+		return 0;
+	}
 	stats_.add(TERN_STAT_TX_FRAMES);
 	stats_.add(TERN_STAT_TX_BYTES, size);
-	if (!try_send(size))
-		pending_ = size;
 	return size;
 }
 
-size_t Transmitter::send_roce(FrameBuilder &frame)
+size_t Transmitter::send_roce(Sender &sender, FrameBuilder &frame)
 {
 	const size_t bare = frame.bare().size();
-	if (offer(bare, {}, 0, {0, 1, whole_size(bare, 0)}) == Wire::Lend::Done)
-		return whole_size(bare, 0);
-	const size_t size = pad(frame.finish().size());
-	stats_.add(TERN_STAT_ROCE_TX_PACKETS);
-	stats_.add(TERN_STAT_ROCE_TX_BYTES, size);
-	return send(size);
+	const size_t whole = whole_size(bare, 0);
+	const auto lent = offer(sender, bare, {}, 0, {0, 1, whole});
+	if (lent != Wire::Lend::Refused)
+		return lent == Wire::Lend::Done ? whole : 0;
+	const size_t size = send(sender, pad(frame.finish().size()));
+	if (size) {
+		stats_.add(TERN_STAT_ROCE_TX_PACKETS);
+		stats_.add(TERN_STAT_ROCE_TX_BYTES, size);
+	}
+	return size;
 }
 
-Wire::Lend Transmitter::lend(const FrameBuilder &frame, const HostRanges &payload, uint32_t qpn)
+Wire::Lend Transmitter::lend(Sender &sender, const FrameBuilder &frame, const HostRanges &payload,
+                             uint32_t qpn)
 {
 	const size_t head = frame.head().size();
-	return offer(head, payload, qpn, {0, 1, whole_size(head, payload.bytes())});
+	return offer(sender, head, payload, qpn, {0, 1, whole_size(head, payload.bytes())});
 }
 
-Wire::Lend Transmitter::lend_burst(const FrameBuilder &frame, const HostRanges &payload,
-                                   uint32_t qpn, uint32_t segment)
+Wire::Lend Transmitter::lend_burst(Sender &sender, const FrameBuilder &frame,
+                                   const HostRanges &payload, uint32_t qpn, uint32_t segment)
 {
 	const size_t head = frame.head().size();
 	const size_t size = payload.bytes();
-	return offer(head, payload, qpn,
+	return offer(sender, head, payload, qpn,
 	             {segment, segments_of(size, segment),
 	              burst_size(frame.opcode(), head, size, segment)});
 }
 
-Wire::Lend Transmitter::offer(size_t head, const HostRanges &payload, uint32_t qpn,
+Wire::Lend Transmitter::offer(Sender &sender, size_t head, const HostRanges &payload, uint32_t qpn,
                               const Shape &shape)
 {
 	const auto bytes = std::span(*buffer_).first(head);
 	if (is_own(bytes))
 		return Wire::Lend::Refused;
 	const auto lent = wire_.lend(bytes, payload.list(), shape.segment, {qpn, payload.keys});
-	full_ = lent == Wire::Lend::Full;
+	if (lent == Wire::Lend::Full)
+		scheduler_.park(sender, wire_.full());
 	if (lent != Wire::Lend::Done)
 		return lent;
 	lent_ |= !payload.list().empty();
@@ -93,12 +102,9 @@ bool Transmitter::is_own(std::span<const std::byte> frame) const
 	return (engine < config_.engines ? engine : 0) == config_.engine;
 }
 
-bool Transmitter::try_send(size_t size)
+/* To this card itself: received by Port::run(), never within a QP's turn. False: no room. */
+bool Transmitter::loop(size_t size)
 {
-	const auto frame = std::span(*buffer_).first(size);
-	if (!loop_back_ && !is_own(frame))
-		return wire_.transmit(frame);
-	/* To this card itself: received by Port::run(), never within a QP's turn. */
 	if (loopback_.size() == kMaxLoopback)
 		return false;
 	LoopbackFrame &looped = loopback_.emplace_back();
@@ -116,12 +122,6 @@ std::unique_ptr<Transmitter::Buffer> Transmitter::take_buffer()
 	return spare;
 }
 
-void Transmitter::loop_multicast(size_t size)
-{
-	if (groups_.listens(destination_of(*buffer_)))
-		loop_copy(size);
-}
-
 void Transmitter::loop_copy(size_t size)
 {
 	if (loopback_.size() == kMaxLoopback)
@@ -137,24 +137,6 @@ Transmitter::LoopbackFrame Transmitter::take_loopback()
 	LoopbackFrame frame = std::move(loopback_.front());
 	loopback_.pop_front();
 	return frame;
-}
-
-void Transmitter::put_loopback(LoopbackFrame frame)
-{
-	put_buffer(std::move(frame.frame));
-	resend();
-}
-
-void Transmitter::wire_ready()
-{
-	full_ = false;
-	resend();
-}
-
-void Transmitter::resend()
-{
-	if (pending_ && try_send(pending_))
-		pending_ = 0;
 }
 
 } // namespace tern

@@ -11,14 +11,15 @@
 #include "qemu/rnic/config.h"
 #include "qemu/rnic/formats/packet.h"
 #include "qemu/rnic/memory/host_ranges.h"
-#include "qemu/rnic/network/multicast.h"
+#include "qemu/rnic/network/scheduler.h"
 #include "qemu/rnic/ports.h"
 #include "qemu/rnic/ring_buffer.h"
 #include "qemu/rnic/stats.h"
 
 namespace tern {
 
-/** Sends frames to the wire, or loops them back to this card. */
+/** Sends frames to the wire, or loops them back to this card. Parks the sender of a frame that has
+ * no room; it builds the frame again later. */
 class Transmitter {
 public:
 	using Buffer = std::array<std::byte, kMaxEthFrame>;
@@ -28,46 +29,40 @@ public:
 		size_t size = 0;
 	};
 
-	/** @groups: those of this card. All references must outlive this. */
-	Transmitter(const CardConfig &config, Wire &wire, const MulticastGroups &groups,
-	            Stats &stats)
-	        : mac(config.mac), config_(config), wire_(wire), groups_(groups), stats_(stats)
+	/** All references must outlive this. */
+	Transmitter(const CardConfig &config, Wire &wire, Scheduler &scheduler, Stats &stats)
+	        : mac(config.mac), config_(config), wire_(wire), scheduler_(scheduler),
+	          stats_(stats)
 	{
 	}
 
-	/** Whether a frame may be built and sent now. */
-	bool ready() const { return !pending_ && !full_; }
 	/** The buffer for the next frame. */
 	std::span<std::byte> buffer() { return *buffer_; }
 	/** Pads the first @size bytes of buffer() to the minimum; returns the size of the frame. */
 	size_t pad(size_t size);
-	/** Sends the first @size bytes of buffer(), which are padded. Requires ready(). @loop_back:
-	 * to this card, whatever the MAC. Returns @size. */
-	size_t send(size_t size, bool loop_back = false);
+	/** Sends the first @size bytes of buffer(), which are padded, and counts them. @loop_back:
+	 * to this card, whatever the MAC. Returns @size, or 0 if there is no room. */
+	size_t send(Sender &sender, size_t size, bool loop_back = false);
 	/** Sends and counts the RoCE packet that @frame has built in buffer(); without an ICRC if
-	 * the wire takes it so. Returns the size of the frame. */
-	size_t send_roce(FrameBuilder &frame);
+	 * the wire takes it so. Returns the size of the frame, or 0 if there is no room. */
+	size_t send_roce(Sender &sender, FrameBuilder &frame);
 	/** Lends the RoCE packet of QP @qpn whose head @frame has built in buffer(), with @payload,
-	 * and counts it if the wire takes it. Requires ready(). */
-	Wire::Lend lend(const FrameBuilder &frame, const HostRanges &payload, uint32_t qpn);
+	 * and counts it if the wire takes it. */
+	Wire::Lend lend(Sender &sender, const FrameBuilder &frame, const HostRanges &payload,
+	                uint32_t qpn);
 	/** As lend(), for a burst of packets of @segment bytes each. */
-	Wire::Lend lend_burst(const FrameBuilder &frame, const HostRanges &payload, uint32_t qpn,
-	                      uint32_t segment);
+	Wire::Lend lend_burst(Sender &sender, const FrameBuilder &frame, const HostRanges &payload,
+	                      uint32_t qpn, uint32_t segment);
 	/** Smaller payloads are copied instead. */
 	static constexpr size_t kMinLent = 256;
 	/** Takes back lent payload; the host owns that memory again when this returns. */
 	void recall(const Recall &what);
-	/** The wire has room again. */
-	void wire_ready();
 
 	/** Loops a copy of the first @size bytes of buffer() back. Dropped if there is no room. */
 	void loop_copy(size_t size);
-	/** As loop_copy(), if they are for a multicast group of this card. */
-	void loop_multicast(size_t size);
 	bool has_loopback() const { return !loopback_.empty(); }
-	/** The oldest frame looped back; its buffer is to be returned by put_loopback(). */
+	/** The oldest frame looped back; its buffer is to be returned by put_buffer(). */
 	LoopbackFrame take_loopback();
-	void put_loopback(LoopbackFrame frame);
 
 	/** A buffer for one frame, to be returned by put_buffer(). */
 	std::unique_ptr<Buffer> take_buffer();
@@ -83,20 +78,17 @@ private:
 		uint32_t packets;
 		size_t size; /* total size of the whole frames */
 	};
-	Wire::Lend offer(size_t head, const HostRanges &payload, uint32_t qpn, const Shape &shape);
+	Wire::Lend offer(Sender &sender, size_t head, const HostRanges &payload, uint32_t qpn,
+	                 const Shape &shape);
 	bool is_own(std::span<const std::byte> frame) const;
-	bool try_send(size_t size);
-	void resend();
+	bool loop(size_t size);
 
 	const CardConfig &config_;
 	Wire &wire_;
-	const MulticastGroups &groups_;
+	Scheduler &scheduler_;
 	Stats &stats_;
 	std::unique_ptr<Buffer> buffer_ = std::make_unique<Buffer>();
-	size_t pending_ = 0;     /* bytes in buffer_ that the wire refused */
-	bool full_ = false;      /* the wire had no room for a lent packet */
-	bool lent_ = false;      /* something was lent since all was recalled */
-	bool loop_back_ = false; /* loop the frame in buffer_ back, whatever its MAC */
+	bool lent_ = false; /* something was lent since all was recalled */
 
 	static constexpr size_t kMaxLoopback = 64;
 	RingBuffer<LoopbackFrame> loopback_; /* at most kMaxLoopback */

@@ -145,10 +145,10 @@ bool EthQp::transmit(unsigned &budget)
 	while (!waits_for_pages(Side::Requester)) {
 		if (!send_posted() || paced())
 			return false;
-		if (!budget || !data_.out.ready())
+		if (!budget)
 			return true;
 		send_some(budget);
-		if (state_ != TERN_QPS_RTS)
+		if (parked() || state_ != TERN_QPS_RTS)
 			return false;
 	}
 	return false;
@@ -176,7 +176,10 @@ void EthQp::send_whole(const SendWqe &wqe)
 		return wait_for_pages(Side::Requester);
 	if (*status != TERN_WC_SUCCESS)
 		return fail_send(wqe, *status);
-	send_frame(wqe.length);
+	if (!send_frame(wqe.length))
+		return;
+	if (wqe.offload.csum_start)
+		data_.stats.add(TERN_STAT_ETH_TX_CSUM);
 	finish_send(wqe);
 }
 
@@ -185,7 +188,7 @@ void EthQp::send_whole(const SendWqe &wqe)
 void EthQp::send_segments(const SendWqe &wqe, unsigned &budget)
 {
 	Check status = under_way_ ? TERN_WC_SUCCESS : begin_segments(wqe);
-	while (status == TERN_WC_SUCCESS && budget && data_.out.ready()) {
+	while (status == TERN_WC_SUCCESS && budget) {
 		budget--;
 		const size_t done = under_way_->headers.payload + under_way_->sent;
 		if (wqe.length < done) {
@@ -197,9 +200,11 @@ void EthQp::send_segments(const SendWqe &wqe, unsigned &budget)
 		status = build_segment(wqe, size);
 		if (status != TERN_WC_SUCCESS)
 			break;
+		if (!send_frame(under_way_->headers.payload + size))
+			return;
+		data_.stats.add(TERN_STAT_ETH_TX_CSUM);
 		under_way_->sent += size;
 		under_way_->count++;
-		send_frame(under_way_->headers.payload + size);
 		if (size == left)
 			return finish_send(wqe);
 	}
@@ -209,16 +214,19 @@ void EthQp::send_segments(const SendWqe &wqe, unsigned &budget)
 		fail_send(wqe, *status);
 }
 
-void EthQp::send_frame(size_t size)
+bool EthQp::send_frame(size_t size)
 {
+	/* Flows do not apply to frames of the host's own network stack. */
+	const size_t sent = config_.type == TERN_QPT_RAW
+	                            ? port_.send_raw(*this, size)
+	                            : data_.out.send(*this, data_.out.pad(size));
+	if (!sent)
+		return false;
+	pace(sent);
 	data_.stats.add(counters_.tx_frames);
 	if (counters_.tx_bytes)
 		data_.stats.add(*counters_.tx_bytes, size);
-	/* Flows do not apply to frames of the host's own network stack. */
-	if (config_.type == TERN_QPT_RAW)
-		pace(port_.send_raw(*this, size));
-	else
-		data_.out.send(data_.out.pad(size));
+	return true;
 }
 
 void EthQp::finish_send(const SendWqe &wqe)
@@ -274,10 +282,8 @@ EthQp::Check EthQp::build(const SendWqe &wqe)
 	const EthOffload &offload = wqe.offload;
 	if (status != TERN_WC_SUCCESS || !offload.csum_start)
 		return status;
-	if (!put_checksum(frame, offload.csum_start, offload.csum_offset))
-		return TERN_WC_LOC_QP_OP_ERR;
-	data_.stats.add(TERN_STAT_ETH_TX_CSUM);
-	return TERN_WC_SUCCESS;
+	return put_checksum(frame, offload.csum_start, offload.csum_offset) ? TERN_WC_SUCCESS
+	                                                                    : TERN_WC_LOC_QP_OP_ERR;
 }
 
 EthQp::Check EthQp::begin_segments(const SendWqe &wqe)
@@ -314,7 +320,6 @@ EthQp::Check EthQp::build_segment(const SendWqe &wqe, size_t size)
 	                .size = size,
 	                .index = under_way_->count,
 	                .whole = wqe.length - headers.payload});
-	data_.stats.add(TERN_STAT_ETH_TX_CSUM);
 	return TERN_WC_SUCCESS;
 }
 

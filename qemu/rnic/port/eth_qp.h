@@ -66,7 +66,8 @@ private:
 	void send_some(unsigned &budget);
 	void send_whole(const SendWqe &wqe);
 	void send_segments(const SendWqe &wqe, unsigned &budget);
-	void send_frame(size_t size);
+	/** Sends the frame in the transmit buffer; false if there is no room. */
+	bool send_frame(size_t size);
 	/** Completes the WQE at the head of the send queue. */
 	void finish_send(const SendWqe &wqe);
 	/** Completes the WQE at the head of the send queue with an error and moves the QP to

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "qemu/rnic/formats/burst.h"
-#include "qemu/rnic/transport/qp.h"
+#include "qemu/rnic/port/eth_qp.h"
 
 namespace tern {
 
@@ -37,7 +37,7 @@ void Port::run(unsigned budget)
 {
 	while (budget && has_work()) {
 		deliver_loopback(budget);
-		if (data_.out.ready() && !data_.scheduler.empty())
+		if (!data_.scheduler.empty())
 			data_.scheduler.run_turn(budget);
 	}
 }
@@ -48,19 +48,21 @@ void Port::deliver_loopback(unsigned &budget)
 		auto looped = data_.out.take_loopback();
 		budget--;
 		receive(std::span(*looped.frame).first(looped.size));
-		data_.out.put_loopback(std::move(looped));
+		data_.out.put_buffer(std::move(looped.frame));
+		data_.scheduler.unpark(Scheduler::kSelf);
 	}
 }
 
-size_t Port::send_raw(const FrameSink &sender, size_t size)
+size_t Port::send_raw(EthQp &sender, size_t size)
 {
 	size = data_.out.pad(size);
 	const auto frame = data_.out.buffer().first(size);
 	const bool claimed = steering.takes_from(sender, frame);
 	const bool multicast = is_multicast(destination_of(frame));
-	if (claimed && multicast)
+	const size_t sent = data_.out.send(sender, size, claimed && !multicast);
+	if (sent && claimed && multicast)
 		data_.out.loop_copy(size);
-	return data_.out.send(size, claimed && !multicast);
+	return sent;
 }
 
 bool Port::accepts(const Mac &dmac) const

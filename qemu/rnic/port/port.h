@@ -16,6 +16,7 @@ namespace tern {
 inline constexpr uint32_t kMaxFlows = 4096;
 inline constexpr uint32_t kMaxFlowCounters = kMaxFlows;
 
+class EthQp;
 class Qp;
 
 /** The Ethernet port: runs the QPs that send, and dispatches received frames. */
@@ -26,15 +27,12 @@ public:
 	/** Receives frames looped back and gives QPs their turns, up to about @budget frames. */
 	void run(unsigned budget);
 	/** Whether run() has more to do now. */
-	bool has_work() const
-	{
-		return data_.out.has_loopback() || (data_.out.ready() && !data_.scheduler.empty());
-	}
+	bool has_work() const { return data_.out.has_loopback() || !data_.scheduler.empty(); }
 
 	/** Sends the first @size bytes of the transmit buffer, a frame of the raw QP @sender. If a
 	 * flow of this card claims its destination, the frame is looped back, and only a multicast
-	 * goes to the wire too. Requires ready(). Returns the size of the padded frame. */
-	size_t send_raw(const FrameSink &sender, size_t size);
+	 * goes to the wire too. Returns the size of the padded frame, or 0 if there is no room. */
+	size_t send_raw(EthQp &sender, size_t size);
 
 	void receive(std::span<const std::byte> frame);
 	void receive(std::span<const std::byte> head, const Payload &payload, uint32_t segment);

@@ -25,7 +25,8 @@ protected:
 	void note_established();
 
 	/** Sends one packet on this connection; @fill writes @payload_size bytes and returns
-	 * success. Returns the size of the frame, 0 if nothing was sent. */
+	 * success. Returns the size of the frame, 0 if nothing was sent: @fill failed, or there is
+	 * no room and the QP is parked. */
 	template <typename Fill>
 	size_t send_packet(Bth bth, const ExtHeaders &ext, size_t payload_size, Fill fill);
 
@@ -48,7 +49,7 @@ size_t ConnectedQp::send_packet(Bth bth, const ExtHeaders &ext, size_t payload_s
 	FrameBuilder frame(data_.out.buffer(), path_, bth, ext, payload_size);
 	if (!fill(frame.payload()))
 		return 0;
-	return data_.out.send_roce(frame);
+	return data_.out.send_roce(*this, frame);
 }
 
 } // namespace tern

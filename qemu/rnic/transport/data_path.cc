@@ -10,7 +10,7 @@ using namespace hw;
 DataPath::DataPath(const CardConfig &config, const Ports &ports)
         : config(config), ports(ports), dma(ports.memory, stats),
           memory(dma, kMaxRegions, config.device_memory, config.base()), gids(kMaxGids),
-          out(this->config, ports.wire, groups, stats), eqs(config.vectors, config.base()),
+          out(this->config, ports.wire, scheduler, stats), eqs(config.vectors, config.base()),
           cqs(kMaxCqs, config.base()), srqs(kMaxSrqs, config.base())
 {
 }

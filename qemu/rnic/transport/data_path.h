@@ -61,8 +61,8 @@ struct DataPath {
 	Memory memory;
 	GidTable gids;
 	MulticastGroups groups;
-	Transmitter out;
 	Scheduler scheduler;
+	Transmitter out;
 	TimerQueue timers;
 	ObjectTable<EventQueue> eqs;
 	ObjectTable<CompletionQueue> cqs;

@@ -13,7 +13,7 @@ namespace tern {
 /** The result of sending a packet with payload from host memory. */
 enum class SendResult : uint8_t {
 	Done,
-	Full, /* the wire has no room now */
+	Full, /* there is no room: the QP is parked */
 	NeedPages,
 	Failed, /* the payload cannot be read */
 };
@@ -62,7 +62,7 @@ private:
 	/**
 	 * As above, for a packet with payload from host memory: lent if @locate finds it and the
 	 * wire takes it, otherwise copied by @fill. @bth is converted to this service. @sent: the
-	 * size of the frame, unchanged if none was sent.
+	 * size of the frame, 0 if none was sent.
 	 */
 	template <typename Locate, typename Fill>
 	SendResult send_data(Bth &bth, const ExtHeaders &ext, size_t size, Locate locate, Fill fill,
@@ -85,7 +85,7 @@ SendResult RcQp::send_data(Bth &bth, const ExtHeaders &ext, size_t size, Locate 
 	FrameBuilder frame(data_.out.buffer(), path_, bth, ext, size);
 	HostRanges ranges;
 	if (size >= Transmitter::kMinLent && locate(ranges)) {
-		const auto lent = data_.out.lend(frame, ranges, number);
+		const auto lent = data_.out.lend(*this, frame, ranges, number);
 		if (lent == Wire::Lend::Full)
 			return SendResult::Full;
 		if (lent == Wire::Lend::Done) {
@@ -96,8 +96,8 @@ SendResult RcQp::send_data(Bth &bth, const ExtHeaders &ext, size_t size, Locate 
 	const Access access = fill(frame.payload());
 	if (access != Access::Ok)
 		return access == Access::NeedPages ? SendResult::NeedPages : SendResult::Failed;
-	sent = data_.out.send_roce(frame);
-	return SendResult::Done;
+	sent = data_.out.send_roce(*this, frame);
+	return sent ? SendResult::Done : SendResult::Full;
 }
 
 template <typename Locate>
@@ -108,8 +108,8 @@ Wire::Lend RcQp::lend_burst(Bth bth, const ExtHeaders &ext, Locate locate)
 		return Wire::Lend::Refused;
 	bth.opcode = opcode_of(service(), static_cast<Opcode>(bth.opcode));
 	bth.dest_qpn = attr_.dest_qpn.get();
-	return data_.out.lend_burst(FrameBuilder(data_.out.buffer(), path_, bth, ext, mtu_), ranges,
-	                            number, mtu_);
+	return data_.out.lend_burst(*this, FrameBuilder(data_.out.buffer(), path_, bth, ext, mtu_),
+	                            ranges, number, mtu_);
 }
 
 } // namespace tern

@@ -61,14 +61,8 @@ bool Requester::transmit(unsigned &budget)
 	while (qp_.sends()) {
 		if (!budget)
 			return true;
-		switch (send_next(budget)) {
-		case Step::Sent:
-			break;
-		case Step::Blocked:
-			return true;
-		case Step::Stalled:
+		if (send_next(budget) == Step::Stalled)
 			return false;
-		}
 	}
 	return false;
 }
@@ -91,10 +85,8 @@ Requester::Step Requester::send_next(unsigned &budget)
 	if (r.status != TERN_WC_SUCCESS)
 		return Step::Stalled;
 	const auto packet = static_cast<uint32_t>(next_psn_ - r.first);
-	if (!may_send(r, packet) || qp_.paced())
+	if (!may_send(r, packet) || qp_.paced() || qp_.parked())
 		return Step::Stalled;
-	if (!data_.out.ready())
-		return Step::Blocked;
 	return send_packets(r, packet, budget);
 }
 
@@ -276,7 +268,7 @@ Requester::Step Requester::send_packets(Request &r, uint32_t packet, unsigned &b
 			sent_packets(r, packets);
 			return Step::Sent;
 		case Wire::Lend::Full:
-			return Step::Blocked;
+			return Step::Stalled;
 		case Wire::Lend::Refused:
 			window_ = kWindow;
 			break;
@@ -289,7 +281,7 @@ Requester::Step Requester::send_packets(Request &r, uint32_t packet, unsigned &b
 		sent_packets(r, 1);
 		return Step::Sent;
 	case SendResult::Full:
-		return Step::Blocked;
+		return Step::Stalled;
 	case SendResult::NeedPages:
 		wait_for_pages(next_psn_);
 		return Step::Stalled;

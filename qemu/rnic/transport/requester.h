@@ -24,7 +24,7 @@ class Requester {
 public:
 	Requester(RcQp &qp, DataPath &data) : qp_(qp), data_(data) {}
 
-	/** Sends request packets; returns true if it stopped only for @budget or the wire. */
+	/** Sends request packets; returns true if it stopped only for @budget. */
 	bool transmit(unsigned &budget);
 	/** Receives a response. The QP must be in a state that takes responses. */
 	void receive(const Packet &packet);
@@ -71,8 +71,7 @@ private:
 
 	enum class Step {
 		Sent,
-		Stalled, /* until a response, a timer or a post */
-		Blocked, /* until the wire has room */
+		Stalled, /* until a response, a timer, a post or room */
 	};
 
 	Step send_next(unsigned &budget);

@@ -31,7 +31,7 @@ public:
 	void receive(const Packet &packet);
 	/** As Qp::deliver_burst(), for requests with packets of the path MTU. */
 	uint32_t receive_burst(const Packet &burst);
-	/** Sends responses; returns true if it stopped only for @budget or the wire. */
+	/** Sends responses; returns true if it stopped only for @budget. */
 	bool transmit(unsigned &budget);
 	/** The pages are present (@ok), or cannot be provided. */
 	void resume(bool ok);
@@ -142,7 +142,8 @@ private:
 	Wire::Lend lend_read_burst(const Response &response, uint32_t size);
 	void begin_read_part(const Response &response, uint32_t size, Bth &bth, ExtHeaders &ext);
 	void end_read_part(Response &response, uint32_t size);
-	void send_aeth(Opcode opcode, const Response &response, uint8_t syndrome);
+	/** False if there is no room. */
+	bool send_aeth(Opcode opcode, const Response &response, uint8_t syndrome);
 	uint8_t ack_syndrome();
 	void finish_message();
 

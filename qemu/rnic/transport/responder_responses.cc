@@ -60,9 +60,11 @@ void Responder::push_read(const Packet &packet, bool duplicate)
 bool Responder::transmit(unsigned &budget)
 {
 	while (!responses_.empty()) {
-		if (!budget || !data_.out.ready())
+		if (!budget)
 			return true;
 		send_response(responses_.front(), budget);
+		if (qp_.parked())
+			return false;
 	}
 	return false;
 }
@@ -73,13 +75,16 @@ void Responder::send_response(Response &response, unsigned &budget)
 		budget--;
 	switch (response.kind) {
 	case Response::Kind::Ack:
-		send_aeth(Opcode::RcAcknowledge, response, ack_syndrome());
+		if (!send_aeth(Opcode::RcAcknowledge, response, ack_syndrome()))
+			return;
 		break;
 	case Response::Kind::Nak:
-		send_aeth(Opcode::RcAcknowledge, response, response.syndrome);
+		if (!send_aeth(Opcode::RcAcknowledge, response, response.syndrome))
+			return;
 		break;
 	case Response::Kind::Atomic:
-		send_aeth(Opcode::RcAtomicAcknowledge, response, ack_syndrome());
+		if (!send_aeth(Opcode::RcAtomicAcknowledge, response, ack_syndrome()))
+			return;
 		break;
 	case Response::Kind::Read: {
 		const auto sending = send_read(response, budget);
@@ -221,7 +226,7 @@ SendResult Responder::send_read_packet(Response &response)
 	return sending;
 }
 
-void Responder::send_aeth(Opcode opcode, const Response &response, uint8_t syndrome)
+bool Responder::send_aeth(Opcode opcode, const Response &response, uint8_t syndrome)
 {
 	Bth bth;
 	bth.psn = response.psn;
@@ -229,7 +234,7 @@ void Responder::send_aeth(Opcode opcode, const Response &response, uint8_t syndr
 	ExtHeaders ext;
 	ext.aeth = {syndrome, response.msn};
 	ext.atomic_ack = response.original;
-	qp_.send_packet(bth, ext, 0, [](std::span<std::byte>) { return true; });
+	return qp_.send_packet(bth, ext, 0, [](std::span<std::byte>) { return true; }) != 0;
 }
 
 /* ACK with the credits of the receive queue, including the claimed WQE; a shared queue reports none

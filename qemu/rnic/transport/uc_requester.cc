@@ -21,7 +21,7 @@ bool UcRequester::transmit(unsigned &budget)
 {
 	loaded_ = false;
 	while (has_work() && !qp_.paced()) {
-		if (!budget || !data_.out.ready())
+		if (!budget)
 			return true;
 		budget--;
 		if (!request_)
@@ -29,10 +29,8 @@ bool UcRequester::transmit(unsigned &budget)
 		if (!request_)
 			continue;
 		const auto status = send_packet();
-		if (!status) {
-			qp_.wait_for_pages(UcQp::Side::Requester);
+		if (!status)
 			return false;
-		}
 		const bool last = request_->packet == packets_of(request_->length, qp_.mtu_);
 		if (last || *status != TERN_WC_SUCCESS)
 			end(*status);
@@ -115,14 +113,17 @@ std::optional<tern_hw_cqe_status> UcRequester::send_packet()
 	ext.imm = wqe.imm;
 	ext.reth = {wqe.remote_addr, wqe.rkey, r.length};
 	Access access = Access::Ok;
-	qp_.pace(qp_.send_packet(bth, ext, size, [&](std::span<std::byte> payload) {
+	const size_t sent = qp_.send_packet(bth, ext, size, [&](std::span<std::byte> payload) {
 		access = qp_.gather_send(wqe, offset, payload);
 		return access == Access::Ok;
-	}));
+	});
 	if (access == Access::NeedPages)
-		return std::nullopt;
-	if (access != Access::Ok)
+		qp_.wait_for_pages(UcQp::Side::Requester);
+	else if (access != Access::Ok)
 		return TERN_WC_LOC_PROT_ERR;
+	if (!sent)
+		return std::nullopt;
+	qp_.pace(sent);
 	++psn_;
 	request_->packet++;
 	return TERN_WC_SUCCESS;

@@ -21,7 +21,7 @@ class UcRequester {
 public:
 	UcRequester(UcQp &qp, DataPath &data) : qp_(qp), data_(data) {}
 
-	/** Sends packets; returns true if it stopped only for @budget or the wire. */
+	/** Sends packets; returns true if it stopped only for @budget. */
 	bool transmit(unsigned &budget);
 	/** The pages are present (@ok), or cannot be provided. */
 	void resume(bool ok);
@@ -46,7 +46,7 @@ private:
 	hw::tern_hw_cqe_status check(const SendWqe &wqe) const;
 	/** Makes scratch_send hold the WQE; false if the host has changed it. */
 	bool load();
-	/** None if the packet must wait for pages. */
+	/** None if the packet must wait, for pages or room. */
 	std::optional<hw::tern_hw_cqe_status> send_packet();
 	void end(hw::tern_hw_cqe_status status);
 

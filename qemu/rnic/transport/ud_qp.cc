@@ -74,10 +74,12 @@ bool UdQp::transmit(unsigned &budget)
 	while (state_ == TERN_QPS_RTS && !waits_for_pages(Side::Requester)) {
 		if (!send_posted() || paced())
 			return false;
-		if (!budget || !data_.out.ready())
+		if (!budget)
 			return true;
 		budget--;
 		send_one();
+		if (parked())
+			return false;
 	}
 	return false;
 }
@@ -99,11 +101,8 @@ void UdQp::send_one()
 		end_send(TERN_WC_LOC_QP_OP_ERR);
 		return;
 	}
-	const auto status = send(data_.scratch_send);
-	if (status)
+	if (const auto status = send(data_.scratch_send))
 		end_send(*status);
-	else
-		wait_for_pages(Side::Requester);
 }
 
 void UdQp::end_send(tern_hw_cqe_status status)
@@ -163,14 +162,19 @@ std::optional<tern_hw_cqe_status> UdQp::send(const SendWqe &wqe)
 	FrameBuilder frame(data_.out.buffer(), PathHeader(address(*source, to)), bth, ext,
 	                   wqe.length);
 	const Access access = gather_send(wqe, 0, frame.payload());
-	if (access == Access::NeedPages)
+	if (access == Access::NeedPages) {
+		wait_for_pages(Side::Requester);
 		return std::nullopt;
+	}
 	if (access != Access::Ok)
 		return TERN_WC_LOC_PROT_ERR;
+	const size_t sent = data_.out.send_roce(*this, frame);
+	if (!sent)
+		return std::nullopt;
 	++psn_;
-	if (to.dgid.is_multicast() && !config_.no_mc_loopback)
-		data_.out.loop_multicast(frame.finish().size());
-	pace(data_.out.send_roce(frame));
+	pace(sent);
+	if (to.dgid.is_multicast() && data_.groups.listens(to.dmac) && !config_.no_mc_loopback)
+		data_.out.loop_copy(frame.finish().size());
 	return TERN_WC_SUCCESS;
 }
 

@@ -41,7 +41,7 @@ private:
 	void send_one();
 	/** Completes the WQE at the head of the send queue, which is in scratch_send. */
 	void end_send(hw::tern_hw_cqe_status status);
-	/** None if the datagram must wait for pages. */
+	/** None if the datagram must wait, for pages or room. */
 	std::optional<hw::tern_hw_cqe_status> send(const SendWqe &wqe);
 	AddressVector address(const GidEntry &source, const DatagramAddress &to) const;
 

@@ -203,8 +203,8 @@ TEST_F(Lending, BareOnFullWire)
 	host_.wire.accept_all();
 	card_.wire_ready();
 	run();
-	ASSERT_EQ(frames(), 1u);
-	EXPECT_EQ(sent()->opcode, Opcode::RcAcknowledge);
+	ASSERT_EQ(loans(), 1u);
+	EXPECT_EQ(borrowed().opcode, Opcode::RcAcknowledge);
 	EXPECT_EQ(stat(TERN_STAT_ROCE_TX_PACKETS), 1u);
 }
 
