@@ -140,6 +140,7 @@ private:
 
 	/* Wire */
 	bool transmit(std::span<const std::byte> frame) override;
+	Destination full() const override { return wire_ ? wire_->full() : 0; }
 	Lend lend(std::span<const std::byte> head, std::span<const HostRange> payload,
 	          uint32_t segment, const Loan &loan) override;
 	uint64_t recall(const Recall &what) override;
@@ -171,7 +172,7 @@ private:
 	void do_commands();
 	void do_command(const Command &command);
 	bool do_received();
-	bool wire_has_room();
+	std::optional<Destination> take_room();
 	void discard_received();
 	bool has_work();
 	bool poll();
@@ -264,8 +265,8 @@ bool Engine::do_round()
 	if (!std::exchange(dma_held_, true))
 		ops_.dma_hold(opaque_);
 	bool more = do_received();
-	if (wire_has_room())
-		rnic_.wire_ready();
+	while (const auto destination = take_room())
+		rnic_.wire_ready(*destination);
 	more |= rnic_.run(kRunBudget);
 	return more;
 }
@@ -388,16 +389,14 @@ void Engine::discard_received()
 		ops_.receive_ready(opaque_);
 }
 
-bool Engine::wire_has_room()
+/* A destination that has room again after it had none. */
+std::optional<Wire::Destination> Engine::take_room()
 {
-	if (wire_) {
-		const bool room = wire_->room_made();
-		if (room)
-			wire_->try_again();
-		return room;
-	}
-	return send_blocked_.load(std::memory_order_relaxed) && sent_.half_empty() &&
-	       send_blocked_.exchange(false);
+	if (wire_)
+		return wire_->take_room();
+	const bool room = send_blocked_.load(std::memory_order_relaxed) && sent_.half_empty() &&
+	                  send_blocked_.exchange(false);
+	return room ? std::optional<Destination>(0) : std::nullopt;
 }
 
 bool Engine::has_work()
@@ -407,7 +406,7 @@ bool Engine::has_work()
 	if (paused_)
 		return false;
 	if (wire_)
-		return wire_->has_frames() || wire_->room_made();
+		return wire_->has_frames() || wire_->has_room();
 	return !received_.empty() ||
 	       (send_blocked_.load(std::memory_order_relaxed) && sent_.half_empty());
 }

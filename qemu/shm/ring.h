@@ -148,8 +148,9 @@ public:
 	bool has_room();
 	/** Bytes not yet consumed. */
 	uint64_t used();
-	/** Changes as the consumer makes progress. */
-	uint64_t progress() const { return head_; }
+	/** Bytes consumed so far, as last seen. */
+	uint64_t consumed() const { return head_; }
+	uint64_t capacity() const { return circle_.size(); }
 
 	/** Copies the payload of an entry with these bytes at this position to the spill. Returns
 	 * its offset there; none if it cannot be moved. */

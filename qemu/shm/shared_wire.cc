@@ -17,8 +17,11 @@
 namespace tern::shm {
 
 constexpr uint64_t kMillisecond = 1'000'000;
-/* A host that consumes nothing for this long is stalled; the same as in the switch. */
+/* A host that something waits for, and that frees less than a quarter of the ring in this time, is
+ * stalled; the same as in the switch. */
 constexpr uint64_t kStallTimeout = 1000 * kMillisecond;
+/* The switch itself may wait for a host that long. */
+constexpr uint64_t kSwitchStallTimeout = 2 * kStallTimeout;
 /* How long a peer may keep lent payload claimed after recall(). */
 constexpr uint64_t kReturnTime = 500 * kMillisecond;
 constexpr uint64_t kReturnSpin = 20'000;
@@ -136,8 +139,13 @@ std::optional<uint64_t> SharedWire::next_deadline() const
 	if (state_ != State::Up)
 		return deadline_;
 	std::optional<uint64_t> next = next_renewal_;
-	if (blocked_ && !blocked_->given_up && blocked_->idle_since)
-		next = std::min(next.value_or(~uint64_t{0}), blocked_->idle_since + kStallTimeout);
+	if (waiting_.none())
+		return next;
+	for (const auto &link : links_) {
+		if (waiting_[link->id] && !link->given_up && link->waits_since)
+			next = std::min(next.value_or(~uint64_t{0}),
+			                link->waits_since + patience(*link));
+	}
 	return next;
 }
 
@@ -259,7 +267,6 @@ void SharedWire::disconnect(uint64_t now)
 	poll_.forget(bell_.fd());
 	bell_ = Bell();
 	switch_ = nullptr;
-	blocked_ = nullptr;
 	peers_ = {};
 	renewals_ = {};
 	next_renewal_.reset();
@@ -301,8 +308,6 @@ void SharedWire::sweep(uint64_t now)
 			if (link->overdue)
 				plan_renewal(link->id, now);
 		}
-		if (blocked_ == link.get())
-			blocked_ = nullptr;
 		if (!link->overdue)
 			wait_for_return(*link, Recall::everything());
 		spill_.forget(link->out);
@@ -338,25 +343,52 @@ void SharedWire::renew(uint64_t now)
 	}
 }
 
-void SharedWire::check_stalled(uint64_t now)
+uint64_t SharedWire::patience(const Link &link)
 {
-	if (!blocked_ || blocked_->given_up)
-		return;
-	Link &link = *blocked_;
-	link.out.used();
-	if (!link.idle_since || link.progress != link.out.progress()) {
-		link.progress = link.out.progress();
-		link.idle_since = now;
-	}
-	link.given_up = now - link.idle_since >= kStallTimeout;
+	return link.id == kThroughSwitch ? kSwitchStallTimeout : kStallTimeout;
 }
 
-bool SharedWire::room_made()
+void SharedWire::check_stalled(uint64_t now)
 {
-	if (!waiting_)
-		return false;
-	return !blocked_ || blocked_->cut || blocked_->given_up || blocked_->out.has_room() ||
-	       blocked_->out.broken();
+	if (waiting_.none())
+		return;
+	for (auto &link : links_) {
+		if (!waiting_[link->id] || link->given_up || link->cut)
+			continue;
+		link->out.used();
+		const uint64_t consumed = link->out.consumed();
+		if (!link->waits_since || consumed - link->consumed >= link->out.capacity() / 4) {
+			link->consumed = consumed;
+			link->waits_since = now;
+		}
+		link->given_up = now - link->waits_since >= patience(*link);
+	}
+}
+
+bool SharedWire::has_room(Wire::Destination where) const
+{
+	Link *const link = link_to(where);
+	return !link || link->cut || link->given_up || link->out.has_room() || link->out.broken();
+}
+
+bool SharedWire::has_room() const
+{
+	for (Wire::Destination where = 0; waiting_.any() && where < waiting_.size(); where++) {
+		if (waiting_[where] && has_room(where))
+			return true;
+	}
+	return false;
+}
+
+std::optional<Wire::Destination> SharedWire::take_room()
+{
+	for (Wire::Destination where = 0; waiting_.any() && where < waiting_.size(); where++) {
+		if (waiting_[where] && has_room(where)) {
+			waiting_.reset(where);
+			return where;
+		}
+	}
+	return std::nullopt;
 }
 
 /* ---- sending ------------------------------------------------------------------- */
@@ -388,25 +420,28 @@ SharedWire::Link *SharedWire::direct_link(std::span<const std::byte> head)
 /* Returns false if there is no room. A frame that cannot be sent at all is dropped. */
 bool SharedWire::put(Link &link, const Outgoing &what)
 {
-	if (link.given_up) {
-		if (!link.out.has_room()) {
-			if (&link != switch_) {
-				direct_.sent += what.frames;
-				direct_.lost += what.frames;
-			}
-			return true;
-		}
-		link.given_up = false;
+	if (link.given_up && !link.out.has_room()) {
+		drop(what);
+		return true;
 	}
+	link.given_up = false;
 	if (append(link, what) || link.out.broken())
 		return true;
-	if (!link.out.await_room()) {
-		waiting_ = true;
-		blocked_ = &link;
-		link.idle_since = 0;
-		return false;
-	}
-	return append(link, what) || link.out.broken();
+	if (link.out.await_room())
+		return append(link, what) || link.out.broken();
+	full_ = static_cast<Wire::Destination>(link.id);
+	if (!waiting_[full_])
+		link.waits_since = 0;
+	waiting_.set(full_);
+	return false;
+}
+
+/* Also what was for the switch: it has not passed that. */
+void SharedWire::drop(const Outgoing &what)
+{
+	direct_.sent += what.frames;
+	direct_.lost += what.frames;
+	switch_->out.publish_direct(direct_);
 }
 
 bool SharedWire::append(Link &link, const Outgoing &what)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <bitset>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -67,7 +68,7 @@ public:
 	/** The number of hosts on the wire that this one can reach directly, and itself. */
 	size_t hosts() const { return up() ? links_.size() : 1; }
 
-	/** Returns false if there is no room; wait for room_made(). */
+	/** Returns false if there is no room at full(); then wait for take_room(). */
 	bool send(std::span<const std::byte> frame);
 	/** As Wire::lend(); @head is at least an Ethernet header. */
 	Wire::Lend lend(std::span<const std::byte> head, std::span<const RamRange> payload,
@@ -84,14 +85,14 @@ public:
 	std::optional<uint32_t> announce();
 	/** As Wire::recall(). */
 	uint64_t recall(const Recall &what);
-	/** Whether something found no room, and there is room now. */
-	bool room_made();
-	/** The caller retries what found no room, or drops it. */
-	void try_again()
-	{
-		waiting_ = false;
-		blocked_ = nullptr;
-	}
+	/** The destination that had no room for the last frame refused: a host's id, or
+	 * kThroughSwitch. */
+	Wire::Destination full() const { return full_; }
+	/** Whether take_room() would return a destination. */
+	bool has_room() const;
+	/** A destination that refused something since it was last returned, and has room now or
+	 * drops what has none. */
+	std::optional<Wire::Destination> take_room();
 
 	bool has_frames() const;
 	/** Passes at most @budget frames of each host to @sink. Returns true if there may be
@@ -106,9 +107,12 @@ public:
 private:
 	enum class State { Down, Greeting, Up };
 
+	static constexpr Wire::Destination kThroughSwitch = kMaxHosts;
+	static_assert(kThroughSwitch < Wire::kDestinations);
+
 	/* The rings shared with the switch or with one host. */
 	struct Link {
-		uint32_t id = 0;
+		uint32_t id = kThroughSwitch; /* or of the host */
 		Bell bell;
 		Producer out;
 		Consumer in;
@@ -119,8 +123,10 @@ private:
 		bool cut = false;
 		/* ... or did not release lent payload in time */
 		bool overdue = false;
-		uint64_t progress = 0;
-		uint64_t idle_since = 0;
+		/* While something waits for room: since when, and how much was consumed then. 0:
+		 * check_stalled() is to note both. */
+		uint64_t waits_since = 0;
+		uint64_t consumed = 0;
 	};
 
 	/* When to ask the switch for a new link to a host that was late; 0: not planned. */
@@ -148,6 +154,13 @@ private:
 	Link *direct_link(std::span<const std::byte> head);
 	bool put(Link &link, const Outgoing &what);
 	bool append(Link &link, const Outgoing &what);
+	void drop(const Outgoing &what);
+	bool has_room(Wire::Destination where) const;
+	Link *link_to(Wire::Destination where) const
+	{
+		return where == kThroughSwitch ? switch_ : peers_[where];
+	}
+	static uint64_t patience(const Link &link);
 	bool dispatch(Link &link, const Consumer::Entry &entry, Sink &sink);
 	bool dispatch_lent(Link &link, const Consumer::Entry &entry, Sink &sink);
 	std::optional<std::span<std::span<const std::byte>>>
@@ -186,9 +199,9 @@ private:
 	Link *switch_ = nullptr;
 	std::array<Renewal, kMaxHosts> renewals_{};
 	std::optional<uint64_t> next_renewal_; /* or earlier */
-	bool waiting_ = false;
-	/* the link without room; null if it was removed */
-	Link *blocked_ = nullptr;
+	/* where something found no room; the link may be another now, or none */
+	std::bitset<Wire::kDestinations> waiting_;
+	Wire::Destination full_ = 0;
 	std::string error_;
 	DirectCounts direct_; /* since connected */
 	uint64_t revoked_ = 0;

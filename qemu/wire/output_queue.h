@@ -22,6 +22,8 @@ public:
 
 	bool empty() const { return head_ == tail_; }
 	size_t size() const { return tail_ - head_; }
+	/** Bytes written so far. */
+	uint64_t written() const { return head_; }
 
 	/** All waiting bytes, in order. */
 	std::array<iovec, 2> pieces();

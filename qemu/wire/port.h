@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 
 #include "qemu/shm/ring.h"
 #include "qemu/wire/framing.h"
@@ -24,8 +25,9 @@ public:
 
 /**
  * The connection of one host, with a queue of frames to it. A port that sent to a congested one,
- * whose queue is too long, is not read from until that queue has shrunk. A port that makes no
- * progress for long (its host is stopped) drops frames instead, so that it does not block others.
+ * whose queue is too long, is not read from until that queue has shrunk. One that others wait for
+ * and that takes too little (its host is stopped) drops frames instead, so that it does not block
+ * others.
  */
 class Port : public Outlet {
 public:
@@ -33,8 +35,9 @@ public:
 	virtual void flush() = 0;
 	/** Updates the events to wait for. */
 	virtual void update_interest() = 0;
-	/** Bytes the host has not consumed yet. */
+	/** Bytes the host has not consumed yet, and those it has. */
 	virtual size_t queued() const = 0;
+	virtual uint64_t consumed() const = 0;
 
 	/** As reported by its host. */
 	virtual shm::DirectCounts direct() const { return {}; }
@@ -42,13 +45,11 @@ public:
 	/** Disconnected, or violated the protocol. */
 	bool dead() const { return dead_; }
 
-	bool congested() const { return !dead_ && !given_up_ && queued() > low_water_; }
-	/** Gives up if the port is congested and made no progress since @limit. */
-	void give_up_if_idle_since(SteadyTime limit)
-	{
-		if (congested() && last_progress_ < limit)
-			given_up_ = true;
-	}
+	bool congested() const { return !dead_ && !given_up_ && queued() > high_water_ / 2; }
+	bool takes_copy() override;
+	/** Gives up if the host took less than a quarter of high_water_ in @patience. Call
+	 * repeatedly while another port waits for this one. */
+	void give_up_if_stalled(SteadyTime now, SteadyTime::duration patience);
 
 	/** The congested port this one waits for before it sends more. */
 	Port *waiting_for() const { return waiting_for_; }
@@ -69,11 +70,8 @@ public:
 	const Stats &stats() const { return stats_; }
 
 protected:
-	Port(FrameSink &sink, size_t low_water)
-	        : sink_(sink), low_water_(low_water),
-	          last_progress_(std::chrono::steady_clock::now())
-	{
-	}
+	/** @high_water: in bytes; senders wait while more is queued, until half of it is. */
+	Port(FrameSink &sink, size_t high_water) : sink_(sink), high_water_(high_water) {}
 
 	/** Forwards received frames until one causes waiting. */
 	virtual void forward_frames() = 0;
@@ -82,9 +80,13 @@ protected:
 		stats_.received++;
 		waiting_for_ = sink_.frame_from(*this, frame);
 	}
-	/** The host consumed something, or nothing is queued. */
-	void note_progress() { last_progress_ = std::chrono::steady_clock::now(); }
-	void retry_if_drained() { given_up_ = given_up_ && queued() > low_water_; }
+	/** queued() has changed. */
+	void note_queued()
+	{
+		given_up_ = given_up_ && queued() > high_water_ / 2;
+		if (!congested())
+			awaited_since_.reset();
+	}
 
 	Port *waiting_for_ = nullptr;
 	bool dead_ = false;
@@ -93,8 +95,10 @@ protected:
 
 private:
 	FrameSink &sink_;
-	const size_t low_water_;
-	SteadyTime last_progress_;
+	const size_t high_water_;
+	/* While others wait: since when, and consumed() then. */
+	std::optional<SteadyTime> awaited_since_;
+	uint64_t consumed_then_ = 0;
 };
 
 } // namespace tern::wire

@@ -20,7 +20,7 @@ static_assert(kMaxPorts <= shm::kMaxHosts);
 constexpr size_t kMaxRefused = 8;
 constexpr size_t kMaxClients = 16;
 constexpr size_t kMaxLine = 4096;
-/* Senders wait this long for a host that consumes nothing. */
+/* Senders wait this long for a host that takes too little. */
 constexpr auto kStallTimeout = 1s;
 constexpr int kStallCheckMs = 100;
 /* A held frame is released if no frame overtakes it for this long. */
@@ -163,11 +163,13 @@ std::optional<int> Server::event_timeout() const
 /* After events: writes all ports, resumes those that waited, and removes dead ones. */
 void Server::process_ports()
 {
-	const SteadyTime limit = std::chrono::steady_clock::now() - kStallTimeout;
+	const SteadyTime now = std::chrono::steady_clock::now();
 	do {
-		for (auto &port : ports_) {
+		for (auto &port : ports_)
 			port->flush();
-			port->give_up_if_idle_since(limit);
+		for (auto &port : ports_) {
+			if (Port *slow = port->waiting_for())
+				slow->give_up_if_stalled(now, kStallTimeout);
 		}
 	} while (resume_waiting());
 	remove_dead_ports();

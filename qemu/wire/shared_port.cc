@@ -17,13 +17,13 @@ using shm::Message;
  */
 constexpr size_t kRingSize = 2 << 20;
 constexpr size_t kHighWater = kRingSize / 2;
-constexpr size_t kLowWater = kRingSize / 4; /* as Producer::has_room() */
+static_assert(kHighWater / 2 == kRingSize / 4); /* as Producer::has_room() */
 /* Frames that one host may send before others get their turn. */
 constexpr unsigned kForwardBudget = 64;
 
 SharedPort::SharedPort(EventLoop &loop, FrameSink &sink, Switch &ethernet, SharedHosts &hosts,
                        Fd socket)
-        : Port(sink, kLowWater), loop_(loop), ethernet_(ethernet), hosts_(hosts),
+        : Port(sink, kHighWater), loop_(loop), ethernet_(ethernet), hosts_(hosts),
           socket_(std::move(socket)), own_bell_(shm::Bell::make()), host_bell_(shm::Bell::make()),
           host_listener_(*this, &SharedPort::receive_from_host),
           bell_listener_(*this, &SharedPort::bell_rung)
@@ -146,12 +146,9 @@ void SharedPort::flush()
 		return;
 	dead_ |= in_.broken() || out_.broken() || in_.closed() || out_.closed();
 	queued_ = out_.used();
-	if (queued_ > kLowWater && out_.await_room())
+	if (!out_.has_room() && out_.await_room())
 		queued_ = out_.used();
-	if (progress_ != out_.progress() || queued_ == 0)
-		note_progress();
-	progress_ = out_.progress();
-	retry_if_drained();
+	note_queued();
 }
 
 void SharedPort::forward_frames()

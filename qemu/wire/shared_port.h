@@ -27,6 +27,7 @@ public:
 	void flush() override;
 	void update_interest() override {}
 	size_t queued() const override { return queued_; }
+	uint64_t consumed() const override { return out_.consumed(); }
 	shm::DirectCounts direct() const override
 	{
 		return admitted_ ? in_.direct() : shm::DirectCounts();
@@ -77,7 +78,6 @@ private:
 	shm::Producer out_;
 	shm::Consumer in_;
 	size_t queued_ = 0;
-	uint64_t progress_ = 0;
 	std::array<std::byte, shm::kMaxEntry> frame_;
 };
 

@@ -13,10 +13,9 @@ namespace tern::wire {
  */
 constexpr size_t kQueueSize = 4 << 20;
 constexpr size_t kHighWater = 512 << 10;
-constexpr size_t kLowWater = kHighWater / 2;
 
 StreamPort::StreamPort(EventLoop &loop, FrameSink &sink, Fd fd)
-        : Port(sink, kLowWater), loop_(loop), fd_(std::move(fd)), queue_(kQueueSize),
+        : Port(sink, kHighWater), loop_(loop), fd_(std::move(fd)), queue_(kQueueSize),
           interest_(EPOLLIN)
 {
 	dead_ = !loop_.watch(fd_.get(), interest_, *this);
@@ -53,12 +52,11 @@ void StreamPort::flush()
 			if (errno == EINTR)
 				continue;
 			dead_ = errno != EAGAIN;
-			return;
+			break;
 		}
 		queue_.written(static_cast<size_t>(written));
-		note_progress();
 	}
-	retry_if_drained();
+	note_queued();
 }
 
 void StreamPort::update_interest()

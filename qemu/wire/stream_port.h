@@ -17,6 +17,7 @@ public:
 	void flush() override;
 	void update_interest() override;
 	size_t queued() const override { return queue_.size(); }
+	uint64_t consumed() const override { return queue_.written(); }
 
 private:
 	void ready(uint32_t events) override;

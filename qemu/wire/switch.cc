@@ -104,8 +104,10 @@ Outlet *Switch::forward(PortId from, Frame frame)
 	const uint64_t destination = shm::address_at(frame, 0);
 	const auto known =
 	        destination & kGroupBit ? addresses_.end() : addresses_.find(destination);
-	if (known == addresses_.end())
-		return flood(from, frame, destination & kGroupBit);
+	if (known == addresses_.end()) {
+		flood(from, frame, destination & kGroupBit);
+		return nullptr;
+	}
 	const PortId to = lane_for(known->second, frame);
 	if (to == from) {
 		stats_.filtered++;
@@ -116,22 +118,20 @@ Outlet *Switch::forward(PortId from, Frame frame)
 }
 
 /* Each engine has its own multicast groups; only the primary takes frames that are not RoCE. */
-Outlet *Switch::flood(PortId from, Frame frame, bool group)
+void Switch::flood(PortId from, Frame frame, bool group)
 {
 	stats_.flooded++;
 	const bool to_lanes = group && has_lanes_ && is_roce(frame);
 	const PortId own = ports_[from].place.primary;
-	Outlet *full = nullptr;
 	for (PortId id = 0; id < ports_.size(); id++) {
 		if (!ports_[id].outlet)
 			continue;
 		if (to_lanes ? id == from : id == own || id != ports_[id].place.primary)
 			continue;
 		Port &port = ports_[to_lanes ? id : lane_for(id, frame)];
-		if (!send(port, frame))
-			full = port.outlet;
+		if (port.outlet->takes_copy())
+			send(port, frame);
 	}
-	return full;
 }
 
 /* The lane, among those with this primary, that a frame is for. */

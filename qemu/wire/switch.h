@@ -32,6 +32,9 @@ public:
 
 	/** Takes or drops a frame. Returns false if it is congested. */
 	virtual bool deliver(Frame frame) = 0;
+	/** Whether a frame with several destinations, whose sender does not wait for this one, may
+	 * be delivered; if not, it is counted as dropped. */
+	virtual bool takes_copy() = 0;
 };
 
 class Switch {
@@ -98,7 +101,7 @@ private:
 	void arrange(uint64_t card);
 	void learn(PortId from, Frame frame);
 	PortId lane_for(PortId primary, Frame frame) const;
-	Outlet *flood(PortId from, Frame frame, bool group);
+	void flood(PortId from, Frame frame, bool group);
 	bool send(Port &port, Frame frame);
 	bool send_with_faults(Port &port, Frame frame);
 	bool release(Port &port);

@@ -43,6 +43,8 @@ public:
 		while (wire.receive(8, *this))
 			;
 	}
+	/* At most @count frames of each host. */
+	void receive_some(unsigned count) { wire.receive(count, *this); }
 	std::vector<uint32_t> tags()
 	{
 		std::vector<uint32_t> tags;

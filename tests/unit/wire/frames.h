@@ -72,6 +72,7 @@ public:
 		got.emplace_back(frame.begin(), frame.end());
 		return room;
 	}
+	bool takes_copy() override { return room; }
 
 	std::vector<uint32_t> tags() const
 	{
