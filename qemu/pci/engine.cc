@@ -65,8 +65,10 @@ constexpr unsigned kReceiveBudget = 32;
 constexpr unsigned kAnnounceInterval = 32;
 /* Rounds after which a busy engine reacquires the memory map. */
 constexpr unsigned kHoldInterval = 64;
-/* Rounds after which a busy engine reads the wire's socket. */
+/* Rounds after which a busy engine reads the wire's socket. It may have to wait for other hosts
+ * then, so it does not hold the memory map. */
 constexpr unsigned kWireInterval = 128;
+static_assert(kWireInterval % kHoldInterval == 0);
 
 } // namespace
 
@@ -242,12 +244,12 @@ void Engine::thread()
 			release_dma();
 			do_commands();
 		}
+		if (round % kHoldInterval == 0)
+			release_dma();
 		if (wire_ && round % kWireInterval == 0) {
 			wire_->receive_messages(monotonic_ns());
 			maintain_wire();
 		}
-		if (round % kHoldInterval == 0)
-			release_dma();
 		const bool more = !paused_ && do_round();
 		if (wire_ && (!more || round % kAnnounceInterval == 0))
 			announce();
@@ -546,7 +548,7 @@ Wire::Lend Engine::lend(std::span<const std::byte> head, std::span<const HostRan
 
 uint64_t Engine::recall(const Recall &what)
 {
-	return wire_ ? wire_->recall(what) : 0;
+	return wire_ ? wire_->recall(what, [this] { release_dma(); }) : 0;
 }
 
 /* ---- QEMU's threads, under the BQL ------------------------------------------ */

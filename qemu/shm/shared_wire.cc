@@ -22,13 +22,13 @@ constexpr uint64_t kMillisecond = 1'000'000;
 constexpr uint64_t kStallTimeout = 1000 * kMillisecond;
 /* The switch itself may wait for a host that long. */
 constexpr uint64_t kSwitchStallTimeout = 2 * kStallTimeout;
-/* How long a peer may keep lent payload claimed after recall(). */
+/* How long peers may keep lent payload claimed after recall(), all together. */
 constexpr uint64_t kReturnTime = 500 * kMillisecond;
 constexpr uint64_t kReturnSpin = 20'000;
 constexpr uint64_t kRetryTime = 200 * kMillisecond;
-/* Delay of the first renewal of a link cut for a late return, and the maximum delay. */
-constexpr uint64_t kRenewTime = 1000 * kMillisecond;
-constexpr uint64_t kRenewLimit = 64 * kRenewTime;
+/* For how long nothing is lent after a late return: the first time, and at most. */
+constexpr uint64_t kBackOff = 1000 * kMillisecond;
+constexpr uint64_t kMaxBackOff = 64 * kBackOff;
 constexpr uint64_t kGreetingTime = 10'000 * kMillisecond;
 
 static_assert(kMaxLanes == hw::TERN_MAX_ENGINES);
@@ -128,7 +128,7 @@ void SharedWire::maintain(uint64_t now)
 		break;
 	case State::Up:
 		sweep(now);
-		renew(now);
+		resume_lending(now);
 		check_stalled(now);
 		break;
 	}
@@ -138,7 +138,9 @@ std::optional<uint64_t> SharedWire::next_deadline() const
 {
 	if (state_ != State::Up)
 		return deadline_;
-	std::optional<uint64_t> next = next_renewal_;
+	std::optional<uint64_t> next;
+	if (backs_off())
+		next = back_off_.until;
 	if (waiting_.none())
 		return next;
 	for (const auto &link : links_) {
@@ -193,7 +195,7 @@ std::string SharedWire::handle_message(const Message &message, std::vector<Fd> &
 			if (Link *link = peers_[message.id])
 				cut(*link);
 			peers_[message.id] = nullptr;
-			renewals_[message.id] = {};
+			late_.reset(message.id);
 			return {};
 		}
 		break;
@@ -230,7 +232,7 @@ void SharedWire::add_peer(const Message &message, std::vector<Fd> &fds)
 	if (Link *old = peers_[message.id])
 		cut(*old);
 	peers_[message.id] = nullptr;
-	renewals_[message.id].due = 0;
+	late_.reset(message.id);
 	if (fds.size() != kPeerFds + message.blocks)
 		return;
 	auto link = std::make_unique<Link>();
@@ -268,8 +270,7 @@ void SharedWire::disconnect(uint64_t now)
 	bell_ = Bell();
 	switch_ = nullptr;
 	peers_ = {};
-	renewals_ = {};
-	next_renewal_.reset();
+	late_.reset();
 	direct_ = {};
 	for (const auto &link : links_)
 		spill_.forget(link->out);
@@ -295,51 +296,51 @@ void SharedWire::sweep(uint64_t now)
 		if (link->in.broken() || link->out.broken() || link->in.closed() ||
 		    link->out.closed())
 			cut(*link);
+		/* Not one that was replaced or has left. */
+		if (link->overdue && peers_[link->id] == link.get())
+			late_.set(link->id);
 	}
 	if (switch_ && switch_->cut) {
 		disconnect(now);
 		return;
 	}
+	if (!take_back(Of::CutLinks, Recall::everything()))
+		wait_for_return(Of::CutLinks, Recall::everything());
 	std::erase_if(links_, [&](const auto &link) {
 		if (!link->cut)
 			return false;
-		if (peers_[link->id] == link.get()) {
+		if (peers_[link->id] == link.get())
 			peers_[link->id] = nullptr;
-			if (link->overdue)
-				plan_renewal(link->id, now);
-		}
-		if (!link->overdue)
-			wait_for_return(*link, Recall::everything());
 		spill_.forget(link->out);
 		direct_.links_cut++;
 		return true;
 	});
+	if (back_off_.due)
+		back_off(now);
 }
 
-/* The delay doubles each time, so that a host that never releases claims costs little. */
-void SharedWire::plan_renewal(uint32_t id, uint64_t now)
+/* The delay doubles each time, up to a minute, and is halved for each minute without a wait in
+ * vain. So these take half a second a minute in the long run, whatever hosts do. */
+void SharedWire::back_off(uint64_t now)
 {
-	Renewal &renewal = renewals_[id];
-	renewal.wait = renewal.wait ? std::min(renewal.wait * 2, kRenewLimit) : kRenewTime;
-	renewal.due = now + renewal.wait;
-	next_renewal_ = std::min(next_renewal_.value_or(~uint64_t{0}), renewal.due);
+	const uint64_t quiet = (now - back_off_.last) / kMaxBackOff;
+	const uint64_t delay = quiet < 7 ? back_off_.delay >> quiet : 0;
+	back_off_.delay = std::clamp(delay * 2, kBackOff, kMaxBackOff);
+	back_off_.last = now;
+	back_off_.until = now + back_off_.delay;
+	back_off_.due = false;
 }
 
-/* Sends Renew, and repeats it if there is no answer. */
-void SharedWire::renew(uint64_t now)
+/* Also asks for new links to the hosts that were late; again and again if there is no answer. */
+void SharedWire::resume_lending(uint64_t now)
 {
-	if (!next_renewal_ || now < *next_renewal_)
+	if (!backs_off() || now < back_off_.until)
 		return;
-	next_renewal_.reset();
-	for (uint32_t id = 0; id < kMaxHosts; id++) {
-		Renewal &renewal = renewals_[id];
-		if (!renewal.due)
-			continue;
-		if (now >= renewal.due) {
+	back_off_.active = false;
+	back_off_.until = now + back_off_.delay;
+	for (uint32_t id = 0; late_.any() && id < kMaxHosts; id++) {
+		if (late_[id])
 			send_message(socket_, {.kind = Message::Kind::Renew, .id = id});
-			renewal.due = now + renewal.wait;
-		}
-		next_renewal_ = std::min(next_renewal_.value_or(~uint64_t{0}), renewal.due);
 	}
 }
 
@@ -468,7 +469,8 @@ Wire::Lend SharedWire::lend(std::span<const std::byte> head, std::span<const Ram
                             uint32_t segment, const Loan &loan)
 {
 	if (!up() || payload.size() > kMaxRanges ||
-	    head.size() > (payload.empty() ? kMaxEntry : kMaxHead))
+	    head.size() > (payload.empty() ? kMaxEntry : kMaxHead) ||
+	    (back_off_.active && !payload.empty()))
 		return Wire::Lend::Refused;
 	Link *const direct = direct_link(head);
 	if (!direct)
@@ -502,16 +504,29 @@ std::optional<uint32_t> SharedWire::announce()
 	return found;
 }
 
-uint64_t SharedWire::recall(const Recall &what)
+uint64_t SharedWire::recall(const Recall &what, const std::function<void()> &before_wait)
 {
 	const uint64_t before = revoked_;
-	for (auto &link : links_) {
-		if (link->overdue || wait_for_return(*link, what))
-			continue;
-		link->overdue = !link->out.broken();
-		cut(*link);
+	if (!take_back(Of::AllLinks, what)) {
+		if (before_wait)
+			before_wait();
+		wait_for_return(Of::AllLinks, what);
 	}
 	return revoked_ - before;
+}
+
+/* Returns false while a host has claimed an entry that @what concerns. */
+bool SharedWire::take_back(Of which, const Recall &what)
+{
+	bool all = true;
+	for (auto &link : links_) {
+		if (link->overdue || (which == Of::CutLinks && !link->cut))
+			continue;
+		all &= take_back(*link, what);
+		if (link->out.broken())
+			cut(*link);
+	}
+	return all;
 }
 
 /* Returns false while the other side has claimed an entry that @what concerns. */
@@ -540,23 +555,33 @@ std::optional<uint64_t> SharedWire::move(const Link &link, std::span<const std::
 	return slot->offset;
 }
 
-/* Returns false if lent payload was not released in time. */
-bool SharedWire::wait_for_return(Link &link, const Recall &what)
+/* Waits for the hosts that have claimed such an entry, a limited time for all of them. Then cuts
+ * the links to those that have not released it. */
+void SharedWire::wait_for_return(Of which, const Recall &what)
 {
-	if (take_back(link, what))
-		return !link.out.broken();
 	release_claimed();
 	const uint64_t begin = monotonic_ns();
-	while (!take_back(link, what)) {
+	while (!take_back(which, what)) {
 		const uint64_t waited = monotonic_ns() - begin;
 		if (waited > kReturnTime)
-			return false;
+			return cut_late(which, what);
 		if (waited > kReturnSpin) {
 			const timespec moment{.tv_sec = 0, .tv_nsec = 20'000};
 			nanosleep(&moment, nullptr);
 		}
 	}
-	return !link.out.broken();
+}
+
+void SharedWire::cut_late(Of which, const Recall &what)
+{
+	back_off_.due = back_off_.active = true;
+	for (auto &link : links_) {
+		if (link->overdue || (which == Of::CutLinks && !link->cut) ||
+		    take_back(*link, what))
+			continue;
+		link->overdue = true;
+		cut(*link);
+	}
 }
 
 /* ---- receiving ------------------------------------------------------------------- */

@@ -4,6 +4,7 @@
 #include <array>
 #include <bitset>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -83,8 +84,8 @@ public:
 	 * to it: of two hosts only one looks for the other.
 	 */
 	std::optional<uint32_t> announce();
-	/** As Wire::recall(). */
-	uint64_t recall(const Recall &what);
+	/** As Wire::recall(). May wait for other hosts; calls @before_wait first. */
+	uint64_t recall(const Recall &what, const std::function<void()> &before_wait = {});
 	/** The destination that had no room for the last frame refused: a host's id, or
 	 * kThroughSwitch. */
 	Wire::Destination full() const { return full_; }
@@ -129,10 +130,14 @@ private:
 		uint64_t consumed = 0;
 	};
 
-	/* When to ask the switch for a new link to a host that was late; 0: not planned. */
-	struct Renewal {
-		uint64_t due = 0;
-		uint64_t wait = 0; /* delay before due */
+	/* After a wait in vain for lent payload, nothing is lent until a delay has passed. All
+	 * hosts share it, because one that was late could come back as another. */
+	struct BackOff {
+		bool due = false; /* such a wait is new */
+		bool active = false;
+		uint64_t delay = 0; /* the last one */
+		uint64_t last = 0;  /* when it began */
+		uint64_t until = 0; /* when it ends, and Renew is sent or repeated */
 	};
 
 	/* An entry to be put into a ring. */
@@ -167,14 +172,19 @@ private:
 	find_moved(const Link &link, const LentEntry &lent, uint64_t offset);
 	static uint32_t packets_of(const Consumer::Entry &entry);
 	void release_claimed();
+	/** Whether until is to be waited for. */
+	bool backs_off() const { return back_off_.active || late_.any(); }
 	bool take_back(Link &link, const Recall &what);
-	bool wait_for_return(Link &link, const Recall &what);
+	enum class Of { AllLinks, CutLinks };
+	bool take_back(Of which, const Recall &what);
+	void wait_for_return(Of which, const Recall &what);
+	void cut_late(Of which, const Recall &what);
 	std::optional<uint64_t> move(const Link &link, std::span<const std::byte> entry,
 	                             uint64_t position);
 	static void cut(Link &link);
 	void sweep(uint64_t now);
-	void plan_renewal(uint32_t id, uint64_t now);
-	void renew(uint64_t now);
+	void back_off(uint64_t now);
+	void resume_lending(uint64_t now);
 	void check_stalled(uint64_t now);
 
 	const std::string path_;
@@ -197,8 +207,8 @@ private:
 	std::vector<std::unique_ptr<Link>> links_;
 	std::array<Link *, kMaxHosts> peers_{};
 	Link *switch_ = nullptr;
-	std::array<Renewal, kMaxHosts> renewals_{};
-	std::optional<uint64_t> next_renewal_; /* or earlier */
+	BackOff back_off_;
+	std::bitset<kMaxHosts> late_; /* hosts whose links were cut for that */
 	/* where something found no room; the link may be another now, or none */
 	std::bitset<Wire::kDestinations> waiting_;
 	Wire::Destination full_ = 0;
