@@ -17,6 +17,17 @@ Message refusal(const std::string &reason)
 	return message;
 }
 
+bool ram_fits(const Message &message)
+{
+	uint64_t left = kMaxRam;
+	for (const uint64_t size : std::span(message.block_sizes).first(message.blocks)) {
+		if (size > left)
+			return false;
+		left -= size;
+	}
+	return true;
+}
+
 bool send_message(const Fd &socket, const Message &message, std::span<const int> fds)
 {
 	iovec body{const_cast<Message *>(&message), sizeof(message)};

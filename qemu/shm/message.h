@@ -30,6 +30,8 @@ namespace tern::shm {
 constexpr uint64_t kMagic = 0x657269776e726574; /* "ternwire" */
 constexpr uint32_t kVersion = 5;
 constexpr size_t kMaxBlocks = 8;
+/* Bytes of RAM that a host may share. */
+constexpr uint64_t kMaxRam = uint64_t{1} << 40;
 /* Host ids are below this. */
 constexpr uint32_t kMaxHosts = 64;
 constexpr uint32_t kMaxLanes = 16; /* of a card */
@@ -58,6 +60,8 @@ struct Message {
 static_assert(sizeof(Message) == 232);
 
 Message refusal(const std::string &reason);
+/** Whether the blocks in @message, a valid number, have no more than kMaxRam. */
+bool ram_fits(const Message &message);
 
 /** Does not block. Returns false if the message was not sent. */
 bool send_message(const Fd &socket, const Message &message, std::span<const int> fds = {});

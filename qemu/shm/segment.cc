@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "qemu/shm/segment.h"
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
@@ -8,6 +9,22 @@
 #include <sys/stat.h>
 
 namespace tern::shm {
+
+namespace {
+
+std::atomic<uint64_t> mapped; /* by all threads */
+
+bool reserve_address_space(size_t size)
+{
+	uint64_t before = mapped;
+	do {
+		if (size > kMaxMapped - before)
+			return false;
+	} while (!mapped.compare_exchange_weak(before, before + size));
+	return true;
+}
+
+} // namespace
 
 Fd make_segment(const char *name, size_t size)
 {
@@ -50,18 +67,24 @@ std::string check_segment(int fd, size_t size)
 
 Mapping::~Mapping()
 {
-	if (!bytes_.empty())
-		munmap(bytes_.data(), bytes_.size());
+	if (bytes_.empty())
+		return;
+	munmap(bytes_.data(), bytes_.size());
+	mapped -= bytes_.size();
 }
 
 std::string Mapping::map(const Fd &fd, size_t size, Access access)
 {
 	if (const std::string error = check_segment(fd.get(), size); !error.empty())
 		return error;
+	if (!reserve_address_space(size))
+		return "too large";
 	const int protection = access == Access::Read ? PROT_READ : PROT_READ | PROT_WRITE;
 	void *const at = mmap(nullptr, size, protection, MAP_SHARED, fd.get(), 0);
-	if (at == MAP_FAILED)
+	if (at == MAP_FAILED) {
+		mapped -= size;
 		return std::strerror(errno);
+	}
 	*this = Mapping();
 	bytes_ = {static_cast<std::byte *>(at), size};
 	return {};

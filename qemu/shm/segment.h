@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 
@@ -22,6 +23,10 @@ Fd reopen_for_reading(int fd);
 /** Why @size bytes of the segment are not safe to map (a read beyond a shrunk file kills the
  * process), or empty. */
 std::string check_segment(int fd, size_t size);
+
+/** Maximum sum of mapped bytes, so that other processes cannot exhaust the address space of this
+ * one, 128 TiB. */
+constexpr uint64_t kMaxMapped = uint64_t{64} << 40;
 
 /** A mapped segment. */
 class Mapping {

@@ -46,7 +46,10 @@ SharedWire::~SharedWire()
 bool SharedWire::share(int fd, uint64_t size)
 {
 	/* The last block is the spill. */
-	if (block_fds_.size() == kMaxBlocks - 1)
+	uint64_t left = kMaxRam - Spill::kSize;
+	for (const uint64_t other : block_sizes_)
+		left -= other;
+	if (block_fds_.size() == kMaxBlocks - 1 || size > left)
 		return false;
 	Fd readable = reopen_for_reading(fd);
 	Mapping block;
@@ -233,7 +236,7 @@ void SharedWire::add_peer(const Message &message, std::vector<Fd> &fds)
 		cut(*old);
 	peers_[message.id] = nullptr;
 	late_.reset(message.id);
-	if (fds.size() != kPeerFds + message.blocks)
+	if (fds.size() != kPeerFds + message.blocks || !ram_fits(message))
 		return;
 	auto link = std::make_unique<Link>();
 	link->id = message.id;

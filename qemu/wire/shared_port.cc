@@ -69,6 +69,8 @@ std::string SharedPort::handle_hello(const Message &hello, std::vector<Fd> &fds)
 		return "the wire is full";
 	if (hello.kind != Message::Kind::Hello || fds.size() != hello.blocks)
 		return "that is no greeting";
+	if (!ram_fits(hello))
+		return "that is more RAM than a host may share";
 	for (uint32_t i = 0; i < hello.blocks; i++) {
 		const std::string error = shm::check_segment(fds[i].get(), hello.block_sizes[i]);
 		if (!error.empty())

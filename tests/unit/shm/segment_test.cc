@@ -44,6 +44,22 @@ TEST(Segment, RefusesWhatIsTooShortOrNoMemory)
 	EXPECT_EQ(check_segment(-1, kSize), "not a memfd");
 }
 
+/* Sparse memory costs nothing but addresses. */
+TEST(Segment, LeavesAddressesForOthers)
+{
+	constexpr size_t kHuge = kMaxMapped / 2;
+	const Fd fd = make_segment("test", kHuge);
+	ASSERT_TRUE(fd);
+	Mapping one, two;
+	EXPECT_EQ(one.map(fd, kHuge, Mapping::Access::Read), "");
+	EXPECT_EQ(two.map(fd, kHuge - kSize, Mapping::Access::Read), "");
+	Mapping more;
+	EXPECT_EQ(more.map(fd, kHuge, Mapping::Access::Read), "too large");
+	EXPECT_EQ(more.map(fd, ~size_t{0}, Mapping::Access::Read), "too short");
+	two = Mapping();
+	EXPECT_EQ(more.map(fd, kHuge - kSize, Mapping::Access::Read), "");
+}
+
 TEST(Segment, ForReadersStaysThat)
 {
 	const Fd fd = make_segment("test", kSize);

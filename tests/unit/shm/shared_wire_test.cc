@@ -334,6 +334,25 @@ TEST_F(SharedWireTest, RefusesRamThatCouldShrinkOrIsTooShort)
 	EXPECT_FALSE(node.wire.share(open.get(), kRamSize));
 }
 
+TEST_F(SharedWireTest, RefusesMoreRamThanAHostMayShare)
+{
+	const Fd ram = make_segment("ram", kMaxRam);
+	const int fds[] = {ram.get(), ram.get()};
+	Message hello{.blocks = 2};
+	for (const uint64_t second : {kMaxRam, uint64_t{1}, ~uint64_t{0} - kMaxRam + 1}) {
+		hello.block_sizes[0] = kMaxRam;
+		hello.block_sizes[1] = second;
+		EXPECT_STREQ(answer(hello, fds).reason, "that is more RAM than a host may share");
+	}
+	hello.block_sizes[0] = kMaxRam - 1;
+	hello.block_sizes[1] = 1;
+	EXPECT_EQ(answer(hello, fds).kind, Message::Kind::Welcome);
+
+	Node node(path);
+	EXPECT_FALSE(node.wire.share(ram.get(), kMaxRam - Spill::kSize - kRamSize + 1));
+	EXPECT_TRUE(node.wire.share(ram.get(), kMaxRam - Spill::kSize - kRamSize));
+}
+
 TEST_F(SharedWireTest, RefusesLanesThatCannotBe)
 {
 	EXPECT_STREQ(answer({.card = 77, .lane = kMaxLanes}).reason, "a card has no lane 16");
