@@ -12,7 +12,7 @@
 #include "ib.h"
 #include "port.h"
 
-#define TERN_MAX_MESSAGE	BIT(30)
+#define TERN_MAX_MESSAGE	BIT(31)
 
 static __be64 tern_guid(const struct tern_dev *tdev)
 {

@@ -19,8 +19,6 @@ namespace {
  * each other. */
 constexpr int32_t kWindow = 256;
 constexpr int32_t kLentWindow = 1024;
-/* PSNs of all outstanding requests; beyond 2^23 their order is ambiguous (IBA 9.7.1). */
-constexpr uint32_t kMaxPsns = (1u << 23) - 1;
 /* Within a long message an ACK is requested this often, in packets. */
 constexpr uint32_t kAckInterval = 32;
 /* Maximum size of a frame's headers and ICRC. */
@@ -180,7 +178,7 @@ bool Requester::must_wait(const SendWqe &wqe) const
 /* IBA 9.7.3.1: the number of READs and atomics is limited. */
 bool Requester::exceeds_limits(const SendWqe &wqe) const
 {
-	if (wqe.length <= kMaxMessage &&
+	if (message_fits(wqe.length, qp_.mtu_) &&
 	    static_cast<uint32_t>(end_ - una_) + packets_of(wqe.length, qp_.mtu_) > kMaxPsns)
 		return true;
 	return wqe.expects_response() && qp_.attr_.max_rd_atomic &&
@@ -195,7 +193,7 @@ Memory::Domain Requester::domain(const Request &r) const
 
 tern_hw_cqe_status Requester::check_request(const Request &r, const SendWqe &wqe) const
 {
-	if (wqe.length > kMaxMessage)
+	if (!message_fits(wqe.length, qp_.mtu_))
 		return TERN_WC_LOC_LEN_ERR;
 	if (wqe.expects_response() && !qp_.attr_.max_rd_atomic)
 		return TERN_WC_LOC_QP_OP_ERR;

@@ -341,7 +341,8 @@ Responder::Outcome Responder::execute_write(const Packet &packet)
 Responder::Outcome Responder::execute_read(const Packet &packet)
 {
 	const Reth &reth = packet.ext.reth;
-	if (reth.length > kMaxMessage || outstanding_data() >= qp_.attr_.max_dest_rd_atomic)
+	if (!message_fits(reth.length, qp_.mtu_) ||
+	    outstanding_data() >= qp_.attr_.max_dest_rd_atomic)
 		return Outcome::InvalidRequest;
 	if (!allowed(packet, TERN_ACCESS_REMOTE_READ))
 		return Outcome::AccessError;
@@ -465,7 +466,8 @@ void Responder::receive_duplicate(const Packet &packet)
 	case PacketKind::ReadRequest: {
 		const Reth &reth = packet.ext.reth;
 		const uint32_t packets = packets_of(reth.length, qp_.mtu_);
-		if (reth.length > kMaxMessage || psn + packets - expected_ > 0 || read_queued(psn))
+		if (!message_fits(reth.length, qp_.mtu_) || psn + packets - expected_ > 0 ||
+		    read_queued(psn))
 			return;
 		if (!allowed(packet, TERN_ACCESS_REMOTE_READ)) {
 			reject(packet, Outcome::AccessError);

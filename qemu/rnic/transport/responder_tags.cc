@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "qemu/rnic/formats/headers.h"
-#include "qemu/rnic/limits.h"
 #include "qemu/rnic/transport/rc_qp.h"
 #include "qemu/rnic/transport/responder.h"
+#include "qemu/rnic/transport/segmentation.h"
 
 namespace tern {
 
@@ -101,7 +101,7 @@ void Responder::take_rendezvous(const Packet &packet, const headers::TagMatching
 	                       .tag = header.tag.get(),
 	                       .app_ctx = header.app_ctx.get()};
 	const uint32_t length = rendezvous.from.length.get();
-	if (length > buffer.length || length > kMaxMessage) {
+	if (length > buffer.length || !message_fits(length, qp_.mtu_)) {
 		/* The host must fetch the data; the buffer gets the headers. */
 		report.flags |= TERN_CQE_TAG_DATA;
 		report.status = TERN_WC_TM_RNDV_INCOMPLETE;

@@ -476,13 +476,31 @@ TEST_F(Requester, ReadIntoReadOnlyMemory)
 	EXPECT_EQ(completions(), (Completions{{0, TERN_WC_LOC_PROT_ERR}}));
 }
 
-TEST_F(Requester, LongerThanAGiB)
+/* 2^31 bytes, of which the smallest MTU would make 2^23 packets, one more than PSNs can tell
+ * apart. */
+TEST_F(Requester, LongestMessages)
 {
+	constexpr uint32_t kMost = 1u << 31;
 	const auto big = driver_.create_mr(pd_, 0, 1ull << 32, kAllAccess);
-	auto request = write(0);
-	request.sges = {big.sge(0, 1u << 30), big.sge(0, 1)};
-	post(request);
-	EXPECT_EQ(completions(), (Completions{{0, TERN_WC_LOC_LEN_ERR}}));
+	const auto try_length = [&](uint8_t mtu, SendRequest request, std::vector<Sge> sges) {
+		auto c = connection();
+		c.mtu = mtu;
+		connect(c);
+		request.sges = std::move(sges);
+		post(request);
+		const auto packets = all_sent();
+		return packets.empty() ? 0 : packets[0].ext.reth.length;
+	};
+	for (const auto &request : {write(0), read(0)}) {
+		EXPECT_EQ(try_length(5, request, {big.sge(0, kMost)}), kMost);
+		EXPECT_EQ(try_length(2, request, {big.sge(0, kMost)}), kMost);
+		EXPECT_EQ(try_length(1, request, {big.sge(0, kMost - 256)}), kMost - 256);
+		EXPECT_TRUE(completions().empty());
+		EXPECT_EQ(try_length(1, request, {big.sge(0, kMost - 255)}), 0u);
+		EXPECT_EQ(completions(), (Completions{{0, TERN_WC_LOC_LEN_ERR}}));
+		EXPECT_EQ(try_length(5, request, {big.sge(0, kMost), big.sge(0, 1)}), 0u);
+		EXPECT_EQ(completions(), (Completions{{0, TERN_WC_LOC_LEN_ERR}}));
+	}
 }
 
 /* The region goes while the message is being repeated. */

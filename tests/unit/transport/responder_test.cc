@@ -255,6 +255,23 @@ TEST_F(Responder, InvalidRequestPastAndFuture)
 	EXPECT_EQ(stat(TERN_STAT_RESP_DUPLICATES), 2u);
 }
 
+/* The same for the peer's messages: a WRITE of 2^31 bytes begins, a READ of as many needs an MTU
+ * above 256. */
+TEST_F(Responder, LongestMessages)
+{
+	constexpr uint32_t kMost = 1u << 31;
+	const auto big = driver_.create_mr(pd_, 0, 1ull << 32, kAllAccess);
+	TestPacket p = write(Opcode::RcWriteFirst, 0, 0, kMost, kMtu);
+	p.ext.reth = {0, big.key, kMost};
+	give(p);
+	expect_aeth(0, kAethAck);
+	connect(connection());
+	p = read(0, 0, 0);
+	p.ext.reth = {0, big.key, kMost};
+	give(p);
+	expect_error(0, kInvalidNak, TERN_EVENT_QP_REQ_ERR);
+}
+
 /* ---- WRITE ---- */
 
 /* Past: not executed again, for a later WRITE may have gone to the same place. */
