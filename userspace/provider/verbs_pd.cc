@@ -69,9 +69,13 @@ ibv_pd *import_pd(ibv_context *context, uint32_t handle)
 	});
 }
 
-void unimport_pd(ibv_pd *pd)
+/* Cannot fail, so parent domains of an imported PD may outlive the import. */
+void unimport_pd(ibv_pd *ibv)
 {
-	Owned<Pd>{Pd::of(pd)};
+	Pd *pd = Pd::of(ibv);
+
+	if (pd->users.give_up())
+		Owned<Pd>{pd};
 }
 
 ibv_td *alloc_td(ibv_context *context, ibv_td_init_attr *attr)
@@ -86,7 +90,7 @@ int dealloc_td(ibv_td *ibv)
 {
 	ThreadDomain *td = ThreadDomain::of(ibv);
 
-	if (td->users.load(std::memory_order_relaxed))
+	if (td->users.any())
 		return EBUSY;
 	Owned<ThreadDomain>{td};
 	return 0;
@@ -101,7 +105,7 @@ int dealloc_pd(ibv_pd *ibv)
 {
 	Pd *pd = Pd::of(ibv);
 
-	if (pd->users.load(std::memory_order_relaxed))
+	if (pd->users.any())
 		return EBUSY;
 	if (!pd->is_parent_domain())
 		if (const int err = ibv_cmd_dealloc_pd(ibv))

@@ -8,10 +8,26 @@
 
 #include "abi34.h"
 #include "datapath/owned_array.h"
+#include "owned.h"
 
 namespace tern::provider {
 
-/** A counted reference to a T, which cannot be deallocated while it has users. */
+/** Counts the users of an object, which its owner may give up before the last of them is gone. */
+class Users {
+public:
+	bool any() const { return count_.load(std::memory_order_relaxed); }
+	void add() { count_.fetch_add(1, std::memory_order_relaxed); }
+	/** Returns whether the caller is to free the object: the last user of one given up. */
+	bool drop() { return count_.fetch_sub(1, std::memory_order_acq_rel) == kGivenUp + 1; }
+	/** Returns whether the caller is to free the object: it has no users. */
+	bool give_up() { return !count_.fetch_or(kGivenUp, std::memory_order_acq_rel); }
+
+private:
+	static constexpr uint32_t kGivenUp = 1u << 31;
+	std::atomic<uint32_t> count_{0};
+};
+
+/** A counted reference to a T, which is not freed while it has users. */
 template <class T>
 class Use {
 public:
@@ -20,7 +36,7 @@ public:
 	explicit Use(T *object) : object_(object)
 	{
 		if (object_)
-			object_->users.fetch_add(1, std::memory_order_relaxed);
+			object_->users.add();
 	}
 	Use(Use &&o) noexcept : object_(std::exchange(o.object_, nullptr)) {}
 	Use &operator=(Use &&o) noexcept
@@ -30,8 +46,8 @@ public:
 	}
 	~Use()
 	{
-		if (object_)
-			object_->users.fetch_sub(1, std::memory_order_relaxed);
+		if (object_ && object_->users.drop())
+			Owned<T>{object_};
 	}
 
 	T *get() const { return object_; }
@@ -43,7 +59,7 @@ private:
 /** A thread domain: one thread at a time uses its objects. */
 struct ThreadDomain {
 	ibv_td verbs;
-	std::atomic<uint32_t> users{0}; /* number of parent domains */
+	Users users; /* parent domains */
 
 	static ThreadDomain *of(ibv_td *td) { return reinterpret_cast<ThreadDomain *>(td); }
 };
@@ -52,7 +68,7 @@ struct ThreadDomain {
 struct Pd {
 	ibv_pd verbs;
 	/* of a PD: its parent domains; of a parent domain: its CQs, QPs, SRQs and WQs */
-	std::atomic<uint32_t> users{0};
+	Users users;
 
 	/* of a parent domain */
 	Use<Pd> base_pd;

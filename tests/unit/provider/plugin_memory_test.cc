@@ -160,6 +160,23 @@ TEST_F(PluginMemory, AnImportedDeviceIsTheSame)
 	EXPECT_EQ(ibv_free_dm(dm), 0);
 }
 
+/* The import ends; the parent domain that was made of it stays. */
+TEST_F(PluginMemory, AParentDomainOutlivesTheImport)
+{
+	ibv_pd *pd = ibv_import_pd(context_, pd_->handle);
+	ASSERT_NE(pd, nullptr);
+	ibv_parent_domain_init_attr attr = {};
+	attr.pd = pd;
+	ibv_pd *domain = ibv_alloc_parent_domain(context_, &attr);
+	ASSERT_NE(domain, nullptr);
+	ibv_unimport_pd(pd);
+	/* Would get the memory if it were free. */
+	ibv_pd *other = ibv_import_pd(context_, pd_->handle);
+	EXPECT_NE(other, pd);
+	EXPECT_EQ(ibv_dealloc_pd(domain), 0);
+	ibv_unimport_pd(other);
+}
+
 TEST_F(PluginMemory, ImportingFailsCleanly)
 {
 	fake_.on_context = [](auto &resp) { resp.db_len = 0; };
