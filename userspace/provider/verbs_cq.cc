@@ -121,8 +121,9 @@ int destroy_cq(ibv_cq *cq)
 }
 
 /*
- * The lock keeps pollers out while the card copies the CQEs. If the new ring cannot be mapped, the
- * CQ stays at the old ring, which the card no longer writes.
+ * The lock keeps pollers out while the card copies the CQEs. The driver cannot undo the move: if
+ * the new ring cannot be mapped, the CQ is closed, so that a program does not wait for ever at the
+ * old one.
  */
 int resize_cq(ibv_cq *ibv, int cqe)
 {
@@ -135,13 +136,17 @@ int resize_cq(ibv_cq *ibv, int cqe)
 	if (!Context::of(ibv->context)->has(TERN_CAP_MODIFY_CQ))
 		return EOPNOTSUPP;
 	const std::lock_guard guard(cq.queue.lock());
+	if (cq.queue.closed())
+		return EIO;
 	cq.queue.release();
-	int err = ibv_cmd_resize_cq(ibv, cqe, &cmd, sizeof(cmd), &resp, sizeof(resp));
-	if (!err)
-		err = map(ibv->context->cmd_fd, resp.tern, mapping, parts);
+	if (const int err = ibv_cmd_resize_cq(ibv, cqe, &cmd, sizeof(cmd), &resp, sizeof(resp)))
+		return err;
+	int err = map(ibv->context->cmd_fd, resp.tern, mapping, parts);
 	if (!err)
 		err = cq.queue.move(parts);
-	if (!err)
+	if (err)
+		cq.queue.close();
+	else
 		cq.mapping = std::move(mapping);
 	return err;
 }
@@ -165,6 +170,8 @@ int req_notify_cq(ibv_cq *cq, int solicited_only)
 	CompletionQueue &queue = Cq::of(cq)->queue;
 	const std::lock_guard guard(queue.lock());
 
+	if (queue.closed())
+		return EIO;
 	queue.arm(solicited_only);
 	return 0;
 }

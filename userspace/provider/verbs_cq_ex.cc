@@ -20,7 +20,7 @@ const Completion &current(ibv_cq_ex *cq)
 int take(Cq &cq)
 {
 	if (!cq.queue.next(cq.current))
-		return ENOENT;
+		return cq.queue.closed() ? EIO : ENOENT;
 	cq.verbs.cq_ex.wr_id = cq.current.wr_id;
 	cq.verbs.cq_ex.status = static_cast<ibv_wc_status>(cq.current.status);
 	return 0;

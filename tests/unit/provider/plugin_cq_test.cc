@@ -323,7 +323,7 @@ TEST_F(PluginCqEx, ItsRingCanBeReplaced)
 	EXPECT_EQ(ibv_poll_cq(cq, 4, wc), 0);
 }
 
-TEST_F(PluginCqEx, AReplacementThatCannotBeMappedLosesNothing)
+TEST_F(PluginCqEx, AReplacementThatIsRefusedLosesNothing)
 {
 	ibv_cq *cq = ibv_cq_ex_to_cq(cq_);
 	fake_.last_cq = memory_;
@@ -331,8 +331,6 @@ TEST_F(PluginCqEx, AReplacementThatCannotBeMappedLosesNothing)
 	fake_.fail(IB_USER_VERBS_CMD_RESIZE_CQ, ENOMEM);
 	EXPECT_EQ(ibv_resize_cq(cq, 64), ENOMEM);
 	EXPECT_EQ(cq->cqe, 16);
-	fake_.on_resize_cq = [](auto &r) { r.record_offset = 64; };
-	EXPECT_EQ(ibv_resize_cq(cq, 64), EPROTO);
 	ibv_wc wc;
 	ASSERT_EQ(ibv_poll_cq(cq, 1, &wc), 1);
 	EXPECT_EQ(wc.wr_id, 7u);
@@ -385,5 +383,31 @@ TEST_F(Plugin, ACardWithoutClockWhoseCqsDoNotChange)
 	EXPECT_EQ(ibv_close_device(context), 0);
 }
 
+	EXPECT_EQ(ibv_poll_cq(cq, 1, &wc), 0);
+	EXPECT_EQ(ibv_req_notify_cq(cq, 0), 0);
+}
+
+/* The card has moved to a ring that the program does not see: it hears of that at each poll, after
+ * what came before. */
+TEST_F(PluginCqEx, AReplacementThatCannotBeMappedClosesIt)
+{
+	ibv_cq *cq = ibv_cq_ex_to_cq(cq_);
+	fake_.last_cq = memory_;
+	arrive(0, 7);
+	arrive(1, 8);
+	fake_.on_resize_cq = [](auto &r) { r.buf_key += 1; };
+	EXPECT_EQ(ibv_resize_cq(cq, 64), EINVAL) << "from mmap()";
+	ibv_wc wc;
+	ASSERT_EQ(ibv_poll_cq(cq, 1, &wc), 1);
+	EXPECT_EQ(wc.wr_id, 7u);
+	ASSERT_EQ(ibv_start_poll(cq_, &poll_), 0);
+	EXPECT_EQ(cq_->wr_id, 8u);
+	EXPECT_EQ(ibv_next_poll(cq_), EIO);
+	ibv_end_poll(cq_);
+	EXPECT_EQ(ibv_poll_cq(cq, 1, &wc), -1);
+	EXPECT_EQ(ibv_start_poll(cq_, &poll_), EIO);
+	EXPECT_EQ(ibv_req_notify_cq(cq, 0), EIO);
+	fake_.on_resize_cq = nullptr;
+	EXPECT_EQ(ibv_resize_cq(cq, 64), EIO);
 } // namespace
 } // namespace tern::provider::test

@@ -69,6 +69,11 @@ public:
 	int move(const Buffer &buffer);
 
 	/**
+	/** The card writes to a ring that this process cannot map: next() finds what is in the old
+	 * one, then nothing more. */
+	void close() { closed_ = true; }
+	bool closed() const { return closed_; }
+
 	 * Requests an event for the next CQE that the card writes. A CQE that exists already raises
 	 * the event only if the last poll has left it, or the next poll leaves it.
 	 */
@@ -106,6 +111,7 @@ private:
 	uint32_t seen_ = 0;     /* end of the CQEs that arm() found, or a poll that left them */
 	uint32_t drained_ = 0;  /* the ci at which next() last found no CQE */
 	bool armed_ = false;    /* at least once */
+	bool closed_ = false;
 	bool deferred_ = false; /* the last arm() passed over CQEs, and no poll has ended since */
 	bool solicited_only_ = false; /* of the last arm() */
 	/* protects this object, and the table entries and ci_ of the queues that complete to it */

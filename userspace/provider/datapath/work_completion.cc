@@ -104,7 +104,7 @@ int poll_list(CompletionQueue &cq, int count, ibv_wc *wc)
 	while (n < count && cq.next(completion))
 		fill_wc(completion, wc[n++]);
 	cq.release();
-	return n;
+	return n || !cq.closed() ? n : -1;
 }
 
 } // namespace tern::provider

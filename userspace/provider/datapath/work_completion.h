@@ -16,7 +16,7 @@ unsigned wc_flags(const Completion &completion);
 /** Immediate data in network byte order, or the invalidated rkey in host byte order. */
 uint32_t wc_imm_data(const Completion &completion);
 
-/** Polls up to @count completions into @wc and returns their number. */
+/** Polls up to @count completions into @wc. Returns their number, or -1 if a closed CQ has none. */
 int poll_list(CompletionQueue &cq, int count, ibv_wc *wc);
 
 } // namespace tern::provider
