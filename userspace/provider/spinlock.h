@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #pragma once
 
+#include <atomic>
+
 #include <pthread.h>
 
 namespace tern::provider {
@@ -31,6 +33,46 @@ public:
 private:
 	bool shared_ = true;
 	pthread_spinlock_t lock_;
+};
+
+/**
+ * A spinlock that one thread may hold between calls of the application. Calls of this thread
+ * meanwhile find it locked by themselves; those of other threads wait.
+ */
+class HeldSpinlock {
+public:
+	void lock()
+	{
+		if (!is_mine())
+			lock_.lock();
+	}
+	bool try_lock() { return is_mine() || lock_.try_lock(); }
+	void unlock()
+	{
+		if (!is_mine())
+			lock_.unlock();
+	}
+
+	/** Locks until release() by this thread, which does not hold it. */
+	void hold()
+	{
+		lock_.lock();
+		holder_.store(pthread_self(), std::memory_order_relaxed);
+	}
+	void release()
+	{
+		holder_.store({}, std::memory_order_relaxed);
+		lock_.unlock();
+	}
+
+	void set_single_threaded() { lock_.set_single_threaded(); }
+
+private:
+	/* Only this thread stores its own identity. */
+	bool is_mine() const { return holder_.load(std::memory_order_relaxed) == pthread_self(); }
+
+	std::atomic<pthread_t> holder_{};
+	Spinlock lock_;
 };
 
 } // namespace tern::provider

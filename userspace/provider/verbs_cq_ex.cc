@@ -31,7 +31,7 @@ void end_poll(ibv_cq_ex *ibv)
 	Cq &cq = *Cq::of(ibv);
 
 	cq.queue.release();
-	cq.queue.lock().unlock();
+	cq.queue.lock().release();
 }
 
 int start_poll(ibv_cq_ex *ibv, ibv_poll_cq_attr *attr)
@@ -40,7 +40,7 @@ int start_poll(ibv_cq_ex *ibv, ibv_poll_cq_attr *attr)
 
 	if (attr->comp_mask)
 		return EINVAL;
-	cq.queue.lock().lock();
+	cq.queue.lock().hold();
 	const int err = take(cq);
 	if (err)
 		end_poll(ibv); /* the application calls it only after success */

@@ -56,7 +56,7 @@ CompletionQueue *queue_of(ibv_cq *cq)
  * Locks both. Holds neither while it waits for the other: a program may poll either CQ within a
  * poll of the other one.
  */
-void lock_both(Spinlock *first, Spinlock *second)
+void lock_both(HeldSpinlock *first, HeldSpinlock *second)
 {
 	first->lock();
 	while (!second->try_lock()) {

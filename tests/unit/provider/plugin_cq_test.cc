@@ -199,6 +199,55 @@ TEST_F(PluginCqEx, PollersExcludeEachOther)
 	other.join();
 }
 
+/* What a program may do to a CQ, and to the queues that complete to it, within a poll of its own.
+ */
+TEST_F(PluginCqEx, CallsWithinAPollOfTheSameThread)
+{
+	const Deadline deadline;
+	ibv_cq *cq = ibv_cq_ex_to_cq(cq_);
+	fake_.last_cq = memory_;
+	for (uint32_t n = 0; n < 4; n++)
+		arrive(n, n);
+	ASSERT_EQ(ibv_start_poll(cq_, &poll_), 0);
+	EXPECT_EQ(ibv_req_notify_cq(cq, 0), 0);
+	ibv_wc wc;
+	ASSERT_EQ(ibv_poll_cq(cq, 1, &wc), 1);
+	EXPECT_EQ(wc.wr_id, 1u);
+	EXPECT_EQ(cq_->wr_id, 0u) << "still the current one";
+	EXPECT_EQ(ibv_resize_cq(cq, 32), 0);
+	ASSERT_EQ(ibv_next_poll(cq_), 0);
+	EXPECT_EQ(cq_->wr_id, 2u);
+	set_state(ex_qp_, IBV_QPS_RESET);
+	EXPECT_EQ(ibv_next_poll(cq_), ENOENT) << "dropped";
+	EXPECT_EQ(ibv_destroy_qp(ex_qp_), 0);
+	ex_qp_ = nullptr;
+
+	/* Another thread still waits for the end. */
+	std::atomic<bool> polled = false;
+	std::thread other([&] {
+		ibv_poll_cq(cq, 1, &wc);
+		polled = true;
+	});
+	for (int i = 0; i < 100; i++)
+		sched_yield();
+	EXPECT_FALSE(polled);
+	ibv_end_poll(cq_);
+	other.join();
+}
+
+/* A request for an event within a poll is for what the poll leaves, or what comes later. */
+TEST_F(PluginCqEx, ArmingWithinAPoll)
+{
+	const Deadline deadline;
+	arrive(0, 0);
+	arrive(1, 1);
+	ASSERT_EQ(ibv_start_poll(cq_, &poll_), 0);
+	EXPECT_EQ(ibv_req_notify_cq(ibv_cq_ex_to_cq(cq_), 0), 0);
+	EXPECT_EQ(fake_.doorbell(TERN_DB_CQ_ARM) >> 32, 2u) << "behind what is there";
+	ibv_end_poll(cq_);
+	EXPECT_EQ(fake_.doorbell(TERN_DB_CQ_ARM) >> 32, 1u) << "from what is left";
+}
+
 /* A program may post within a poll, also to a QP that another thread resets meanwhile. */
 TEST_F(PluginCqEx, ResettingAQpThatIsPostedToWithinAPoll)
 {
@@ -334,6 +383,32 @@ TEST_F(PluginCqEx, AReplacementThatIsRefusedLosesNothing)
 	ibv_wc wc;
 	ASSERT_EQ(ibv_poll_cq(cq, 1, &wc), 1);
 	EXPECT_EQ(wc.wr_id, 7u);
+	EXPECT_EQ(ibv_poll_cq(cq, 1, &wc), 0);
+	EXPECT_EQ(ibv_req_notify_cq(cq, 0), 0);
+}
+
+/* The card has moved to a ring that the program does not see: it hears of that at each poll, after
+ * what came before. */
+TEST_F(PluginCqEx, AReplacementThatCannotBeMappedClosesIt)
+{
+	ibv_cq *cq = ibv_cq_ex_to_cq(cq_);
+	fake_.last_cq = memory_;
+	arrive(0, 7);
+	arrive(1, 8);
+	fake_.on_resize_cq = [](auto &r) { r.buf_key += 1; };
+	EXPECT_EQ(ibv_resize_cq(cq, 64), EINVAL) << "from mmap()";
+	ibv_wc wc;
+	ASSERT_EQ(ibv_poll_cq(cq, 1, &wc), 1);
+	EXPECT_EQ(wc.wr_id, 7u);
+	ASSERT_EQ(ibv_start_poll(cq_, &poll_), 0);
+	EXPECT_EQ(cq_->wr_id, 8u);
+	EXPECT_EQ(ibv_next_poll(cq_), EIO);
+	ibv_end_poll(cq_);
+	EXPECT_EQ(ibv_poll_cq(cq, 1, &wc), -1);
+	EXPECT_EQ(ibv_start_poll(cq_, &poll_), EIO);
+	EXPECT_EQ(ibv_req_notify_cq(cq, 0), EIO);
+	fake_.on_resize_cq = nullptr;
+	EXPECT_EQ(ibv_resize_cq(cq, 64), EIO);
 }
 
 TEST_F(PluginCqEx, EventsCanBeModerated)
@@ -383,31 +458,5 @@ TEST_F(Plugin, ACardWithoutClockWhoseCqsDoNotChange)
 	EXPECT_EQ(ibv_close_device(context), 0);
 }
 
-	EXPECT_EQ(ibv_poll_cq(cq, 1, &wc), 0);
-	EXPECT_EQ(ibv_req_notify_cq(cq, 0), 0);
-}
-
-/* The card has moved to a ring that the program does not see: it hears of that at each poll, after
- * what came before. */
-TEST_F(PluginCqEx, AReplacementThatCannotBeMappedClosesIt)
-{
-	ibv_cq *cq = ibv_cq_ex_to_cq(cq_);
-	fake_.last_cq = memory_;
-	arrive(0, 7);
-	arrive(1, 8);
-	fake_.on_resize_cq = [](auto &r) { r.buf_key += 1; };
-	EXPECT_EQ(ibv_resize_cq(cq, 64), EINVAL) << "from mmap()";
-	ibv_wc wc;
-	ASSERT_EQ(ibv_poll_cq(cq, 1, &wc), 1);
-	EXPECT_EQ(wc.wr_id, 7u);
-	ASSERT_EQ(ibv_start_poll(cq_, &poll_), 0);
-	EXPECT_EQ(cq_->wr_id, 8u);
-	EXPECT_EQ(ibv_next_poll(cq_), EIO);
-	ibv_end_poll(cq_);
-	EXPECT_EQ(ibv_poll_cq(cq, 1, &wc), -1);
-	EXPECT_EQ(ibv_start_poll(cq_, &poll_), EIO);
-	EXPECT_EQ(ibv_req_notify_cq(cq, 0), EIO);
-	fake_.on_resize_cq = nullptr;
-	EXPECT_EQ(ibv_resize_cq(cq, 64), EIO);
 } // namespace
 } // namespace tern::provider::test

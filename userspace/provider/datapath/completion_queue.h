@@ -53,7 +53,8 @@ public:
 	/** Returns 0 or EINVAL. */
 	int init(const Config &config);
 
-	Spinlock &lock() { return lock_; }
+	/** Held from the start of a poll to its end by an extended CQ. */
+	HeldSpinlock &lock() { return lock_; }
 
 	/** Takes the next completion; skips CQEs of destroyed queues. False if there is none. */
 	bool next(Completion &completion);
@@ -68,12 +69,12 @@ public:
 	 */
 	int move(const Buffer &buffer);
 
-	/**
 	/** The card writes to a ring that this process cannot map: next() finds what is in the old
 	 * one, then nothing more. */
 	void close() { closed_ = true; }
 	bool closed() const { return closed_; }
 
+	/**
 	 * Requests an event for the next CQE that the card writes. A CQE that exists already raises
 	 * the event only if the last poll has left it, or the next poll leaves it.
 	 */
@@ -110,12 +111,12 @@ private:
 	uint32_t released_ = 0; /* the ci last published to the card */
 	uint32_t seen_ = 0;     /* end of the CQEs that arm() found, or a poll that left them */
 	uint32_t drained_ = 0;  /* the ci at which next() last found no CQE */
-	bool armed_ = false;    /* at least once */
 	bool closed_ = false;
+	bool armed_ = false;    /* at least once */
 	bool deferred_ = false; /* the last arm() passed over CQEs, and no poll has ended since */
 	bool solicited_only_ = false; /* of the last arm() */
 	/* protects this object, and the table entries and ci_ of the queues that complete to it */
-	Spinlock lock_;
+	HeldSpinlock lock_;
 };
 
 } // namespace tern::provider
