@@ -9,9 +9,11 @@
 #include <linux/completion.h>
 #include <linux/dma-mapping.h>
 #include <linux/jiffies.h>
+#include <linux/ktime.h>
 
 #include "aq.h"
 #include "hw.h"
+#include "trace.h"
 
 /* Long, since the host may not schedule an emulated card for seconds. */
 #define TERN_AQ_TIMEOUT		(20 * HZ)
@@ -22,6 +24,8 @@
 struct tern_aq_wait {
 	struct completion done;
 	struct tern_hw_aq_cqe *result;
+	u16 opcode;
+	ktime_t begun;
 	u8 status;
 	int err;
 };
@@ -69,6 +73,7 @@ static int tern_aq_submit(struct tern_engine *engine, struct tern_hw_aq_cmd *cmd
 	id = tern_aq_free_id(aq);
 	aq->waits[id] = wait;
 	cmd->id = cpu_to_le16(id);
+	trace_tern_cmd_submit(engine, wait->opcode, id);
 	aq->cmds[aq->pi & (TERN_AQ_SIZE - 1)] = *cmd;
 	aq->pi++;
 	/* writel() orders the entry before the index */
@@ -185,22 +190,24 @@ int tern_aq_exec(struct tern_engine *engine, struct tern_hw_aq_cmd *cmd,
 	struct tern_aq_wait wait = {
 		.done = COMPLETION_INITIALIZER_ONSTACK(wait.done),
 		.result = result,
+		.opcode = le16_to_cpu(cmd->opcode),
 	};
 	int err;
 
 	might_sleep();
 	down(&engine->aq->slots);
+	wait.begun = ktime_get();
 	err = tern_aq_submit(engine, cmd, &wait);
 	if (!err)
 		tern_aq_await(engine, &wait);
 	up(&engine->aq->slots);
 
-	if (err || wait.err)
-		return err ?: wait.err;
-	if (wait.status)
-		dev_dbg(&engine->tdev->pdev->dev, "command %#x: status %u\n",
-			le16_to_cpu(cmd->opcode), wait.status);
-	return tern_aq_errno(wait.status);
+	if (err)
+		return err;
+	err = wait.err ?: tern_aq_errno(wait.status);
+	trace_tern_cmd_complete(engine, wait.opcode, le16_to_cpu(cmd->id), wait.status, err,
+				ktime_us_delta(ktime_get(), wait.begun));
+	return err;
 }
 
 /* Writes CTRL, which would enable the card again: hence not if it is dead. */

@@ -5,6 +5,7 @@
 #include "aq.h"
 #include "cmd.h"
 #include "tern.h"
+#include "trace.h"
 
 static struct tern_engine *tern_cmd_engine(struct tern_dev *tdev, __le32 num)
 {
@@ -35,9 +36,11 @@ static int tern_cmd_create(struct tern_engine *engine, u16 opcode, struct tern_h
 	struct tern_hw_aq_cqe result;
 	int err = tern_cmd(engine, opcode, cmd, &result);
 
-	if (!err)
-		*id = le32_to_cpu(result.created.id);
-	return err;
+	if (err)
+		return err;
+	*id = le32_to_cpu(result.created.id);
+	trace_tern_create(engine->tdev, opcode, *id);
+	return 0;
 }
 
 /*
@@ -55,6 +58,7 @@ static void tern_cmd_destroy_on(struct tern_engine *engine, u16 opcode, u32 id)
 	struct tern_hw_aq_cmd cmd = { .object.id = cpu_to_le32(id) };
 	int err = tern_cmd(engine, opcode, &cmd, NULL);
 
+	trace_tern_destroy(engine->tdev, opcode, id);
 	if (err && !tern_is_dead(engine->tdev))
 		tern_cmd_destroy_refused(engine->tdev, opcode, id, err);
 }
@@ -169,10 +173,11 @@ int tern_cmd_destroy_mr(struct tern_dev *tdev, u32 key)
 	struct tern_hw_aq_cmd cmd = { .object.id = cpu_to_le32(key) };
 	int err = tern_cmd(tern_engine_of_key(tdev, key), TERN_AQ_DESTROY_MR, &cmd, NULL);
 
-	if (!err || tern_is_dead(tdev))
-		return 0;
 	if (err == -EBUSY)
 		return err;
+	trace_tern_destroy(tdev, TERN_AQ_DESTROY_MR, key);
+	if (!err || tern_is_dead(tdev))
+		return 0;
 	tern_cmd_destroy_refused(tdev, TERN_AQ_DESTROY_MR, key, err);
 	return 0;
 }
@@ -253,8 +258,10 @@ int tern_cmd_modify_qp(struct tern_dev *tdev, u32 qpn, u32 mask, const struct te
 			.attr = *attr,
 		},
 	};
+	int err = tern_cmd(tern_engine_of(tdev, qpn), TERN_AQ_MODIFY_QP, &cmd, NULL);
 
-	return tern_cmd(tern_engine_of(tdev, qpn), TERN_AQ_MODIFY_QP, &cmd, NULL);
+	trace_tern_modify_qp(tdev, qpn, mask, attr, err);
+	return err;
 }
 
 int tern_cmd_query_fault(struct tern_dev *tdev, u32 qpn, struct tern_hw_faults *faults)

@@ -33,6 +33,13 @@
 #define tern_devlink_driver_name(req, name)	devlink_info_driver_name_put(req, name)
 #endif
 
+/* Since 6.10 a tracepoint names the source of a string once. */
+#ifdef TERN_HAVE_ASSIGN_STR
+#define tern_assign_str(dst, src)	__assign_str(dst)
+#else
+#define tern_assign_str(dst, src)	__assign_str(dst, src)
+#endif
+
 /*
  * TERN_HAVE_FILL_RES_SRQ: since 6.7 drivers add their details to a listed SRQ.
  * TERN_HAVE_RXFH_PARAM: since 6.8 ethtool passes the parameters of an RSS context in a struct.

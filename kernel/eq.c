@@ -12,6 +12,7 @@
 #include "cmd.h"
 #include "eq.h"
 #include "hw.h"
+#include "trace.h"
 
 #define TERN_EQ_LOG_SIZE	12
 #define TERN_EQ_SIZE		BIT(TERN_EQ_LOG_SIZE)
@@ -39,11 +40,11 @@ static void tern_eq_dispatch(struct tern_eq *eq, const struct tern_hw_eqe *eqe)
 {
 	struct tern_dev *tdev = eq->tdev;
 	u8 type = READ_ONCE(eqe->type);
+	u32 num = le32_to_cpu(eqe->id);
 
+	trace_tern_event(tdev, eq->eqn, type, num);
 	if (type < TERN_EVENT_TYPES && tdev->upcalls->event[type])
-		tdev->upcalls->event[type](tdev, le32_to_cpu(eqe->id), type);
-	else
-		dev_dbg(&tdev->pdev->dev, "unknown event %u\n", type);
+		tdev->upcalls->event[type](tdev, num, type);
 }
 
 /*

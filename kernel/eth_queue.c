@@ -10,6 +10,7 @@
 
 #include "eq.h"
 #include "netdev.h"
+#include "trace.h"
 
 /* The card hashes all fields that it knows. */
 #define TERN_RSS_FIELDS		GENMASK(7, 0)	/* TERN_HASH_* */
@@ -202,6 +203,7 @@ static void tern_eth_try_restart(struct tern_eth_queue *q)
 	WRITE_ONCE(q->backoff, calm ? TERN_RESTART_MIN : next);
 	err = tern_eth_restart(q);
 	WRITE_ONCE(q->restarted, jiffies);
+	trace_tern_queue_restart(q->nd->ndev, q->index, err, jiffies_to_msecs(q->backoff));
 	if (!err) {
 		netdev_warn(q->nd->ndev, "queue %u restarted after an error\n", q->index);
 		return;

@@ -8,6 +8,7 @@
 #include "compat.h"
 #include "eq.h"
 #include "netdev.h"
+#include "trace.h"
 
 /* The headroom of build_skb(), so that a frame is not copied. */
 #define TERN_RX_HEADROOM	(NET_SKB_PAD + NET_IP_ALIGN)
@@ -159,11 +160,13 @@ static void tern_rx_complete(struct tern_eth_queue *q, const struct tern_hw_cqe 
 
 	/* Receives complete in the order of posting. */
 	if (rx->ci == rx->pi || le32_to_cpu(cqe->wqe_index) != rx->ci) {
+		trace_tern_rx_error(q->nd->ndev, q->index, cqe);
 		tern_queue_stats_error(&q->rx_stats);
 		tern_eth_fail(q);
 		return;
 	}
 	if (cqe->status != TERN_WC_SUCCESS) {
+		trace_tern_rx_error(q->nd->ndev, q->index, cqe);
 		tern_queue_stats_error(&q->rx_stats);
 		tern_eth_fail(q);
 	} else if (length < ETH_HLEN || length > tern_rx_capacity(rx)) {

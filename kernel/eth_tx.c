@@ -10,6 +10,7 @@
 
 #include "eq.h"
 #include "netdev.h"
+#include "trace.h"
 
 static u32 tern_tx_blocks_for(u32 segs)
 {
@@ -240,6 +241,7 @@ netdev_tx_t tern_eth_xmit(struct sk_buff *skb, struct net_device *ndev)
 	return NETDEV_TX_OK;
 
 drop:
+	trace_tern_tx_drop(ndev, q->index, skb->len, skb_shinfo(skb)->gso_size);
 	dev_kfree_skb_any(skb);
 	dev_core_stats_tx_dropped_inc(ndev);
 	/* This was the last frame of a batch, so publish the frames before it. */
@@ -268,6 +270,7 @@ static void tern_tx_complete(struct tern_eth_queue *q, const struct tern_hw_cqe 
 	u32 frames = 0, bytes = 0;
 
 	if (cqe->status != TERN_WC_SUCCESS) {
+		trace_tern_tx_error(q->nd->ndev, q->index, cqe);
 		tern_queue_stats_error(&q->tx_stats);
 		tern_eth_fail(q);
 	}

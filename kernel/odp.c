@@ -15,6 +15,7 @@
 #include <rdma/restrack.h>
 
 #include "ib.h"
+#include "trace.h"
 
 /* What one umem of an implicit region covers: one table of pages. */
 #define TERN_CHILD_SIZE	SZ_2M
@@ -75,6 +76,7 @@ static bool tern_odp_invalidate(struct mmu_interval_notifier *mni,
 		tern_cmd_sync_mr(to_tdev(umem->umem.ibdev), odp->mr->ibmr.lkey);
 	ib_umem_odp_unmap_dma_pages(umem, start, end);
 	atomic64_inc(&odp->invalidations);
+	trace_tern_invalidate(to_tdev(umem->umem.ibdev), odp->mr->ibmr.lkey, start, end);
 out:
 	mutex_unlock(&umem->umem_mutex);
 	return true;
@@ -205,15 +207,13 @@ static void tern_odp_put(struct tern_odp *odp)
  * The card may ask for more than the process has mapped. The QP can go on if the first page is
  * there.
  */
-static u8 tern_odp_resolve(struct tern_ib *ib, const struct tern_hw_fault *fault)
+static u8 tern_odp_bring_fault(struct tern_ib *ib, const struct tern_hw_fault *fault)
 {
 	u64 addr = le64_to_cpu(fault->addr);
 	u32 length = le32_to_cpu(fault->length);
 	struct tern_odp *odp;
 	int err;
 
-	if (!length)
-		return TERN_RESUME_NONE;
 	odp = tern_odp_get(ib, le32_to_cpu(fault->key));
 	if (!odp)
 		return TERN_RESUME_FAIL;
@@ -225,17 +225,30 @@ static u8 tern_odp_resolve(struct tern_ib *ib, const struct tern_hw_fault *fault
 	return err ? TERN_RESUME_FAIL : TERN_RESUME_RETRY;
 }
 
+static u8 tern_odp_resolve(struct tern_ib *ib, u32 qpn, const struct tern_hw_fault *fault)
+{
+	u8 resume;
+
+	if (!fault->length)
+		return TERN_RESUME_NONE;
+	resume = tern_odp_bring_fault(ib, fault);
+	trace_tern_page_fault(ib->tdev, qpn, fault, resume);
+	return resume;
+}
+
 /* Resolves the page faults of a QP. The commands fail when the QP or the card has gone. */
 void tern_odp_fault_work(struct work_struct *work)
 {
 	struct tern_qp *qp = container_of(work, struct tern_qp, fault_work);
 	struct tern_ib *ib = to_tib(qp->ibqp.device);
 	struct tern_hw_faults faults;
+	u8 requester, responder;
 
 	if (tern_cmd_query_fault(ib->tdev, qp->core.qpn, &faults))
 		return;
-	tern_cmd_resume_qp(ib->tdev, qp->core.qpn, tern_odp_resolve(ib, &faults.requester),
-			   tern_odp_resolve(ib, &faults.responder));
+	requester = tern_odp_resolve(ib, qp->core.qpn, &faults.requester);
+	responder = tern_odp_resolve(ib, qp->core.qpn, &faults.responder);
+	tern_cmd_resume_qp(ib->tdev, qp->core.qpn, requester, responder);
 }
 
 /* ---- advice of processes ------------------------------------------------------------- */

@@ -5,6 +5,7 @@
  */
 #include "aq.h"
 #include "hw.h"
+#include "trace.h"
 
 /* Returns whether the card was alive until now. */
 static bool tern_stop_locked(struct tern_dev *tdev)
@@ -40,6 +41,7 @@ void tern_dev_fail(struct tern_dev *tdev, const char *why)
 	if (!first)
 		return;
 
+	trace_tern_card_failed(tdev, why);
 	dev_err(&tdev->pdev->dev, "the card %s\n", why);
 	tdev->upcalls->died(tdev);
 }
