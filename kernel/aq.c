@@ -131,12 +131,52 @@ void tern_aqs_reap(struct tern_dev *tdev)
 		tern_aq_reap(tdev->engines[i].aq);
 }
 
+/* The caller holds the lock. */
+static u32 tern_aq_list_waits(const struct tern_aq *aq, struct tern_aq_command *commands)
+{
+	ktime_t now = ktime_get();
+	u32 id, count = 0;
+
+	for (id = 0; id < TERN_AQ_SIZE; id++) {
+		if (!aq->waits[id])
+			continue;
+		commands[count++] = (struct tern_aq_command) {
+			.id = id,
+			.opcode = aq->waits[id]->opcode,
+			.usecs = ktime_us_delta(now, aq->waits[id]->begun),
+		};
+	}
+	return count;
+}
+
+/*
+ * Writes the commands under way, or those that were when the card stopped, to @commands, which has
+ * room for TERN_AQ_SIZE. Returns how many.
+ */
+u32 tern_aq_list(const struct tern_engine *engine, struct tern_aq_command *commands)
+{
+	struct tern_aq *aq = engine->aq;
+	unsigned long flags;
+	u32 count;
+
+	spin_lock_irqsave(&aq->lock, flags);
+	if (tern_is_dead(engine->tdev)) {
+		count = aq->num_aborted;
+		memcpy(commands, aq->aborted, sizeof(aq->aborted));
+	} else {
+		count = tern_aq_list_waits(aq, commands);
+	}
+	spin_unlock_irqrestore(&aq->lock, flags);
+	return count;
+}
+
 static void tern_aq_abort(struct tern_aq *aq)
 {
 	unsigned long flags;
 	int id;
 
 	spin_lock_irqsave(&aq->lock, flags);
+	aq->num_aborted = tern_aq_list_waits(aq, aq->aborted);
 	for (id = 0; id < TERN_AQ_SIZE; id++) {
 		if (!aq->waits[id])
 			continue;

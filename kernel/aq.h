@@ -18,6 +18,13 @@ struct tern_engine;
 #define TERN_AQ_LOG_SIZE	5
 #define TERN_AQ_SIZE		BIT(TERN_AQ_LOG_SIZE)
 
+/* A command that the card has not answered. */
+struct tern_aq_command {
+	u16 id;
+	u16 opcode;
+	s64 usecs;		/* since it was submitted */
+};
+
 struct tern_aq {
 	/* Limits the commands under way to what the rings hold. */
 	struct semaphore slots;
@@ -31,6 +38,9 @@ struct tern_aq {
 	u32 ci;
 	bool irq;		/* completions raise vector 0; written under stop_lock */
 	struct tern_aq_wait *waits[TERN_AQ_SIZE];	/* by the command's id */
+	/* what was under way when the card was stopped */
+	struct tern_aq_command aborted[TERN_AQ_SIZE];
+	u32 num_aborted;
 };
 
 int tern_aqs_init(struct tern_dev *tdev);
@@ -38,6 +48,7 @@ void tern_aqs_exit(struct tern_dev *tdev);
 void tern_aqs_set_irq(struct tern_dev *tdev, bool on);
 void tern_aqs_reap(struct tern_dev *tdev);
 void tern_aqs_abort(struct tern_dev *tdev);
+u32 tern_aq_list(const struct tern_engine *engine, struct tern_aq_command *commands);
 int tern_aq_exec(struct tern_engine *engine, struct tern_hw_aq_cmd *cmd,
 		 struct tern_hw_aq_cqe *result);
 

@@ -12,6 +12,7 @@
 #include "cmd.h"
 #include "eq.h"
 #include "hw.h"
+#include "ring.h"
 #include "trace.h"
 
 #define TERN_EQ_LOG_SIZE	12
@@ -274,6 +275,13 @@ struct tern_eq *tern_eq_of_comp_vector(struct tern_engine *engine, unsigned int 
 	unsigned int count = engine->tdev->num_vectors;
 
 	return &engine->eqs[count == 1 ? 0 : 1 + comp_vector % (count - 1)];
+}
+
+/* The events that no handler has seen yet. */
+u32 tern_eq_pending(const struct tern_eq *eq)
+{
+	return tern_ring_pending(&eq->buf, TERN_EQ_LOG_SIZE, sizeof(struct tern_hw_eqe),
+				 READ_ONCE(eq->ci));
 }
 
 /* Waits for handlers that may have found an object of @eq (NULL: asynchronous events only). */

@@ -217,12 +217,27 @@ static void tern_eth_restart_work(struct work_struct *work)
 	struct tern_eth_queue *q = container_of(to_delayed_work(work), struct tern_eth_queue,
 						restart_work);
 	struct tern_netdev *nd = q->nd;
+	bool failed;
 
+	nd->tdev->upcalls->queue_changed(nd->tdev, q->index, false);
 	rtnl_lock();
 	/* The interface may have got new queues meanwhile, or fewer. */
 	if (nd->open && q->index < nd->settings.queues && q->failed && !tern_is_dead(nd->tdev))
 		tern_eth_try_restart(q);
+	failed = q->failed;
 	rtnl_unlock();
+	if (!failed)
+		nd->tdev->upcalls->queue_changed(nd->tdev, q->index, true);
+}
+
+/* For tests: puts the first queue in error. */
+int tern_eth_break(struct tern_netdev *nd)
+{
+	const struct tern_hw_qp_attr attr = { .state = TERN_QPS_ERR };
+
+	if (!nd->open || !nd->queues[0].open)
+		return -ENETDOWN;
+	return tern_cmd_modify_qp(nd->tdev, nd->queues[0].qp_core.qpn, TERN_QP_STATE, &attr);
 }
 
 void tern_eth_init_queue(struct tern_netdev *nd, u32 index)

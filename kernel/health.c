@@ -6,6 +6,7 @@
 #include "aq.h"
 #include "hw.h"
 #include "main.h"
+#include "names.h"
 #include "netdev.h"
 
 #define TERN_HEALTH_PERIOD	HZ
@@ -18,8 +19,9 @@ static const char *tern_engine_complaint(const struct tern_engine *engine)
 	if (status == TERN_REG_GONE)
 		return "is gone";
 	if (status & TERN_STATUS_FATAL) {
-		dev_err(&engine->tdev->pdev->dev, "fatal error, reason %u\n",
-			(status & TERN_STATUS_REASON_MASK) >> TERN_STATUS_REASON_SHIFT);
+		dev_err(&engine->tdev->pdev->dev, "fatal error %s\n",
+			tern_fatal_name((status & TERN_STATUS_REASON_MASK) >>
+					TERN_STATUS_REASON_SHIFT));
 		return "has stopped";
 	}
 	if (!(status & TERN_STATUS_READY))

@@ -29,6 +29,7 @@ static void tern_card_died(struct tern_dev *tdev)
 	tern_netdev_update_link(tdev);
 	tern_ib_device_fatal(tdev);
 	tern_cqs_flush(tdev);
+	tern_devlink_card_failed(tdev);
 }
 
 static const struct tern_upcalls tern_upcalls = {
@@ -48,6 +49,7 @@ static const struct tern_upcalls tern_upcalls = {
 		[TERN_EVENT_LINK] = tern_link_event,
 	},
 	.died = tern_card_died,
+	.queue_changed = tern_devlink_queue_changed,
 	.port_changed = tern_ib_update_port,
 };
 
@@ -80,6 +82,7 @@ static int tern_start_card(struct tern_dev *tdev)
 		return err;
 
 	tdev->state = 0;
+	tdev->failure = NULL;
 	pci_set_master(tdev->pdev);
 	err = tern_aqs_init(tdev);
 	if (err)
@@ -145,6 +148,7 @@ static int tern_up(struct tern_dev *tdev)
 		goto err_stats;
 
 	tern_health_start(tdev);
+	tern_debugfs_add(tdev);
 	tdev->up = true;
 	return 0;
 
@@ -162,6 +166,7 @@ static void tern_down(struct tern_dev *tdev)
 	if (!tdev->up)
 		return;
 	tdev->up = false;
+	tern_debugfs_remove(tdev);
 	tern_health_stop(tdev);
 	tern_unregister(tdev);
 	tern_stats_exit(tdev);
@@ -279,16 +284,17 @@ static int tern_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 		return err;
 
 	pci_set_drvdata(pdev, tdev);
-	err = tern_up(tdev);
-	if (err)
-		goto err_pci;
 	err = tern_devlink_init(tdev);
 	if (err)
-		goto err_up;
+		goto err_pci;
+	err = tern_up(tdev);
+	if (err)
+		goto err_devlink;
+	tern_devlink_register(tdev);
 	return 0;
 
-err_up:
-	tern_down(tdev);
+err_devlink:
+	tern_devlink_exit(tdev);
 err_pci:
 	tern_pci_exit(tdev);
 	return err;
@@ -299,10 +305,11 @@ static void tern_remove(struct pci_dev *pdev)
 {
 	struct tern_dev *tdev = pci_get_drvdata(pdev);
 
-	tern_devlink_exit(tdev);
+	tern_devlink_unregister(tdev);
 	if (tdev->up && !pci_device_is_present(pdev))
 		tern_dev_fail(tdev, "is gone");
 	tern_down(tdev);
+	tern_devlink_exit(tdev);
 	tern_pci_exit(tdev);
 }
 
@@ -328,10 +335,13 @@ static void tern_reset_prepare(struct pci_dev *pdev)
 
 static void tern_reset_done(struct pci_dev *pdev)
 {
-	int err = tern_up(pci_get_drvdata(pdev));
+	struct tern_dev *tdev = pci_get_drvdata(pdev);
+	int err = tern_up(tdev);
 
 	if (err)
 		dev_err(&pdev->dev, "not usable after a reset: %d\n", err);
+	else
+		tern_devlink_card_works(tdev);
 }
 
 static const struct pci_error_handlers tern_err_handlers = {
@@ -353,7 +363,25 @@ static struct pci_driver tern_pci_driver = {
 	.shutdown = tern_shutdown,
 	.err_handler = &tern_err_handlers,
 };
-module_pci_driver(tern_pci_driver);
+
+static int __init tern_init(void)
+{
+	int err;
+
+	tern_debugfs_init();
+	err = pci_register_driver(&tern_pci_driver);
+	if (err)
+		tern_debugfs_exit();
+	return err;
+}
+module_init(tern_init);
+
+static void __exit tern_exit(void)
+{
+	pci_unregister_driver(&tern_pci_driver);
+	tern_debugfs_exit();
+}
+module_exit(tern_exit);
 
 MODULE_DESCRIPTION("Tern, the emulated RDMA network card");
 MODULE_LICENSE("GPL");

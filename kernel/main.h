@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the top layer has besides PCI: the health check and devlink. */
+/* What the top layer has besides PCI: the health check, devlink and debugfs. */
 #ifndef TERN_MAIN_H
 #define TERN_MAIN_H
+
+#include <linux/types.h>
 
 struct tern_dev;
 
@@ -13,5 +15,16 @@ void tern_health_stop(struct tern_dev *tdev);
 /* devlink.c */
 int tern_devlink_init(struct tern_dev *tdev);
 void tern_devlink_exit(struct tern_dev *tdev);
+void tern_devlink_register(struct tern_dev *tdev);
+void tern_devlink_unregister(struct tern_dev *tdev);
+void tern_devlink_card_failed(struct tern_dev *tdev);
+void tern_devlink_card_works(struct tern_dev *tdev);
+void tern_devlink_queue_changed(struct tern_dev *tdev, u32 index, bool works);
+
+/* debugfs.c */
+void tern_debugfs_init(void);
+void tern_debugfs_exit(void);
+void tern_debugfs_add(struct tern_dev *tdev);
+void tern_debugfs_remove(struct tern_dev *tdev);
 
 #endif

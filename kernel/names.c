@@ -65,6 +65,14 @@ static const char * const tern_aq_status_names[] = {
 	[TERN_AQ_DMA_FAULT] = "DMA_FAULT",
 };
 
+static const char * const tern_fatal_names[] = {
+	[TERN_FATAL_NONE] = "NONE",
+	[TERN_FATAL_AQ_CONFIG] = "AQ_CONFIG",
+	[TERN_FATAL_AQ_DMA] = "AQ_DMA",
+	[TERN_FATAL_AQ_INDEX] = "AQ_INDEX",
+	[TERN_FATAL_EQ_DMA] = "EQ_DMA",
+};
+
 static const char * const tern_event_names[] = {
 	[TERN_EVENT_COMP] = "COMP",
 	[TERN_EVENT_CQ_ERR] = "CQ_ERR",
@@ -124,6 +132,11 @@ const char *tern_aq_op_name(u16 opcode)
 const char *tern_aq_status_name(u8 status)
 {
 	return tern_name(tern_aq_status_names, ARRAY_SIZE(tern_aq_status_names), status);
+}
+
+const char *tern_fatal_name(u8 reason)
+{
+	return tern_name(tern_fatal_names, ARRAY_SIZE(tern_fatal_names), reason);
 }
 
 const char *tern_event_name(u8 type)

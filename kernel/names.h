@@ -7,6 +7,7 @@
 
 const char *tern_aq_op_name(u16 opcode);
 const char *tern_aq_status_name(u8 status);
+const char *tern_fatal_name(u8 reason);
 const char *tern_event_name(u8 type);
 const char *tern_wc_name(u8 status);
 const char *tern_qp_state_name(u8 state);

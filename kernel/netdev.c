@@ -307,8 +307,11 @@ void tern_netdev_unregister(struct tern_dev *tdev)
 	struct tern_netdev *nd = netdev_priv(ndev);
 	u32 i;
 
-	unregister_netdev(ndev);
+	/* devlink looks at it under the RTNL. */
+	rtnl_lock();
+	unregister_netdevice(ndev);
 	WRITE_ONCE(tdev->netdev, NULL);
+	rtnl_unlock();
 	tern_eqs_synchronize(tdev, NULL);
 	cancel_work_sync(&nd->rx_mode_work);
 	for (i = 0; i < nd->max_queues; i++)

@@ -129,6 +129,7 @@ int tern_eth_open(struct tern_netdev *nd);
 void tern_eth_close(struct tern_netdev *nd);
 int tern_eth_set_rss(struct tern_netdev *nd);
 int tern_eth_moderate(struct tern_netdev *nd);
+int tern_eth_break(struct tern_netdev *nd);
 
 /* eth_tx.c */
 netdev_tx_t tern_eth_xmit(struct sk_buff *skb, struct net_device *ndev);

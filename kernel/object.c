@@ -245,6 +245,7 @@ bool tern_cq_core_view(struct tern_dev *tdev, u32 cqn, struct tern_cq_view *view
 	cq = xa_load(&tdev->cqs, cqn);
 	if (cq) {
 		record = tern_buf_at(cq->buf, cq->layout.record_offset);
+		view->eqn = cq->eq->eqn;
 		view->cqes = 1U << cq->layout.log_size;
 		view->ci = le32_to_cpu(READ_ONCE(record->ci));
 		view->pi = view->ci + tern_ring_pending(cq->buf, cq->layout.log_size,

@@ -54,6 +54,7 @@ void tern_cq_core_destroy_ring(struct tern_dev *tdev, struct tern_cq_core *cq,
 
 /* The indices of a CQ. */
 struct tern_cq_view {
+	u32 eqn;
 	u32 cqes;
 	u32 ci;		/* as the host has published it */
 	u32 pi;		/* the CQEs that the card has written */

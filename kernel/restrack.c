@@ -8,7 +8,6 @@
 #include <uapi/rdma/rdma_netlink.h>
 
 #include "compat.h"
-#include "eq.h"
 #include "ib.h"
 
 struct tern_detail {
@@ -74,14 +73,14 @@ static int tern_fill_res_qp_entry_raw(struct sk_buff *msg, struct ib_qp *ibqp)
 
 static int tern_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq)
 {
-	struct tern_cq *cq = to_tcq(ibcq);
+	u32 cqn = to_tcq(ibcq)->core.cqn;
 	struct tern_cq_view view;
 
-	if (!tern_cq_core_view(to_tdev(ibcq->device), cq->core.cqn, &view))
+	if (!tern_cq_core_view(to_tdev(ibcq->device), cqn, &view))
 		return 0;
 	return tern_put_details(msg, (const struct tern_detail[]) {
-		{ "cqn", cq->core.cqn, true },
-		{ "eqn", cq->core.eq->eqn, true },
+		{ "cqn", cqn, true },
+		{ "eqn", view.eqn, true },
 		{ "cq_size", view.cqes },
 		{ "ci", view.ci },
 		{ "pi", view.pi },

@@ -30,12 +30,24 @@ void tern_dev_stop(struct tern_dev *tdev)
 	mutex_unlock(&tdev->stop_lock);
 }
 
+/* A reset clears STATUS. */
+static void tern_note_failure(struct tern_dev *tdev, const char *why)
+{
+	u32 i;
+
+	tdev->failure = why;
+	for (i = 0; i < tdev->num_engines; i++)
+		tdev->engines[i].failed_status = tern_reg_read(&tdev->engines[i], TERN_REG_STATUS);
+}
+
 /* Stops a card that has failed. The first call logs @why and tells the layers above. */
 void tern_dev_fail(struct tern_dev *tdev, const char *why)
 {
 	bool first;
 
 	mutex_lock(&tdev->stop_lock);
+	if (!tern_is_dead(tdev))
+		tern_note_failure(tdev, why);
 	first = tern_stop_locked(tdev);
 	mutex_unlock(&tdev->stop_lock);
 	if (!first)

@@ -7,7 +7,7 @@
  *
  * Lock order, outermost first:
  *
- *  1. the RTNL
+ *  1. tern_devlink.lock, then devlink's own, then the RTNL
  *  2. tern_cq.lock, tern_qp.lock, tern_srq.lock, tern_wq.lock: no two of them together
  *  3. tern_odp.lock, then umem_mutex of a umem on demand
  *  4. tern_dev.stats_lock
@@ -35,6 +35,8 @@
 
 #define TERN_DRV_NAME	"tern"
 
+struct dentry;
+struct devlink;
 struct net_device;
 struct tern_aq;
 struct tern_dev;
@@ -80,6 +82,7 @@ struct tern_engine {
 	void __iomem *db;	/* its doorbell page 0 in BAR 2 */
 	struct tern_aq *aq;	/* allocated once, valid until the device is removed */
 	struct tern_eq *eqs;	/* one for each vector */
+	u32 failed_status;	/* STATUS when the card failed */
 };
 
 /* The size of a table by enum tern_hw_event. */
@@ -91,6 +94,8 @@ struct tern_upcalls {
 	void (*event[TERN_EVENT_TYPES])(struct tern_dev *tdev, u32 id, u8 type);
 	/* The card has failed and was stopped. From process context, without stop_lock. */
 	void (*died)(struct tern_dev *tdev);
+	/* A queue of the net_device failed, or works again. From process context, without RTNL. */
+	void (*queue_changed)(struct tern_dev *tdev, u32 index, bool works);
 	/* The port may have gone up or down. From any context. */
 	void (*port_changed)(struct tern_dev *tdev);
 };
@@ -107,6 +112,7 @@ struct tern_dev {
 
 	unsigned long state;
 	struct mutex stop_lock;	/* serializes stopping the card and changes of CTRL */
+	const char *failure;	/* why the card failed; NULL if it has not */
 	struct delayed_work health;
 	struct work_struct flush;	/* runs tern_cq_core.died of all CQs */
 
@@ -136,6 +142,7 @@ struct tern_dev {
 	dma_addr_t stats_dma;
 
 	struct devlink *devlink;
+	struct dentry *debugfs;	/* the folder of this device */
 	struct net_device *netdev;	/* NULL while not registered */
 
 	spinlock_t ib_lock;	/* protects ib and tern_ib.port_up */

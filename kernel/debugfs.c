@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * /sys/kernel/debug/tern/DEVICE: the indices of queues as card and host see them, and the admin
+ * commands under way. Only QPs asks the card, so the other files work while it does not answer.
+ */
+#include <linux/debugfs.h>
+#include <linux/seq_file.h>
+
+#include "aq.h"
+#include "cmd.h"
+#include "eq.h"
+#include "main.h"
+#include "names.h"
+#include "object.h"
+#include "tern.h"
+
+static struct dentry *tern_debugfs_root;
+
+/* ---- the files ------------------------------------------------------------------------ */
+
+/* In hex: numbers, PSNs and whatever wraps. What a QP does not have is zero. */
+static void tern_show_qp(struct seq_file *file, struct tern_dev *tdev, u32 qpn)
+{
+	struct tern_hw_qp_attr attr = {};
+	struct tern_hw_faults faults = {};
+	struct tern_qp_view view = {};
+	bool asked = !tern_cmd_query_qp(tdev, qpn, &attr);
+
+	tern_qp_core_view(tdev, qpn, &view);
+	if (tdev->caps & TERN_CAP_ODP)
+		tern_cmd_query_fault(tdev, qpn, &faults);
+	seq_printf(file, "%06x %-7s %8u %8x %8x %8u %8x %6x %6x %8x %s%s\n", qpn,
+		   asked ? tern_qp_state_name(attr.state) : "-", view.sq_blocks, view.sq_pi,
+		   view.sq_event, view.rq_wqes, view.rq_pi, le32_to_cpu(attr.sq_psn),
+		   le32_to_cpu(attr.rq_psn), le32_to_cpu(attr.dest_qpn),
+		   faults.requester.length ? "requester " : "",
+		   faults.responder.length ? "responder" : "");
+}
+
+static int tern_qps_show(struct seq_file *file, void *unused)
+{
+	struct tern_dev *tdev = file->private;
+	struct tern_qp_core *qp;
+	unsigned long qpn;
+
+	seq_puts(file, "qpn    state    sq_size    sq_pi sq_event  rq_size    rq_pi sq_psn rq_psn dest_qpn waits_for_pages\n");
+	xa_for_each(&tdev->qps, qpn, qp)
+		tern_show_qp(file, tdev, qpn);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(tern_qps);
+
+static int tern_cqs_show(struct seq_file *file, void *unused)
+{
+	struct tern_dev *tdev = file->private;
+	struct tern_cq_view view;
+	struct tern_cq_core *cq;
+	unsigned long cqn;
+
+	seq_puts(file, "cqn        size       ci       pi   eqn\n");
+	xa_for_each(&tdev->cqs, cqn, cq)
+		if (tern_cq_core_view(tdev, cqn, &view))
+			seq_printf(file, "%06lx %8u %8x %8x %5x\n", cqn, view.cqes, view.ci,
+				   view.pi, view.eqn);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(tern_cqs);
+
+static int tern_eqs_show(struct seq_file *file, void *unused)
+{
+	struct tern_dev *tdev = file->private;
+	u32 i, vector;
+
+	seq_puts(file, "eqn    vector irq      ci       pi\n");
+	for (i = 0; i < tdev->num_engines; i++) {
+		for (vector = 0; vector < tdev->num_vectors; vector++) {
+			const struct tern_eq *eq = &tdev->engines[i].eqs[vector];
+			u32 ci = READ_ONCE(eq->ci);
+
+			seq_printf(file, "%06x %6u %3d %7x %8x\n", eq->eqn, vector,
+				   eq->vector->irq, ci, ci + tern_eq_pending(eq));
+		}
+	}
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(tern_eqs);
+
+static int tern_commands_show(struct seq_file *file, void *unused)
+{
+	struct tern_aq_command commands[TERN_AQ_SIZE];
+	struct tern_dev *tdev = file->private;
+	u32 i, n, count;
+
+	seq_puts(file, "engine id command          under way for\n");
+	for (i = 0; i < tdev->num_engines; i++) {
+		count = tern_aq_list(&tdev->engines[i], commands);
+		for (n = 0; n < count; n++)
+			seq_printf(file, "%6u %2u %-16s %lld us\n", i, commands[n].id,
+				   tern_aq_op_name(commands[n].opcode), commands[n].usecs);
+	}
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(tern_commands);
+
+/* ---- the folders ------------------------------------------------------------------------ */
+
+void tern_debugfs_add(struct tern_dev *tdev)
+{
+	struct dentry *folder = debugfs_create_dir(pci_name(tdev->pdev), tern_debugfs_root);
+
+	tdev->debugfs = folder;
+	debugfs_create_file("QPs", 0400, folder, tdev, &tern_qps_fops);
+	debugfs_create_file("CQs", 0400, folder, tdev, &tern_cqs_fops);
+	debugfs_create_file("EQs", 0400, folder, tdev, &tern_eqs_fops);
+	debugfs_create_file("commands", 0400, folder, tdev, &tern_commands_fops);
+}
+
+/* Waits for readers. */
+void tern_debugfs_remove(struct tern_dev *tdev)
+{
+	debugfs_remove_recursive(tdev->debugfs);
+}
+
+void tern_debugfs_init(void)
+{
+	tern_debugfs_root = debugfs_create_dir(TERN_DRV_NAME, NULL);
+}
+
+void tern_debugfs_exit(void)
+{
+	debugfs_remove_recursive(tern_debugfs_root);
+}
