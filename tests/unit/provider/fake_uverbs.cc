@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "fake_uverbs.h"
 
+#include <atomic>
 #include <bit>
 #include <cerrno>
 #include <cstdarg>
@@ -199,7 +200,30 @@ tern_alloc_ucontext_resp FakeUverbs::describe_context() const
 	return resp;
 }
 
+bool FakeUverbs::complete(uint32_t qpn, uint8_t opcode, uint32_t wqe_index)
+{
+	const std::lock_guard guard(mutex_);
+	const uint32_t entries = 1u << last_cq.log_size;
+	const auto *record = at<hw::tern_hw_cq_record>(last_cq.buf_key + last_cq.record_offset);
+	if (cq_pi_ - record->ci.get() >= entries)
+		return false;
+	auto &cqe = at<hw::tern_hw_cqe>(last_cq.buf_key)[cq_pi_ & (entries - 1)];
+	const uint8_t phase = cq_pi_++ & entries ? 0 : TERN_PHASE;
+	cqe.wqe_index = wqe_index;
+	cqe.srqn = 0;
+	cqe.qpn = qpn;
+	cqe.opcode = opcode;
+	std::atomic_ref(cqe.phase).store(phase, std::memory_order_release);
+	return true;
+}
+
 int FakeUverbs::command(std::span<const std::byte> request)
+{
+	const std::lock_guard guard(mutex_);
+	return do_command(request);
+}
+
+int FakeUverbs::do_command(std::span<const std::byte> request)
 {
 	using namespace tern::abi34;
 
@@ -303,6 +327,7 @@ int FakeUverbs::command(std::span<const std::byte> request)
 		resp.tern.cqn = 0x40 + static_cast<uint32_t>(cqs);
 		resp.tern.log_size = static_cast<uint32_t>(std::countr_zero(entries));
 		last_cq = resp.tern;
+		cq_pi_ = 0;
 		if (on_cq)
 			on_cq(resp.tern);
 		respond(cmd.response, resp, room);

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <functional>
 #include <map>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -95,6 +96,8 @@ public:
 	uint64_t doorbell(unsigned offset) const;
 	/** What the card's clock is to show. */
 	void set_clock(uint64_t ns);
+	/** The card writes a CQE to the CQ that was made last. False if that is full. */
+	bool complete(uint32_t qpn, uint8_t opcode, uint32_t wqe_index);
 	/** How many mappings of the file this process has, our own not counted. */
 	static int mappings();
 
@@ -103,7 +106,7 @@ public:
 	bool is_device_path(const char *path) const;
 	bool is_device(int fd) const;
 	int open_device();
-	/** Takes a command. Returns 0 or an errno. */
+	/** Takes a command, one at a time. Returns 0 or an errno. */
 	int command(std::span<const std::byte> request);
 	int ioctl(ib_uverbs_ioctl_hdr &request);
 
@@ -112,6 +115,8 @@ private:
 	~FakeUverbs();
 	uint64_t allocate(size_t size);
 
+	int do_command(std::span<const std::byte> request);
+	int do_ioctl(ib_uverbs_ioctl_hdr &request);
 	template <class T>
 	static void respond(uint64_t response, const T &value, size_t room)
 	{
@@ -135,6 +140,8 @@ private:
 	int create_wq(const ib_uverbs_ex_cmd_hdr &ex, const ib_uverbs_ex_create_wq &cmd);
 	tern_srq_buf make_srq_buf(uint32_t srqn, uint32_t entries);
 
+	std::mutex mutex_;   /* commands and the card may be in different threads */
+	uint32_t cq_pi_ = 0; /* of the last CQ */
 	std::map<uint32_t, int> failures_;
 	int memfd_ = -1;
 	std::byte *memory_ = nullptr;

@@ -57,6 +57,12 @@ constexpr uint32_t method(unsigned object, unsigned number)
 
 int FakeUverbs::ioctl(ib_uverbs_ioctl_hdr &hdr)
 {
+	const std::lock_guard guard(mutex_);
+	return do_ioctl(hdr);
+}
+
+int FakeUverbs::do_ioctl(ib_uverbs_ioctl_hdr &hdr)
+{
 	const Attributes attrs(hdr);
 
 	if (hdr.driver_id)
