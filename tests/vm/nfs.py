@@ -3,10 +3,10 @@
 
 import contextlib
 
-from scenario import main
+from scenario import LabError, main
 import upper_layer
 
-PORT = 20049
+PORTS = {"rdma": 20049, "tcp": 2049}
 EXPORT, MOUNTED = "/srv", "/mnt"
 VERSIONS = {
     "v3": "vers=3,nolock",  # locks would take daemons that RDMA has no part in
@@ -17,51 +17,62 @@ VERSIONS = {
 TIMEOUT = 50
 
 
+def prepare(server):
+    """What it exports, and its daemons, once for a host."""
+    server.run(f"""
+        set -e
+        mount -t tmpfs -o size={2 * upper_layer.MEBIBYTES}M tmpfs {EXPORT}
+        mkdir -p /run/rpcbind
+        rpcbind
+        mount -t nfsd nfsd /proc/fs/nfsd
+        rpc.mountd
+    """)
+
+
+@contextlib.contextmanager
+def exported(server):
+    """By RDMA, and by TCP."""
+    try:
+        server.run(f"""
+            set -e
+            exportfs -o rw,insecure,no_root_squash,no_subtree_check,fsid=1 '*:{EXPORT}'
+            rpc.nfsd 4
+            echo rdma {PORTS["rdma"]} >/proc/fs/nfsd/portlist
+            echo Y >/proc/fs/nfsd/v4_end_grace
+        """)
+        yield
+    finally:
+        server.run("rpc.nfsd 0; exportfs -ua")
+        upper_layer.unload(server, "rpcrdma")
+
+
+@contextlib.contextmanager
+def mounted(client, address, version, transport="rdma"):
+    try:
+        client.run(f"mount -t nfs -o {version},proto={transport},port={PORTS[transport]},"
+                   f"timeo={TIMEOUT} {address}:{EXPORT} {MOUNTED}")
+        said = client.run(f"grep {MOUNTED} /proc/mounts").out
+        if f"proto={transport}" not in said:
+            raise LabError(f"{client.name} has mounted {said}")
+        yield
+    finally:
+        client.run(f"umount {MOUNTED}", timeout=120)
+        upper_layer.unload(client, "rpcrdma")
+
+
 class Nfs(upper_layer.Storage):
     VARIANTS = tuple(VERSIONS)
 
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.server.run(f"""
-            set -e
-            mount -t tmpfs -o size={2 * upper_layer.MEBIBYTES}M tmpfs {EXPORT}
-            mkdir -p /run/rpcbind
-            rpcbind
-            mount -t nfsd nfsd /proc/fs/nfsd
-            rpc.mountd
-        """)
+        prepare(cls.server)
 
     @contextlib.contextmanager
     def attached(self, variant):
-        with self.exported(), self.mounted(VERSIONS[variant]):
+        with exported(self.server), \
+                mounted(self.client, self.server.ipv4, VERSIONS[variant]):
             yield f"{MOUNTED}/file", f"{EXPORT}/file"
-
-    @contextlib.contextmanager
-    def exported(self):
-        try:
-            self.server.run(f"""
-                set -e
-                exportfs -o rw,insecure,no_root_squash,no_subtree_check,fsid=1 '*:{EXPORT}'
-                rpc.nfsd 4
-                echo rdma {PORT} >/proc/fs/nfsd/portlist
-                echo Y >/proc/fs/nfsd/v4_end_grace
-            """)
-            yield
-        finally:
-            self.server.run("rpc.nfsd 0; exportfs -ua")
-            self.unload(self.server, "rpcrdma")
-
-    @contextlib.contextmanager
-    def mounted(self, version):
-        try:
-            self.client.run(f"mount -t nfs -o {version},rdma,port={PORT},timeo={TIMEOUT} "
-                            f"{self.server.ipv4}:{EXPORT} {MOUNTED}")
-            self.assertIn("proto=rdma", self.client.run(f"grep {MOUNTED} /proc/mounts").out)
-            yield
-        finally:
-            self.client.run(f"umount {MOUNTED}", timeout=120)
-            self.unload(self.client, "rpcrdma")
 
 
 if __name__ == "__main__":

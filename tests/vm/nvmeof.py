@@ -14,46 +14,50 @@ SUBSYSTEM, LISTENER = f"{TARGET}/subsystems/{NQN}", f"{TARGET}/ports/1"
 MEBIBYTES = 16
 
 
+def serve(host, address, family, transport="rdma"):
+    """A RAM disk for whoever connects."""
+    host.run(f"""
+        set -e
+        modprobe brd rd_nr=1 rd_size={64 << 10}
+        modprobe nvmet-{transport}
+        mountpoint -q /sys/kernel/config || mount -t configfs none /sys/kernel/config
+        mkdir {SUBSYSTEM} {SUBSYSTEM}/namespaces/1 {LISTENER}
+        echo 1 >{SUBSYSTEM}/attr_allow_any_host
+        echo /dev/ram0 >{SUBSYSTEM}/namespaces/1/device_path
+        echo 1 >{SUBSYSTEM}/namespaces/1/enable
+        echo {address} >{LISTENER}/addr_traddr
+        echo {family} >{LISTENER}/addr_adrfam
+        echo {transport} >{LISTENER}/addr_trtype
+        echo {PORT} >{LISTENER}/addr_trsvcid
+        ln -s {SUBSYSTEM} {LISTENER}/subsystems/{NQN}
+    """)
+
+
+def stop(host, transport="rdma"):
+    host.run(f"rm -f {LISTENER}/subsystems/{NQN}; rmdir {LISTENER} "
+             f"{SUBSYSTEM}/namespaces/1 {SUBSYSTEM}; rmmod nvmet-{transport}; rmmod brd",
+             check=False)
+
+
+def connect(host, address, transport="rdma"):
+    host.run(f"modprobe nvme-{transport}")
+    host.run(f"echo 'transport={transport},traddr={address},trsvcid={PORT},nqn={NQN},"
+             "nr_io_queues=2,queue_size=32' >/dev/nvme-fabrics", timeout=60)
+    disk = wait_until(lambda: host.run("ls /dev/nvme?n? 2>/dev/null", check=False).out.strip(),
+                      20)
+    if not disk:
+        raise LabError(f"{host.name}: no disk came up\n{host.run('dmesg | tail -20').out}")
+    return disk
+
+
+def disconnect(host, transport="rdma"):
+    host.run("for one in /sys/class/nvme/nvme*; do echo 1 >$one/delete_controller; done; "
+             f"rmmod nvme-{transport}", check=False, timeout=60)
+
+
 class NvmeOf(Programs):
     COLUMNS = ("result",)
     OBJECTS = ("cm_id", "qp", "mr", "pd")  # CQs stay in the device's pool for the next user
-
-    def serve(self, host, address, family):
-        """A RAM disk for whoever connects."""
-        host.run(f"""
-            set -e
-            modprobe brd rd_nr=1 rd_size={64 << 10}
-            modprobe nvmet-rdma
-            mountpoint -q /sys/kernel/config || mount -t configfs none /sys/kernel/config
-            mkdir {SUBSYSTEM} {SUBSYSTEM}/namespaces/1 {LISTENER}
-            echo 1 >{SUBSYSTEM}/attr_allow_any_host
-            echo /dev/ram0 >{SUBSYSTEM}/namespaces/1/device_path
-            echo 1 >{SUBSYSTEM}/namespaces/1/enable
-            echo {address} >{LISTENER}/addr_traddr
-            echo {family} >{LISTENER}/addr_adrfam
-            echo rdma >{LISTENER}/addr_trtype
-            echo {PORT} >{LISTENER}/addr_trsvcid
-            ln -s {SUBSYSTEM} {LISTENER}/subsystems/{NQN}
-        """)
-
-    def stop(self, host):
-        host.run(f"rm -f {LISTENER}/subsystems/{NQN}; rmdir {LISTENER} "
-                 f"{SUBSYSTEM}/namespaces/1 {SUBSYSTEM}; rmmod nvmet-rdma; rmmod brd",
-                 check=False)
-
-    def connect(self, host, address):
-        host.run("modprobe nvme-rdma")
-        host.run(f"echo 'transport=rdma,traddr={address},trsvcid={PORT},nqn={NQN},"
-                 "nr_io_queues=2,queue_size=32' >/dev/nvme-fabrics", timeout=60)
-        disk = wait_until(lambda: host.run("ls /dev/nvme?n? 2>/dev/null", check=False).out.strip(),
-                          20)
-        if not disk:
-            raise LabError(f"{host.name}: no disk came up\n{host.run('dmesg | tail -20').out}")
-        return disk
-
-    def disconnect(self, host):
-        host.run("for one in /sys/class/nvme/nvme*; do echo 1 >$one/delete_controller; done; "
-                 "rmmod nvme-rdma", check=False, timeout=60)
 
     def test_nvme(self):
         for ip, family in ((4, "ipv4"), (6, "ipv6")):
@@ -68,18 +72,18 @@ class NvmeOf(Programs):
         try:
             row = f"NVMe/RDMA to {target.name}, IPv{ip}"
             with self.cell(f"{row}: connect", "result"):
-                self.serve(target, address, family)
-                disk = self.connect(initiator, address)
+                serve(target, address, family)
+                disk = connect(initiator, address)
             with self.cell(f"{row}: write, read, compare", "result"):
                 self.copy(initiator, target, disk)
             with self.cell(f"{row}: small and large requests", "result"):
                 self.sizes(initiator, disk)
             with self.cell(f"{row}: disconnect", "result"):
-                self.disconnect(initiator)
+                disconnect(initiator)
                 self.assertEqual(initiator.run("ls /dev/nvme?n?", check=False).out, "")
         finally:
-            self.disconnect(initiator)
-            self.stop(target)
+            disconnect(initiator)
+            stop(target)
 
     def copy(self, initiator, target, disk):
         """Past both page caches; the target's RAM disk must hold the same, too."""
@@ -105,15 +109,15 @@ class NvmeOf(Programs):
         target, initiator = self.hosts
         try:
             with self.cell("the target goes", "result"):
-                self.serve(target, target.ipv4, "ipv4")
-                self.connect(initiator, target.ipv4)
-                self.stop(target)
+                serve(target, target.ipv4, "ipv4")
+                connect(initiator, target.ipv4)
+                stop(target)
                 lost = wait_until(lambda: "live" not in initiator.run(
                     "cat /sys/class/nvme/nvme*/state").out, 30)
                 self.assertTrue(lost)
         finally:
-            self.disconnect(initiator)
-            self.stop(target)
+            disconnect(initiator)
+            stop(target)
 
 
 if __name__ == "__main__":

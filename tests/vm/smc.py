@@ -14,7 +14,7 @@ PORT, CHANCES = 9998, 3
 class Smc(upper_layer.UpperLayer):
     def setUp(self):
         super().setUp()
-        self.addCleanup(self.lab.each, lambda host: self.unload(host, "smc_diag smc"))
+        self.addCleanup(self.lab.each, lambda host: upper_layer.unload(host, "smc_diag smc"))
 
     def sent(self, host):
         """The bytes that RDMA has sent."""

@@ -13,6 +13,52 @@ FABRIC = f"{lio.TARGET}/srpt"
 REMOTE = "/sys/class/srp_remote_ports"
 
 
+@contextlib.contextmanager
+def exported(server, device, address, use_srq):
+    """The target has its port's GUID for a name, and lets in who came to its address."""
+    gid = f"/sys/class/infiniband/{device}/ports/1/gids/0"
+    guid = server.run(f"cut -d: -f5- {gid}").out.strip()
+    group = f"{FABRIC}/{guid}/{guid}"
+    acl = f"{group}/acls/{address}"
+    lio.create(server, "ib_srpt")
+    try:
+        server.run(f"""
+            set -e
+            mkdir -p {group}/lun/lun_0
+            ln -s {lio.BACKSTORE} {group}/lun/lun_0/disk
+            mkdir -p {acl}/lun_0
+            ln -s {group}/lun/lun_0 {acl}/lun_0/disk
+            echo {int(use_srq)} >{group}/attrib/use_srq
+            echo {PORT} >{FABRIC}/discovery_auth/rdma_cm_port
+            echo 1 >{group}/enable
+        """)
+        yield
+    finally:
+        server.run(f"""
+            echo 0 >{group}/enable
+            echo 0 >{FABRIC}/discovery_auth/rdma_cm_port
+            rm {acl}/lun_0/disk {group}/lun/lun_0/disk
+            rmdir {acl}/lun_0 {acl} {group}/lun/lun_0 {group} {FABRIC}/{guid} {FABRIC}
+        """)
+        lio.remove(server)
+        upper_layer.unload(server, "ib_srpt target_core_file")
+
+
+@contextlib.contextmanager
+def logged_in(server, client, device, address):
+    said = server.run("cat /sys/module/ib_srpt/parameters/srpt_service_guid").out
+    service = said.strip().removeprefix("0x").zfill(16)
+    client.run("modprobe ib_srp")
+    try:
+        client.run(f"echo id_ext={service},ioc_guid={service},dest={address}:{PORT} "
+                   f">/sys/class/infiniband_srp/srp-{device}-1/add_target", timeout=60)
+        yield
+    finally:
+        client.run(f"for one in {REMOTE}/port-*; do "
+                   "[ ! -e $one ] || echo 1 >$one/delete; done", timeout=60)
+        upper_layer.unload(client, "ib_srp")
+
+
 class Srp(upper_layer.Storage):
     VARIANTS = ("own receive queues", "SRQ")
 
@@ -23,7 +69,9 @@ class Srp(upper_layer.Storage):
 
     @contextlib.contextmanager
     def attached(self, variant):
-        with self.exported(variant == "SRQ"), self.logged_in():
+        target, initiator = (self.devices[host.name] for host in self.hosts)
+        with exported(self.server, target, self.server.ipv4, variant == "SRQ"), \
+                logged_in(self.server, self.client, initiator, self.server.ipv4):
             srqs = self.server.run("rdma resource show srq").out
             self.assertEqual("[ib_srpt]" in srqs, variant == "SRQ", srqs)
             yield lio.find_disk(self.client), lio.HELD
@@ -48,51 +96,6 @@ class Srp(upper_layer.Storage):
             with self.attached(variant) as (path, held):
                 self.write(path)
                 self.compare(path, held, MEBIBYTES)
-
-    @contextlib.contextmanager
-    def exported(self, use_srq):
-        """The target has its port's GUID for a name, and lets in who came to its address."""
-        gid = f"/sys/class/infiniband/{self.devices[self.server.name]}/ports/1/gids/0"
-        guid = self.server.run(f"cut -d: -f5- {gid}").out.strip()
-        group = f"{FABRIC}/{guid}/{guid}"
-        acl = f"{group}/acls/{self.server.ipv4}"
-        lio.create(self.server, "ib_srpt")
-        try:
-            self.server.run(f"""
-                set -e
-                mkdir -p {group}/lun/lun_0
-                ln -s {lio.BACKSTORE} {group}/lun/lun_0/disk
-                mkdir -p {acl}/lun_0
-                ln -s {group}/lun/lun_0 {acl}/lun_0/disk
-                echo {int(use_srq)} >{group}/attrib/use_srq
-                echo {PORT} >{FABRIC}/discovery_auth/rdma_cm_port
-                echo 1 >{group}/enable
-            """)
-            yield
-        finally:
-            self.server.run(f"""
-                echo 0 >{group}/enable
-                echo 0 >{FABRIC}/discovery_auth/rdma_cm_port
-                rm {acl}/lun_0/disk {group}/lun/lun_0/disk
-                rmdir {acl}/lun_0 {acl} {group}/lun/lun_0 {group} {FABRIC}/{guid} {FABRIC}
-            """)
-            lio.remove(self.server)
-            self.unload(self.server, "ib_srpt target_core_file")
-
-    @contextlib.contextmanager
-    def logged_in(self):
-        said = self.server.run("cat /sys/module/ib_srpt/parameters/srpt_service_guid").out
-        service = said.strip().removeprefix("0x").zfill(16)
-        folder = f"/sys/class/infiniband_srp/srp-{self.devices[self.client.name]}-1"
-        self.client.run("modprobe ib_srp")
-        try:
-            self.client.run(f"echo id_ext={service},ioc_guid={service},"
-                            f"dest={self.server.ipv4}:{PORT} >{folder}/add_target", timeout=60)
-            yield
-        finally:
-            self.client.run(f"for one in {REMOTE}/port-*; do "
-                            "[ ! -e $one ] || echo 1 >$one/delete; done", timeout=60)
-            self.unload(self.client, "ib_srp")
 
 
 if __name__ == "__main__":

@@ -15,6 +15,13 @@ RANDOM, STOP = "/tmp/random", "/tmp/stop"
 MEBIBYTES, LOAD_MEBIBYTES = 64, 16
 
 
+def unload(host, modules):
+    """Once all that used them is gone, some of which goes by itself."""
+    remove = f"modprobe -r {modules}"
+    if not wait_until(lambda: host.run(remove, check=False).code == 0, 30, 0.2):
+        raise LabError(f"{host.name}: {host.run(f'{remove}; lsmod', check=False)}")
+
+
 class UpperLayer(Programs):
     """What can happen to the card below a protocol, which must get over it."""
 
@@ -78,12 +85,6 @@ class UpperLayer(Programs):
         host.configure()
         self.assertEqual(host.rdma_device(), self.devices[host.name])
         host.gid_index(host.rdma_device())
-
-    def unload(self, host, modules):
-        """Once all that used them is gone, some of which goes by itself."""
-        remove = f"modprobe -r {modules}"
-        gone = wait_until(lambda: host.run(remove, check=False).code == 0, 30, 0.2)
-        self.assertTrue(gone, host.run(f"{remove}; lsmod", check=False))
 
 
 class Storage(UpperLayer):
