@@ -11,7 +11,7 @@ CMAKE_BUILD := $(BUILD)/cmake
 KERNEL = $(shell scripts/guest-kernel)
 
 .PHONY: help setup build module configure cmake image kernels hosts run test test-quick test-all \
-	stress-test lint bench bench-core lab clean
+	stress-test lint bench bench-apps bench-core lab clean
 
 help:
 	@echo 'make run         two hosts, stock RDMA programs between them, a table of results'
@@ -20,6 +20,7 @@ help:
 	@echo 'make test-all    these and more: each scenario with both kernels and over both wires'
 	@echo 'make stress-test the scenarios five times, twice of them on a busy machine'
 	@echo 'make bench       Tern, rxe, siw and TCP side by side: a table and plots in build/bench'
+	@echo 'make bench-apps  NVMe-oF, NFS, iSER, SRP, SMC-R and RDS over Tern next to TCP and rxe'
 	@echo 'make lint        the static checks'
 	@echo 'make bench-core  what a message costs the card, next to memcpy: a table'
 	@echo 'make lab         bring up two hosts and leave them to you: scripts/lab --help'
@@ -78,6 +79,11 @@ stress-test: cmake kernels
 bench: hosts
 	@scripts/setup --bench
 	@tests/bench/compare.py
+
+bench-apps: hosts
+	@scripts/setup --bench
+	@cmake --build $(CMAKE_BUILD) --target tern_io tern_messages
+	@tests/bench/compare_apps.py
 
 lint: cmake
 	@scripts/lint

@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`make bench-apps`: what RDMA gives its users in the kernel, in place of TCP.
+
+The same two hosts use Tern's RDMA, TCP over Tern's net_device, TCP over virtio-net and Soft-RoCE in
+turns. The median of some rounds counts; on a busy machine the ratios do. What an operation costs in
+time of the processors, both hosts' QEMUs together, depends less on what else runs.
+"""
+
+import argparse
+import itertools
+import json
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+TESTS = pathlib.Path(__file__).resolve().parents[1]
+sys.path += [str(TESTS / "vm"), str(TESTS.parent / "scripts")]
+
+# pylint: disable=wrong-import-position
+from compare import Results, host_options, ratio  # noqa: E402
+from ternlab.errors import LabError  # noqa: E402
+from ternlab.lab import Lab  # noqa: E402
+from ternlab.paths import BUILD  # noqa: E402
+from ternlab.progress import say, step  # noqa: E402
+from users import ROUTES, RXE, SECONDS, TERN, USERS  # noqa: E402
+
+
+class Bench:
+    def __init__(self, results, hosts, kinds):
+        self.results = results
+        self.users = [kind(hosts) for kind in kinds]
+        self.hosts = hosts
+        self.warm = set()  # users and routes that have run before
+        self.hopeless = set()  # users that do not get through rxe
+
+    def run(self, rounds):
+        for user in self.users:
+            user.prepare()
+        turns = itertools.product(range(1, rounds + 1), self.users)
+        for (number, user), route in itertools.product(turns, ROUTES):
+            if route in user.routes and (user.name, route) not in self.hopeless:
+                with step(f"round {number} of {rounds}: {user.name}, {route.name}"):
+                    self.measure(user, route)
+
+    def measure(self, user, route):
+        try:
+            with route.stack(self.hosts), user.attached(route) as attached:
+                self.warm_up(user, route, attached)
+                for metric in user.metrics:
+                    begun = self.cpu_time()
+                    rate = user.measure(route, attached, metric)
+                    cost = (self.cpu_time() - begun) / (rate * SECONDS)
+                    self.results.add(key(user, metric), route.name, rate / metric.unit)
+                    self.results.add(cost_key(user, metric), route.name, cost * 1e6)
+        except LabError as error:
+            if route != RXE:
+                raise
+            self.hopeless.add((user.name, route))
+            say(f"{user.name} does not get through {route.name}: {error}")
+
+    def cpu_time(self):
+        return sum(host.process.cpu_time() for host in self.hosts)
+
+    def warm_up(self, user, route, attached):
+        """Under TCG what runs for the first time is translated."""
+        if (user.name, route) not in self.warm:
+            for metric in user.metrics:
+                user.measure(route, attached, metric)
+        self.warm.add((user.name, route))
+
+
+# --- how it is told
+
+def key(user, metric):
+    return f"{user.name}: {metric.title}"
+
+
+def cost_key(user, metric):
+    return f"{key(user, metric)}, CPU us"
+
+
+def table(results, users):
+    rows = [(user, metric) for user in users for metric in user.metrics]
+    return "\n".join([
+        *part("", results, [key(*row) for row in rows], ratio),
+        "", *part("CPU us an operation", results, [cost_key(*row) for row in rows],
+                  lambda ours, theirs: ratio(theirs, ours))])
+
+
+def part(title, results, rows, compare):
+    """Lines, with how many times better Tern is than each other."""
+    names = [route.name for route in ROUTES]
+    others = [name for name in names if name != TERN.name]
+    lines = [f"{title:<36}" + "".join(f"{name:>12}" for name in names)
+             + "".join(f"{'to ' + name:>14}" for name in others)]
+    for row in rows:
+        medians = {name: results.median(row, name) for name in names}
+        lines.append(f"{row.removesuffix(', CPU us'):<36}" + "".join(
+            f"{'-' if medians[name] is None else format(medians[name], '.0f'):>12}"
+            for name in names) + "".join(
+                f"{compare(medians[TERN.name], medians[name]):>14}" for name in others))
+    return lines
+
+
+def plot(results, users, folder):
+    """apps.svg: each route's figure, as a multiple of TCP's over virtio-net or else of rxe's."""
+    names = [route.name for route in ROUTES]
+    data, picture = folder / "apps.dat", folder / "apps.svg"
+    lines = ["\t".join(["row", *names])]
+    for row in (key(user, metric) for user in users for metric in user.metrics):
+        medians = [results.median(row, name) for name in names]
+        base = medians[2] or medians[3]
+        lines.append("\t".join([f'"{row}"', *("?" if m is None or not base else f"{m / base:.3f}"
+                                              for m in medians)]))
+    data.write_text("\n".join(lines) + "\n", encoding="ascii")
+    script = f"""
+        set terminal svg size 1000,600 background "white"
+        set output "{picture}"
+        set title "Throughput, TCP over virtio-net = 1"
+        set datafile missing "?"
+        set datafile separator tab
+        set style data histogram
+        set style fill solid
+        set logscale y
+        set grid ytics
+        set xtics rotate by -40
+        plot for [n=2:{len(names) + 1}] "{data}" using n:xtic(1) title columnheader(n)
+    """
+    subprocess.run(["gnuplot"], input=script, text=True, check=True)
+    return picture
+
+
+def main():
+    names = [kind.name for kind in USERS]
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--users", nargs="+", choices=names, default=names)
+    args = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+
+    folder = BUILD / "bench"
+    folder.mkdir(parents=True, exist_ok=True)
+    kinds = [kind for kind in USERS if kind.name in args.users]
+    results = Results()
+    lab = Lab("bench-apps")
+    begun = time.monotonic()
+    try:
+        lab.up([host_options(index) for index in (1, 2)], owned=True)
+        Bench(results, lab.hosts, kinds).run(args.rounds)
+    except LabError as error:
+        print(f"make bench-apps failed: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    finally:
+        lab.down()
+        (folder / "apps.json").write_text(json.dumps(results.values, indent=1), encoding="ascii")
+    text = table(results, kinds)
+    (folder / "apps.txt").write_text(text + "\n", encoding="ascii")
+    print(text, flush=True)
+    say(f"done in {time.monotonic() - begun:.0f} s; all values: {folder / 'apps.json'}; "
+        f"plot: {plot(results, kinds, folder)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
