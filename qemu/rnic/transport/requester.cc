@@ -41,6 +41,7 @@ void Requester::reset(Psn sq_psn)
 	data_requests_ = 0;
 	ssn_ = 0;
 	credits_known_ = false;
+	assumed_ = 0;
 	nak_implied_ = false;
 	sequence_nak_ = false;
 	retries_left_ = qp_.attr_.retry_cnt;

@@ -127,6 +127,8 @@ private:
 	void after_response();
 	bool place(Request &r, uint64_t offset, const Payload &data);
 	void update_credits(const Aeth &aeth);
+	uint32_t assume_credits();
+	void withdraw_credits(const Aeth &aeth);
 	/** The packet with @psn, sent or received, needs pages. */
 	void wait_for_pages(Psn psn);
 
@@ -166,6 +168,8 @@ private:
 
 	bool credits_known_ = false; /* the responder uses end-to-end flow control */
 	uint32_t limit_ssn_ = 0;     /* last message known to have a receive WQE */
+	/* After RNR of a responder that counts no credits: credits assumed. 0: no limit. */
+	uint32_t assumed_ = 0;
 
 	uint8_t retries_left_ = 0;
 	uint8_t rnr_retries_left_ = 0;

@@ -72,11 +72,38 @@ void Requester::update_credits(const Aeth &aeth)
 {
 	const uint8_t code = aeth.syndrome & kAethValueMask;
 	const bool counted = code != kCreditsInvalid;
-	const uint32_t limit = (aeth.msn + decode_credits(code)) & Psn::kMask;
+	if (counted)
+		assumed_ = 0;
+	const uint32_t credits = counted ? decode_credits(code) : assume_credits();
+	const bool known = counted || assumed_;
+	const uint32_t limit = (aeth.msn + credits) & Psn::kMask;
 	/* The count is rounded down and may be delayed, but a credit once granted remains valid. */
-	if (counted && (!credits_known_ || Psn(limit) - Psn(limit_ssn_) > 0))
+	if (known && (!credits_known_ || Psn(limit) - Psn(limit_ssn_) > 0))
 		limit_ssn_ = limit;
-	credits_known_ = counted;
+	credits_known_ = known;
+}
+
+/* Twice as many with each acknowledgement after RNR, until they limit nothing. */
+uint32_t Requester::assume_credits()
+{
+	assumed_ *= 2;
+	if (assumed_ > static_cast<uint32_t>(window_))
+		assumed_ = 0;
+	return assumed_;
+}
+
+/*
+ * A responder that counts no credits, as with an SRQ, has no receive WQE: one message is sent as a
+ * probe. What follows a message that gets RNR again is sent in vain, and where many QPs share an
+ * SRQ it takes the responder's host the time to post receives.
+ */
+void Requester::withdraw_credits(const Aeth &aeth)
+{
+	if (credits_known_ && !assumed_)
+		return;
+	credits_known_ = true;
+	assumed_ = 1;
+	limit_ssn_ = aeth.msn;
 }
 
 /* As on hardware, RX_SEQ_NAK counts those that arrive, also those that change nothing. */
@@ -160,6 +187,7 @@ void Requester::receive_rnr(const Packet &packet)
 		rnr_retries_left_--;
 	}
 	seek(packet.bth.psn);
+	withdraw_credits(packet.ext.aeth);
 	/* The peer has received the packet: earlier losses no longer count. */
 	retries_left_ = qp_.attr_.retry_cnt;
 	sequence_nak_ = false;

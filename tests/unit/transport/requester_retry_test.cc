@@ -85,7 +85,47 @@ TEST_F(Requester, RnrWaits)
 	pass(1'279'000);
 	EXPECT_EQ(psns_sent(), Psns{});
 	pass(1'000);
-	EXPECT_EQ(psns_sent(), (Psns{0, 1, 2}));
+	EXPECT_EQ(psns_sent(), (Psns{0}));
+	ack(0, kNoCredits, 0);
+	EXPECT_EQ(psns_sent(), (Psns{1, 2}));
+}
+
+/*
+ * A peer that counts no credits, as one with an SRQ, is sent one message after RNR, and with each
+ * acknowledgement twice as many at once: what it has no receive WQE for would be sent in vain.
+ */
+TEST_F(Requester, RnrWithoutCredits)
+{
+	for (int i = 0; i < 12; i++)
+		post(send(1));
+	EXPECT_EQ(psns_sent().size(), 12u);
+	for (int i = 0; i < 2; i++) {
+		ack(0, kAethRnrNak | 1, 0);
+		pass(10'000);
+		EXPECT_EQ(psns_sent(), (Psns{0}));
+	}
+	ack(0, kNoCredits, 1);
+	EXPECT_EQ(psns_sent(), (Psns{1, 2}));
+	ack(1, kNoCredits, 2);
+	EXPECT_EQ(psns_sent(), (Psns{3, 4, 5}));
+	ack(3, kAethRnrNak | 1, 3);
+	pass(10'000);
+	EXPECT_EQ(psns_sent(), (Psns{3}));
+}
+
+/* Peers that do acknowledge get all again, whatever MSN they tell. */
+TEST_F(Requester, RnrIsOver)
+{
+	for (uint32_t i = 0; i < 9; i++)
+		post(send(1));
+	ack(0, kAethRnrNak | 1, 0);
+	pass(10'000);
+	for (uint32_t i = 0; i < 9; i++)
+		ack(i, kNoCredits, 0);
+	all_sent();
+	for (uint32_t i = 0; i < 100; i++)
+		post(send(1));
+	EXPECT_EQ(psns_sent().size(), 100u);
 }
 
 TEST_F(Requester, RnrRetriesThenError)
