@@ -247,7 +247,7 @@ tern_hw_aq_status destroy_qp(Card &card, uint32_t qpn)
 	if (!qp)
 		return TERN_AQ_BAD_OBJECT;
 	const FrameSink *sink = qp->frame_sink();
-	if (sink && card.port.steering.has_flow_to(*sink))
+	if (sink && sink->flows)
 		return TERN_AQ_BUSY;
 	/* Programs post datagrams and exit at once; send those before the QP is destroyed. */
 	unsigned budget = kDestroyBudget;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 namespace tern {
@@ -12,6 +13,8 @@ public:
 	/** Whether it receives frames now. */
 	virtual bool receives() const = 0;
 	virtual void receive(std::span<const std::byte> frame) = 0;
+
+	uint32_t flows = 0; /* that name it */
 
 protected:
 	~FrameSink() = default;

@@ -2,6 +2,7 @@
 #include "qemu/rnic/port/steering.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "qemu/rnic/formats/headers.h"
 
@@ -13,25 +14,16 @@ namespace {
 
 /* A field that the flow matches must be present; a zero in the key does not match an absent
  * field. */
-bool has_fields(const Flow &flow, const FrameFields &fields)
+bool has_fields(uint8_t ip_version, const tern_hw_flow_key &mask, const FrameFields &fields)
 {
-	const auto &mask = flow.mask;
-	return (!flow.ip_version || flow.ip_version == fields.ip_version) &&
+	return (!ip_version || ip_version == fields.ip_version) &&
 	       (!mask.vlan_tci.get() || fields.has_vlan) &&
 	       ((!mask.src_port.get() && !mask.dst_port.get()) || fields.has_ports);
 }
 
-bool matches(const Flow &flow, const FrameFields &fields)
+auto chars_of(const tern_hw_flow_key &key)
 {
-	if (!has_fields(flow, fields))
-		return false;
-	const auto frame = std::as_bytes(std::span(&fields.key, 1));
-	const auto key = std::as_bytes(std::span(&flow.key, 1));
-	const auto mask = std::as_bytes(std::span(&flow.mask, 1));
-	for (size_t i = 0; i < key.size(); i++)
-		if ((frame[i] & mask[i]) != key[i])
-			return false;
-	return true;
+	return std::bit_cast<std::array<char, sizeof(key)>>(key);
 }
 
 /* Counts the frame, even if the QP then has no room for it. */
@@ -57,58 +49,91 @@ bool names_destination(const Flow &flow)
 
 } // namespace
 
-Steering::Order &Steering::order_of(const Flow &flow)
+bool Steering::Table::is_of(const Flow &flow) const
 {
-	switch (flow.type) {
-	case TERN_FLOW_NORMAL:
-		return normal_;
-	case TERN_FLOW_SNIFFER:
-		return sniffers_;
-	default:
-		return defaults_;
+	return ip_version == flow.ip_version && chars_of(mask) == chars_of(flow.mask);
+}
+
+Steering::Order *Steering::order_of(const Flow &flow)
+{
+	if (flow.type != TERN_FLOW_NORMAL)
+		return flow.type == TERN_FLOW_SNIFFER ? &sniffers_ : &defaults_;
+	auto table = std::ranges::find_if(tables_, [&](auto &t) { return t.is_of(flow); });
+	if (table == tables_.end()) {
+		if (tables_.size() == kMaxMasks)
+			return nullptr;
+		table = tables_.insert(table, {flow.ip_version, flow.mask, {}});
 	}
+	return &table->flows[chars_of(flow.key)];
+}
+
+/* @flow was the last of its key, and maybe of its mask. */
+void Steering::drop_empty(const Flow &flow)
+{
+	if (flow.type != TERN_FLOW_NORMAL)
+		return;
+	const auto table = std::ranges::find_if(tables_, [&](auto &t) { return t.is_of(flow); });
+	table->flows.erase(chars_of(flow.key));
+	if (table->flows.empty())
+		tables_.erase(table);
 }
 
 std::optional<uint32_t> Steering::add(const Flow &flow)
 {
+	Order *order = order_of(flow);
+	if (!order || order->size() == kMaxEqual)
+		return std::nullopt;
 	auto object = std::make_unique<Flow>(flow);
 	Flow *added = object.get();
+	added->number = added_++;
 	const auto number = flows_.insert(std::move(object));
-	if (!number)
+	if (!number) {
+		if (order->empty())
+			drop_empty(flow);
 		return std::nullopt;
-	Order &order = order_of(flow);
-	/* After older flows of the same priority. */
-	const auto at = std::ranges::upper_bound(order, flow.priority, {}, &Flow::priority);
-	order.insert(at, added);
+	}
+	order->insert(std::ranges::upper_bound(*order, flow.priority, {}, &Flow::priority), added);
+	flow.sink->flows++;
 	return number;
 }
 
 std::unique_ptr<Flow> Steering::remove(uint32_t number)
 {
 	auto flow = flows_.remove(number);
-	if (flow)
-		std::erase(order_of(*flow), flow.get());
+	if (!flow)
+		return nullptr;
+	Order &order = *order_of(*flow);
+	std::erase(order, flow.get());
+	if (order.empty())
+		drop_empty(*flow);
+	flow->sink->flows--;
 	return flow;
-}
-
-bool Steering::has_flow_to(const FrameSink &sink) const
-{
-	bool found = false;
-	flows_.for_each([&](uint32_t, const Flow &flow) { found |= flow.sink == &sink; });
-	return found;
 }
 
 const Flow *Steering::normal_of(const FrameFields &fields) const
 {
-	for (const Flow *flow : normal_)
-		if (flow->sink->receives() && matches(*flow, fields))
-			return flow;
-	return nullptr;
+	const Flow *best = nullptr;
+	const Key frame = chars_of(fields.key);
+	for (const Table &table : tables_) {
+		if (!has_fields(table.ip_version, table.mask, fields))
+			continue;
+		Key key;
+		std::ranges::transform(frame, chars_of(table.mask), key.begin(),
+		                       [](char f, char m) { return static_cast<char>(f & m); });
+		const auto found = table.flows.find(key);
+		if (found == table.flows.end())
+			continue;
+		const auto flow = std::ranges::find_if(
+		        found->second, [](const Flow *f) { return f->sink->receives(); });
+		if (flow != found->second.end() && (!best || (*flow)->before(*best)))
+			best = *flow;
+	}
+	return best;
 }
 
 FrameSink *Steering::receiver(std::span<const std::byte> frame) const
 {
-	if (normal_.empty() && defaults_.empty())
+	if (tables_.empty() && defaults_.empty())
 		return nullptr;
 	const FrameFields fields = read_fields(frame);
 	if (const Flow *flow = normal_of(fields))
@@ -122,7 +147,7 @@ FrameSink *Steering::receiver(std::span<const std::byte> frame) const
 
 bool Steering::takes_from(const FrameSink &sender, std::span<const std::byte> frame) const
 {
-	if (normal_.empty())
+	if (tables_.empty())
 		return false;
 	const Flow *flow = normal_of(read_fields(frame));
 	return flow && flow->sink != &sender && names_destination(*flow);

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "qemu/rnic/object_table.h"
@@ -30,22 +34,33 @@ struct Flow {
 	hw::tern_hw_flow_key key{};
 	hw::tern_hw_flow_key mask{};
 	FlowCounters *counters = nullptr; /* null: not counted */
+	uint64_t number = 0;              /* counts up: younger flows have larger ones */
+
+	/** Whether it is matched before @other: by priority, then by age. */
+	bool before(const Flow &other) const
+	{
+		return std::pair(priority, number) < std::pair(other.priority, other.number);
+	}
 };
 
 /**
- * The flows, which choose the receiver of a frame. They are matched one after the other, by
- * priority and then by age; the cost is linear in their number, which is limited.
+ * The flows, which choose the receiver of a frame by priority and then by age. For each mask there
+ * is a table of keys, so a frame costs one look-up for each mask, however many flows there are.
+ * What is looked through one by one is limited.
  */
 class Steering {
 public:
 	Steering(uint32_t max_flows, uint32_t base) : flows_(max_flows, base) {}
 
+	/** Different masks, and flows that differ in nothing but sink and priority; flows of each
+	 * other type. */
+	static constexpr size_t kMaxMasks = 64;
+	static constexpr size_t kMaxEqual = 16;
+
 	/** The number of the new flow; none if there are too many. */
 	std::optional<uint32_t> add(const Flow &flow);
 	/** The removed flow; null if there was none. */
 	std::unique_ptr<Flow> remove(uint32_t number);
-	/** Whether some flow names @sink. */
-	bool has_flow_to(const FrameSink &sink) const;
 
 	/** The receiver of @frame, counted by its flow; null if no flow matches. Flows of QPs that
 	 * do not receive now are skipped. */
@@ -61,11 +76,30 @@ private:
 	/* In matching order. */
 	using Order = std::vector<Flow *>;
 
-	Order &order_of(const Flow &flow);
+	using Key = std::array<char, sizeof(hw::tern_hw_flow_key)>;
+	struct Hash {
+		size_t operator()(const Key &key) const
+		{
+			return std::hash<std::string_view>()({key.data(), key.size()});
+		}
+	};
+	/** The flows of type NORMAL with the same mask. */
+	struct Table {
+		uint8_t ip_version;
+		hw::tern_hw_flow_key mask;
+		std::unordered_map<Key, Order, Hash> flows; /* by key */
+
+		bool is_of(const Flow &flow) const;
+	};
+
+	/* Where @flow is, or is to be; null if there are too many masks. */
+	Order *order_of(const Flow &flow);
+	void drop_empty(const Flow &flow);
 	const Flow *normal_of(const FrameFields &fields) const;
 
 	ObjectTable<Flow> flows_;
-	Order normal_;
+	uint64_t added_ = 0;
+	std::vector<Table> tables_;
 	Order defaults_;
 	Order sniffers_;
 };

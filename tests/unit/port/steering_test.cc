@@ -253,6 +253,55 @@ TEST_F(SteeringTest, PriorityThenAge)
 	EXPECT_EQ(driver_.destroy(TERN_AQ_DESTROY_FLOW, late), TERN_AQ_BAD_OBJECT);
 }
 
+/* Also of flows with different masks. */
+TEST_F(SteeringTest, PriorityThenAgeAcrossMasks)
+{
+	const auto by_mac = [](const HostQp &qp, uint16_t priority) {
+		return flow(qp, [=](auto &f) {
+			f.priority = priority;
+			std::ranges::fill(f.mask.dmac, uint8_t{0xff});
+			std::ranges::copy(kCardMac, f.key.dmac);
+		});
+	};
+	const uint32_t old = add(flow(*raw_, [](auto &f) { f.priority = uint16_t{5}; }));
+	const uint32_t first = add(by_mac(*other_, 4));
+	EXPECT_TRUE(takes(*other_, {}));
+	EXPECT_EQ(driver_.destroy(TERN_AQ_DESTROY_FLOW, first), TERN_AQ_OK);
+	add(by_mac(*other_, 5));
+	EXPECT_TRUE(takes(*raw_, {}));
+	EXPECT_EQ(driver_.destroy(TERN_AQ_DESTROY_FLOW, old), TERN_AQ_OK);
+	EXPECT_TRUE(takes(*other_, {}));
+}
+
+/* What would be looked through one by one is limited; what is found by its key is not. */
+TEST_F(SteeringTest, Limits)
+{
+	const auto by_type = [this](uint16_t type) {
+		return flow(*raw_, [=](auto &f) {
+			f.mask.ethertype = uint16_t{0xffff};
+			f.key.ethertype = type;
+		});
+	};
+	for (uint16_t i = 0; i < 1000; i++)
+		add(by_type(static_cast<uint16_t>(0x1000 + i)));
+	const auto sniffer = flow(*raw_, [](auto &f) { f.type = TERN_FLOW_SNIFFER; });
+	for (int i = 0; i < 16; i++)
+		add(sniffer);
+	EXPECT_EQ(driver_.status_of(sniffer), TERN_AQ_NO_RESOURCE);
+	for (int i = 1; i < 16; i++)
+		add(by_type(0x1000));
+	EXPECT_EQ(driver_.status_of(by_type(0x1000)), TERN_AQ_NO_RESOURCE);
+	const auto by_mask = [this](uint16_t mask) {
+		return flow(*raw_, [=](auto &f) { f.mask.vlan_tci = mask; });
+	};
+	std::vector<uint32_t> masks;
+	for (uint16_t i = 1; i < 64; i++)
+		masks.push_back(add(by_mask(i)));
+	EXPECT_EQ(driver_.status_of(by_mask(100)), TERN_AQ_NO_RESOURCE);
+	EXPECT_EQ(driver_.destroy(TERN_AQ_DESTROY_FLOW, masks[7]), TERN_AQ_OK);
+	add(by_mask(100));
+}
+
 /* What nobody asks for, whatever its MAC; but flows come first. */
 TEST_F(SteeringTest, AllDefault)
 {
