@@ -16,7 +16,7 @@
 namespace tern {
 
 struct ProtectionDomain {
-	uint32_t users = 0; /* QPs and SRQs */
+	uint32_t users = 0; /* QPs, SRQs, regions and windows */
 };
 
 struct XrcDomain {

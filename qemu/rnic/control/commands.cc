@@ -96,15 +96,12 @@ tern_hw_aq_status create_eq(Card &card, const tern_hw_create_eq &cmd, tern_hw_cr
 
 tern_hw_aq_status destroy_eq(Card &card, uint32_t eqn)
 {
-	if (!card.eqs.find(eqn))
-		return TERN_AQ_BAD_OBJECT;
-	bool used = false;
-	card.cqs.for_each([&](uint32_t, CompletionQueue &cq) { used |= cq.eqn() == eqn; });
-	if (used)
-		return TERN_AQ_BUSY;
-	card.eqs.remove(eqn);
-	card.memory.tables().drop_all();
-	return TERN_AQ_OK;
+	const EventQueue *eq = card.eqs.find(eqn);
+	const PageList pages = eq ? eq->pages() : PageList();
+	const auto status = destroy_unused(card.eqs, eqn);
+	if (status == TERN_AQ_OK)
+		pages.forget(card.memory.tables());
+	return status;
 }
 
 /* ---- SET ---- */
@@ -194,7 +191,7 @@ tern_hw_aq_status execute(Card &card, const tern_hw_aq_cmd &command, tern_hw_aq_
 	case TERN_AQ_ALLOC_PD:
 		return created(card.pds, std::make_unique<ProtectionDomain>(), completion.created);
 	case TERN_AQ_DEALLOC_PD:
-		return dealloc_pd(card, id);
+		return destroy_unused(card.pds, id);
 	case TERN_AQ_CREATE_MR:
 		return create_mr(card, command.create_mr, completion.created);
 	case TERN_AQ_MODIFY_MR:

@@ -32,11 +32,16 @@ tern_hw_aq_status create_cq(Card &card, const tern_hw_create_cq &cmd, tern_hw_cr
 	const auto place = make_place(cmd);
 	if (!place || !page_valid(card, cmd.db_page.get()))
 		return TERN_AQ_BAD_FIELD;
-	if (!card.eqs.find(cmd.eqn.get()))
+	EventQueue *eq = card.eqs.find(cmd.eqn.get());
+	if (!eq)
 		return TERN_AQ_BAD_OBJECT;
-	return created(card.cqs,
-	               std::make_unique<CompletionQueue>(*place, cmd.eqn.get(), cmd.db_page.get()),
-	               result);
+	const auto status =
+	        created(card.cqs,
+	                std::make_unique<CompletionQueue>(*place, cmd.eqn.get(), cmd.db_page.get()),
+	                result);
+	if (status == TERN_AQ_OK)
+		eq->users++;
+	return status;
 }
 
 tern_hw_aq_status resize_cq(Card &card, const tern_hw_resize_cq &cmd)
@@ -74,6 +79,8 @@ tern_hw_aq_status destroy_cq(Card &card, uint32_t cqn)
 	card.drop_events(kCqEvents, cqn);
 	card.timers.drop({TimerOwner::Kind::Cq, cqn}, cq->timer);
 	card.cqs.remove(cqn);
+	card.eqs.find(cq->eqn())->users--;
+	cq->pages().forget(card.memory.tables());
 	card.memory.tables().drop_all();
 	return TERN_AQ_OK;
 }

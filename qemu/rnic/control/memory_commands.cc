@@ -13,14 +13,17 @@ namespace {
 
 tern_hw_aq_status created_key(Card &card, Region region, tern_hw_created &result)
 {
+	const uint32_t pdn = region.pdn;
 	const auto key = card.memory.create(std::move(region));
 	if (!key)
 		return TERN_AQ_NO_RESOURCE;
+	add_users(card.pds.find(pdn), 1);
 	result.id = *key;
 	return TERN_AQ_OK;
 }
 
-tern_hw_aq_status status_of(Memory::Destroyed destroyed)
+/* @pdn: the domain of the object before. */
+tern_hw_aq_status status_of(Card &card, Memory::Destroyed destroyed, uint32_t pdn)
 {
 	switch (destroyed) {
 	case Memory::Destroyed::Missing:
@@ -28,6 +31,7 @@ tern_hw_aq_status status_of(Memory::Destroyed destroyed)
 	case Memory::Destroyed::Busy:
 		return TERN_AQ_BUSY;
 	default:
+		add_users(card.pds.find(pdn), -1);
 		return TERN_AQ_OK;
 	}
 }
@@ -74,13 +78,6 @@ bool others_zero(const tern_hw_modify_mr &cmd)
 }
 
 } // namespace
-
-tern_hw_aq_status dealloc_pd(Card &card, uint32_t pdn)
-{
-	if (card.pds.find(pdn) && card.memory.uses_pd(pdn))
-		return TERN_AQ_BUSY;
-	return destroy_unused(card.pds, pdn);
-}
 
 tern_hw_aq_status create_mr(Card &card, const tern_hw_create_mr &cmd, tern_hw_created &result)
 {
@@ -129,6 +126,8 @@ tern_hw_aq_status modify_mr(Card &card, const tern_hw_modify_mr &cmd)
 	if (cmd.mask & TERN_MODIFY_MR_TRANSLATION && !place(card, cmd.to, false, changed))
 		return TERN_AQ_BAD_FIELD;
 	card.out.recall(Recall::of_key(cmd.key.get()));
+	add_users(card.pds.find(region->pdn), -1);
+	add_users(card.pds.find(changed.pdn), 1);
 	card.memory.replace(cmd.key.get(), changed);
 	return TERN_AQ_OK;
 }
@@ -143,7 +142,8 @@ tern_hw_aq_status create_fast_mr(Card &card, uint32_t pdn, tern_hw_created &resu
 tern_hw_aq_status destroy_mr(Card &card, uint32_t key)
 {
 	card.out.recall(Recall::of_key(key));
-	return status_of(card.memory.destroy_region(key));
+	const uint32_t pdn = card.memory.pdn_of(key);
+	return status_of(card, card.memory.destroy_region(key), pdn);
 }
 
 /* Tables of on-demand regions are never cached, so there is nothing to drop. */
@@ -172,7 +172,8 @@ tern_hw_aq_status alloc_mw(Card &card, const tern_hw_alloc_mw &cmd, tern_hw_crea
 tern_hw_aq_status dealloc_mw(Card &card, uint32_t key)
 {
 	card.out.recall(Recall::of_key(key));
-	return status_of(card.memory.destroy_window(key));
+	const uint32_t pdn = card.memory.pdn_of(key);
+	return status_of(card, card.memory.destroy_window(key), pdn);
 }
 
 } // namespace tern

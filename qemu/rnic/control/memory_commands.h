@@ -10,7 +10,6 @@ namespace tern {
 
 struct Card;
 
-hw::tern_hw_aq_status dealloc_pd(Card &card, uint32_t pdn);
 hw::tern_hw_aq_status create_mr(Card &card, const hw::tern_hw_create_mr &cmd,
                                 hw::tern_hw_created &result);
 hw::tern_hw_aq_status modify_mr(Card &card, const hw::tern_hw_modify_mr &cmd);

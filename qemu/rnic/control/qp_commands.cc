@@ -261,8 +261,8 @@ tern_hw_aq_status destroy_qp(Card &card, uint32_t qpn)
 	card.timers.drop(qp->timer_owner(), qp->timer);
 	card.drop_events(kQpEvents, qpn);
 	card.qps.remove(qpn);
-	card.memory.tables().drop_all();
 	return TERN_AQ_OK;
 }
 
 } // namespace tern
+	qp->forget_tables();

@@ -87,8 +87,8 @@ tern_hw_aq_status destroy_wq(Card &card, uint32_t wqn)
 	count_users(card, wq->config(), -1);
 	card.timers.drop(wq->timer_owner(), wq->timer);
 	card.drop_events(kWqEvents, wqn);
+	wq->forget_tables();
 	card.wqs.remove(wqn);
-	card.memory.tables().drop_all();
 	return TERN_AQ_OK;
 }
 

@@ -103,7 +103,6 @@ tern_hw_aq_status resize_srq(Card &card, const tern_hw_resize_srq &cmd)
 	if (!place || place->log_size < srq->place().log_size)
 		return TERN_AQ_BAD_FIELD;
 	srq->move_to(*place);
-	card.memory.tables().drop_all();
 	return TERN_AQ_OK;
 }
 
@@ -123,6 +122,7 @@ tern_hw_aq_status query_srq(Card &card, uint32_t srqn, tern_hw_srq_attr &attr)
 {
 	const SharedRecvQueue *srq = card.srqs.find(srqn);
 	if (!srq)
+	srq->place().pages.forget(card.memory.tables());
 		return TERN_AQ_BAD_OBJECT;
 	attr.limit = srq->limit;
 	return TERN_AQ_OK;
@@ -141,8 +141,8 @@ tern_hw_aq_status destroy_srq(Card &card, uint32_t srqn)
 	card.qps.for_each([srqn](uint32_t, Qp &qp) { qp.forget_srq(srqn); });
 	card.drop_events(kSrqEvents, srqn);
 	card.srqs.remove(srqn);
-	card.memory.tables().drop_all();
 	return TERN_AQ_OK;
 }
 
 } // namespace tern
+	srq->place().pages.forget(card.memory.tables());

@@ -63,11 +63,14 @@ const std::array<hw::__le64, hw::TERN_TABLE_ENTRIES> *TableCache::get(Iova table
 		slots_ = std::make_unique<std::array<Slot, kSlots>>();
 
 	Slot &slot = (*slots_)[(table >> kTableShift) % kSlots];
-	if (!slot.valid || slot.table != table) {
+	if (slot.generation != generation_ || slot.table != table) {
+		slot.generation = 0;
 		slot.table = table;
-		slot.valid = memory_.read(table, std::as_writable_bytes(std::span(slot.entries)));
+		if (!memory_.read(table, std::as_writable_bytes(std::span(slot.entries))))
+			return nullptr;
+		slot.generation = generation_;
 	}
-	return slot.valid ? &slot.entries : nullptr;
+	return &slot.entries;
 }
 
 void TableCache::drop(Iova table)
@@ -77,16 +80,13 @@ void TableCache::drop(Iova table)
 		return;
 	Slot &slot = (*slots_)[(table >> kTableShift) % kSlots];
 	if (slot.table == table)
-		slot.valid = false;
+		slot.generation = 0;
 }
 
 void TableCache::drop_all()
 {
 	epoch_++;
-	if (!slots_)
-		return;
-	for (Slot &slot : *slots_)
-		slot.valid = false;
+	generation_++;
 }
 
 std::optional<PageList> PageList::make(const hw::tern_hw_pages &pages, uint64_t first_offset,

@@ -17,7 +17,7 @@ namespace tern {
  * A cache of page-list tables of any level, direct-mapped by the table's IOVA, so that a transfer
  * does not read tables from host memory for each page. Its size does not depend on what the guest
  * registers. Entries are dropped when an object whose page list they belong to is destroyed
- * (drop_all).
+ * (PageList::forget()).
  */
 class TableCache {
 public:
@@ -28,7 +28,7 @@ public:
 	const std::array<hw::__le64, hw::TERN_TABLE_ENTRIES> *get(Iova table);
 	/** Drops the table at @table, because it may change. */
 	void drop(Iova table);
-	/** Drops all tables: an object was destroyed, and its tables may be reused. */
+	/** Drops all tables. */
 	void drop_all();
 	/** Changes with each drop: results derived from tables before are invalid. */
 	uint32_t epoch() const { return epoch_; }
@@ -36,7 +36,7 @@ public:
 private:
 	static constexpr unsigned kSlots = 256;
 	struct Slot {
-		bool valid = false;
+		uint64_t generation = 0; /* valid if it is that of the cache */
 		Iova table = 0;
 		std::array<hw::__le64, hw::TERN_TABLE_ENTRIES> entries;
 	};
@@ -44,6 +44,7 @@ private:
 	HostMemory &memory_;
 	std::unique_ptr<std::array<Slot, kSlots>> slots_;
 	uint32_t epoch_ = 0;
+	uint64_t generation_ = 1;
 };
 
 /** The result of a page lookup. */
@@ -91,7 +92,7 @@ public:
 		return Reach::Ok;
 	}
 
-	/** Drops the tables of this list from @cache. */
+	/** Drops the tables of this list from @cache: the host may reuse them now. */
 	void forget(TableCache &cache) const;
 
 	/** Copies between the buffer at @offset and @data; false if a part is not accessible. The

@@ -79,8 +79,15 @@ const Region *Memory::find(uint32_t key) const
 
 void Memory::replace(uint32_t key, const Region &region)
 {
-	*at_index(key) = region;
-	tables_.drop_all();
+	Region &old = *at_index(key);
+	old.pages.forget(tables_);
+	old = region;
+}
+
+uint32_t Memory::pdn_of(uint32_t key) const
+{
+	const Region *region = at_index(key);
+	return region ? region->pdn : 0;
 }
 
 Memory::Destroyed Memory::destroy_region(uint32_t key)
@@ -91,16 +98,9 @@ Memory::Destroyed Memory::destroy_region(uint32_t key)
 		return Destroyed::Missing;
 	if (region->windows)
 		return Destroyed::Busy;
+	region->pages.forget(tables_);
 	regions_.remove(key >> kKeyIndexShift);
-	tables_.drop_all();
 	return Destroyed::Done;
-}
-
-bool Memory::uses_pd(uint32_t pdn) const
-{
-	bool used = false;
-	regions_.for_each([&](uint32_t, const Region &region) { used |= region.pdn == pdn; });
-	return used;
 }
 
 std::optional<const Region *> Memory::authorize(const Sge &sge, Domain domain, bool write) const

@@ -150,8 +150,9 @@ public:
 	Destroyed destroy_region(uint32_t key);
 	/** The variant is ignored. */
 	Destroyed destroy_window(uint32_t key);
-	/** Whether a region or window belongs to protection domain @pdn. */
-	bool uses_pd(uint32_t pdn) const;
+	/** The protection domain of the region or window at the index of @key; 0 if there is
+	 * none. */
+	uint32_t pdn_of(uint32_t key) const;
 
 	/** The protection domain that is checked for local access, and whether LOCAL_DMA keys are
 	 * allowed. */

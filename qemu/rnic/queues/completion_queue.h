@@ -34,6 +34,7 @@ public:
 
 	uint32_t eqn() const { return eqn_; }
 	uint32_t db_page() const { return db_page_; }
+	const PageList &pages() const { return place_.pages; }
 	bool failed() const { return failed_; }
 	/** Time the event waits for more CQEs, ns. */
 	uint64_t period() const { return moderation_.period; }

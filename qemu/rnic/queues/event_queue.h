@@ -36,6 +36,8 @@ public:
 	}
 
 	uint32_t vector() const { return vector_; }
+	const PageList &pages() const { return pages_; }
+	uint32_t users = 0; /* CQs */
 
 	/** The parts of the card that an event queue uses. */
 	struct Host {

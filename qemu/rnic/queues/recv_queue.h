@@ -33,6 +33,8 @@ public:
 	/** As posted() != 0, but reads the record only if no WQE is known. */
 	bool has_wqe(HostMemory &memory) { return head_ != pi_ || posted(memory); }
 
+	/** Its page list. */
+	const PageList &pages() const { return pages_; }
 	Fetch fetch(Memory &memory, uint32_t index, RecvWqe &wqe) const;
 	void advance() { head_++; }
 	void reset();

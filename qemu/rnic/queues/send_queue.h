@@ -37,6 +37,9 @@ public:
 
 	/** Reads and validates the WQE that starts at block @index, which is head or an earlier
 	 * one. */
+	/** Its page list. */
+	const PageList &pages() const { return pages_; }
+
 	Fetch fetch(Memory &memory, uint32_t index, SendWqe &wqe) const;
 	/** The WQE at head, of @blocks blocks, has been started. */
 	void advance(uint32_t blocks) { head_ += blocks; }

@@ -239,6 +239,12 @@ void Qp::flush_claimed()
 }
 
 /* Unclaimed WQEs of an SRQ remain for other QPs. */
+void Qp::forget_tables()
+{
+	sq_.pages().forget(data_.memory.tables());
+	rq_.pages().forget(data_.memory.tables());
+}
+
 bool Qp::flush_recv()
 {
 	const bool any = claimed_.has_value();

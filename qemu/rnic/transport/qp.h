@@ -81,6 +81,9 @@ public:
 	Timer timer;
 	TimerOwner timer_owner() const
 	{
+	/** The QP is being destroyed: drops the cached tables of its queues. */
+	void forget_tables();
+
 		return {config_.is_wq ? TimerOwner::Kind::Wq : TimerOwner::Kind::Qp, number};
 	}
 

@@ -107,13 +107,13 @@ TEST_F(RegionTest, TheTableIsBounded)
 	EXPECT_FALSE(memory_.create(region));
 }
 
-TEST_F(RegionTest, UsesPd)
+TEST_F(RegionTest, ProtectionDomain)
 {
 	const uint32_t key = create(kAllRights);
-	EXPECT_TRUE(memory_.uses_pd(kPd));
-	EXPECT_FALSE(memory_.uses_pd(kPd + 1));
+	EXPECT_EQ(memory_.pdn_of(key), kPd);
+	EXPECT_EQ(memory_.pdn_of(key ^ 1), kPd) << "the variant does not matter";
 	memory_.destroy_region(key);
-	EXPECT_FALSE(memory_.uses_pd(kPd));
+	EXPECT_EQ(memory_.pdn_of(key), 0u);
 }
 
 TEST_F(RegionTest, LocalBounds)
