@@ -42,6 +42,42 @@ TEST_P(Allocations, NoneInSteadyTraffic)
 	EXPECT_EQ(allocations(), before);
 }
 
+/* A host that binds a window behind a SEND that is never answered, and reuses the blocks of its
+ * ring though nothing has completed. */
+class LocalOperations : public ::testing::TestWithParam<uint8_t> {};
+
+TEST_P(LocalOperations, BehindAnUnansweredSend)
+{
+	constexpr unsigned kLogRing = 10;
+	constexpr uint32_t kPosts = 10'000'000;
+	TwoCards two(1 << 20, kLogRing, 12, 0);
+	auto near = two.a.make_qp(kLogRing);
+	auto far = two.b.make_qp(kLogRing);
+	connect(two.a, *near, two.b, *far);
+	near->post_send({.opcode = TERN_OP_SEND, .sges = {two.from.sge(0, 8)}});
+	test::SendRequest bind{.opcode = TERN_OP_BIND_MW, .flags = GetParam()};
+	bind.bind.emplace();
+	bind.bind->rkey = two.a.driver.alloc_mw(two.a.pd, TERN_MW_TYPE_1, 1);
+	const auto block = test::encode(bind);
+	for (uint32_t i = 1; i < 1u << kLogRing; i++)
+		near->post_blocks(block, false);
+	const auto work = [&] {
+		near->publish();
+		while (two.a.card.run(256)) {
+		}
+	};
+	work();
+	const uint64_t before = allocations();
+	for (uint32_t posted = 0; posted < kPosts; posted += 512) {
+		near->sq_pi += 512;
+		work();
+	}
+	EXPECT_EQ(allocations(), before);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, LocalOperations, ::testing::Values(0, TERN_WQE_SIGNALED),
+                         [](const auto &info) { return info.param ? "Signaled" : "Silent"; });
+
 constexpr uint32_t kLong = 64 << 10;
 
 INSTANTIATE_TEST_SUITE_P(

@@ -78,6 +78,21 @@ std::unique_ptr<test::HostQp> Host::make_qp(unsigned log_depth)
 	return driver.create_qp(options);
 }
 
+void connect(Host &a, test::HostQp &near, Host &b, test::HostQp &far)
+{
+	test::Connection path;
+	path.mtu = kMtu4096;
+	path.timeout = 14;
+	path.dest_qpn = far.number;
+	path.dgid = b.gid;
+	path.dmac = b.mac;
+	near.connect(path);
+	path.dest_qpn = near.number;
+	path.dgid = a.gid;
+	path.dmac = a.mac;
+	far.connect(path);
+}
+
 TwoCards::TwoCards(uint64_t area, unsigned log_depth, unsigned page_shift, uint32_t qps)
         : from(a.make_area(area, page_shift)), to(b.make_area(area, page_shift)),
           log_depth_(log_depth), page_size_(uint64_t{1} << page_shift)
@@ -91,17 +106,7 @@ TwoCards::TwoCards(uint64_t area, unsigned log_depth, unsigned page_shift, uint3
 void TwoCards::connect()
 {
 	Connection c{a.make_qp(log_depth_), b.make_qp(log_depth_)};
-	test::Connection path;
-	path.mtu = kMtu4096;
-	path.timeout = 14;
-	path.dest_qpn = c.far->number;
-	path.dgid = b.gid;
-	path.dmac = b.mac;
-	c.near->connect(path);
-	path.dest_qpn = c.near->number;
-	path.dgid = a.gid;
-	path.dmac = a.mac;
-	c.far->connect(path);
+	bench::connect(a, *c.near, b, *c.far);
 	connections_.push_back(std::move(c));
 }
 

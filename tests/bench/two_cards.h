@@ -57,6 +57,9 @@ struct Job {
 	bool operator==(const Job &) const = default;
 };
 
+/** Connects two QPs to each other. */
+void connect(Host &a, test::HostQp &near, Host &b, test::HostQp &far);
+
 class TwoCards {
 public:
 	/** @area: bytes of data on each side; @depth: requests that may be outstanding on one QP,

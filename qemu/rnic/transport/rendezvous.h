@@ -40,6 +40,8 @@ public:
 	void start(bool fin) { (fin ? fins_started_ : reads_started_)++; }
 	const Rendezvous &operator[](uint32_t number) const { return items_[number - first_]; }
 	uint32_t reads_under_way() const { return reads_started_ - reads_ended_; }
+	/** READs and FINs under way. */
+	uint32_t requests() const { return reads_under_way() + fins_started_ - first_; }
 
 	/** The oldest outstanding READ, or FIN, has completed. */
 	void end_read() { reads_ended_++; }

@@ -19,6 +19,9 @@ namespace {
  * each other. */
 constexpr int32_t kWindow = 256;
 constexpr int32_t kLentWindow = 1024;
+/* Outstanding requests: as many as the window takes, and local operations between them. One
+ * response can complete them all. */
+constexpr size_t kMaxRequests = kLentWindow + 256;
 /* Within a long message an ACK is requested this often, in packets. */
 constexpr uint32_t kAckInterval = 32;
 /* Maximum size of a frame's headers and ICRC. */
@@ -154,9 +157,9 @@ void Requester::enter(Request &r, const SendWqe &wqe)
 }
 
 /*
- * Registration and binding take effect at once, for the requests that follow. An invalidation, or a
- * fenced operation, is deferred until no earlier request can need the key, not even for a
- * retransmission (IBA 10.8.3.3).
+ * Registration and binding take effect at once, for the requests that follow; without a CQE, that
+ * ends them. An invalidation, or a fenced operation, is deferred until no earlier request can need
+ * the key, not even for a retransmission (IBA 10.8.3.3).
  */
 void Requester::start_local(Request &r, const SendWqe &wqe)
 {
@@ -164,14 +167,26 @@ void Requester::start_local(Request &r, const SendWqe &wqe)
 	r.deferred = wqe.opcode == TERN_OP_LOCAL_INV || (wqe.flags & TERN_WQE_FENCE);
 	if (!r.deferred)
 		r.status = qp_.execute_local(wqe);
-	if (r.status == TERN_WC_SUCCESS)
+	if (r.status != TERN_WC_SUCCESS)
+		return;
+	if (r.deferred || is_signaled(r))
 		cursor_++;
+	else
+		requests_.pop_back();
+}
+
+bool Requester::is_signaled(const Request &r) const
+{
+	return r.rendezvous || (r.flags & TERN_WQE_SIGNALED) || qp_.config().signal_all;
 }
 
 /* IBA 10.8.3.3: a fenced request waits for the host's earlier READs and atomics. */
 bool Requester::must_wait(const SendWqe &wqe) const
 {
 	if ((wqe.flags & TERN_WQE_FENCE) && data_requests_ != rendezvous_.reads_under_way())
+	if (requests_.size() - rendezvous_.requests() >=
+	    std::min<size_t>(qp_.sq_.blocks(), kMaxRequests))
+		return true;
 		return true;
 	return exceeds_limits(wqe);
 }
@@ -479,7 +494,7 @@ void Requester::complete_front()
 	if (cursor_)
 		cursor_--;
 	data_requests_ -= r.expects_response();
-	if (r.rendezvous || (r.flags & TERN_WQE_SIGNALED) || qp_.config().signal_all)
+	if (is_signaled(r))
 		report(r, TERN_WC_SUCCESS);
 }
 

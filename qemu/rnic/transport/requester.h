@@ -89,6 +89,8 @@ private:
 	bool may_send(const Request &r, uint32_t packet) const;
 	bool has_credit(const Request &r, uint32_t packet) const;
 	/** Sends @packet, and following packets of @r as far as @budget, window and credits
+	/** Whether its completion is reported even if it succeeds. */
+	bool is_signaled(const Request &r) const;
 	 * allow. */
 	Step send_packets(Request &r, uint32_t packet, unsigned &budget);
 	/** @packets of @r, or its READ request, were sent. */

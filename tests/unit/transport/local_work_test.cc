@@ -477,6 +477,50 @@ TEST_F(LocalWork, BetweenSendsUnderLoss)
 }
 
 /* A failure is told in its turn, and what comes after is flushed. */
+/* What is more than can be outstanding waits, and all complete in order. */
+TEST_F(LocalWork, ManyBehindAnUnansweredSend)
+{
+	cq_ = driver_.create_cq(*eq_, 12);
+	qp_ = make_qp(12);
+	qp_->connect(connection());
+	const uint32_t mw = driver_.alloc_mw(pd_, TERN_MW_TYPE_1, 1);
+	constexpr uint32_t kBinds = 3000;
+	qp_->post_send(send());
+	for (uint32_t i = 0; i < kBinds; i++)
+		qp_->post_send(bind(mw, 0, 1 + i % 7, kRemote));
+	qp_->post_send(send());
+	run();
+	EXPECT_EQ(all_sent().size(), 1u);
+	EXPECT_TRUE(cq_->drain().empty());
+	ack(0);
+	EXPECT_EQ(all_sent().size(), 1u);
+	ack(1);
+	uint32_t next = 0;
+	for (const auto &cqe : cq_->drain()) {
+		EXPECT_EQ(cqe.status, TERN_WC_SUCCESS);
+		EXPECT_EQ(cqe.wqe_index.get(), next++);
+	}
+	EXPECT_EQ(next, kBinds + 2);
+}
+
+/* A bind without a CQE that was executed is not flushed; one with a CQE is. */
+TEST_F(LocalWork, ErrorBehindAnUnansweredSend)
+{
+	const uint32_t mw = driver_.alloc_mw(pd_, TERN_MW_TYPE_1, 1);
+	qp_->post_send(send());
+	auto silent = bind(mw, 0, 1, kRemote);
+	silent.flags = 0;
+	qp_->post_send(silent);
+	qp_->post_send(bind(mw, 0, 1, kRemote));
+	run();
+	EXPECT_EQ(qp_->set_state(TERN_QPS_ERR), TERN_AQ_OK);
+	std::vector<uint32_t> flushed;
+	for (const auto &cqe : cq_->drain())
+		if (cqe.opcode != TERN_CQE_RECV)
+			flushed.push_back(cqe.wqe_index.get());
+	EXPECT_EQ(flushed, (std::vector<uint32_t>{0, 2}));
+}
+
 TEST_F(LocalWork, FailureInOrder)
 {
 	qp_->post_send(send());
