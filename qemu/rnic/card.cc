@@ -14,9 +14,12 @@ Card::Card(const CardConfig &config, const Ports &ports, bool link_up)
 {
 }
 
-void Card::run_timers(uint64_t now)
+bool Card::run_timers(uint64_t now, unsigned most)
 {
-	while (const auto due = timers.pop_due(now)) {
+	for (; most; most--) {
+		const auto due = timers.pop_due(now);
+		if (!due)
+			return false;
 		if (due->kind == TimerOwner::Kind::Cq) {
 			if (CompletionQueue *cq = cqs.find(due->number); cq->expire())
 				notify(due->number, *cq, CompletionQueue::Outcome::Event);
@@ -26,6 +29,7 @@ void Card::run_timers(uint64_t now)
 		                                           : wqs.find(due->number);
 		qp->expire(now);
 	}
+	return timers.next() && *timers.next() <= now;
 }
 
 } // namespace tern

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 
+#include "qemu/rnic/chores.h"
 #include "qemu/rnic/config.h"
 #include "qemu/rnic/control/admin_queue.h"
 #include "qemu/rnic/control/registers.h"
@@ -23,18 +25,34 @@ struct XrcDomain {
 	uint32_t users = 0; /* SRQs and QPs */
 };
 
+/** Executes the operations posted to the tag queue of an SRQ. */
+class TagWork final : public Chore {
+public:
+	TagWork(DataPath &data, uint32_t srqn) : data_(data), srqn_(srqn) {}
+
+	bool work(unsigned &budget) override
+	{
+		return data_.run_tag_ops(srqn_, *data_.srqs.find(srqn_), budget);
+	}
+
+private:
+	DataPath &data_;
+	uint32_t srqn_;
+};
+
 /** All state of one card between two resets: the data path, and what controls it. */
 struct Card : DataPath {
 	Card(const CardConfig &config, const Ports &ports, bool link_up);
 
-	void run_timers(uint64_t now);
+	/** Serves up to @most due timers; returns true if there are more. */
+	bool run_timers(uint64_t now, unsigned most);
 
 	Registers regs;
 	Port port;
 	AdminQueue admin;
 	ObjectTable<ProtectionDomain> pds;
 	ObjectTable<XrcDomain> xrcds;
-	uint32_t tag_queues = 0; /* SRQs with a tag list, which takes memory */
+	std::map<uint32_t, TagWork> tag_work; /* by SRQ; kMaxTagQueues at most */
 	ObjectTable<ReceiveWq> wqs;
 	ObjectTable<WqTable> wq_tables;
 	ObjectTable<Qp> qps;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -39,10 +40,17 @@ public:
 	template <typename F>
 	void for_each(F f) const
 	{
-		for (uint32_t slot = 0; slot < slots_.size(); slot++)
+		for_each(0, end(), f);
+	}
+	/** As above, for slots @first .. @last - 1 of the table, which has end() slots. */
+	template <typename F>
+	void for_each(uint32_t first, uint32_t last, F f) const
+	{
+		for (uint32_t slot = first; slot < std::min(last, end()); slot++)
 			if (slots_[slot])
 				f(base_ + slot, *slots_[slot]);
 	}
+	uint32_t end() const { return static_cast<uint32_t>(slots_.size()); }
 
 private:
 	uint32_t capacity_;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "qemu/rnic/rnic.h"
 
+#include <algorithm>
+
 #include "qemu/rnic/card.h"
 #include "qemu/rnic/control/registers.h"
 
@@ -9,8 +11,9 @@ namespace tern {
 using namespace hw;
 
 namespace {
-/* Admin commands per run(), so that they do not starve data traffic. */
-constexpr unsigned kCommandsPerRun = 16;
+/* While packets are to be sent, what else there is to do gets this part of their budget: timers,
+ * flushes and tag operations, and admin commands one each. */
+constexpr unsigned kShare = 8;
 } // namespace
 
 Rnic::Rnic(const Config &config, const Ports &ports)
@@ -83,12 +86,15 @@ bool Rnic::run(unsigned budget)
 {
 	if (!card_->enabled || card_->fatal != TERN_FATAL_NONE)
 		return false;
-	card_->run_timers(card_->ports.clock.now());
+	const unsigned share =
+	        card_->port.has_work() ? std::max(budget / kShare, 1u) : std::max(budget, 1u);
+	const bool timers = card_->run_timers(card_->ports.clock.now(), share);
 	/* Commands after packets: a host that posts work and then resizes its CQ finds the
 	 * completions of that work there. */
 	card_->port.run(budget);
-	const bool commands = card_->admin.run(kCommandsPerRun);
-	return commands || card_->port.has_work();
+	card_->chores.run(share);
+	const bool commands = card_->admin.run(share);
+	return timers || commands || !card_->chores.empty() || card_->port.has_work();
 }
 
 std::optional<uint64_t> Rnic::next_deadline() const

@@ -466,19 +466,41 @@ void Driver::enable(unsigned log_size, bool irq)
 	card.write_register(TERN_REG_CTRL, TERN_CTRL_ENABLE | (irq ? TERN_CTRL_AQ_IRQ : 0));
 }
 
-tern_hw_aq_cqe Driver::command(tern_hw_aq_cmd c)
+namespace {
+
+uint16_t command_id(uint32_t index)
 {
-	const uint64_t offset = uint64_t{aq_pi & ((1u << aq_log_size) - 1)} * TERN_AQ_ENTRY;
-	const uint8_t phase = (aq_pi >> aq_log_size) & 1 ? 0 : 1;
-	c.id = static_cast<uint16_t>(aq_pi ^ 0x5aa5);
-	memory.put(aq + offset, c);
+	return static_cast<uint16_t>(index ^ 0x5aa5);
+}
+
+} // namespace
+
+uint32_t Driver::submit(tern_hw_aq_cmd c)
+{
+	c.id = command_id(aq_pi);
+	memory.put(aq + uint64_t{aq_pi & ((1u << aq_log_size) - 1)} * TERN_AQ_ENTRY, c);
 	aq_pi++;
 	card.write_register(TERN_REG_AQ_PI, aq_pi);
+	return aq_pi - 1;
+}
+
+std::optional<tern_hw_aq_cqe> Driver::result(uint32_t index) const
+{
+	const uint64_t slot = index & ((1u << aq_log_size) - 1);
+	const uint8_t phase = (index >> aq_log_size) & 1 ? 0 : 1;
+	const auto cqe = memory.get<tern_hw_aq_cqe>(acq + slot * TERN_AQ_ENTRY);
+	if (cqe.phase != phase || cqe.id != command_id(index))
+		return std::nullopt;
+	return cqe;
+}
+
+tern_hw_aq_cqe Driver::command(tern_hw_aq_cmd c)
+{
+	const uint32_t index = submit(c);
 	pump();
-	const auto result = memory.get<tern_hw_aq_cqe>(acq + offset);
-	must(result.phase == phase && result.id == c.id, "admin command did not complete",
-	     c.opcode.get());
-	return result;
+	const auto cqe = result(index);
+	must(cqe.has_value(), "admin command did not complete", c.opcode.get());
+	return *cqe;
 }
 
 uint32_t Driver::created(const tern_hw_aq_cmd &c)

@@ -268,6 +268,10 @@ public:
 
 	/** Gives the card its admin rings and enables it. */
 	void enable(unsigned log_size = 5, bool irq = false);
+	/** Gives one command to the card; returns its index. */
+	uint32_t submit(hw::tern_hw_aq_cmd command);
+	/** The completion of the command at @index, if there is one. */
+	std::optional<hw::tern_hw_aq_cqe> result(uint32_t index) const;
 	/** Runs one command to its completion. */
 	hw::tern_hw_aq_cqe command(hw::tern_hw_aq_cmd command);
 	hw::tern_hw_aq_status status_of(const hw::tern_hw_aq_cmd &c)

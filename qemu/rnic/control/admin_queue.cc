@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "qemu/rnic/control/admin_queue.h"
 
+#include <algorithm>
 #include <cstring>
 #include <span>
 
@@ -10,6 +11,13 @@
 namespace tern {
 
 using namespace hw;
+
+namespace {
+
+/* Units of a command that does little: what it takes to read it, execute it and answer. */
+constexpr unsigned kCommandCost = 2;
+
+} // namespace
 
 bool AdminQueue::enable(Iova commands, Iova completions, uint32_t log_size)
 {
@@ -31,39 +39,54 @@ void AdminQueue::ring(uint32_t pi)
 
 bool AdminQueue::run(unsigned budget)
 {
-	while (ci_ != pi_ && card_.fatal == TERN_FATAL_NONE) {
-		if (!budget--)
-			return true;
-		if (!execute_next())
+	while (budget && has_work() && card_.fatal == TERN_FATAL_NONE)
+		if (!step(budget))
 			card_.stop(TERN_FATAL_AQ_DMA);
-	}
-	return false;
+	return has_work() && card_.fatal == TERN_FATAL_NONE;
 }
 
-bool AdminQueue::execute_next()
+bool AdminQueue::step(unsigned &budget)
 {
-	HostMemory &host = card_.memory.host();
-	const uint64_t offset = uint64_t{ci_ & ((1u << log_size_) - 1)} * TERN_AQ_ENTRY;
-	tern_hw_aq_cmd command;
-	if (!host.read(commands_ + offset, std::as_writable_bytes(std::span(&command, 1))))
-		return false;
-
+	if (!running_) {
+		if (!fetch())
+			return false;
+		budget -= std::min(budget, kCommandCost);
+	}
 	/* Not {}, which may leave bytes behind the union's first member uninitialised. */
 	tern_hw_aq_cqe completion;
 	std::memset(static_cast<void *>(&completion), 0, sizeof(completion));
-	const tern_hw_aq_status status = execute(card_, command, completion);
+	Slice slice{.budget = budget, .spent = spent_};
+	const auto status = execute(card_, command_, completion, slice);
+	spent_ += budget - slice.budget;
+	budget = slice.budget;
+	return !status || complete(*status, completion);
+}
+
+bool AdminQueue::fetch()
+{
+	HostMemory &host = card_.memory.host();
+	running_ = host.read(commands_ + offset(), std::as_writable_bytes(std::span(&command_, 1)));
+	spent_ = 0;
+	return running_;
+}
+
+bool AdminQueue::complete(tern_hw_aq_status status, tern_hw_aq_cqe &completion)
+{
 	if (status != TERN_AQ_OK)
 		card_.stats.add(TERN_STAT_AQ_ERRORS);
-	completion.id = command.id;
+	completion.id = command_.id;
 	completion.status = static_cast<uint8_t>(status);
 	completion.phase = !((ci_ >> log_size_) & 1);
+	const Iova place = completions_ + offset();
 	ci_++;
+	running_ = false;
 
+	HostMemory &host = card_.memory.host();
 	const auto bytes = std::as_bytes(std::span(&completion, 1));
 	uint64_t last;
 	std::memcpy(&last, bytes.data() + bytes.size() - sizeof(last), sizeof(last));
-	if (!host.write(completions_ + offset, bytes.first(bytes.size() - sizeof(last))) ||
-	    !host.store_release(completions_ + offset + bytes.size() - sizeof(last), last))
+	if (!host.write(place, bytes.first(bytes.size() - sizeof(last))) ||
+	    !host.store_release(place + bytes.size() - sizeof(last), last))
 		return false;
 	if (raise_interrupts)
 		card_.ports.interrupts.raise(0);

@@ -19,13 +19,19 @@ public:
 	bool enable(Iova commands, Iova completions, uint32_t log_size);
 	/** Admin doorbell: commands up to @pi are posted. */
 	void ring(uint32_t pi);
-	/** Executes up to @budget commands; returns true if there are more. */
+	/** Executes commands for about @budget units, and begins a long one with what is left;
+	 * returns true if there is more to do. */
 	bool run(unsigned budget);
 
 	bool raise_interrupts = false;
 
 private:
-	bool execute_next();
+	bool has_work() const { return running_ || ci_ != pi_; }
+	/* These return false if a ring is not reachable. */
+	bool step(unsigned &budget);
+	bool fetch();
+	bool complete(hw::tern_hw_aq_status status, hw::tern_hw_aq_cqe &completion);
+	Iova offset() const { return uint64_t{ci_ & ((1u << log_size_) - 1)} * hw::TERN_AQ_ENTRY; }
 
 	Card &card_;
 	Iova commands_ = 0;
@@ -33,6 +39,10 @@ private:
 	uint32_t log_size_ = 0;
 	uint32_t pi_ = 0;
 	uint32_t ci_ = 0;
+	/* The command at ci_, read once: the host cannot change it between its slices. */
+	hw::tern_hw_aq_cmd command_;
+	bool running_ = false;
+	uint64_t spent_ = 0; /* units, by the running command */
 };
 
 } // namespace tern

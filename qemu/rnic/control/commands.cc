@@ -173,7 +173,8 @@ bool names_object(uint16_t opcode)
 
 } // namespace
 
-tern_hw_aq_status execute(Card &card, const tern_hw_aq_cmd &command, tern_hw_aq_cqe &completion)
+std::optional<tern_hw_aq_status> execute(Card &card, const tern_hw_aq_cmd &command,
+                                         tern_hw_aq_cqe &completion, Slice &slice)
 {
 	if (command.rsvd.get() || (names_object(command.opcode.get()) && command.object.rsvd.get()))
 		return TERN_AQ_BAD_FIELD;
@@ -211,17 +212,17 @@ tern_hw_aq_status execute(Card &card, const tern_hw_aq_cmd &command, tern_hw_aq_
 	case TERN_AQ_DESTROY_CQ:
 		return destroy_cq(card, id);
 	case TERN_AQ_RESIZE_CQ:
-		return resize_cq(card, command.resize_cq);
+		return resize_cq(card, command.resize_cq, slice);
 	case TERN_AQ_MODERATE_CQ:
 		return moderate_cq(card, command.moderate_cq);
 	case TERN_AQ_CREATE_QP:
 		return create_qp(card, command.create_qp, completion.created);
 	case TERN_AQ_MODIFY_QP:
-		return modify_qp(card, command.modify_qp);
+		return modify_qp(card, command.modify_qp, slice);
 	case TERN_AQ_QUERY_QP:
 		return query_qp(card, id, completion.qp);
 	case TERN_AQ_DESTROY_QP:
-		return destroy_qp(card, id);
+		return destroy_qp(card, id, slice);
 	case TERN_AQ_QUERY_FAULT:
 		return query_fault(card, id, completion.faults);
 	case TERN_AQ_RESUME_QP:
@@ -235,7 +236,7 @@ tern_hw_aq_status execute(Card &card, const tern_hw_aq_cmd &command, tern_hw_aq_
 	case TERN_AQ_QUERY_SRQ:
 		return query_srq(card, id, completion.srq);
 	case TERN_AQ_DESTROY_SRQ:
-		return destroy_srq(card, id);
+		return destroy_srq(card, id, slice);
 	case TERN_AQ_ALLOC_XRCD:
 		return created(card.xrcds, std::make_unique<XrcDomain>(), completion.created);
 	case TERN_AQ_DEALLOC_XRCD:

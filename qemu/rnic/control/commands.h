@@ -1,14 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
+#include <cstdint>
+#include <optional>
+
 #include "tern/tern_hw.h"
 
 namespace tern {
 
 struct Card;
 
-/** Executes one admin command; its result, if any, goes into the body of @completion. */
-hw::tern_hw_aq_status execute(Card &card, const hw::tern_hw_aq_cmd &command,
-                              hw::tern_hw_aq_cqe &completion);
+/** What an admin command may do in one run of the card, in units of the packets' budget. */
+struct Slice {
+	unsigned budget;    /* what is left */
+	uint64_t spent = 0; /* in earlier slices of the command */
+};
+
+/**
+ * Executes one admin command; its result, if any, goes into the body of @completion. None if the
+ * command needs more than @slice, which is then used up: execute it again with the next one. How
+ * far it came is in the objects, and its checks are made again, because packets arrive in between.
+ */
+std::optional<hw::tern_hw_aq_status> execute(Card &card, const hw::tern_hw_aq_cmd &command,
+                                             hw::tern_hw_aq_cqe &completion, Slice &slice);
 
 } // namespace tern

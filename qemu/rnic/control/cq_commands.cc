@@ -3,6 +3,7 @@
 
 #include "qemu/rnic/card.h"
 #include "qemu/rnic/control/command_fields.h"
+#include "qemu/rnic/control/commands.h"
 #include "qemu/rnic/limits.h"
 
 namespace tern {
@@ -44,7 +45,7 @@ tern_hw_aq_status create_cq(Card &card, const tern_hw_create_cq &cmd, tern_hw_cr
 	return status;
 }
 
-tern_hw_aq_status resize_cq(Card &card, const tern_hw_resize_cq &cmd)
+std::optional<tern_hw_aq_status> resize_cq(Card &card, const tern_hw_resize_cq &cmd, Slice &slice)
 {
 	CompletionQueue *cq = card.cqs.find(cmd.cqn.get());
 	if (!cq)
@@ -52,10 +53,10 @@ tern_hw_aq_status resize_cq(Card &card, const tern_hw_resize_cq &cmd)
 	const auto place = make_place(cmd);
 	if (!place)
 		return TERN_AQ_BAD_FIELD;
-	const auto status = cq->move_to(card.dma, card.memory.tables(), *place);
-	/* Drop cached tables of the ring that is no longer used: the old one, or after a failure
-	 * the new one. */
-	card.memory.tables().drop_all();
+	const PageList before = cq->pages();
+	const auto status = cq->move_to(card.dma, card.memory.tables(), *place, slice.budget);
+	if (status)
+		(status == TERN_AQ_OK ? before : place->pages).forget(card.memory.tables());
 	return status;
 }
 
@@ -78,10 +79,9 @@ tern_hw_aq_status destroy_cq(Card &card, uint32_t cqn)
 		return TERN_AQ_BUSY;
 	card.drop_events(kCqEvents, cqn);
 	card.timers.drop({TimerOwner::Kind::Cq, cqn}, cq->timer);
-	card.cqs.remove(cqn);
 	card.eqs.find(cq->eqn())->users--;
 	cq->pages().forget(card.memory.tables());
-	card.memory.tables().drop_all();
+	card.cqs.remove(cqn);
 	return TERN_AQ_OK;
 }
 

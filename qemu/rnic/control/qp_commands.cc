@@ -3,6 +3,7 @@
 
 #include "qemu/rnic/card.h"
 #include "qemu/rnic/control/command_fields.h"
+#include "qemu/rnic/control/commands.h"
 #include "qemu/rnic/limits.h"
 #include "qemu/rnic/port/eth_qp.h"
 #include "qemu/rnic/transport/rc_qp.h"
@@ -16,7 +17,7 @@ using namespace hw;
 namespace {
 
 /* Packets that a QP may still send when it is destroyed. */
-constexpr unsigned kDestroyBudget = 256;
+constexpr uint64_t kDestroyBudget = 256;
 
 /* The flags of CREATE_QP that are valid for a type. */
 uint8_t flags_of_type(uint8_t type)
@@ -200,14 +201,21 @@ tern_hw_aq_status create_qp(Card &card, const tern_hw_create_qp &cmd, tern_hw_cr
 	return add_qp(card, make_qp(card, config, std::move(sq), std::move(rq)), result);
 }
 
-tern_hw_aq_status modify_qp(Card &card, const tern_hw_modify_qp &cmd)
+std::optional<tern_hw_aq_status> modify_qp(Card &card, const tern_hw_modify_qp &cmd, Slice &slice)
 {
 	Qp *qp = card.qps.find(cmd.qpn.get());
 	if (!qp)
 		return TERN_AQ_BAD_OBJECT;
 	if (cmd.attr.rsvd || !all_zero(cmd.attr.rate_limit.rsvd))
 		return TERN_AQ_BAD_FIELD;
-	return qp->modify(cmd.attr_mask.get(), cmd.attr);
+	/* They must not be executed if the QP returns to RTS. */
+	if (qp->state() == TERN_QPS_SQE && !qp->flush_failed_sends(slice.budget))
+		return std::nullopt;
+	const auto status = qp->modify(cmd.attr_mask.get(), cmd.attr);
+	if (qp->state() == TERN_QPS_RESET &&
+	    !card.memory.release_windows(cmd.qpn.get(), slice.budget))
+		return std::nullopt;
+	return status;
 }
 
 tern_hw_aq_status query_qp(Card &card, uint32_t qpn, tern_hw_qp_attr &attr)
@@ -241,7 +249,7 @@ tern_hw_aq_status resume_qp(Card &card, const tern_hw_resume_qp &cmd)
 	return TERN_AQ_OK;
 }
 
-tern_hw_aq_status destroy_qp(Card &card, uint32_t qpn)
+std::optional<tern_hw_aq_status> destroy_qp(Card &card, uint32_t qpn, Slice &slice)
 {
 	Qp *qp = card.qps.find(qpn);
 	if (!qp)
@@ -250,19 +258,20 @@ tern_hw_aq_status destroy_qp(Card &card, uint32_t qpn)
 	if (sink && sink->flows)
 		return TERN_AQ_BUSY;
 	/* Programs post datagrams and exit at once; send those before the QP is destroyed. */
-	unsigned budget = kDestroyBudget;
-	qp->transmit(budget);
-	card.out.recall(Recall::of_qp(qpn));
-	qp->release_tags();
+	if (slice.spent < kDestroyBudget && qp->transmit(slice.budget) && !slice.budget)
+		return std::nullopt;
+	if (qp->state() != TERN_QPS_RESET)
+		qp->reset();
+	if (!card.memory.release_windows(qpn, slice.budget) ||
+	    !card.groups.forget(qpn, slice.budget))
+		return std::nullopt;
 	count_users(card, qp->config(), -1);
-	qp->release_windows();
-	card.groups.forget(qpn);
 	card.scheduler.remove(*qp);
 	card.timers.drop(qp->timer_owner(), qp->timer);
 	card.drop_events(kQpEvents, qpn);
+	qp->forget_tables();
 	card.qps.remove(qpn);
 	return TERN_AQ_OK;
 }
 
 } // namespace tern
-	qp->forget_tables();

@@ -4,22 +4,25 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "tern/tern_hw.h"
 
 namespace tern {
 
 struct Card;
+struct Slice;
 struct QpConfig;
 class Qp;
 
 hw::tern_hw_aq_status create_qp(Card &card, const hw::tern_hw_create_qp &cmd,
                                 hw::tern_hw_created &result);
-hw::tern_hw_aq_status modify_qp(Card &card, const hw::tern_hw_modify_qp &cmd);
+std::optional<hw::tern_hw_aq_status> modify_qp(Card &card, const hw::tern_hw_modify_qp &cmd,
+                                               Slice &slice);
 hw::tern_hw_aq_status query_qp(Card &card, uint32_t qpn, hw::tern_hw_qp_attr &attr);
 hw::tern_hw_aq_status query_fault(Card &card, uint32_t qpn, hw::tern_hw_faults &faults);
 hw::tern_hw_aq_status resume_qp(Card &card, const hw::tern_hw_resume_qp &cmd);
-hw::tern_hw_aq_status destroy_qp(Card &card, uint32_t qpn);
+std::optional<hw::tern_hw_aq_status> destroy_qp(Card &card, uint32_t qpn, Slice &slice);
 
 /** Inserts @qp into the table of QPs and writes its number to @result. A null @qp stands for an
  * unsupported type. */

@@ -17,6 +17,9 @@ constexpr uint32_t kCaps =
         TERN_CAP_TAG_MATCHING | TERN_CAP_PACING | TERN_CAP_FLOW_COUNTERS | TERN_CAP_ETH_OFFLOAD |
         TERN_CAP_ETH_QUEUES | TERN_CAP_FLUSH;
 
+/* Operations that a doorbell executes itself, so that they apply to the next message. */
+constexpr unsigned kTagOpsAtOnce = 4;
+
 uint32_t caps(const Card &card)
 {
 	return kCaps | (card.config.device_memory.empty() ? 0 : TERN_CAP_DM);
@@ -92,7 +95,10 @@ void ring_tag_ops(Card &card, uint32_t page, uint32_t srqn, uint32_t pi)
 	}
 	if (!srq->tags()->ring(pi))
 		card.fail_srq(srqn);
-	card.run_tag_ops(srqn, *srq);
+	TagWork &work = card.tag_work.at(srqn);
+	unsigned budget = kTagOpsAtOnce;
+	if (work.work(budget))
+		card.chores.add(work);
 }
 
 } // namespace

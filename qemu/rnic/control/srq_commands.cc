@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "qemu/rnic/control/srq_commands.h"
 
+#include <utility>
+
 #include "qemu/rnic/card.h"
 #include "qemu/rnic/control/command_fields.h"
+#include "qemu/rnic/control/commands.h"
 #include "qemu/rnic/limits.h"
 
 namespace tern {
@@ -12,6 +15,8 @@ using namespace hw;
 namespace {
 
 constexpr uint32_t kRingAlign = 64;
+/* QPs looked at for one unit of the budget. */
+constexpr uint32_t kQpsPerUnit = 16;
 
 /* The ring fields that CREATE_SRQ and RESIZE_SRQ share; none if invalid. */
 template <typename Command>
@@ -57,6 +62,21 @@ std::optional<TagQueue> make_tags(const tern_hw_create_srq &cmd)
 	                                 .db_page = cmd.db_page.get()});
 }
 
+/* Returns whether no QP has a claim on @srq any more, and none can get one. */
+bool forget_srq(Card &card, uint32_t srqn, SharedRecvQueue &srq, Slice &slice)
+{
+	srq.closing = true;
+	while (srq.forgotten < card.qps.end()) {
+		if (!slice.budget)
+			return false;
+		slice.budget--;
+		const uint32_t first = std::exchange(srq.forgotten, srq.forgotten + kQpsPerUnit);
+		card.qps.for_each(first, srq.forgotten,
+		                  [srqn](uint32_t, Qp &qp) { qp.forget_srq(srqn); });
+	}
+	return true;
+}
+
 /* Number 0 names no object. */
 void count_users(Card &card, const SharedRecvQueue::Config &config, int n)
 {
@@ -80,7 +100,7 @@ tern_hw_aq_status create_srq(Card &card, const tern_hw_create_srq &cmd, tern_hw_
 	auto tag_queue = tags ? make_tags(cmd) : std::nullopt;
 	if (tags && !tag_queue)
 		return TERN_AQ_BAD_FIELD;
-	if (tags && card.tag_queues == kMaxTagQueues)
+	if (tags && card.tag_work.size() == kMaxTagQueues)
 		return TERN_AQ_NO_RESOURCE;
 	const SharedRecvQueue::Config config{
 	        .pdn = cmd.pdn.get(), .xrcdn = cmd.xrcdn.get(), .cqn = cmd.cqn.get()};
@@ -90,7 +110,8 @@ tern_hw_aq_status create_srq(Card &card, const tern_hw_create_srq &cmd, tern_hw_
 	if (status != TERN_AQ_OK)
 		return status;
 	count_users(card, config, 1);
-	card.tag_queues += tags;
+	if (tags)
+		card.tag_work.try_emplace(result.id.get(), card, result.id.get());
 	return TERN_AQ_OK;
 }
 
@@ -102,6 +123,7 @@ tern_hw_aq_status resize_srq(Card &card, const tern_hw_resize_srq &cmd)
 	const auto place = make_place(cmd, srq->place().log_stride);
 	if (!place || place->log_size < srq->place().log_size)
 		return TERN_AQ_BAD_FIELD;
+	srq->place().pages.forget(card.memory.tables());
 	srq->move_to(*place);
 	return TERN_AQ_OK;
 }
@@ -122,27 +144,27 @@ tern_hw_aq_status query_srq(Card &card, uint32_t srqn, tern_hw_srq_attr &attr)
 {
 	const SharedRecvQueue *srq = card.srqs.find(srqn);
 	if (!srq)
-	srq->place().pages.forget(card.memory.tables());
 		return TERN_AQ_BAD_OBJECT;
 	attr.limit = srq->limit;
 	return TERN_AQ_OK;
 }
 
-tern_hw_aq_status destroy_srq(Card &card, uint32_t srqn)
+std::optional<tern_hw_aq_status> destroy_srq(Card &card, uint32_t srqn, Slice &slice)
 {
-	const SharedRecvQueue *srq = card.srqs.find(srqn);
+	SharedRecvQueue *srq = card.srqs.find(srqn);
 	if (!srq)
 		return TERN_AQ_BAD_OBJECT;
 	if (srq->users)
 		return TERN_AQ_BUSY;
-	count_users(card, srq->config(), -1);
-	card.tag_queues -= srq->tags() != nullptr;
 	/* An XRC message that is being received may have claimed a WQE of it. */
-	card.qps.for_each([srqn](uint32_t, Qp &qp) { qp.forget_srq(srqn); });
+	if (srq->config().xrcdn && !forget_srq(card, srqn, *srq, slice))
+		return std::nullopt;
+	count_users(card, srq->config(), -1);
+	card.tag_work.erase(srqn);
 	card.drop_events(kSrqEvents, srqn);
+	srq->place().pages.forget(card.memory.tables());
 	card.srqs.remove(srqn);
 	return TERN_AQ_OK;
 }
 
 } // namespace tern
-	srq->place().pages.forget(card.memory.tables());

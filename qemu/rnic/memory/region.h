@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <unordered_map>
 
 #include "qemu/rnic/formats/payload.h"
 #include "qemu/rnic/memory/device_memory.h"
@@ -34,22 +35,28 @@ struct alignas(64) Region {
 	uint32_t pdn = 0;
 	uint8_t access = 0; /* TERN_ACCESS_* */
 	uint8_t variant = 0;
-	PageList pages{};
 	Kind kind = Kind::Registered;
-	uint32_t index = 0;  /* bits 31:8 of the key */
 	bool device = false; /* in the card's own memory; IOVAs are offsets */
-	bool valid = true;   /* false: Fast is not registered, a window is not bound */
+	PageList pages{};
+	uint32_t index = 0; /* bits 31:8 of the key */
 
 	/* Regions only. */
 	uint32_t windows = 0; /* windows bound to it */
 	/* Bound windows only. */
 	Region *parent = nullptr;
 	uint64_t parent_offset = 0; /* of the window's start */
-	uint32_t qpn = 0;           /* Window2 */
+	/* Window2: the QP, and its other bound windows, by index; 0: none. */
+	uint32_t qpn = 0;
+	uint32_t next_window = 0;
+	uint32_t previous_window = 0;
+
+	bool valid = true; /* false: Fast is not registered, a window is not bound */
 
 	bool is_window() const { return kind == Kind::Window1 || kind == Kind::Window2; }
 	uint32_t key() const;
 };
+
+static_assert(sizeof(Region) == 128);
 
 /** BIND_MW: the segment of tern_hw.h in host order. */
 struct BindRequest {
@@ -178,8 +185,9 @@ public:
 		Peer, /* SEND with invalidate: only keys with remote rights */
 	};
 	bool invalidate(uint32_t key, Target target, Invalidator by);
-	/** QP @qpn is destroyed or reset: unbinds the windows bound through it. */
-	void release_windows(uint32_t qpn);
+	/** QP @qpn is destroyed or reset: unbinds windows bound through it, up to @budget. Returns
+	 * whether none is left. */
+	bool release_windows(uint32_t qpn, unsigned &budget);
 
 	/** Checks that all of @sges may be read (@write: written) by their lkeys. Zero-length
 	 * entries are not checked. */
@@ -234,7 +242,10 @@ private:
 	                               uint8_t rights) const;
 	/* The object at the index of @key, with any variant. */
 	Region *at_index(uint32_t key) const;
-	static void unbind(Region &window);
+	void unbind(Region &window);
+	/** Adds @window to the bound ones of its QP, or takes it out. */
+	void link(Region &window);
+	void unlink(Region &window);
 	template <typename Byte>
 	Access transfer(std::span<const Sge> sges, Domain domain, uint64_t offset,
 	                std::span<Byte> data);
@@ -258,6 +269,8 @@ private:
 	DeviceMemory device_;
 	TableCache tables_;
 	ObjectTable<Region> regions_;
+	/* Index of the first window of type 2 bound through each QP that has some. */
+	std::unordered_map<uint32_t, uint32_t> bound_;
 	PageFault fault_;
 };
 

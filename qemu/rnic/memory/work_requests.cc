@@ -44,7 +44,30 @@ void Memory::unbind(Region &window)
 		window.parent->windows--;
 	window.parent = nullptr;
 	window.valid = false;
-	window.qpn = 0;
+	if (window.qpn)
+		unlink(window);
+}
+
+void Memory::link(Region &window)
+{
+	uint32_t &first = bound_[window.qpn];
+	if (first)
+		regions_.find(first)->previous_window = window.index;
+	window.next_window = first;
+	first = window.index;
+}
+
+void Memory::unlink(Region &window)
+{
+	if (window.next_window)
+		regions_.find(window.next_window)->previous_window = window.previous_window;
+	if (window.previous_window)
+		regions_.find(window.previous_window)->next_window = window.next_window;
+	else if (window.next_window)
+		bound_[window.qpn] = window.next_window;
+	else
+		bound_.erase(window.qpn);
+	window.qpn = window.next_window = window.previous_window = 0;
 }
 
 bool Memory::bind(const BindRequest &request, Target target)
@@ -76,8 +99,11 @@ bool Memory::bind(const BindRequest &request, Target target)
 	window->start = request.access & TERN_ACCESS_ZERO_BASED ? 0 : request.addr;
 	window->length = request.length;
 	window->access = request.access;
-	window->qpn = type2 ? target.qpn : 0;
 	window->valid = true;
+	if (type2) {
+		window->qpn = target.qpn;
+		link(*window);
+	}
 	return true;
 }
 
@@ -136,12 +162,15 @@ Memory::Destroyed Memory::destroy_window(uint32_t key)
 	return Destroyed::Done;
 }
 
-void Memory::release_windows(uint32_t qpn)
+bool Memory::release_windows(uint32_t qpn, unsigned &budget)
 {
-	regions_.for_each([qpn](uint32_t, Region &region) {
-		if (region.kind == Region::Kind::Window2 && region.valid && region.qpn == qpn)
-			unbind(region);
-	});
+	for (auto first = bound_.find(qpn); first != bound_.end(); first = bound_.find(qpn)) {
+		if (!budget)
+			return false;
+		budget--;
+		unbind(*regions_.find(first->second));
+	}
+	return true;
 }
 
 } // namespace tern

@@ -28,6 +28,7 @@ bool MulticastGroups::attach(const Gid &mgid, uint32_t qpn)
 	if (members.size() == kMaxQps)
 		return false;
 	members.push_back(qpn);
+	memberships_[qpn].push_back(mgid);
 	return true;
 }
 
@@ -36,27 +37,35 @@ bool MulticastGroups::detach(const Gid &mgid, uint32_t qpn)
 	const auto group = groups_.find(mgid.bytes);
 	if (group == groups_.end() || !std::erase(group->second, qpn))
 		return false;
-	close_if_empty(group);
+	/* From the end, where forget() takes them. */
+	const auto of = memberships_.find(qpn);
+	auto &mgids = of->second;
+	mgids.erase(std::prev(std::find(mgids.rbegin(), mgids.rend(), mgid).base()));
+	if (mgids.empty())
+		memberships_.erase(of);
+	if (group->second.empty())
+		close(group);
 	return true;
 }
 
-void MulticastGroups::forget(uint32_t qpn)
+bool MulticastGroups::forget(uint32_t qpn, unsigned &budget)
 {
-	for (auto group = groups_.begin(); group != groups_.end();) {
-		std::erase(group->second, qpn);
-		group = close_if_empty(group);
+	for (auto of = memberships_.find(qpn); of != memberships_.end();
+	     of = memberships_.find(qpn)) {
+		if (!budget)
+			return false;
+		budget--;
+		detach(Gid(of->second.back()), qpn);
 	}
+	return true;
 }
 
-/* Returns the next group. */
-MulticastGroups::Groups::iterator MulticastGroups::close_if_empty(Groups::iterator group)
+void MulticastGroups::close(Groups::iterator group)
 {
-	if (!group->second.empty())
-		return std::next(group);
 	const auto mac = macs_.find(multicast_mac({group->first}));
 	if (--mac->second == 0)
 		macs_.erase(mac);
-	return groups_.erase(group);
+	groups_.erase(group);
 }
 
 std::span<const uint32_t> MulticastGroups::members(const Gid &mgid) const

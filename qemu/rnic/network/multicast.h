@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "qemu/rnic/formats/gid.h"
@@ -24,8 +25,9 @@ public:
 	bool attach(const Gid &mgid, uint32_t qpn);
 	/** Returns false if the QP was not attached. */
 	bool detach(const Gid &mgid, uint32_t qpn);
-	/** The QP is being destroyed. */
-	void forget(uint32_t qpn);
+	/** The QP is being destroyed: detaches it from up to @budget groups. Returns whether none
+	 * is left. */
+	bool forget(uint32_t qpn, unsigned &budget);
 
 	/** Whether @dmac is the address of a group with members. */
 	bool listens(const Mac &dmac) const { return macs_.contains(dmac); }
@@ -35,9 +37,10 @@ public:
 private:
 	using Groups = std::map<std::array<uint8_t, 16>, std::vector<uint32_t>>;
 
-	Groups::iterator close_if_empty(Groups::iterator group);
+	void close(Groups::iterator group);
 
 	Groups groups_;
+	std::unordered_map<uint32_t, std::vector<Gid>> memberships_; /* by QP */
 	std::map<Mac, size_t> macs_; /* number of groups per address */
 };
 

@@ -15,8 +15,6 @@ using namespace hw;
 namespace {
 constexpr size_t kEthHeader = 14;
 constexpr size_t kVlanTag = 4;
-/* In ERR, posts to the receive queue ring no doorbell: flush it periodically. */
-constexpr uint64_t kFlushInterval = 10'000'000;
 
 constexpr FrameCounters kEthernetCounters{
         .tx_frames = TERN_STAT_ETH_TX_FRAMES,
@@ -74,8 +72,7 @@ tern_hw_aq_status EthQp::modify(uint32_t mask, const tern_hw_qp_attr &attr)
 
 	switch (to) {
 	case TERN_QPS_RESET:
-		reset_queues();
-		under_way_.reset();
+		reset();
 		break;
 	case TERN_QPS_ERR:
 		enter_error();
@@ -112,14 +109,14 @@ void EthQp::enter_error()
 	state_ = TERN_QPS_ERR;
 	under_way_.reset();
 	forget_faults();
-	flush_send();
-	flush_recv();
-	schedule_flush();
+	start_flush();
 }
 
-void EthQp::schedule_flush()
+void EthQp::reset()
 {
-	set_timer(data_.ports.clock.now() + kFlushInterval);
+	reset_queues();
+	under_way_.reset();
+	state_ = TERN_QPS_RESET;
 }
 
 bool EthQp::deliver(const Packet &)
@@ -127,18 +124,8 @@ bool EthQp::deliver(const Packet &)
 	return false;
 }
 
-void EthQp::on_timer(uint64_t)
-{
-	if (state_ != TERN_QPS_ERR)
-		return;
-	flush_recv();
-	schedule_flush();
-}
-
 bool EthQp::transmit(unsigned &budget)
 {
-	if (state_ == TERN_QPS_ERR)
-		flush_send();
 	if (state_ != TERN_QPS_RTS)
 		return false;
 

@@ -41,6 +41,7 @@ public:
 	bool deliver(const Packet &packet) override;
 	hw::tern_hw_aq_status modify(uint32_t mask, const hw::tern_hw_qp_attr &attr) override;
 	void query(hw::tern_hw_qp_attr &attr) const override;
+	void reset() override;
 
 	FrameSink *frame_sink() override;
 	bool receives() const override;
@@ -50,7 +51,7 @@ public:
 	void receive(std::span<const std::byte> frame, const RxInfo &info);
 
 protected:
-	void on_timer(uint64_t now) override;
+	void on_timer(uint64_t) override {}
 	void enter_error() override;
 	/** Whether page faults can be reported to the host, which needs a QP number. */
 	virtual bool may_wait_for_pages() const { return true; }
@@ -58,7 +59,6 @@ protected:
 private:
 	void resume_requester(bool ok) override;
 	void resume_responder(bool ok) override;
-	void schedule_flush();
 	hw::tern_hw_aq_status check(hw::tern_hw_qp_state to, uint32_t mask,
 	                            const hw::tern_hw_qp_attr &attr) const;
 	/** Sends the WQE at the head of the send queue, or as many of its segments as there is room

@@ -9,8 +9,7 @@ tern_hw_aq_status ReceiveWq::enter(tern_hw_wq_state state)
 {
 	switch (state) {
 	case TERN_WQS_RESET:
-		reset_queues();
-		state_ = TERN_QPS_RESET;
+		reset();
 		return TERN_AQ_OK;
 	case TERN_WQS_RDY:
 		if (state_ == TERN_QPS_ERR)

@@ -26,6 +26,7 @@ public:
 	void on_timer(uint64_t) override {}
 	hw::tern_hw_aq_status modify(uint32_t mask, const hw::tern_hw_qp_attr &attr) override;
 	void query(hw::tern_hw_qp_attr &attr) const override;
+	void reset() override {}
 
 	FrameSink *frame_sink() override { return this; }
 	bool receives() const override { return true; }

@@ -16,6 +16,9 @@ constexpr size_t kPublished = 8;     /* the last bytes of a CQE, one store */
 constexpr unsigned kPhaseShift = 56; /* bit of the phase in them */
 static_assert(offsetof(tern_hw_cqe, phase) == sizeof(tern_hw_cqe) - 1);
 
+/* CQEs that RESIZE_CQ moves for one unit of the budget: a page of them. */
+constexpr uint32_t kMoved = 64;
+
 uint8_t phase_of(uint32_t index, uint8_t log_size)
 {
 	return !((index >> log_size) & 1);
@@ -120,47 +123,73 @@ bool CompletionQueue::expire()
 	return true;
 }
 
-tern_hw_aq_status CompletionQueue::move_to(HostMemory &memory, TableCache &tables,
-                                           const Place &place)
+std::optional<tern_hw_aq_status> CompletionQueue::move_to(HostMemory &memory, TableCache &tables,
+                                                          const Place &place, unsigned &budget)
 {
-	if (failed_)
-		return TERN_AQ_BAD_STATE;
-	reload(memory, place.record);
-	if (pi_ - ci_ > place.entries())
-		return TERN_AQ_BAD_STATE;
-	if (!copy(memory, tables, place))
-		return TERN_AQ_DMA_FAULT;
-	place_ = place;
-	return TERN_AQ_OK;
+	if (!move_) {
+		reload(memory, place.record);
+		/* The entries behind the CQEs come first; CQEs that follow overwrite them. */
+		move_ = std::make_unique<Move>(
+		        Move{.to = place, .ci = ci_, .copied = ci_, .cleared = pi_});
+	}
+	const auto status = advance_move(memory, tables, budget);
+	if (status == TERN_AQ_OK) {
+		place_ = move_->to;
+		ci_ = move_->ci;
+	}
+	if (status)
+		move_.reset();
+	return status;
 }
 
-/* Fills the ring at @to: the CQEs of [ci, pi), then entries with the phase of unwritten ones. */
-bool CompletionQueue::copy(HostMemory &memory, TableCache &tables, const Place &to) const
+std::optional<tern_hw_aq_status> CompletionQueue::advance_move(HostMemory &memory,
+                                                               TableCache &tables, unsigned &budget)
 {
-	std::array<tern_hw_cqe, 64> chunk;
-	uint32_t count;
-	for (uint32_t i = 0; i < to.entries(); i += count) {
-		const uint32_t index = ci_ + i;
-		const uint32_t from_slot = index & (place_.entries() - 1);
-		const uint32_t to_slot = index & (to.entries() - 1);
-		const bool old = i < pi_ - ci_;
-		/* Up to the end of either ring, or of the CQEs. */
-		count = std::min({uint32_t{chunk.size()}, to.entries() - to_slot,
-		                  old ? std::min(place_.entries() - from_slot, pi_ - index)
-		                      : to.entries() - i});
-		const auto cqes = std::span(chunk).first(count);
-		if (!old)
-			std::ranges::fill(cqes, tern_hw_cqe{});
-		else if (!place_.pages.read(tables, memory, from_slot * sizeof(tern_hw_cqe),
-		                            std::as_writable_bytes(cqes)))
-			return false;
-		for (auto &cqe : cqes)
-			cqe.phase = phase_of(index, to.log_size) ^ !old;
-		if (!to.pages.write(tables, memory, to_slot * sizeof(tern_hw_cqe),
-		                    std::as_bytes(cqes)))
-			return false;
+	Move &move = *move_;
+	for (;; budget--) {
+		if (failed_ || pi_ - move.ci > move.to.entries())
+			return TERN_AQ_BAD_STATE;
+		const bool cleared = move.cleared == move.end();
+		if (cleared && move.copied == pi_)
+			return TERN_AQ_OK;
+		if (!budget)
+			return std::nullopt;
+		if (!(cleared ? copy_some(memory, tables) : clear_some(memory, tables)))
+			return TERN_AQ_DMA_FAULT;
 	}
-	return true;
+}
+
+/* Gives entries of the new ring the phase of unwritten ones. */
+bool CompletionQueue::clear_some(HostMemory &memory, TableCache &tables)
+{
+	Move &move = *move_;
+	std::array<tern_hw_cqe, kMoved> chunk{};
+	const uint32_t slot = move.cleared & (move.to.entries() - 1);
+	const uint32_t count =
+	        std::min({kMoved, move.to.entries() - slot, move.end() - move.cleared});
+	const auto cqes = std::span(chunk).first(count);
+	for (auto &cqe : cqes)
+		cqe.phase = !phase_of(move.cleared, move.to.log_size);
+	move.cleared += count;
+	return move.to.pages.write(tables, memory, slot * sizeof(tern_hw_cqe), std::as_bytes(cqes));
+}
+
+bool CompletionQueue::copy_some(HostMemory &memory, TableCache &tables)
+{
+	Move &move = *move_;
+	std::array<tern_hw_cqe, kMoved> chunk;
+	const uint32_t from = move.copied & (place_.entries() - 1);
+	const uint32_t to = move.copied & (move.to.entries() - 1);
+	const uint32_t count = std::min(
+	        {kMoved, place_.entries() - from, move.to.entries() - to, pi_ - move.copied});
+	const auto cqes = std::span(chunk).first(count);
+	if (!place_.pages.read(tables, memory, from * sizeof(tern_hw_cqe),
+	                       std::as_writable_bytes(cqes)))
+		return false;
+	for (auto &cqe : cqes)
+		cqe.phase = phase_of(move.copied, move.to.log_size);
+	move.copied += count;
+	return move.to.pages.write(tables, memory, to * sizeof(tern_hw_cqe), std::as_bytes(cqes));
 }
 
 } // namespace tern

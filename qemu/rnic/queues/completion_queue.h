@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 
 #include "qemu/rnic/memory/page_list.h"
 #include "qemu/rnic/ports.h"
@@ -32,9 +34,9 @@ public:
 	{
 	}
 
+	const PageList &pages() const { return place_.pages; }
 	uint32_t eqn() const { return eqn_; }
 	uint32_t db_page() const { return db_page_; }
-	const PageList &pages() const { return place_.pages; }
 	bool failed() const { return failed_; }
 	/** Time the event waits for more CQEs, ns. */
 	uint64_t period() const { return moderation_.period; }
@@ -59,8 +61,13 @@ public:
 	/** The moderation period has ended; true if an event is due. */
 	bool expire();
 
-	/** Moves the unconsumed CQEs to @place. On any result but OK nothing has changed. */
-	hw::tern_hw_aq_status move_to(HostMemory &memory, TableCache &tables, const Place &place);
+	/**
+	 * Moves the unconsumed CQEs to @place, up to @budget units of 64 CQEs. None if there is
+	 * more to do: call it again with the same place. CQEs may be written in between. On any
+	 * result but OK nothing has changed.
+	 */
+	std::optional<hw::tern_hw_aq_status> move_to(HostMemory &memory, TableCache &tables,
+	                                             const Place &place, unsigned &budget);
 
 	uint32_t users = 0; /* QPs, SRQs and WQs that complete here */
 	Timer timer;
@@ -71,7 +78,20 @@ private:
 	void reload(HostMemory &memory, Iova record);
 	bool has_room(HostMemory &memory);
 	Outcome notify(uint32_t count);
-	bool copy(HostMemory &memory, TableCache &tables, const Place &to) const;
+
+	/** A move to another ring, which is made to look as if the CQ had always been there. */
+	struct Move {
+		Place to;
+		uint32_t ci;
+		uint32_t copied;  /* end of the CQEs copied */
+		uint32_t cleared; /* end of the entries marked as unwritten */
+
+		uint32_t end() const { return ci + to.entries(); }
+	};
+	std::optional<hw::tern_hw_aq_status> advance_move(HostMemory &memory, TableCache &tables,
+	                                                  unsigned &budget);
+	bool copy_some(HostMemory &memory, TableCache &tables);
+	bool clear_some(HostMemory &memory, TableCache &tables);
 
 	Place place_;
 	uint32_t eqn_;
@@ -83,6 +103,7 @@ private:
 	Moderation moderation_;
 	uint32_t waiting_ = 0; /* CQEs whose event is delayed */
 	bool failed_ = false;
+	std::unique_ptr<Move> move_;
 };
 
 } // namespace tern

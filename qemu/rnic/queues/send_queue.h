@@ -23,6 +23,8 @@ public:
 
 	uint32_t blocks() const { return blocks_; }
 	uint32_t head() const { return head_; }
+	/** End of the WQEs that are known to be posted. */
+	uint32_t end() const { return pi_; }
 	bool empty() const { return head_ == pi_; }
 
 	/** Takes the doorbell's producer index. Returns false if it is impossible for this ring. */
@@ -35,11 +37,11 @@ public:
 	 * the queue is empty. */
 	bool sleep(HostMemory &memory);
 
-	/** Reads and validates the WQE that starts at block @index, which is head or an earlier
-	 * one. */
 	/** Its page list. */
 	const PageList &pages() const { return pages_; }
 
+	/** Reads and validates the WQE that starts at block @index, which is head or an earlier
+	 * one. */
 	Fetch fetch(Memory &memory, uint32_t index, SendWqe &wqe) const;
 	/** The WQE at head, of @blocks blocks, has been started. */
 	void advance(uint32_t blocks) { head_ += blocks; }

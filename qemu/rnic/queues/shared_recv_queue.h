@@ -69,6 +69,10 @@ public:
 
 	uint32_t users = 0; /* QPs created with it */
 
+	/* DESTROY_SRQ of an XRC SRQ has begun: packets must not name it any more. */
+	bool closing = false;
+	uint32_t forgotten = 0; /* QPs before this slot of their table have no claim on it */
+
 private:
 	/** Reads pi_ from the record; false if the value is impossible. */
 	bool reload(Memory &memory);

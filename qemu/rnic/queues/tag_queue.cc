@@ -61,8 +61,6 @@ bool TagQueue::ring(uint32_t pi)
 
 TagQueue::Step TagQueue::execute(Memory &memory, tern_hw_cqe &cqe)
 {
-	if (ci_ == pi_)
-		return Step::None;
 	const uint64_t place = ci_ & ((1u << config_.log_ring) - 1);
 	tern_hw_tag_op op;
 	if (!config_.pages.read(memory.tables(), memory.host(),

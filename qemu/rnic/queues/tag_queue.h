@@ -28,14 +28,15 @@ public:
 
 	/** Doorbell. Returns false if it announces more than the ring holds. */
 	bool ring(uint32_t pi);
+	/** Whether no operation is posted. */
+	bool empty() const { return ci_ == pi_; }
 	enum class Step {
-		None, /* nothing posted */
 		Done,
 		Complete, /* done, and the CQE must be written */
 		Fault,    /* the ring could not be read */
 	};
-	/** Executes the oldest posted operation; SRQN and timestamp of @cqe are left to the
-	 * caller. */
+	/** Executes the oldest posted operation, if not empty(); SRQN and timestamp of @cqe are
+	 * left to the caller. */
 	Step execute(Memory &memory, hw::tern_hw_cqe &cqe);
 
 private:

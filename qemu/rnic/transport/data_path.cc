@@ -67,18 +67,20 @@ void DataPath::fail_srq(uint32_t srqn)
 		raise_event(TERN_EVENT_SRQ_ERR, srqn);
 }
 
-/* Bounded by the size of the ring. */
-void DataPath::run_tag_ops(uint32_t srqn, SharedRecvQueue &srq)
+bool DataPath::run_tag_ops(uint32_t srqn, SharedRecvQueue &srq, unsigned &budget)
 {
-	tern_hw_cqe cqe;
-	TagQueue::Step step;
-	while (!srq.failed() && (step = srq.tags()->execute(memory, cqe)) != TagQueue::Step::None) {
+	for (; !srq.failed() && !srq.tags()->empty(); budget--) {
+		if (!budget)
+			return true;
+		tern_hw_cqe cqe;
+		const auto step = srq.tags()->execute(memory, cqe);
 		cqe.srqn = srqn;
 		cqe.timestamp = ports.clock.now();
 		if (step == TagQueue::Step::Fault ||
 		    (step == TagQueue::Step::Complete && !complete(srq.config().cqn, cqe, false)))
 			fail_srq(srqn);
 	}
+	return false;
 }
 
 void DataPath::check_srq_limit(uint32_t srqn, SharedRecvQueue &srq)

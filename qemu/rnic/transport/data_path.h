@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 
+#include "qemu/rnic/chores.h"
 #include "qemu/rnic/config.h"
 #include "qemu/rnic/memory/counted_memory.h"
 #include "qemu/rnic/memory/region.h"
@@ -38,8 +39,9 @@ struct DataPath {
 	SharedRecvQueue::Take take_shared(uint32_t srqn, uint32_t &slot);
 	/** A slot of SRQ @srqn could not be read: the SRQ fails. */
 	void fail_srq(uint32_t srqn);
-	/** Executes the tag operations posted to @srq. */
-	void run_tag_ops(uint32_t srqn, SharedRecvQueue &srq);
+	/** Executes tag operations posted to @srq, up to @budget. Returns true if there are more.
+	 */
+	bool run_tag_ops(uint32_t srqn, SharedRecvQueue &srq, unsigned &budget);
 	/** Raises SRQ_LIMIT if @srq has reached its limit. */
 	void check_srq_limit(uint32_t srqn, SharedRecvQueue &srq);
 	/** Raises an asynchronous event on the EQ of vector 0; dropped if there is none. */
@@ -63,6 +65,7 @@ struct DataPath {
 	MulticastGroups groups;
 	Scheduler scheduler;
 	Transmitter out;
+	Chores chores;
 	TimerQueue timers;
 	ObjectTable<EventQueue> eqs;
 	ObjectTable<CompletionQueue> cqs;
@@ -77,7 +80,7 @@ struct DataPath {
 	 * valid only within one call from outside (transmit, receive, resume), because other QPs
 	 * use scratch_send between the calls: each such call begins by clearing it. Within a call
 	 * only load() and the functions that start a request write scratch_send, and they update
-	 * loaded_; flush_send(), which writes it too, runs in ERR and SQE, where no request is left
+	 * loaded_; the flush, which writes it too, runs in ERR and SQE, where no request is left
 	 * to load. Code that needs the WQE of a request calls load() first and keeps no reference
 	 * past the call.
 	 *

@@ -1,38 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "qemu/rnic/transport/ib_qp.h"
 
-#include <algorithm>
-
 namespace tern {
 
 using namespace hw;
 
-namespace {
-
-/*
- * In ERR, posts to the receive queue ring no doorbell but must be flushed: the record is read
- * periodically, less often while nothing is posted.
- */
-constexpr uint64_t kFlushIntervalMin = 1'000'000;
-constexpr uint64_t kFlushIntervalMax = 64'000'000;
-
-} // namespace
-
 void IbQp::on_timer(uint64_t now)
 {
-	if (state_ == TERN_QPS_ERR) {
-		flush_send();
-		flush_interval_ = flush_recv() ? kFlushIntervalMin
-		                               : std::min(flush_interval_ * 2, kFlushIntervalMax);
-		schedule_flush();
-	} else if (sends()) {
+	if (sends())
 		on_deadline(now);
-	}
-}
-
-void IbQp::schedule_flush()
-{
-	set_timer(data_.ports.clock.now() + flush_interval_);
 }
 
 void IbQp::enter_error()
@@ -43,11 +19,8 @@ void IbQp::enter_error()
 	/* The host may reuse the buffers of flushed WQEs. */
 	data_.out.recall(Recall::of_qp(number));
 	forget_faults();
-	flush_requests();
-	flush_send();
-	flush_recv();
-	flush_interval_ = kFlushIntervalMin;
-	schedule_flush();
+	abandon_requests();
+	start_flush();
 	/* Queued responses are still sent. */
 	data_.scheduler.activate(*this);
 }
@@ -65,7 +38,7 @@ void IbQp::enter_send_error()
 	state_ = TERN_QPS_SQE;
 	forget_fault(Side::Requester);
 	draining_ = false;
-	flush_send();
+	start_send_flush();
 }
 
 void IbQp::check_drained()

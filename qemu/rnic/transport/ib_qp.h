@@ -16,6 +16,7 @@ class IbQp : public Qp {
 public:
 	hw::tern_hw_aq_status modify(uint32_t mask, const hw::tern_hw_qp_attr &attr) final;
 	void query(hw::tern_hw_qp_attr &attr) const override;
+	void reset() final;
 
 protected:
 	using Qp::Qp;
@@ -30,8 +31,9 @@ protected:
 	virtual void start_sender() = 0;
 	/** To RESET: drops all protocol state. */
 	virtual void stop() = 0;
-	/** To ERR: completes outstanding requests as flushed, oldest first. */
-	virtual void flush_requests() = 0;
+	/** To ERR: nothing is sent or received for outstanding requests any more;
+	 * flush_requests() completes them. */
+	virtual void abandon_requests() {}
 	/** Whether no request is outstanding. */
 	virtual bool sender_idle() const = 0;
 	/** To ERR by MODIFY_QP: drops the responses not yet sent. */
@@ -49,11 +51,6 @@ protected:
 	}
 	/** Whether responses are received and outstanding requests continue. */
 	bool sends() const { return state_ == hw::TERN_QPS_RTS || state_ == hw::TERN_QPS_SQD; }
-	/** Whether WQEs posted to the send queue are flushed at once. */
-	bool flushes_sends() const
-	{
-		return state_ == hw::TERN_QPS_ERR || state_ == hw::TERN_QPS_SQE;
-	}
 
 	void enter_error() override;
 	/** Completes the claimed receive WQE with @status and moves the QP to ERR (IBA 10.3.1.7).
@@ -70,11 +67,8 @@ protected:
 private:
 	hw::tern_hw_aq_status check(uint32_t mask, const hw::tern_hw_qp_attr &attr) const;
 	void enter(hw::tern_hw_qp_state to);
-	void reset();
-	void schedule_flush();
 
 	bool draining_ = false;
-	uint64_t flush_interval_ = 0; /* ns; in ERR, the interval of flushing the receive queue */
 };
 
 } // namespace tern

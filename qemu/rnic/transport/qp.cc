@@ -8,6 +8,17 @@ namespace tern {
 
 using namespace hw;
 
+namespace {
+
+/*
+ * In ERR, posts to the receive queue ring no doorbell but must be flushed: the record is read
+ * periodically, less often while nothing is posted.
+ */
+constexpr uint64_t kFlushIntervalMin = 1'000'000;
+constexpr uint64_t kFlushIntervalMax = 64'000'000;
+
+} // namespace
+
 Qp::Qp(DataPath &data, const QpConfig &config, SendQueue sq, RecvQueue rq)
         : data_(data), config_(config), sq_(std::move(sq)), rq_(std::move(rq))
 {
@@ -20,12 +31,18 @@ void Qp::ring(uint32_t pi)
 		fatal();
 		return;
 	}
-	data_.scheduler.activate(*this);
+	if (flushes_sends())
+		data_.chores.add(*this);
+	else
+		data_.scheduler.activate(*this);
 }
 
 void Qp::expire(uint64_t now)
 {
-	on_timer(now);
+	if (state_ == TERN_QPS_ERR)
+		data_.chores.add(*this);
+	else
+		on_timer(now);
 	if (!pacing_)
 		return;
 	if (pacer_.next() <= now) {
@@ -112,7 +129,6 @@ tern_hw_cqe_status Qp::execute_local(const SendWqe &wqe)
 		/* The window may have been bound to another region. */
 		data_.out.recall(Recall::of_key(wqe.bind.rkey));
 		done = data_.memory.bind(wqe.bind, target());
-		bound_windows_ |= done;
 		break;
 	default:
 		/* The request contains IOVAs, which only kernel users may set. */
@@ -223,6 +239,12 @@ std::optional<uint32_t> Qp::recv_credits()
 	return rq_.posted(data_.memory.host()) + (claimed_ ? 1 : 0);
 }
 
+void Qp::forget_tables()
+{
+	sq_.pages().forget(data_.memory.tables());
+	rq_.pages().forget(data_.memory.tables());
+}
+
 void Qp::forget_srq(uint32_t srqn)
 {
 	if (claimed_ && claimed_->srqn == srqn)
@@ -238,30 +260,50 @@ void Qp::flush_claimed()
 	complete_recv(cqe, false);
 }
 
-/* Unclaimed WQEs of an SRQ remain for other QPs. */
-void Qp::forget_tables()
+void Qp::start_flush()
 {
-	sq_.pages().forget(data_.memory.tables());
-	rq_.pages().forget(data_.memory.tables());
+	flush_interval_ = 0;
+	data_.chores.add(*this);
 }
 
-bool Qp::flush_recv()
+void Qp::start_send_flush()
 {
-	const bool any = claimed_.has_value();
-	if (claimed_)
+	sq_.reload(data_.memory.host());
+	failed_sends_end_ = sq_.end();
+	data_.chores.add(*this);
+}
+
+bool Qp::work(unsigned &budget)
+{
+	if (!flushes_sends())
+		return false;
+	if (!flush_requests(budget) || !flush_send(budget))
+		return true;
+	if (state_ != TERN_QPS_ERR)
+		return false;
+	if (!flush_recv(budget))
+		return true;
+	flush_interval_ = std::clamp(2 * flush_interval_, kFlushIntervalMin, kFlushIntervalMax);
+	set_timer(data_.ports.clock.now() + flush_interval_);
+	return false;
+}
+
+/* Unclaimed WQEs of an SRQ remain for other QPs. */
+bool Qp::flush_recv(unsigned &budget)
+{
+	while (claimed_ || rq_.has_wqe(data_.memory.host())) {
+		if (!budget)
+			return false;
+		budget--;
+		claim_recv(0);
 		flush_claimed();
-	if (config_.srqn) {
-		if (!last_wqe_reported_)
-			data_.raise_event(TERN_EVENT_LAST_WQE, number);
+		flush_interval_ = 0;
+	}
+	if (config_.srqn && !last_wqe_reported_) {
+		data_.raise_event(TERN_EVENT_LAST_WQE, number);
 		last_wqe_reported_ = true;
-		return any;
 	}
-	const uint32_t count = rq_.posted(data_.memory.host());
-	for (uint32_t i = 0; i < count; i++) {
-		claim_recv();
-		flush_claimed();
-	}
-	return any || count;
+	return true;
 }
 
 void Qp::reset_queues()
@@ -273,36 +315,42 @@ void Qp::reset_queues()
 	pacing_ = false;
 	last_wqe_reported_ = false;
 	forget_faults();
-	release_windows();
 }
 
-void Qp::release_windows()
+bool Qp::flush_send(unsigned &budget)
 {
-	if (bound_windows_)
-		data_.memory.release_windows(number);
-	bound_windows_ = false;
-}
-
-void Qp::flush_send()
-{
-	/* SendQueue::sleep() requests a doorbell for later posts. The loop is limited so that a
-	 * host that keeps posting cannot hold the engine. */
-	for (uint32_t left = sq_.blocks(); !sq_.empty() || !sq_.sleep(data_.memory.host());
-	     left--) {
-		if (!left) {
-			data_.scheduler.activate(*this);
-			return;
-		}
-		SendWqe &wqe = data_.scratch_send;
-		if (sq_.fetch(data_.memory, sq_.head(), wqe) == Fetch::Fault || wqe.blocks == 0) {
-			sq_.skip_all();
-			continue;
-		}
-		const uint32_t index = sq_.head();
-		sq_.advance(wqe.blocks);
-		data_.stats.add(TERN_STAT_REQ_CQE_FLUSHED);
-		complete_send(index, wqe.opcode, TERN_WC_WR_FLUSH_ERR, 0);
+	/* SendQueue::sleep() requests a doorbell for later posts. */
+	while (!sq_.empty() || !sq_.sleep(data_.memory.host())) {
+		if (!budget)
+			return false;
+		budget--;
+		flush_next_send();
 	}
+	return true;
+}
+
+bool Qp::flush_failed_sends(unsigned &budget)
+{
+	while (!sq_.empty() && static_cast<int32_t>(failed_sends_end_ - sq_.head()) > 0) {
+		if (!budget)
+			return false;
+		budget--;
+		flush_next_send();
+	}
+	return true;
+}
+
+void Qp::flush_next_send()
+{
+	SendWqe &wqe = data_.scratch_send;
+	const uint32_t index = sq_.head();
+	if (sq_.fetch(data_.memory, index, wqe) == Fetch::Fault || wqe.blocks == 0) {
+		sq_.skip_all();
+		return;
+	}
+	sq_.advance(wqe.blocks);
+	data_.stats.add(TERN_STAT_REQ_CQE_FLUSHED);
+	complete_send(index, wqe.opcode, TERN_WC_WR_FLUSH_ERR, 0);
 }
 
 void Qp::complete_send(uint32_t wqe_index, uint8_t opcode, tern_hw_cqe_status status,

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 
+#include "qemu/rnic/chores.h"
 #include "qemu/rnic/formats/packet.h"
 #include "qemu/rnic/memory/region.h"
 #include "qemu/rnic/queues/recv_queue.h"
@@ -36,8 +37,9 @@ struct QpConfig {
 	uint32_t wq_table = 0; /* of CREATE_RSS_QP */
 };
 
-/** A queue pair of any service: its queues, state, page faults and rate limit. */
-class Qp : public Sender {
+/** A queue pair of any service: its queues, state, page faults and rate limit. As a sender it has
+ * packets to send, as a chore WQEs to flush. */
+class Qp : public Sender, public Chore {
 public:
 	Qp(DataPath &data, const QpConfig &config, SendQueue sq, RecvQueue rq);
 	virtual ~Qp() = default;
@@ -57,9 +59,16 @@ public:
 	virtual uint32_t deliver_burst(const Packet &) { return 0; }
 	/** A deadline of set_timer() has passed. */
 	void expire(uint64_t now);
+	/** In ERR and SQE: flushes what is posted. */
+	bool work(unsigned &budget) final;
+	/** In SQE: flushes the send WQEs that were posted before the error, up to @budget; returns
+	 * whether all are flushed. */
+	bool flush_failed_sends(unsigned &budget);
 	/** MODIFY_QP; all or nothing. */
 	virtual hw::tern_hw_aq_status modify(uint32_t mask, const hw::tern_hw_qp_attr &attr) = 0;
 	virtual void query(hw::tern_hw_qp_attr &attr) const = 0;
+	/** To RESET. The windows bound through the QP remain, see Memory::release_windows(). */
+	virtual void reset() = 0;
 
 	/** QUERY_FAULT: the pages this QP waits for. */
 	void query_faults(hw::tern_hw_faults &faults) const;
@@ -72,18 +81,15 @@ public:
 	/** SRQ @srqn is being destroyed: drops a claimed WQE of it. */
 	void forget_srq(uint32_t srqn);
 
+	/** The QP is being destroyed: drops the cached tables of its queues. */
+	void forget_tables();
+
 	/** Ends messages in progress that have matched a tag, as flushed. */
 	virtual void release_tags();
-
-	/** Unbinds the windows bound through this QP. */
-	void release_windows();
 
 	Timer timer;
 	TimerOwner timer_owner() const
 	{
-	/** The QP is being destroyed: drops the cached tables of its queues. */
-	void forget_tables();
-
 		return {config_.is_wq ? TimerOwner::Kind::Wq : TimerOwner::Kind::Qp, number};
 	}
 
@@ -97,12 +103,25 @@ protected:
 		if (deadline < timer.deadline)
 			data_.timers.move(timer_owner(), timer, deadline);
 	}
-	/** A deadline has passed. Other deadlines of the QP may not have; set them again. */
+	/** A deadline has passed, not in ERR. Other deadlines of the QP may not have; set them
+	 * again. */
 	virtual void on_timer(uint64_t now) = 0;
 	/** A queue or CQ cannot be used: raises the event and enters ERR. */
 	void fatal();
 	/** To ERR: everything posted, now or later, is flushed. */
 	virtual void enter_error() = 0;
+	/** The QP has entered ERR. */
+	void start_flush();
+	/** The send queue has failed, and the QP has entered SQE. */
+	void start_send_flush();
+	/** In ERR: completes outstanding requests as flushed, oldest first, up to @budget. Returns
+	 * whether none is left. */
+	virtual bool flush_requests(unsigned &) { return true; }
+	/** Whether WQEs posted to the send queue are flushed. */
+	bool flushes_sends() const
+	{
+		return state_ == hw::TERN_QPS_ERR || state_ == hw::TERN_QPS_SQE;
+	}
 	Memory::Domain domain() const;
 	/** For access by peers. */
 	Memory::Target target() const { return {config_.pdn, number}; }
@@ -148,8 +167,6 @@ protected:
 	bool locate_send(const SendWqe &wqe, uint64_t offset, size_t size, HostRanges &ranges);
 	/** Executes an operation on this card's keys. */
 	hw::tern_hw_cqe_status execute_local(const SendWqe &wqe);
-	/** Flushes the send WQEs that were not started. */
-	void flush_send();
 	/** Writes a completion; if the CQ cannot take it, the QP fails. */
 	void complete_send(uint32_t wqe_index, uint8_t opcode, hw::tern_hw_cqe_status status,
 	                   uint32_t byte_len);
@@ -206,9 +223,6 @@ protected:
 	/** Receive WQEs available to messages, including the claimed one; none if the queue is
 	 * shared. */
 	std::optional<uint32_t> recv_credits();
-	/** Flushes the claimed WQE and the receive queue; true if there was anything. */
-	bool flush_recv();
-
 	/** Resets both queues and all state of this class. */
 	void reset_queues();
 
@@ -223,6 +237,10 @@ private:
 	bool end_fault(Side side, hw::tern_hw_resume how);
 	void report_faults();
 	Claim claim_shared(uint32_t srqn);
+	/** These flush up to @budget WQEs and return whether none is left. */
+	bool flush_send(unsigned &budget);
+	bool flush_recv(unsigned &budget);
+	void flush_next_send();
 	void flush_claimed();
 	void complete(uint32_t cqn, hw::tern_hw_cqe &cqe, bool solicited);
 
@@ -238,7 +256,8 @@ private:
 	RecvQueue rq_;
 	std::optional<Claimed> claimed_;
 	bool last_wqe_reported_ = false;
-	bool bound_windows_ = false; /* a window may be bound through this QP */
+	uint32_t failed_sends_end_ = 0; /* in SQE: end of the WQEs posted before the error */
+	uint64_t flush_interval_ = 0;   /* ns; in ERR, the interval of flushing later posts */
 	Pacer pacer_;
 	bool pacing_ = false; /* a turn ended because of the rate limit */
 

@@ -28,7 +28,7 @@ RcQp::RcQp(DataPath &data, const QpConfig &config, SendQueue sq, RecvQueue rq)
 void RcQp::stop()
 {
 	ConnectedQp::stop();
-	requester_.reset(Psn());
+	requester_.stop();
 	responder_.reset(Psn());
 }
 
@@ -83,9 +83,6 @@ uint32_t RcQp::deliver_burst(const Packet &burst)
 bool RcQp::transmit(unsigned &budget)
 {
 	prefetch(*this);
-	/* Flushes what the host posted in ERR. */
-	if (flushes_sends())
-		flush_send();
 	/* Responses come first, because the peer waits for them, but take at most half of the
 	 * budget, so that a peer's READs do not block requests. */
 	const unsigned share = budget - budget / 2;

@@ -37,7 +37,8 @@ private:
 	void start_receiver() override { responder_.reset(Psn(attr_.rq_psn.get())); }
 	void start_sender() override { requester_.reset(Psn(attr_.sq_psn.get())); }
 	void stop() override;
-	void flush_requests() override { requester_.flush(); }
+	void abandon_requests() override { requester_.abandon(); }
+	bool flush_requests(unsigned &budget) override { return requester_.flush(budget); }
 	bool sender_idle() const override { return requester_.idle(); }
 	void abandon_responses() override { responder_.abandon(); }
 	void on_deadline(uint64_t now) override { requester_.on_timer(now); }

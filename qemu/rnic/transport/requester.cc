@@ -180,13 +180,14 @@ bool Requester::is_signaled(const Request &r) const
 	return r.rendezvous || (r.flags & TERN_WQE_SIGNALED) || qp_.config().signal_all;
 }
 
-/* IBA 10.8.3.3: a fenced request waits for the host's earlier READs and atomics. */
+/* A host that keeps to its ring has no more requests outstanding than that has blocks. IBA
+ * 10.8.3.3: a fenced request waits for the host's earlier READs and atomics. */
 bool Requester::must_wait(const SendWqe &wqe) const
 {
-	if ((wqe.flags & TERN_WQE_FENCE) && data_requests_ != rendezvous_.reads_under_way())
 	if (requests_.size() - rendezvous_.requests() >=
 	    std::min<size_t>(qp_.sq_.blocks(), kMaxRequests))
 		return true;
+	if ((wqe.flags & TERN_WQE_FENCE) && data_requests_ != rendezvous_.reads_under_way())
 		return true;
 	return exceeds_limits(wqe);
 }
@@ -535,18 +536,33 @@ void Requester::fail(tern_hw_cqe_status status)
 	qp_.enter_error();
 }
 
-void Requester::flush()
+void Requester::abandon()
 {
-	while (!requests_.empty()) {
-		const Request r = requests_.front();
-		requests_.pop_front();
+	std::swap(requests_, abandoned_);
+	reset(next_psn_);
+}
+
+bool Requester::flush(unsigned &budget)
+{
+	while (!abandoned_.empty()) {
+		if (!budget)
+			return false;
+		budget--;
+		const Request r = abandoned_.front();
+		abandoned_.pop_front();
 		if (r.rendezvous)
 			continue;
 		data_.stats.add(TERN_STAT_REQ_CQE_FLUSHED);
 		report(r, TERN_WC_WR_FLUSH_ERR);
 	}
 	flush_rendezvous();
-	reset(next_psn_);
+	return true;
+}
+
+void Requester::stop()
+{
+	abandoned_.clear();
+	reset(Psn());
 }
 
 } // namespace tern

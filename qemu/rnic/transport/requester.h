@@ -39,9 +39,14 @@ public:
 	/** Completes as flushed the tags whose data has not been fetched. */
 	void flush_rendezvous();
 
-	/** Completes as flushed all outstanding requests, oldest first. */
-	void flush();
+	/** To ERR: puts all outstanding requests aside, for flush(). */
+	void abandon();
+	/** Completes as flushed the requests put aside, oldest first, up to @budget. Returns
+	 * whether none is left. */
+	bool flush(unsigned &budget);
 	void reset(Psn sq_psn);
+	/** To RESET. */
+	void stop();
 	/** Whether no request is outstanding. */
 	bool idle() const { return requests_.empty(); }
 	Psn next_psn() const { return next_psn_; }
@@ -84,13 +89,13 @@ private:
 	hw::tern_hw_cqe_status check_request(const Request &r, const SendWqe &wqe) const;
 	void start_local(Request &r, const SendWqe &wqe);
 	void skip_local();
+	/** Whether its completion is reported even if it succeeds. */
+	bool is_signaled(const Request &r) const;
 	bool must_wait(const SendWqe &wqe) const;
 	bool exceeds_limits(const SendWqe &wqe) const;
 	bool may_send(const Request &r, uint32_t packet) const;
 	bool has_credit(const Request &r, uint32_t packet) const;
 	/** Sends @packet, and following packets of @r as far as @budget, window and credits
-	/** Whether its completion is reported even if it succeeds. */
-	bool is_signaled(const Request &r) const;
 	 * allow. */
 	Step send_packets(Request &r, uint32_t packet, unsigned &budget);
 	/** @packets of @r, or its READ request, were sent. */
@@ -166,7 +171,8 @@ private:
 	uint32_t data_requests_ = 0;     /* outstanding requests with a response of their own */
 	uint32_t ssn_ = 0;
 	RendezvousQueue rendezvous_;
-	bool posted_first_ = false; /* the send queue is next: a rendezvous was last */
+	bool posted_first_ = false;     /* the send queue is next: a rendezvous was last */
+	RingBuffer<Request> abandoned_; /* to be flushed, oldest first */
 
 	bool credits_known_ = false; /* the responder uses end-to-end flow control */
 	uint32_t limit_ssn_ = 0;     /* last message known to have a receive WQE */

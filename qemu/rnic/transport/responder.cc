@@ -136,7 +136,7 @@ bool Responder::find_srq(const Packet &packet)
 	if (!packet.info->xrceth)
 		return true;
 	const SharedRecvQueue *srq = data_.srqs.find(packet.ext.srqn);
-	if (!srq || srq->config().xrcdn != qp_.config().xrcdn)
+	if (!srq || srq->closing || srq->config().xrcdn != qp_.config().xrcdn)
 		return false;
 	if ((message_ != Message::None || qp_.has_claim()) && packet.ext.srqn != srqn_)
 		return false;

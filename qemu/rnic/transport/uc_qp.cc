@@ -31,8 +31,6 @@ bool UcQp::deliver(const Packet &packet)
 
 bool UcQp::transmit(unsigned &budget)
 {
-	if (flushes_sends())
-		flush_send();
 	return requester_.transmit(budget);
 }
 

@@ -25,7 +25,11 @@ private:
 	void start_receiver() override { responder_.reset(Psn(attr_.rq_psn.get())); }
 	void start_sender() override { requester_.reset(Psn(attr_.sq_psn.get())); }
 	void stop() override;
-	void flush_requests() override { requester_.flush(); }
+	bool flush_requests(unsigned &) override
+	{
+		requester_.flush();
+		return true;
+	}
 	bool sender_idle() const override { return requester_.idle(); }
 	void resume_requester(bool ok) override { requester_.resume(ok); }
 	void resume_responder(bool ok) override { responder_.resume(ok); }

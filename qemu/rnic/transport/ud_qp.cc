@@ -69,8 +69,6 @@ void UdQp::query(tern_hw_qp_attr &attr) const
 
 bool UdQp::transmit(unsigned &budget)
 {
-	if (flushes_sends())
-		flush_send();
 	while (state_ == TERN_QPS_RTS && !waits_for_pages(Side::Requester)) {
 		if (!send_posted() || paced())
 			return false;

@@ -27,7 +27,6 @@ private:
 	void start_receiver() override {}
 	void start_sender() override { psn_ = Psn(attr_.sq_psn.get()); }
 	void stop() override { set_well_known(); }
-	void flush_requests() override {}
 	/** A datagram is complete as soon as it is sent. */
 	bool sender_idle() const override { return true; }
 	void resume_requester(bool ok) override;

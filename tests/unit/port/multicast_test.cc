@@ -33,9 +33,30 @@ TEST(MulticastGroups, MembersComeAndGo)
 	EXPECT_FALSE(groups.detach(kGroup4, 7));
 	EXPECT_TRUE(groups.detach(kGroup4, 5));
 	EXPECT_TRUE(groups.listens(kGroupMac4));
-	groups.forget(6);
+	unsigned budget = 1;
+	EXPECT_TRUE(groups.forget(6, budget));
 	EXPECT_FALSE(groups.listens(kGroupMac4));
 	EXPECT_TRUE(groups.members(kGroup4).empty());
+}
+
+/* A QP leaves as many groups at a time as the budget says. */
+TEST(MulticastGroups, ForgottenInSlices)
+{
+	MulticastGroups groups;
+	Gid group = kGroup4;
+	for (uint8_t i = 0; i < 5; i++) {
+		group.bytes[15] = i;
+		EXPECT_TRUE(groups.attach(group, 5));
+	}
+	EXPECT_TRUE(groups.attach(group, 6));
+	EXPECT_TRUE(groups.detach(kGroup4, 5) || groups.detach(group, 5));
+	unsigned budget = 3;
+	EXPECT_FALSE(groups.forget(5, budget));
+	EXPECT_EQ(budget, 0u);
+	budget = 3;
+	EXPECT_TRUE(groups.forget(5, budget));
+	EXPECT_EQ(budget, 2u);
+	EXPECT_EQ(groups.members(group).size(), 1u);
 }
 
 /* Two groups whose addresses share a MAC: it is heard until both are gone. */

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "tests/support/host.h"
 
 namespace tern::test {
@@ -35,13 +37,27 @@ protected:
 		cqe.status = status;
 		return queue_->push(memory_, tables_, cqe, solicited);
 	}
+	/** Slice by slice. @between: what happens in between. */
+	tern_hw_aq_status move_to(const CompletionQueue::Place &to,
+	                          const std::function<void()> &between = {})
+	{
+		for (;;) {
+			unsigned budget = 1;
+			const auto status = queue_->move_to(memory_, tables_, to, budget);
+			if (status)
+				return *status;
+			EXPECT_EQ(budget, 0u);
+			if (between)
+				between();
+		}
+	}
 	/** To a new ring and record. */
 	tern_hw_aq_status resize(unsigned log_size)
 	{
 		PhaseRing<tern_hw_cqe> ring(memory_, log_size, {1, 12});
 		const Iova record = memory_.alloc(64);
 		memory_.put(record, Le<uint32_t>(ring_.ci));
-		const auto status = queue_->move_to(memory_, tables_, place(ring, record));
+		const auto status = move_to(place(ring, record));
 		if (status != TERN_AQ_OK)
 			return status;
 		ring.ci = ring_.ci;
@@ -256,13 +272,60 @@ TEST_F(CompletionQueueTest, ResizeToLessThanIsThere)
 	EXPECT_EQ(resize(4), TERN_AQ_BAD_STATE) << "it has failed";
 }
 
+/* CQEs come while the ring is moved; they are in the new one, too. */
+TEST_F(CompletionQueueTest, ResizeWhileCqesCome)
+{
+	for (uint32_t consumed = 0; consumed < 10; consumed++) {
+		SCOPED_TRACE(consumed);
+		SetUp();
+		for (uint32_t i = 0; i < consumed; i++) {
+			EXPECT_EQ(push(i), Outcome::Done);
+			EXPECT_EQ(poll(), i);
+		}
+		push(consumed);
+		PhaseRing<tern_hw_cqe> ring(memory_, 8, {1, 12});
+		const Iova record = memory_.alloc(64);
+		memory_.put(record, Le<uint32_t>(ring_.ci));
+		uint32_t next = consumed + 1;
+		ASSERT_EQ(move_to(place(ring, record),
+		                  [&] {
+			                  if (next == consumed + 4)
+				                  return;
+			                  EXPECT_EQ(push(next++), Outcome::Done);
+		                  }),
+		          TERN_AQ_OK);
+		ring.ci = ring_.ci;
+		for (uint32_t i = consumed; i < consumed + 4; i++)
+			EXPECT_EQ(ring.poll()->wqe_index.get(), i);
+		EXPECT_FALSE(ring.poll());
+	}
+}
+
+/* The host is told that the new ring is too small, and the CQ stays where it is. */
+TEST_F(CompletionQueueTest, ResizeWhileMoreCqesComeThanFit)
+{
+	ring_ = {memory_, 9, {1, 12}};
+	queue_.emplace(place(ring_, record_), 1, 0);
+	uint32_t next = 0;
+	const auto push_some = [&] {
+		for (int i = 0; i < 50; i++)
+			EXPECT_EQ(push(next++), Outcome::Done);
+	};
+	push_some();
+	PhaseRing<tern_hw_cqe> ring(memory_, 7, {1, 12});
+	EXPECT_EQ(move_to(place(ring, memory_.alloc(64)), push_some), TERN_AQ_BAD_STATE);
+	EXPECT_GT(next, 128u);
+	for (uint32_t i = 0; i < next; i++)
+		EXPECT_EQ(poll(), i);
+}
+
 /* Neither ring is given up when the other cannot be reached. */
 TEST_F(CompletionQueueTest, ResizeFaults)
 {
 	push(0);
 	PhaseRing<tern_hw_cqe> away(memory_, 3, {1, 12});
 	memory_.fault(away.buffer().at(0), 4096);
-	EXPECT_EQ(queue_->move_to(memory_, tables_, place(away, record_)), TERN_AQ_DMA_FAULT);
+	EXPECT_EQ(move_to(place(away, record_)), TERN_AQ_DMA_FAULT);
 	EXPECT_EQ(push(1), Outcome::Done);
 	EXPECT_EQ(poll(), 0u);
 	EXPECT_EQ(poll(), 1u);
