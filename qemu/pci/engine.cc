@@ -61,6 +61,7 @@ constexpr size_t kFrames = 256;
 /* Work per round, before the engine looks at its queues again. */
 constexpr unsigned kRunBudget = 16;
 constexpr unsigned kReceiveBudget = 32;
+constexpr unsigned kCommandBudget = 64;
 /* Rounds after which a busy engine wakes the hosts it has sent frames to. */
 constexpr unsigned kAnnounceInterval = 32;
 /* Rounds after which a busy engine reacquires the memory map. */
@@ -251,7 +252,7 @@ void Engine::thread()
 			wire_->receive_messages(monotonic_ns());
 			maintain_wire();
 		}
-		const bool more = !paused_ && do_round();
+		const bool more = (!paused_ && do_round()) || !commands_.empty();
 		if (wire_ && (!more || round % kAnnounceInterval == 0))
 			announce();
 		if (!more && !stopping_) {
@@ -318,7 +319,7 @@ void Engine::set_cable(bool plugged)
 
 void Engine::do_commands()
 {
-	while (!stopping_) {
+	for (unsigned i = 0; i < kCommandBudget && !stopping_; i++) {
 		const Command *next = commands_.front();
 		if (!next)
 			return;
