@@ -22,7 +22,7 @@ help:
 	@echo 'make bench       Tern, rxe, siw and TCP side by side: a table and plots in build/bench'
 	@echo 'make bench-apps  NVMe-oF, NFS, iSER, SRP, SMC-R and RDS over Tern next to TCP and rxe'
 	@echo 'make lint        the static checks'
-	@echo 'make bench-core  what a message costs the card, next to memcpy: a table'
+	@echo 'make bench-core  what a message costs the card, next to memcpy, and how long others wait'
 	@echo 'make lab         bring up two hosts and leave them to you: scripts/lab --help'
 	@echo 'make build       tern.ko, the provider, the card and the tests'
 	@echo 'make setup       install the Debian packages that all of it needs'
@@ -90,8 +90,9 @@ lint: cmake
 
 # Five runs of each, of which it tells the median; alone on the machine, if you can.
 bench-core: configure
-	@cmake --build $(CMAKE_BUILD) --target bench_core
+	@cmake --build $(CMAKE_BUILD) --target bench_core bench_pauses
 	@$(CMAKE_BUILD)/tests/bench/bench_core --benchmark_repetitions=5 --benchmark_min_time=0.1
+	@$(CMAKE_BUILD)/tests/bench/bench_pauses
 
 lab: hosts
 	@scripts/lab up
