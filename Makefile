@@ -3,6 +3,23 @@
 # The one way in. It drives Kbuild for tern.ko and CMake for all C++.
 
 MAKEFLAGS += --no-print-directory
+GOALS := $(or $(MAKECMDGOALS),help)
+
+# What is for the stack of another Debian is done there.
+ifneq ($(filter-out help clean,$(GOALS)),)
+FOREIGN := $(shell scripts/stack --foreign 2>&1)
+ifneq ($(.SHELLSTATUS),0)
+$(error $(FOREIGN))
+endif
+endif
+ifneq ($(FOREIGN),)
+
+.PHONY: $(GOALS)
+$(GOALS):
+	@scripts/on-stack $(MAKE) $@
+
+else
+
 export CTEST_OUTPUT_ON_FAILURE ?= 1
 BUILD := build
 CMAKE_BUILD := $(BUILD)/cmake
@@ -28,7 +45,7 @@ help:
 	@echo 'make setup       install the Debian packages that all of it needs'
 	@echo 'make clean       remove what was built; the cache stays, in ~/.cache/tern'
 	@echo
-	@echo 'TERN_KERNEL=6.12 make ... has another kernel in the hosts'
+	@echo 'TERN_STACK=bookworm-6.12 make ... has another stack: scripts/stacks.txt names them'
 
 setup:
 	@scripts/setup
@@ -45,10 +62,10 @@ configure: setup
 cmake: configure
 	@cmake --build $(CMAKE_BUILD)
 
-# Module and image for each kernel that the tests boot.
+# Module and image for each stack of this Debian.
 kernels: setup
-	@for kernel in $$(scripts/guest-kernel --choice); do \
-		TERN_KERNEL=$$kernel $(MAKE) module image || exit; \
+	@for stack in $$(scripts/stack --list); do \
+		TERN_STACK=$$stack $(MAKE) module image || exit; \
 	done
 
 # What hosts need, which is much less than the tests.
@@ -99,3 +116,5 @@ lab: hosts
 
 clean:
 	@rm -rf $(BUILD)
+
+endif

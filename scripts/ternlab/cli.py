@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 
-from . import wire
+from . import stack, wire
 from .errors import LabError
 from .host import NETDEV, WIRES, Options
 from .lab import Lab
@@ -22,8 +22,8 @@ hosts are named host1, host2, ... or 1, 2, ...; "all" means every one
   scripts/lab capture start wire.pcap
   scripts/lab down
 
-TERN_KERNEL chooses the kernel of the hosts that come up, 6.1 (the default) or 6.12;
-`TERN_KERNEL=6.12 make lab` builds what they need, too
+TERN_STACK chooses what the hosts that come up are of, a row of scripts/stacks.txt;
+`TERN_STACK=bookworm-6.12 make lab` builds what they need, too
 """
 
 
@@ -170,6 +170,7 @@ def main(arguments):
     args = parse(arguments)
     action = {"cp": copy}.get(args.command) or globals()[args.command]
     try:
+        stack.enter()
         return action(args) or 0
     except LabError as error:
         print(f"lab: {error}", file=sys.stderr)

@@ -244,7 +244,8 @@ class Host:
         wanted = ipaddress.ip_address(address or self.ipv4)
         if wanted.version == 4:
             wanted = ipaddress.ip_address(f"::ffff:{wanted}")
-        find = _FIND_GID.format(device=device, gid=wanted.exploded, kind=kind)
+        # As sysfs has it; Python 3.13 writes the end of such an address as an IPv4 one.
+        find = _FIND_GID.format(device=device, gid=wanted.packed.hex(":", 2), kind=kind)
         found = wait_until(lambda: self.run(find, check=False).out.strip(), timeout)
         if not found:
             raise LabError(f"{self.name}: {device} has no {kind} GID for {wanted}: "

@@ -1,25 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """rdma-core's own test suite on one card, and on Soft-RoCE in the same guest for reference.
 
-What is expected is docs/conformance.md (for kernel 6.12 conformance-6.12.md), which this test
-writes anew (to the lab's folder) and compares: a regression fails, and so does a new skip, or
-one that is gone. What Soft-RoCE passes is told by `make test-all`, not judged.
+What is expected is docs/conformance-STACK.md, which this test writes anew (to the lab's folder)
+and compares: a regression fails, and so does a new skip, or one that is gone. What Soft-RoCE passes is told by `make test-all`, not judged.
 """
 
 import collections
 import difflib
 import json
-import os
 import pathlib
 import re
 
 from programs import EVERY_CELL
 from scenario import Options, Scenario, main
+from ternlab import stack
 
 RUNNER = pathlib.Path(__file__).resolve().parents[1] / "guest/pyverbs_suite.py"
-KERNEL = os.environ.get("TERN_KERNEL", "6.1")
-EXPECTED = (pathlib.Path(__file__).resolve().parents[2] / "docs"
-            / ("conformance.md" if KERNEL == "6.1" else f"conformance-{KERNEL}.md"))
+DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
 INSTALLED, SUITE = "/usr/share/doc/rdma-core/tests", "/tmp/suite"
 # Of other cards' own interfaces.
 FOREIGN = ("mlx5", "efa")
@@ -29,9 +26,9 @@ HEADING = """<!-- SPDX-License-Identifier: GPL-2.0-or-later -->
 # rdma-core's test suite on Tern
 
 The python tests that come with rdma-core {version} (Debian's python3-pyverbs), without those for
-{foreign}, on one card with Debian's kernel {kernel}, and on Linux's Soft-RoCE (rxe) in the same
+{foreign}, on one card with the stack {stack} (kernel {kernel}), and on Linux's Soft-RoCE (rxe) in the same
 guest for reference. `tests/vm/conformance.py` runs them, and fails when the result is another
-than this page. There is one for each kernel: [6.1](conformance.md), [6.12](conformance-6.12.md).
+than this page. Each row of `scripts/stacks.txt` has such a page.
 """
 
 
@@ -58,6 +55,7 @@ class Conformance(Scenario):
     def setUp(self):
         super().setUp()
         host = self.host = self.hosts[0]
+        self.stack = stack.ask()
         host.run(f"mkdir -p {SUITE} && cp -r {INSTALLED} {SUITE}/tests && "
                  f"gunzip -f {SUITE}/tests/*.gz && sysctl -qw vm.nr_hugepages=64")
         host.write_file(f"{SUITE}/{RUNNER.name}", RUNNER.read_bytes())
@@ -99,7 +97,7 @@ class Conformance(Scenario):
 
         version = self.host.run("dpkg-query -W -f '${source:Upstream-Version}' rdma-core").out
         lines = HEADING.format(version=version, foreign=" and ".join(FOREIGN),
-                               kernel=KERNEL).splitlines()
+                               stack=self.stack, kernel=stack.ask("kernel")).splitlines()
         lines += ["", row("module", "tests", "passed", "skipped", "passed on rxe"),
                   row("---", *["---:"] * 4)]
         for module in self.modules:
@@ -126,13 +124,14 @@ class Conformance(Scenario):
             if result.outcome not in ("passed", "skipped"):
                 with self.subTest(result.name):
                     self.fail(f"{result.outcome}: {result.why}")
-        written = self.lab.logs / EXPECTED.name
+        kept = DOCS / f"conformance-{self.stack}.md"
+        written = self.lab.logs / kept.name
         written.write_text(page, encoding="utf-8")
-        expected = EXPECTED.read_text(encoding="utf-8") if EXPECTED.exists() else ""
+        expected = kept.read_text(encoding="utf-8") if kept.exists() else ""
         difference = "\n".join(
             difflib.unified_diff(expected.splitlines(), page.splitlines(), lineterm=""))
         if difference:
-            print(f"{written} and {EXPECTED} differ:\n{difference}")
+            print(f"{written} and {kept} differ:\n{difference}")
         self.assertEqual(without_reference(page), without_reference(expected))
 
 

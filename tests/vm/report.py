@@ -13,13 +13,14 @@ import sys
 import time
 import unittest
 
-from ternlab import paths
+from ternlab import paths, stack
 from ternlab.channel import Channel
+from ternlab.errors import LabError
 
 NAME = os.environ.get("TERN_SCENARIO", f"vm.{pathlib.Path(sys.argv[0]).stem}")
 FAILED = paths.BUILD / "failed" / NAME
 COSTS = paths.BUILD / "costs"
-SETTINGS = ("TERN_KERNEL", "TERN_WIRE", "TERN_CELLS", "TERN_TEST_DEVICE")
+SETTINGS = ("TERN_STACK", "TERN_WIRE", "TERN_CELLS", "TERN_TEST_DEVICE")
 
 
 class Costs:
@@ -87,7 +88,11 @@ def collect(result, output):
 
 
 def main():
-    """unittest's, with this around it."""
+    """unittest's, with this around it, on the stack's Debian."""
+    try:
+        stack.enter()
+    except LabError as error:
+        sys.exit(f"{NAME}: {error}")
     shutil.rmtree(FAILED, ignore_errors=True)
     FAILED.mkdir(parents=True)
     with open(FAILED / "output.log", "w", encoding="utf-8") as log:

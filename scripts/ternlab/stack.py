@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The stack that TERN_STACK names: scripts/stack knows it, scripts/on-stack is where it is."""
+
+import os
+import subprocess
+import sys
+
+from .errors import LabError
+from .paths import SCRIPTS
+
+
+def ask(*what):
+    """Its name, or what else scripts/stack tells; a LabError if there is no such stack."""
+    said = subprocess.run([SCRIPTS / "stack", *what], capture_output=True, text=True, check=False)
+    if said.returncode:
+        raise LabError(said.stderr.strip().removeprefix("stack: "))
+    return said.stdout.strip()
+
+
+def enter():
+    """Begins this program anew on the stack's Debian, unless it is this machine's."""
+    if ask("--foreign"):
+        here = SCRIPTS / "on-stack"
+        os.execv(here, [str(here), "python3", "-B", *sys.argv])

@@ -1,0 +1,111 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The table of stacks, and what the scripts say of a stack or a machine that is not as they need it:
+one line, an exit code other than 0, and nothing half done."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+COLUMNS = ("suite", "kernel", "headers", "qemu", "rdma-core")
+
+
+def run(*command, **environment):
+    return subprocess.run(command, cwd=TOP, capture_output=True, text=True, check=False,
+                          env={**os.environ, "TERN_STACK": "", "MAKEFLAGS": "", **environment})
+
+
+def table():
+    lines = (TOP / "scripts/stacks.txt").read_text(encoding="ascii").splitlines()
+    return [line.split() for line in lines if line and not line.startswith("#")]
+
+
+def this_debian():
+    return run("sh", "-c", '. /etc/os-release; echo "$VERSION_CODENAME"').stdout.strip()
+
+
+class Table(unittest.TestCase):
+    def test_every_column_of_every_row(self):
+        for name, *cells in table():
+            for column, cell in zip(COLUMNS, cells, strict=True):
+                self.assertEqual(run("scripts/stack", column, TERN_STACK=name).stdout, f"{cell}\n")
+
+    def test_names_are_unique(self):
+        names = [row[0] for row in table()]
+        self.assertEqual(len(names), len(set(names)))
+
+    def test_default_is_the_first_of_this_debian(self):
+        ours = [row[0] for row in table() if row[1] == this_debian()]
+        self.assertEqual(run("scripts/stack").stdout, f"{ours[0]}\n")
+        self.assertEqual(run("scripts/stack", "--list").stdout.split(), ours)
+        self.assertEqual(run("scripts/stack", "--foreign").stdout, "")
+
+    def test_others_are_the_default_of_each_other_debian(self):
+        others = run("scripts/stack", "--others").stdout.split()
+        suites = [row[1] for row in table() if row[0] in others]
+        self.assertEqual(sorted(suites), sorted({row[1] for row in table()} - {this_debian()}))
+        for name, suite in zip(others, suites):
+            self.assertEqual(run("scripts/stack", TERN_STACK=name).stdout, f"{name}\n")
+            self.assertEqual(run("scripts/stack", "--foreign", TERN_STACK=name).stdout, f"{suite}\n")
+
+
+class BadInput(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.scratch = pathlib.Path(scratch.name)
+
+    def refused(self, expected, *command, **environment):
+        ran = run(*command, **environment)
+        self.assertNotEqual(ran.returncode, 0)
+        self.assertIn(expected, ran.stderr)
+        self.assertEqual(ran.stdout + ran.stderr, ran.stderr.splitlines()[0] + "\n")
+
+    def instead_of(self, program, script):
+        """PATH with another program of that name in front."""
+        path = self.scratch / program
+        path.write_text(f"#!/bin/sh\n{script}\n", encoding="ascii")
+        path.chmod(0o755)
+        return f"{self.scratch}:{os.environ['PATH']}"
+
+    def test_no_such_stack(self):
+        for command in (("scripts/stack",), ("scripts/guest-kernel",), ("scripts/image",),
+                        ("scripts/on-stack", "true"), ("scripts/setup", "--list"),
+                        ("scripts/lab", "up"), ("make", "run"),
+                        ("/usr/bin/python3", "-B", "tests/vm/verbs.py")):
+            with self.subTest(command):
+                self.refused("there is no stack woody; there are: bookworm ", *command,
+                             TERN_STACK="woody")
+
+    def test_headers_of_no_kernel(self):
+        path = self.instead_of("dpkg-query", "exit 1")
+        self.refused("headers-amd64 is not installed", "scripts/guest-kernel", PATH=path)
+
+    def test_headers_of_another_kernel(self):
+        path = self.instead_of("dpkg-query", "echo 'linux-headers-9.9.1-amd64 (= 9.9.1-1)'")
+        self.refused("is of 9.9.1-amd64", "scripts/guest-kernel", PATH=path)
+
+    def test_another_qemu(self):
+        real = shutil.which("dpkg-query")
+        path = self.instead_of(
+            "dpkg-query", f'case "$*" in *qemu-system-x86) echo 1:9.9+dfsg-1 ;; *) {real} "$@" ;; esac')
+        self.refused("but this machine 9.9+dfsg-1", "scripts/setup", PATH=path)
+
+    def test_module_for_a_kernel_without_headers(self):
+        folder = self.scratch / "module"
+        self.refused("headers of kernel 9.9.1 are not installed",
+                     "scripts/build-module", "9.9.1", folder)
+        self.assertFalse(folder.exists())
+
+    def test_another_debian_takes_root(self):
+        other = run("scripts/stack", "--others").stdout.split()[0]
+        path = self.instead_of("id", "echo 1000")
+        self.refused("takes root", "scripts/on-stack", "true", TERN_STACK=other, PATH=path)
+
+
+if __name__ == "__main__":
+    unittest.main()
