@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * The private interface between libibverbs and its providers, version 34, as far as
- * this provider uses it. rdma-core 40 to 56 export it as IBVERBS_PRIVATE_34 with these
- * layouts. rdma-core 34 to 39 have a shorter table under the same name; device.cc makes the
- * loader refuse them. tests/unit/provider/abi34_test.cc compares these declarations with the
- * installed library.
+ * this provider uses it, and all that differs between rdma-core 40 and 56, which export it as
+ * IBVERBS_PRIVATE_34. A library is built for the layout of the installed <infiniband/verbs.h>;
+ * device.cc compares it with the running libibverbs. rdma-core 34 to 39 have a shorter table under
+ * the same name; device.cc makes the loader refuse them. tests/unit/provider/abi34_test.cc compares
+ * these declarations with the installed library.
  */
 #pragma once
 
@@ -113,6 +114,14 @@ struct VerbsQp {
 enum VerbsQpMask : uint32_t {
 	kVerbsQpEx = 1u << 1, /* qp_ex is valid */
 };
+
+/* rdma-core 45 appended wr_flush() to ibv_qp_ex, which moves the rest of VerbsQp by 8 bytes. */
+template <class QpEx>
+constexpr bool kHasWrFlush = requires(QpEx qp)
+{
+	qp.wr_flush;
+};
+constexpr const char *kRdmaCore = kHasWrFlush<ibv_qp_ex> ? "45 to 56" : "40 to 44";
 
 struct VerbsCq {
 	union {
@@ -414,8 +423,12 @@ int ibv_cmd_advise_mr(ibv_pd *pd, ibv_advise_mr_advice advice, uint32_t flags, i
 int ibv_cmd_rereg_mr(VerbsMr *mr, uint32_t flags, void *addr, size_t length, uint64_t hca_va,
                      int access, ibv_pd *pd, ReregMrCmd *cmd, size_t cmd_size,
                      ib_uverbs_rereg_mr_resp *resp, size_t resp_size);
+/*
+ * The last argument came with rdma-core 54. Callers pass it to any version, as in the calling
+ * conventions of x86-64 and ARM64 a function does not notice arguments that it does not know.
+ */
 int ibv_cmd_reg_dmabuf_mr(ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd,
-                          int access, VerbsMr *mr);
+                          int access, VerbsMr *mr, CommandBuffer *driver);
 int ibv_cmd_query_mr(ibv_pd *pd, VerbsMr *mr, uint32_t mr_handle);
 int ibv_cmd_dereg_mr(VerbsMr *mr);
 int ibv_cmd_alloc_dm(ibv_context *context, const ibv_alloc_dm_attr *attr, VerbsDm *dm,

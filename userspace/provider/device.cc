@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* Registers the provider with libibverbs when it is loaded. */
 #include <cstddef>
+#include <cstdio>
 
 #include "abi34.h"
 #include "context.h"
@@ -54,9 +55,27 @@ constexpr DeviceOps kDeviceOps = {
 [[gnu::used]] int (*const kNeedsTableOf40)(ibv_qp *, ibv_wr_opcode,
                                            uint32_t) = ibv_query_qp_data_in_order;
 
+/* Whether libibverbs finds the mark of an extended QP where this library sets it. */
+bool has_our_layout()
+{
+	struct {
+		VerbsQp qp;
+		char behind[64]; /* a longer layout is read here */
+	} probe = {};
+
+	probe.qp.comp_mask = kVerbsQpEx;
+	return ibv_qp_to_qp_ex(&probe.qp.qp);
+}
+
 [[gnu::constructor]] void register_driver()
 {
-	verbs_register_driver_34(&kDeviceOps);
+	if (has_our_layout())
+		verbs_register_driver_34(&kDeviceOps);
+	else
+		std::fprintf(stderr,
+		             "libtern: built for rdma-core %s, which this libibverbs is not of: "
+		             "no Tern card can be used\n",
+		             kRdmaCore);
 }
 
 } // namespace

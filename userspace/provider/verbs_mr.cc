@@ -21,7 +21,7 @@ ibv_mr *reg_mr(ibv_pd *pd, void *addr, size_t length, uint64_t hca_va, int acces
 ibv_mr *reg_dmabuf_mr(ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access)
 {
 	return make_object<ibv_mr, VerbsMr>([&](VerbsMr &mr) {
-		return ibv_cmd_reg_dmabuf_mr(pd, offset, length, iova, fd, access, &mr);
+		return ibv_cmd_reg_dmabuf_mr(pd, offset, length, iova, fd, access, &mr, nullptr);
 	});
 }
 

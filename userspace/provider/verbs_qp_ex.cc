@@ -240,10 +240,9 @@ void wr_flush(ibv_qp_ex *ibv, uint32_t rkey, uint64_t addr, size_t len, uint8_t 
 		set_error(Qp::of(ibv)->pending, EINVAL);
 }
 
-/* ibv_qp_ex has wr_flush since rdma-core 45. */
 void set_wr_flush(auto &qp)
 {
-	if constexpr (requires { qp.wr_flush; })
+	if constexpr (abi34::kHasWrFlush<decltype(qp)>)
 		qp.wr_flush = wr_flush;
 	Qp::of(&qp)->flushes = true;
 }
