@@ -6,7 +6,6 @@
 #include "qemu/osdep.h"
 
 #include "hw/pci/msix.h"
-#include "hw/pci/pci.h"
 #include "hw/qdev-properties-system.h"
 #include "hw/qdev-properties.h"
 #include "migration/vmstate.h"
@@ -18,10 +17,10 @@
 #include "qemu/module.h"
 #include "qemu/rcu.h"
 #include "qemu/thread.h"
-#include "sysemu/runstate.h"
 
 #include "qemu/pci/dma.h"
 #include "qemu/pci/engine.h"
+#include "qemu/pci/qemu_compat.h"
 #include "tern/tern_hw.h"
 
 #define TYPE_TERN "tern"
@@ -293,12 +292,12 @@ static void engine_receive_ready(void *opaque)
 
 static void engine_unlock(void)
 {
-	qemu_mutex_unlock_iothread();
+	bql_unlock();
 }
 
 static void engine_lock(void)
 {
-	qemu_mutex_lock_iothread();
+	bql_lock();
 }
 
 static const struct tern_engine_ops engine_ops = {
@@ -682,7 +681,7 @@ static void tern_init(Object *object)
 	TERN(object)->link = true;
 }
 
-static Property tern_properties[] = {
+static const Property tern_properties[] = {
         DEFINE_NIC_PROPERTIES(TernDevice, conf),
         DEFINE_PROP_UINT32("engines", TernDevice, engine_count, 1),
         DEFINE_PROP_UINT32("vectors", TernDevice, vectors, 8),
@@ -690,7 +689,7 @@ static Property tern_properties[] = {
         DEFINE_PROP_UINT32("dm-size", TernDevice, dm_size, 1 << 20), /* device memory, bytes */
         DEFINE_PROP_STRING("wire", TernDevice, wire), /* a socket of tern-switch --shared */
         DEFINE_PROP_UINT32("speed", TernDevice, speed, 100000), /* Mb/s, as told to the driver */
-        DEFINE_PROP_END_OF_LIST(),
+        TERN_PROPERTIES_END
 };
 
 static const VMStateDescription tern_vmstate = {
@@ -714,7 +713,7 @@ static void tern_class_init(ObjectClass *class, void *data)
 	pc->class_id = PCI_CLASS_NETWORK_ETHERNET;
 
 	dc->desc = "Tern RDMA network card";
-	dc->reset = tern_reset;
+	device_class_set_legacy_reset(dc, tern_reset);
 	dc->vmsd = &tern_vmstate;
 	device_class_set_props(dc, tern_properties);
 	object_class_property_add_bool(class, "link", get_link, set_link);

@@ -40,7 +40,7 @@ static void take_bql(struct access *access)
 {
 	rcu_read_unlock();
 	tern_iotlb_leave(&access->dma->iotlb);
-	qemu_mutex_lock_iothread();
+	bql_lock();
 	rcu_read_lock();
 	access->way = LOCKED;
 }
@@ -51,7 +51,7 @@ static void end_access(const struct access *access)
 	if (access->way == CACHED)
 		tern_iotlb_leave(&access->dma->iotlb);
 	else if (access->way == LOCKED)
-		qemu_mutex_unlock_iothread();
+		bql_unlock();
 }
 
 /* Returns the RAM at @iova and sets *@size to the contiguous bytes there; NULL if it is not RAM. */
@@ -65,7 +65,7 @@ static void *translate(const struct access *access, uint64_t iova, hwaddr *size,
 	hwaddr offset;
 
 	*mr = address_space_translate(access->as, iova, &offset, size, access->is_write, attrs);
-	if (!memory_access_is_direct(*mr, access->is_write) || !*size)
+	if (!memory_access_is_direct(*mr, access->is_write, attrs) || !*size)
 		return NULL;
 	return (char *)memory_region_get_ram_ptr(*mr) + offset;
 }

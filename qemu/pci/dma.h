@@ -7,10 +7,9 @@
 #ifndef TERN_DMA_H
 #define TERN_DMA_H
 
-#include "hw/pci/pci.h"
-
 #include "qemu/pci/engine.h"
 #include "qemu/pci/iotlb.h"
+#include "qemu/pci/qemu_compat.h"
 
 enum { TERN_DMA_MAX_SHARED = 8 };
 
