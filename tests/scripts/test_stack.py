@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The table of stacks, and what the scripts say of a stack or a machine that is not as they need it:
-one line, an exit code other than 0, and nothing half done."""
+"""The table of stacks, and what the scripts say of a stack or a machine that is not as they need
+it: one line, an exit code other than 0, and nothing half done."""
 
 import os
 import pathlib
@@ -50,7 +50,8 @@ class Table(unittest.TestCase):
         self.assertEqual(sorted(suites), sorted({row[1] for row in table()} - {this_debian()}))
         for name, suite in zip(others, suites):
             self.assertEqual(run("scripts/stack", TERN_STACK=name).stdout, f"{name}\n")
-            self.assertEqual(run("scripts/stack", "--foreign", TERN_STACK=name).stdout, f"{suite}\n")
+            foreign = run("scripts/stack", "--foreign", TERN_STACK=name).stdout
+            self.assertEqual(foreign, f"{suite}\n")
 
 
 class BadInput(unittest.TestCase):
@@ -91,8 +92,10 @@ class BadInput(unittest.TestCase):
 
     def test_another_qemu(self):
         real = shutil.which("dpkg-query")
-        path = self.instead_of(
-            "dpkg-query", f'case "$*" in *qemu-system-x86) echo 1:9.9+dfsg-1 ;; *) {real} "$@" ;; esac')
+        path = self.instead_of("dpkg-query", f"""case "$*" in
+            *qemu-system-x86) echo 1:9.9+dfsg-1 ;;
+            *) {real} "$@" ;;
+            esac""")
         self.refused("but this machine 9.9+dfsg-1", "scripts/setup", PATH=path)
 
     def test_module_for_a_kernel_without_headers(self):

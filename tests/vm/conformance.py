@@ -2,7 +2,8 @@
 """rdma-core's own test suite on one card, and on Soft-RoCE in the same guest for reference.
 
 What is expected is docs/conformance-STACK.md, which this test writes anew (to the lab's folder)
-and compares: a regression fails, and so does a new skip, or one that is gone. What Soft-RoCE passes is told by `make test-all`, not judged.
+and compares: a regression fails, and so does a new skip, or one that is gone. What Soft-RoCE
+passes is told by `make test-all`, not judged.
 """
 
 import collections
@@ -26,9 +27,9 @@ HEADING = """<!-- SPDX-License-Identifier: GPL-2.0-or-later -->
 # rdma-core's test suite on Tern
 
 The python tests that come with rdma-core {version} (Debian's python3-pyverbs), without those for
-{foreign}, on one card with the stack {stack} (kernel {kernel}), and on Linux's Soft-RoCE (rxe) in the same
-guest for reference. `tests/vm/conformance.py` runs them, and fails when the result is another
-than this page. Each row of `scripts/stacks.txt` has such a page.
+{foreign}, on one card with the stack {stack} (kernel {kernel}), and on Linux's Soft-RoCE (rxe) in
+the same guest for reference. `tests/vm/conformance.py` runs them, and fails when the result is
+another than this page. Each row of `scripts/stacks.txt` has such a page.
 """
 
 
@@ -67,19 +68,30 @@ class Conformance(Scenario):
         self.modules = [name.removesuffix(".py") for name in names
                         if not any(word in name for word in FOREIGN)]
 
-    def run_suite(self, device):
-        """Its results; a test that brings the process down is an error."""
-        modules = " ".join(f"tests.{module}" for module in self.modules)
+    def run_modules(self, device, modules):
+        """What the process that ran them ended with, and their results."""
+        names = " ".join(f"tests.{module}" for module in modules)
         ran = self.host.run(f"cd /tmp && python3 -B {SUITE}/{RUNNER.name} {SUITE} "
-                            f"--dev {device} {modules} 2>&1", check=False, timeout=900)
+                            f"--dev {device} {names} 2>&1", check=False, timeout=900)
         results = []
         for line in ran.out.splitlines():
             try:
                 results.append(Result(*json.loads(line)))
             except (ValueError, TypeError):
                 continue  # what a test prints
-        if ran.code:
-            results.append(Result("tests.suite.died", "error", ran.out[-2000:]))
+        return ran, results
+
+    def run_suite(self, device):
+        """Its results. A test that brings the process down is an error, and the module's last."""
+        results, left = [], self.modules
+        while left:
+            ran, some = self.run_modules(device, left)
+            results += some
+            if not ran.code:
+                break
+            died = some[-1].module if some else left[0]
+            results.append(Result(f"tests.{died}.process", "error", ran.out[-2000:]))
+            left = left[left.index(died) + 1:]
         return results
 
     def resources(self):
