@@ -526,9 +526,15 @@ TEST_F(SteeringTest, QpIsBusyWhileAFlowNamesIt)
 TEST_F(SteeringTest, NumberIsBounded)
 {
 	const auto device = driver_.command(make_command(TERN_AQ_QUERY_DEVICE)).device;
+	const auto by_type = [this](uint32_t type) {
+		return driver_.status_of(flow(*raw_, [=](auto &f) {
+			f.mask.ethertype = uint16_t{0xffff};
+			f.key.ethertype = static_cast<uint16_t>(type);
+		}));
+	};
 	for (uint32_t i = 0; i < device.max_flows.get(); i++)
-		ASSERT_EQ(driver_.status_of(flow(*raw_)), TERN_AQ_OK);
-	EXPECT_EQ(driver_.status_of(flow(*raw_)), TERN_AQ_NO_RESOURCE);
+		ASSERT_EQ(by_type(i), TERN_AQ_OK);
+	EXPECT_EQ(by_type(device.max_flows.get()), TERN_AQ_NO_RESOURCE);
 }
 
 /* ---- counters ---- */
