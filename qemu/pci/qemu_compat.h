@@ -42,7 +42,8 @@ static inline void device_class_set_legacy_reset(DeviceClass *dc, DeviceReset re
 	dc->reset = reset;
 }
 
-/* Since 10.0 properties are constant, which they always were in fact, and the array has no end mark. */
+/* Since 10.0 properties are constant, which they always were in fact, and the array has no end
+ * mark. */
 #define device_class_set_props(dc, props) device_class_set_props(dc, (Property *)(props))
 #define TERN_PROPERTIES_END DEFINE_PROP_END_OF_LIST()
 #else

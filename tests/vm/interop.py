@@ -298,7 +298,8 @@ class Interop(Programs):
     def gid(self, host, ip):
         device = self.devices[host.name]
         index = host.gid_index(device, self.address(host, ip))
-        return index, next(gid.packed.hex(":", 2) for at, gid, _ in host.gids(device) if at == index)
+        gids = {at: gid.packed.hex(":", 2) for at, gid, _ in host.gids(device)}
+        return index, gids[index]
 
     def matrix(self, direction, ip, agents, gids):
         for service, operations in OPERATIONS.items():
