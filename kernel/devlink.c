@@ -186,22 +186,19 @@ static const struct devlink_health_reporter_ops tern_tx_ops = {
 	.test = tern_tx_test,
 };
 
-/* A queue has failed, or works again. The caller does not hold the RTNL. */
-void tern_devlink_queue_changed(struct tern_dev *tdev, u32 index, bool works)
+/* A queue had failed, and @works again or not. The caller does not hold the RTNL. */
+void tern_devlink_queue_failed(struct tern_dev *tdev, u32 index, bool works)
 {
 	struct tern_devlink *priv = devlink_priv(tdev->devlink);
 	char text[32];
 
 	snprintf(text, sizeof(text), "queue %u failed", index);
 	mutex_lock(&priv->lock);
-	if (!priv->registered)
-		goto out;
-	if (works)
+	if (priv->registered)
+		devlink_health_report(priv->tx, text, NULL);
+	if (priv->registered && works)
 		devlink_health_reporter_state_update(priv->tx,
 						     DEVLINK_HEALTH_REPORTER_STATE_HEALTHY);
-	else
-		devlink_health_report(priv->tx, text, NULL);
-out:
 	mutex_unlock(&priv->lock);
 }
 

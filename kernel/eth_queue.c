@@ -217,17 +217,17 @@ static void tern_eth_restart_work(struct work_struct *work)
 	struct tern_eth_queue *q = container_of(to_delayed_work(work), struct tern_eth_queue,
 						restart_work);
 	struct tern_netdev *nd = q->nd;
-	bool failed;
+	bool due, works;
 
-	nd->tdev->upcalls->queue_changed(nd->tdev, q->index, false);
 	rtnl_lock();
 	/* The interface may have got new queues meanwhile, or fewer. */
-	if (nd->open && q->index < nd->settings.queues && q->failed && !tern_is_dead(nd->tdev))
+	due = nd->open && q->index < nd->settings.queues && q->failed && !tern_is_dead(nd->tdev);
+	if (due)
 		tern_eth_try_restart(q);
-	failed = q->failed;
+	works = !q->failed;
 	rtnl_unlock();
-	if (!failed)
-		nd->tdev->upcalls->queue_changed(nd->tdev, q->index, true);
+	if (due)
+		nd->tdev->upcalls->queue_failed(nd->tdev, q->index, works);
 }
 
 /* For tests: puts the first queue in error. */

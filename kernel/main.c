@@ -49,7 +49,7 @@ static const struct tern_upcalls tern_upcalls = {
 		[TERN_EVENT_LINK] = tern_link_event,
 	},
 	.died = tern_card_died,
-	.queue_changed = tern_devlink_queue_changed,
+	.queue_failed = tern_devlink_queue_failed,
 	.port_changed = tern_ib_update_port,
 };
 

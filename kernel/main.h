@@ -19,7 +19,7 @@ void tern_devlink_register(struct tern_dev *tdev);
 void tern_devlink_unregister(struct tern_dev *tdev);
 void tern_devlink_card_failed(struct tern_dev *tdev);
 void tern_devlink_card_works(struct tern_dev *tdev);
-void tern_devlink_queue_changed(struct tern_dev *tdev, u32 index, bool works);
+void tern_devlink_queue_failed(struct tern_dev *tdev, u32 index, bool works);
 
 /* debugfs.c */
 void tern_debugfs_init(void);

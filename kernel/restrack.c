@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What `rdma resource show` says about objects besides what ib_core knows: with -d the driver's
+ * What `rdma resource show` says about objects besides what ib_core knows: with -dd the driver's
  * details, with -r what the card itself answers.
  */
 #include <rdma/ib_verbs.h>

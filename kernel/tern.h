@@ -94,8 +94,11 @@ struct tern_upcalls {
 	void (*event[TERN_EVENT_TYPES])(struct tern_dev *tdev, u32 id, u8 type);
 	/* The card has failed and was stopped. From process context, without stop_lock. */
 	void (*died)(struct tern_dev *tdev);
-	/* A queue of the net_device failed, or works again. From process context, without RTNL. */
-	void (*queue_changed)(struct tern_dev *tdev, u32 index, bool works);
+	/*
+	 * A queue of the net_device had failed. @works: it does again, after a restart. From
+	 * process context, without the RTNL.
+	 */
+	void (*queue_failed)(struct tern_dev *tdev, u32 index, bool works);
 	/* The port may have gone up or down. From any context. */
 	void (*port_changed)(struct tern_dev *tdev);
 };
