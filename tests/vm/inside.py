@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What stock tools show of the driver's and the card's state, and whether it names the reason of
+what does not go on: rdma resource, tracepoints, debugfs, devlink health."""
+
+import contextlib
+import json
+import re
+
+from agent import Agent
+from programs import Programs
+from scenario import NETDEV, main, wait_until
+
+TRACING = "/sys/kernel/debug/tracing"
+FOREVER = 7  # of rnr_retry
+RTS = 3      # enum tern_hw_qp_state
+
+
+class Inside(Programs):
+    def setUp(self):
+        super().setUp()
+        self.host, self.peer = self.hosts[:2]
+        self.pci = self.pci_of(self.host)
+
+    def pci_of(self, host):
+        path = f"/sys/class/net/{NETDEV}/device"
+        return host.run(f"basename $(readlink -f {path})").out.strip()
+
+    @contextlib.contextmanager
+    def connected(self, **how):
+        """Two agents and their QPs, connected."""
+        agents = [Agent(host, self.devices[host.name]) for host in (self.host, self.peer)]
+        try:
+            qpns = [agent.create(service="RC") for agent in agents]
+            for end, agent in enumerate(agents):
+                peer = agents[1 - end].host
+                agent.connect(local=qpns[end], qpn=qpns[1 - end], psn=5, rq_psn=5,
+                              gid="0000:" * 5 + "ffff:0a4d:{:04x}".format(peer.index),
+                              gid_index=agent.host.gid_index(agent.device), mtu=3, qkey=0, **how)
+            yield agents, qpns
+        finally:
+            for agent in agents:
+                agent.close()
+
+    # --- rdma resource
+
+    def details(self, agent, kind):
+        """The objects of the agent's process."""
+        entries = json.loads(agent.host.run(f"rdma -j -dd resource show {kind}").out)
+        return [entry for entry in entries if entry.get("comm") == "python3"]
+
+    def test_resource_details(self):
+        """A SEND that waits for a receive: posted and seen here, nothing posted there."""
+        with self.connected(rnr_retry=FOREVER) as (agents, qpns):
+            agents[0].send(local=qpns[0], opcode="SEND", length=100)
+            (sender,), (receiver,) = (self.details(agent, "qp") for agent in agents)
+            self.assertEqual((sender["lqpn"], sender["state"]), (qpns[0], "RTS"))
+            self.assertEqual((sender["drv_sq_pi"], receiver["drv_rq_pi"]), (1, 0))
+            self.assertGreaterEqual(sender["drv_sq_size"], 1)
+            self.assertEqual(sender["drv_req_page_fault"], 0)
+
+            agents[1].receive(local=qpns[1], offset=0, length=100)
+            waiting = [0]
+            self.assertTrue(wait_until(lambda: 1 in self.waiting(agents[0], waiting), 20), waiting)
+            self.assertEqual(self.details(agents[1], "qp")[0]["drv_rq_pi"], 1)
+            (region,) = self.details(agents[0], "mr")
+            self.assertGreaterEqual(region["drv_page_shift"], 12)
+            self.assertIn((RTS, qpns[1]), self.raw_qps())
+            self.assertEqual(agents[0].poll(local=qpns[0], kind="send")[0]["status"], 0)
+
+    def raw_qps(self):
+        """State and destination of each QP, as the card answers."""
+        entries = json.loads(self.host.run("rdma -j -r resource show qp").out)
+        blobs = [bytes(byte & 0xff for byte in entry["data"])
+                 for entry in entries if "data" in entry]
+        return [(blob[0], int.from_bytes(blob[20:24], "little")) for blob in blobs]
+
+    def waiting(self, agent, found):
+        """Sets the completions in each CQ that nobody has consumed."""
+        found[:] = [cq["drv_pi"] - cq["drv_ci"] for cq in self.details(agent, "cq")]
+        return found
+
+    def counter(self, host, name):
+        said = host.run(f"rdma -j statistic show link {self.devices[host.name]}/1").out
+        return json.loads(said)[0][name]
+
+    def await_growth(self, host, name, before):
+        grown = wait_until(lambda: self.counter(host, name) > before, 20)
+        self.assertTrue(grown, f"{name} of {host.name} stays {before}")
+
+    def test_receiver_not_ready(self):
+        """For ever: the counter says so, and the peer has posted no receive."""
+        with self.connected(rnr_retry=FOREVER) as (agents, qpns):
+            before = self.counter(self.host, "rcvd_rnr_err")
+            agents[0].send(local=qpns[0], opcode="SEND", length=100)
+            self.await_growth(self.host, "rcvd_rnr_err", before)
+            self.assertEqual(self.details(agents[0], "qp")[0]["state"], "RTS")
+            self.assertEqual(self.details(agents[1], "qp")[0]["drv_rq_pi"], 0)
+
+    def test_peer_gone(self):
+        """Timeouts here, and packets without a QP there."""
+        with self.connected() as (agents, qpns):
+            agents[1].destroy(local=qpns[1])
+            timeouts = self.counter(self.host, "local_ack_timeout_err")
+            lost = self.counter(self.peer, "rx_no_qp")
+            agents[0].send(local=qpns[0], opcode="WRITE", length=100, rkey=agents[1].rkey,
+                           address=agents[1].address)
+            self.await_growth(self.host, "local_ack_timeout_err", timeouts)
+            self.await_growth(self.peer, "rx_no_qp", lost)
+            self.assertEqual(self.details(agents[0], "qp")[0]["drv_sq_pi"], 1)
+
+    # --- tracepoints
+
+    @contextlib.contextmanager
+    def traced(self):
+        """A list that has the lines of the block in the end."""
+        lines = []
+        self.host.run(f"cd {TRACING} && echo >trace && echo 1 >events/tern/enable")
+        try:
+            yield lines
+        finally:
+            self.host.run(f"echo 0 >{TRACING}/events/tern/enable")
+            lines += self.host.run(f"grep -v '^#' {TRACING}/trace").out.splitlines()
+
+    def assert_traced(self, lines, *expressions):
+        text = "\n".join(lines)
+        for expression in expressions:
+            self.assertTrue(re.search(expression, text), f"no {expression} in {lines[-20:]}")
+
+    def test_trace_of_objects(self):
+        with self.traced() as lines, self.connected() as (agents, qpns):
+            agents[1].receive(local=qpns[1], offset=0, length=100)
+            agents[0].send(local=qpns[0], opcode="SEND", length=100)
+            agents[0].poll(local=qpns[0], kind="send")
+        number = f"0x{qpns[0]:x}"
+        self.assert_traced(
+            lines, rf"tern_cmd_submit: {self.pci} engine \d+ id \d+ CREATE_QP",
+            rf"tern_cmd_complete: {self.pci} .* CREATE_QP status OK err 0 in \d+ us",
+            rf"python3-\d+ .*tern_create: {self.pci} CREATE_QP {number}",
+            rf"tern_modify_qp: {self.pci} qpn {number} state RTS .*sq_psn 0x5 .*err 0",
+            rf"tern_destroy: {self.pci} DESTROY_QP {number}",
+            rf"tern_create: {self.pci} CREATE_MR 0x\w+",
+            rf"tern_create: {self.pci} CREATE_CQ 0x\w+")
+
+    def test_trace_of_pages(self):
+        """A program with memory on demand: the card faults."""
+        with self.traced() as lines:
+            self.pingpong("-o -n 20")
+        self.assert_traced(
+            lines, rf"tern_event: {self.pci} eqn 0x\w+ PAGE_FAULT 0x\w+",
+            rf"tern_page_fault: {self.pci} qpn 0x\w+ key 0x\w+ addr 0x\w+ length \d+ \w+ resume 1",
+            rf"tern_event: {self.pci} eqn 0x\w+ COMP 0x\w+")
+
+    # --- debugfs
+
+    def dump_of(self, name, host=None):
+        """The rows of a file of debugfs, by heading."""
+        host = host or self.host
+        path = f"/sys/kernel/debug/tern/{self.pci_of(host)}/{name}"
+        heading, *lines = host.run(f"cat {path}").out.splitlines()
+        return [dict(zip(heading.split(), line.split())) for line in lines]
+
+    def test_debugfs(self):
+        with self.connected(rnr_retry=FOREVER) as (agents, qpns):
+            agents[0].send(local=qpns[0], opcode="SEND", length=100, count=3)
+            rows = [{int(row["qpn"], 16): row for row in self.dump_of("QPs", agent.host)}[qpn]
+                    for agent, qpn in zip(agents, qpns)]
+            self.assertEqual([row["state"] for row in rows], ["RTS", "RTS"])
+            self.assertEqual(int(rows[0]["dest_qpn"], 16), qpns[1])
+            self.assertEqual((int(rows[0]["sq_pi"], 16), int(rows[1]["rq_pi"], 16)), (3, 0))
+            # What the peer expects is what it has not been able to take.
+            self.assertEqual(int(rows[1]["rq_psn"], 16), 5)
+            agents[1].receive(local=qpns[1], offset=0, length=100, count=3)
+            self.assertTrue(wait_until(lambda: any(
+                int(row["pi"], 16) - int(row["ci"], 16) == 3 for row in self.dump_of("CQs")), 20))
+        events = self.dump_of("EQs")
+        self.assertGreaterEqual(len(events), 2)
+        self.assertGreater(sum(int(row["ci"], 16) for row in events), 0)
+        self.assertEqual(self.dump_of("commands"), [])
+
+    # --- devlink
+
+    def health(self, reporter):
+        said = self.host.run(f"devlink -j health show pci/{self.pci} reporter {reporter}").out
+        return json.loads(said)["health"][f"pci/{self.pci}"][0]
+
+    def queue(self):
+        said = self.host.run(f"devlink -j health diagnose pci/{self.pci} reporter tx").out
+        return json.loads(said)["queues"][0]
+
+    def test_queue_in_error(self):
+        """It restarts by itself: at once, then later and later. Others go on meanwhile."""
+        before, failures = self.queue(), self.health("tx")["error"]
+        pauses = []
+        with self.traced() as lines:
+            for count in range(1, 4):
+                self.host.run(f"devlink health test pci/{self.pci} reporter tx")
+                restarted = wait_until(lambda n=count: self.queue()["restarts"] ==
+                                       before["restarts"] + n, 20)
+                self.assertTrue(restarted, self.queue())
+                pauses.append(self.queue()["backoff_ms"])
+        self.assertEqual([pause // pauses[0] for pause in pauses], [1, 2, 4])
+        self.assert_traced(lines, rf"tern_rx_error: {NETDEV} queue 0 wqe 0x\w+ WR_FLUSH_ERR",
+                           rf"tern_queue_restart: {NETDEV} queue 0 err 0 next after \d+ ms")
+        self.ping(self.host, self.peer.ipv4)
+        self.ping(self.peer, self.host.ipv4)
+        health = self.health("tx")
+        self.assertEqual((health["state"], health["error"]), ("healthy", failures + 3))
+        counters = self.host.run(f"ethtool -S {NETDEV}").out
+        self.assertIn(f"ch0_recover: {self.queue()['restarts']}\n", counters)
+
+    def test_fatal_card(self):
+        """A card that may not read memory any more stops, and its dump says why."""
+        host = self.host
+        self.assertEqual(self.health("fw_fatal")["state"], "healthy")
+        with self.traced() as lines:
+            host.run(f"setpci -s {self.pci} COMMAND=0:4; ethtool -S {NETDEV}", check=False)
+            failed = wait_until(lambda: self.health("fw_fatal")["state"] == "error", 30)
+        self.assertTrue(failed, self.health("fw_fatal"))
+        self.assert_traced(lines, rf"tern_card_failed: {self.pci} the card has stopped",
+                           rf"tern_cmd_complete: {self.pci} .* QUERY_STATS .*err -5")
+        said = host.run(f"devlink -j health dump show pci/{self.pci} reporter fw_fatal").out
+        dump = json.loads(said)
+        self.assertEqual(dump["card"], "has stopped")
+        first = dump["engines"][0]
+        self.assertEqual(first["reason"], "AQ_DMA")
+        self.assertEqual([command["command"] for command in first["unanswered"]], ["QUERY_STATS"])
+        host.run(f"cd /sys/bus/pci && echo 1 >devices/{self.pci}/remove && echo 1 >rescan")
+        host.configure()
+        self.assertEqual(host.rdma_device(), self.devices[host.name])
+        self.assertEqual(self.health("fw_fatal")["state"], "healthy")
+        self.pingpong("-n 20")
+
+
+if __name__ == "__main__":
+    main()
