@@ -77,6 +77,12 @@ protected:
 		recvs_.posted += !post_recv(posted_, 2);
 	}
 
+	void post_to_reset()
+	{
+		post_send(reset_, 1);
+		post_recv(reset_, 2);
+	}
+
 	void post_list()
 	{
 		ibv_qp_ex *ex = ibv_qp_to_qp_ex(posted_);
@@ -102,9 +108,10 @@ protected:
 		if (ibv_start_poll(cq_ex_, &attr))
 			return;
 		ibv_req_notify_cq(cq_, 0);
-		do
+		do {
 			post();
-		while (!ibv_next_poll(cq_ex_));
+			post_to_reset();
+		} while (!ibv_next_poll(cq_ex_));
 		ibv_end_poll(cq_ex_);
 	}
 
@@ -164,11 +171,7 @@ protected:
 		        {"arm", [this] { ibv_req_notify_cq(cq_, 0); }},
 		        {"resize CQ", [this] { ibv_resize_cq(cq_, 16); }},
 		        {"post", [this] { post(); }},
-		        {"post to a QP that is reset",
-		         [this] {
-			         post_send(reset_, 1);
-			         post_recv(reset_, 2);
-		         }},
+		        {"post to a QP that is reset", [this] { post_to_reset(); }},
 		        {"post list", [this] { post_list(); }},
 		        {"post to SRQ", [this] { post_srq(); }},
 		        {"reset QP",
