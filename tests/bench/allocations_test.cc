@@ -67,6 +67,7 @@ TEST_P(LocalOperations, BehindAnUnansweredSend)
 		}
 	};
 	work();
+	near->buffer.write(0, block); /* in place of the SEND */
 	const uint64_t before = allocations();
 	for (uint32_t posted = 0; posted < kPosts; posted += 512) {
 		near->sq_pi += 512;
