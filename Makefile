@@ -28,7 +28,7 @@ CMAKE_BUILD := $(BUILD)/cmake
 KERNEL = $(shell scripts/guest-kernel)
 
 .PHONY: help setup build module configure cmake image kernels hosts run test test-quick test-all \
-	stress-test lint bench bench-apps bench-core lab clean
+	stress-test fuzz fuzz-quick lint bench bench-apps bench-core lab clean
 
 help:
 	@echo 'make run         two hosts, stock RDMA programs between them, a table of results'
@@ -36,6 +36,7 @@ help:
 	@echo 'make test-quick  of these, what needs no virtual machine'
 	@echo 'make test-all    these and more: each scenario with both kernels and over both wires'
 	@echo 'make stress-test the scenarios five times, twice of them on a busy machine'
+	@echo 'make fuzz        each fuzzer for TERN_FUZZ_TIME seconds (60): see scripts/fuzz --help'
 	@echo 'make bench       Tern, rxe, siw and TCP side by side: a table and plots in build/bench'
 	@echo 'make bench-apps  NVMe-oF, NFS, iSER, SRP, SMC-R and RDS over Tern next to TCP and rxe'
 	@echo 'make lint        the static checks'
@@ -92,6 +93,12 @@ test-quick: cmake
 
 stress-test: cmake kernels
 	@scripts/suite --stress
+
+fuzz: setup
+	@scripts/fuzz --time $(or $(TERN_FUZZ_TIME),60)
+
+fuzz-quick: setup
+	@scripts/fuzz --quick
 
 bench: hosts
 	@scripts/setup --bench

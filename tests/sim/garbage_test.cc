@@ -2,16 +2,18 @@
 /* A guest that writes anything anywhere, on one wire with two that behave. */
 #include <gtest/gtest.h>
 
-#include "qemu/rnic/formats/headers.h"
+#include <cstring>
+
 #include "qemu/rnic/formats/packet.h"
-#include "qemu/rnic/formats/tag_header.h"
 #include "tests/sim/node.h"
 #include "tests/sim/options.h"
 #include "tests/sim/traffic.h"
+#include "tests/sim/vandal.h"
 
 namespace tern::sim {
 namespace {
 
+<<<<<<< HEAD
 using namespace hw;
 
 /** Half nonsense, half nearly right: only what is nearly right gets far. */
@@ -512,6 +514,8 @@ private:
 	std::vector<std::unique_ptr<test::HostQp>> qps_;
 };
 
+=======
+>>>>>>> 467bd05 (tests: fuzz: fuzzers of card, wire, switch and provider)
 /* The others' traffic goes on, and the card of the vandal neither crashes nor hangs. */
 TEST(Garbage, GuestHarmsOnlyItself)
 {
@@ -528,7 +532,8 @@ TEST(Garbage, GuestHarmsOnlyItself)
 			         fabric.forward(frame, loan, bad);
 		         });
 		fabric.guests.push_back(&bad);
-		Vandal vandal(bad, rng.fork(), fabric.nodes);
+		Rng choices = rng.fork();
+		Vandal vandal(bad, choices, fabric.nodes);
 		bool on = true;
 		std::function<void()> tick = [&] {
 			if (!on)
