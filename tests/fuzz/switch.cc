@@ -30,6 +30,8 @@ public:
 			sum_ = sum_ + std::to_integer<unsigned>(b);
 		return !congested;
 	}
+	bool takes_copy() override { return !congested; }
+
 	bool congested = false;
 
 private:

@@ -75,8 +75,8 @@ public:
 		wire_.receive_messages(now_);
 		wire_.maintain(now_);
 		wire_.receive(8, *this);
-		if (wire_.room_made())
-			wire_.try_again();
+		while (wire_.take_room())
+			continue;
 	}
 	/** Lets @ns pass: hosts that stall are given up. */
 	void pass(uint64_t ns) { now_ += ns; }
