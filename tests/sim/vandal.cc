@@ -388,8 +388,6 @@ void Vandal::forge()
 	Bth bth;
 	bth.opcode = static_cast<uint8_t>(rng_.chance(1, 8) ? rng_.below(256)
 	                                                    : rng_.below(0x1e) | (xrc ? 0xa0 : 0));
-	if (opcode_info(bth.opcode).kind == PacketKind::Reserved)
-		return;
 	bth.psn = Psn(static_cast<uint32_t>(rng_.below(rng_.chance(1, 4) ? 1 << 24 : 8)));
 	bth.ack_request = rng_.chance(1, 2);
 	bth.solicited = rng_.chance(1, 4);
