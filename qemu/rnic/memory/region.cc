@@ -172,14 +172,17 @@ Access Memory::transfer(std::span<const Sge> sges, Domain domain, uint64_t offse
 		const Sge *sge = pieces.current();
 		if (!sge)
 			return Access::Denied;
-		const auto region = authorize(*sge, domain, std::is_const_v<Byte>);
+		const uint64_t left = sge->length - pieces.offset();
+		const auto part = data.first(std::min<uint64_t>(left, data.size()));
+		/* What is used of it: a receive buffer may end past its region. */
+		const Sge used = {.addr = sge->addr + pieces.offset(),
+		                  .length = static_cast<uint32_t>(part.size()),
+		                  .lkey = sge->lkey};
+		const auto region = authorize(used, domain, std::is_const_v<Byte>);
 		if (!region)
 			return Access::Denied;
 
-		const uint64_t left = sge->length - pieces.offset();
-		const auto part = data.first(std::min<uint64_t>(left, data.size()));
-		const Access access =
-		        copy(*region, sge->addr + pieces.offset(), part, left - part.size());
+		const Access access = copy(*region, used.addr, part, left - part.size());
 		if (access != Access::Ok)
 			return access;
 		pieces.advance(part.size());

@@ -210,6 +210,18 @@ TEST_F(RegionTest, NoMoreThanTheListHolds)
 	EXPECT_EQ(memory_.gather({}, kUser, 0, std::span(data).first(0)), Access::Ok);
 }
 
+/* As perftest posts them for a shared receive queue. What is used is in the region, or refused. */
+TEST_F(RegionTest, ABufferMayEndPastItsRegion)
+{
+	const Sge sge{kStart + kLength - 8, 4096, create(kAllRights)};
+	const auto data = pattern(9);
+	EXPECT_EQ(memory_.scatter({&sge, 1}, kUser, 0, data), Access::Denied);
+	EXPECT_EQ(content(kStart + kLength - 8, 8), std::vector<std::byte>(8));
+	EXPECT_EQ(memory_.scatter({&sge, 1}, kUser, 0, std::span(data).first(8)), Access::Ok);
+	EXPECT_EQ(content(kStart + kLength - 8, 8), pattern(8));
+	EXPECT_EQ(memory_.scatter({&sge, 1}, kUser, 8, std::span(data).first(1)), Access::Denied);
+}
+
 TEST_F(RegionTest, MemoryThatIsGoneIsAFault)
 {
 	const Sge sge{kStart, 10, create(kAllRights)};
