@@ -72,7 +72,6 @@ public:
 			                   .entries = 16,
 			                   .log_stride = 6,
 			                   .max_sge = 4}) == 0);
-		must(empty_rq_.init({.record = QpRecord(&memory_->records[1])}) == 0);
 		must(srq_.init({.slots = memory_->slots,
 		                .ring = memory_->ring,
 		                .record = SrqRecord(&memory_->srq_record),
@@ -115,7 +114,7 @@ private:
 	{
 		qps_.insert(kSmallQpn, {&sqs_[0], &cq_}, {&rqs_[0], &cq_}, {});
 		qps_.insert(kSharedQpn, {&sqs_[1], &cq_}, {}, {&srq_, &cq_});
-		qps_.insert(kSendOnlyQpn, {&sqs_[2], &cq_}, {&empty_rq_, &cq_}, {});
+		qps_.insert(kSendOnlyQpn, {&sqs_[2], &cq_}, {}, {});
 		srqs_.insert(kSrqn, {&srq_, &cq_}, {&tags_, &cq_});
 		wqs_.insert(kWqn, {&rqs_[1], &cq_});
 	}
@@ -199,7 +198,6 @@ private:
 	WqTable wqs_;
 	std::array<SendQueue, 3> sqs_;
 	std::array<RecvQueue, 2> rqs_;
-	RecvQueue empty_rq_;
 	SharedRecvQueue srq_;
 	TagQueue tags_;
 	CompletionQueue cq_;
