@@ -15,8 +15,10 @@ COLUMNS = ("suite", "kernel", "headers", "qemu", "rdma-core")
 
 
 def run(*command, **environment):
+    # As from a shell, also within `make test`: a make within make says more.
+    shell = {"TERN_STACK": "", "MAKEFLAGS": "", "MAKELEVEL": ""}
     return subprocess.run(command, cwd=TOP, capture_output=True, text=True, check=False,
-                          env={**os.environ, "TERN_STACK": "", "MAKEFLAGS": "", **environment})
+                          env={**os.environ, **shell, **environment})
 
 
 def table():
