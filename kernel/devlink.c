@@ -186,7 +186,10 @@ static const struct devlink_health_reporter_ops tern_tx_ops = {
 	.test = tern_tx_test,
 };
 
-/* A queue had failed, and @works again or not. The caller does not hold the RTNL. */
+/*
+ * Reports that queue @index failed; @works: its restart succeeded. The caller does not hold the
+ * RTNL.
+ */
 void tern_devlink_queue_failed(struct tern_dev *tdev, u32 index, bool works)
 {
 	struct tern_devlink *priv = devlink_priv(tdev->devlink);
@@ -217,7 +220,7 @@ static int tern_reporters_create(struct tern_devlink *priv, struct devlink *devl
 	return 0;
 }
 
-/* Before the card starts, since its failure is reported from then on. */
+/* Call this before the card starts: its failure can be reported from then on. */
 int tern_devlink_init(struct tern_dev *tdev)
 {
 	struct tern_devlink *priv;

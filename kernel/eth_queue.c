@@ -152,7 +152,7 @@ static void tern_eth_stop_queue(struct tern_eth_queue *q)
 
 /* ---- restart ---------------------------------------------------------------------- */
 
-/* The first restart comes at once. Others wait longer and longer, but less than the watchdog. */
+/* The first restart has no delay. The delay then doubles, up to less than the watchdog's time. */
 #define TERN_RESTART_MIN	(HZ / 100)
 #define TERN_RESTART_MAX	(4 * HZ)
 /* After so long without an error the next one is a first one. */
@@ -230,7 +230,7 @@ static void tern_eth_restart_work(struct work_struct *work)
 		nd->tdev->upcalls->queue_failed(nd->tdev, q->index, works);
 }
 
-/* For tests: puts the first queue in error. */
+/* Puts the first queue in error, for the test command of the health reporter. */
 int tern_eth_break(struct tern_netdev *nd)
 {
 	const struct tern_hw_qp_attr attr = { .state = TERN_QPS_ERR };

@@ -132,9 +132,9 @@ static bool tern_tx_is_tcp(const struct sk_buff *skb, __be16 ethertype, u32 net,
 }
 
 /*
- * Whether the card can segment @skb. Headers of frames from sockets, guests and containers may be
- * anything, and the ethertype another than skb->protocol. A tag that is not yet in the frame will
- * be. The card knows one tag, and the stack takes back the offload for more.
+ * Whether the card can segment @skb. Sockets, guests and containers may send frames with any
+ * headers, whose ethertype can differ from skb->protocol. The hardware-accelerated VLAN tag counts,
+ * because the driver inserts it into the frame. The card segments frames with at most one tag.
  */
 static bool tern_tx_can_segment(const struct sk_buff *skb, const struct net_device *ndev)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the top layer has besides PCI: the health check, devlink and debugfs. */
+/* The top layer declares its health check, devlink and debugfs here. */
 #ifndef TERN_MAIN_H
 #define TERN_MAIN_H
 

@@ -307,7 +307,7 @@ void tern_netdev_unregister(struct tern_dev *tdev)
 	struct tern_netdev *nd = netdev_priv(ndev);
 	u32 i;
 
-	/* devlink looks at it under the RTNL. */
+	/* tern_tx_diagnose() reads the pointer under the RTNL. */
 	rtnl_lock();
 	unregister_netdevice(ndev);
 	WRITE_ONCE(tdev->netdev, NULL);

@@ -281,7 +281,7 @@ TRACE_EVENT(tern_queue_restart,
 
 #endif
 
-/* This part is read again for each expansion. */
+/* define_trace.h includes this file several times, so no guard encloses this part. */
 #undef TRACE_INCLUDE_PATH
 #undef TRACE_INCLUDE_FILE
 #define TRACE_INCLUDE_PATH .

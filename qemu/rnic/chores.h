@@ -67,7 +67,7 @@ public:
 			chore.link_.leave();
 			if (chore.work(left))
 				add(chore);
-			/* A turn that did nothing also counts, so that the loop ends. */
+			/* A turn without work also costs one unit, so that the loop ends. */
 			budget -= std::max(turn - left, 1u);
 		}
 	}

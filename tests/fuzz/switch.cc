@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* tern-switch without its sockets: a stream of framed bytes in pieces of any size, the frames
- * forwarded between ports that are at times congested, and command lines. */
+/* Feeds tern-switch, without its sockets, a stream of framed bytes in pieces of any size and
+ * command lines. The switch forwards the frames between ports that are sometimes congested. */
 #include <algorithm>
 #include <array>
 #include <cstddef>

@@ -9,8 +9,8 @@
 
 namespace tern::sim {
 
-/** The source of all choices: random numbers that are the same everywhere for the same seed
- * (SplitMix64), or a script, from which a fuzzer makes them. */
+/** Makes all choices of a simulation: from a seed (SplitMix64), for which they are the same
+ * everywhere, or from a script of bytes, which a fuzzer supplies. */
 class Rng {
 public:
 	explicit Rng(uint64_t seed) : state_(seed) {}

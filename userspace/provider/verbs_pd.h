@@ -17,7 +17,8 @@ class Users {
 public:
 	bool any() const { return count_.load(std::memory_order_relaxed); }
 	void add() { count_.fetch_add(1, std::memory_order_relaxed); }
-	/** Returns whether the caller is to free the object: the last user of one given up. */
+	/** Returns true if the caller must free the object: it was given up, and this was its
+	 * last user. */
 	bool drop() { return count_.fetch_sub(1, std::memory_order_acq_rel) == kGivenUp + 1; }
 	/** Returns whether the caller is to free the object: it has no users. */
 	bool give_up() { return !count_.fetch_or(kGivenUp, std::memory_order_acq_rel); }

@@ -39,7 +39,7 @@ TEST(MulticastGroups, MembersComeAndGo)
 	EXPECT_TRUE(groups.members(kGroup4).empty());
 }
 
-/* A QP leaves as many groups at a time as the budget says. */
+/* Each slice detaches a QP from at most as many groups as its budget allows. */
 TEST(MulticastGroups, ForgottenInSlices)
 {
 	MulticastGroups groups;

@@ -14,7 +14,7 @@ protected:
 		const RamRange range{0, 10, 0};
 		return nodes[0].wire.lend(frame(to, 1), std::span(&range, 1), 0, {});
 	}
-	/* Hosts @first and later hold what host 0 has lent them while @f runs. */
+	/* Calls @f while hosts @first and later keep claims on payload that host 0 lent. */
 	void hold(unsigned first, const std::function<void()> &f)
 	{
 		if (first == nodes.size())

@@ -181,7 +181,7 @@ TEST_F(Parking, ErrorWhileParkedFlushesAtOnce)
 	EXPECT_EQ(sent_to(kSlowMac), Psns{});
 }
 
-/* It keeps trying, as a card does that gets no ACK, and ends. */
+/* The QP retransmits because no ACK arrives, and fails when its retries are used up. */
 TEST_F(Parking, RetriesEnd)
 {
 	host_.wire.accept_only(1);
