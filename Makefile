@@ -13,6 +13,9 @@ $(error $(FOREIGN))
 endif
 endif
 ifneq ($(FOREIGN),)
+ifneq ($(filter install,$(GOALS)),)
+$(error what is for Debian $(FOREIGN) would be installed here; make packages takes it there)
+endif
 
 .PHONY: $(GOALS)
 $(GOALS):
@@ -28,7 +31,7 @@ CMAKE_BUILD := $(BUILD)/cmake
 KERNEL = $(shell scripts/guest-kernel)
 
 .PHONY: help setup build module configure cmake image kernels hosts run test test-quick test-all \
-	stress-test fuzz fuzz-quick lint bench bench-apps bench-core lab clean
+	stress-test soak fuzz fuzz-quick lint bench bench-apps bench-core bench-sim lab install packages clean
 
 help:
 	@echo 'make run         two hosts, stock RDMA programs between them, a table of results'
@@ -36,13 +39,18 @@ help:
 	@echo 'make test-quick  of these, what needs no virtual machine'
 	@echo 'make test-all    these and more: each scenario with both kernels and over both wires'
 	@echo 'make stress-test the scenarios five times, twice of them on a busy machine'
+	@echo 'make soak        seeds of the simulation for TERN_SOAK_TIME hours (1): scripts/soak --help'
 	@echo 'make fuzz        each fuzzer for TERN_FUZZ_TIME seconds (60): see scripts/fuzz --help'
 	@echo 'make bench       Tern, rxe, siw and TCP side by side: a table and plots in build/bench'
 	@echo 'make bench-apps  NVMe-oF, NFS, iSER, SRP, SMC-R and RDS over Tern next to TCP and rxe'
 	@echo 'make lint        the static checks'
 	@echo 'make bench-core  what a message costs the card, next to memcpy, and how long others wait'
+	@echo 'make bench-sim   what a packet costs tern-sim, by the number of cards'
 	@echo 'make lab         bring up two hosts and leave them to you: scripts/lab --help'
 	@echo 'make build       tern.ko, the provider, the card and the tests'
+	@echo 'make install     the card, the switch, the provider, the lab and the driver for DKMS'
+	@echo '                 into $$(DESTDIR)$$(PREFIX), by default /usr/local'
+	@echo 'make packages    Debian packages of these, in build/packages'
 	@echo 'make setup       install the Debian packages that all of it needs'
 	@echo 'make clean       remove what was built; the cache stays, in ~/.cache/tern'
 	@echo
@@ -94,6 +102,9 @@ test-quick: cmake
 stress-test: cmake kernels
 	@scripts/suite --stress
 
+soak: setup
+	@scripts/soak --hours $(or $(TERN_SOAK_TIME),1)
+
 fuzz: setup
 	@scripts/fuzz --time $(or $(TERN_FUZZ_TIME),60)
 
@@ -103,6 +114,10 @@ fuzz-quick: setup
 bench: hosts
 	@scripts/setup --bench
 	@tests/bench/compare.py
+
+bench-sim: configure
+	@cmake --build $(CMAKE_BUILD) --target tern-sim
+	@tests/bench/fabric.py $(CMAKE_BUILD)/qemu/sim/tern-sim
 
 bench-apps: hosts
 	@scripts/setup --bench
@@ -120,6 +135,16 @@ bench-core: configure
 
 lab: hosts
 	@scripts/lab up
+
+PREFIX ?= /usr/local
+install: configure
+	@cmake -S . -B $(CMAKE_BUILD) -DCMAKE_INSTALL_PREFIX=$(PREFIX) >/dev/null
+	@cmake --build $(CMAKE_BUILD) --target tern-switch tern-qemu tern_provider
+	@DESTDIR=$(DESTDIR) cmake --install $(CMAKE_BUILD) --strip
+
+packages: setup
+	@scripts/setup --packages
+	@scripts/packages
 
 clean:
 	@rm -rf $(BUILD)

@@ -113,9 +113,11 @@ static void tern_aq_reap(struct tern_aq *aq)
 {
 	const struct tern_hw_aq_cqe *cqe;
 	unsigned long flags;
+	u32 end;
 
 	spin_lock_irqsave(&aq->lock, flags);
-	while ((cqe = tern_aq_next(aq))) {
+	end = aq->ci + TERN_AQ_SIZE;
+	while (aq->ci != end && (cqe = tern_aq_next(aq))) {
 		tern_aq_complete(aq, cqe);
 		aq->ci++;
 	}

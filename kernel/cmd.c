@@ -422,6 +422,30 @@ int tern_cmd_set_eth_rss(struct tern_dev *tdev, const struct tern_hw_set_eth_rss
 	return tern_cmd(&tdev->engines[0], TERN_AQ_SET_ETH_RSS, &cmd, NULL);
 }
 
+/* All engines have the same. */
+int tern_cmd_query_congestion(struct tern_dev *tdev, u32 param, u32 *value)
+{
+	struct tern_hw_aq_cmd cmd = {};
+	struct tern_hw_aq_cqe result;
+	int err = tern_cmd(&tdev->engines[0], TERN_AQ_QUERY_CONGESTION, &cmd, &result);
+
+	if (!err)
+		*value = le32_to_cpu(result.congestion.value[param]);
+	return err;
+}
+
+int tern_cmd_set_congestion(struct tern_dev *tdev, u32 param, u32 value)
+{
+	struct tern_hw_aq_cmd cmd = {
+		.set_congestion = {
+			.param = cpu_to_le32(param),
+			.value = cpu_to_le32(value),
+		},
+	};
+
+	return tern_cmd_all(tdev, TERN_AQ_SET_CONGESTION, &cmd);
+}
+
 int tern_cmd_attach_mcast(struct tern_dev *tdev, u32 qpn, const u8 *mgid)
 {
 	return tern_cmd_mcast(tdev, TERN_AQ_ATTACH_MCAST, qpn, mgid);

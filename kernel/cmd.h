@@ -4,7 +4,8 @@
  * the hardware struct that goes to the card, so that its fields are not copied from struct to
  * struct; sparse checks the byte order. Other parameters are in the CPU's byte order.
  * A command goes to the engine of its object or of the object's parent, or to @engine. Commands of
- * the Ethernet function go to the first engine; GIDs, MAC and MTU are set in every engine.
+ * the Ethernet function go to the first engine; GIDs, MAC, MTU and the parameters of congestion
+ * control are set in every engine.
  * All may sleep, and fail with -EIO once the card is dead. Destroying always succeeds, except that
  * a region with windows is busy. After it the card does not use the object.
  */
@@ -21,6 +22,9 @@ struct tern_engine;
 
 int tern_cmd_query_device(struct tern_engine *engine, struct tern_device_attr *attr);
 int tern_cmd_query_stats(struct tern_engine *engine, dma_addr_t to, u32 count);
+
+int tern_cmd_query_congestion(struct tern_dev *tdev, u32 param, u32 *value);
+int tern_cmd_set_congestion(struct tern_dev *tdev, u32 param, u32 value);
 
 int tern_cmd_create_eq(struct tern_engine *engine, const struct tern_hw_create_eq *hw,
 		       u32 *eqn);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * /sys/kernel/debug/tern/DEVICE: the indices of queues as card and host see them, and the admin
- * commands under way. Only QPs asks the card, so the other files work while it does not answer.
+ * commands under way, and the parameters of congestion control. Only QPs and these ask the card,
+ * so the other files work while it does not answer.
  */
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>
@@ -102,6 +103,50 @@ static int tern_commands_show(struct seq_file *file, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(tern_commands);
 
+/* ---- cc_params: congestion control, as mlx5 shows it ---------------------------------------- */
+
+struct tern_cc_param {
+	struct tern_dev *tdev;
+	u32 param;		/* enum tern_hw_congestion_param */
+};
+
+static int tern_cc_param_get(void *data, u64 *value)
+{
+	struct tern_cc_param *file = data;
+	u32 now = 0;
+	int err = tern_cmd_query_congestion(file->tdev, file->param, &now);
+
+	*value = now;
+	return err;
+}
+
+static int tern_cc_param_set(void *data, u64 value)
+{
+	struct tern_cc_param *file = data;
+
+	if (value > U32_MAX)
+		return -EINVAL;
+	return tern_cmd_set_congestion(file->tdev, file->param, value);
+}
+DEFINE_DEBUGFS_ATTRIBUTE(tern_cc_param_fops, tern_cc_param_get, tern_cc_param_set, "%llu\n");
+
+static void tern_cc_params_add(struct tern_dev *tdev)
+{
+	struct tern_cc_param *files;
+	struct dentry *folder;
+	u32 i;
+
+	files = devm_kcalloc(&tdev->pdev->dev, TERN_CC_COUNT, sizeof(*files), GFP_KERNEL);
+	if (!files)
+		return;
+	folder = debugfs_create_dir("cc_params", tdev->debugfs);
+	for (i = 0; i < TERN_CC_COUNT; i++) {
+		files[i] = (struct tern_cc_param) { .tdev = tdev, .param = i };
+		debugfs_create_file(tern_congestion_param_name(i), 0600, folder, &files[i],
+				    &tern_cc_param_fops);
+	}
+}
+
 /* ---- the folders ------------------------------------------------------------------------ */
 
 void tern_debugfs_add(struct tern_dev *tdev)
@@ -113,6 +158,8 @@ void tern_debugfs_add(struct tern_dev *tdev)
 	debugfs_create_file("CQs", 0400, folder, tdev, &tern_cqs_fops);
 	debugfs_create_file("EQs", 0400, folder, tdev, &tern_eqs_fops);
 	debugfs_create_file("commands", 0400, folder, tdev, &tern_commands_fops);
+	if (tdev->caps & TERN_CAP_CONGESTION)
+		tern_cc_params_add(tdev);
 }
 
 /* Waits for readers. */

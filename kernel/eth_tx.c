@@ -296,7 +296,9 @@ void tern_tx_clean(struct tern_eth_queue *q, int budget)
 	const struct tern_hw_cqe *cqe;
 	u32 start = tx->cq.ci;
 
-	while ((cqe = tern_ring_cq_next(&tx->cq))) {
+	/* At most one pass: a card may write CQEs of nothing for ever. */
+	while (tx->cq.ci - start < tern_ring_cq_size(&tx->cq) &&
+	       (cqe = tern_ring_cq_next(&tx->cq))) {
 		tern_tx_complete(q, cqe, budget);
 		tern_ring_cq_pop(&tx->cq);
 	}

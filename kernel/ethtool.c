@@ -82,6 +82,18 @@ static const char tern_stat_names[TERN_STAT_COUNT][ETH_GSTRING_LEN] = {
 	[TERN_STAT_RESP_FLUSHES] = "resp_flushes",
 	[TERN_STAT_TX_REVOKED] = "tx_revoked",
 	[TERN_STAT_RX_REVOKED] = "rx_revoked",
+	[TERN_STAT_NP_ECN_MARKED] = "np_ecn_marked_roce_packets",
+	[TERN_STAT_NP_CNP_SENT] = "np_cnp_sent",
+	[TERN_STAT_RP_CNP_HANDLED] = "rp_cnp_handled",
+	[TERN_STAT_RP_CNP_IGNORED] = "rp_cnp_ignored",
+	[TERN_STAT_RX_PRIO0_PAUSE] = "rx_prio0_pause",
+	[TERN_STAT_RX_PRIO1_PAUSE] = "rx_prio1_pause",
+	[TERN_STAT_RX_PRIO2_PAUSE] = "rx_prio2_pause",
+	[TERN_STAT_RX_PRIO3_PAUSE] = "rx_prio3_pause",
+	[TERN_STAT_RX_PRIO4_PAUSE] = "rx_prio4_pause",
+	[TERN_STAT_RX_PRIO5_PAUSE] = "rx_prio5_pause",
+	[TERN_STAT_RX_PRIO6_PAUSE] = "rx_prio6_pause",
+	[TERN_STAT_RX_PRIO7_PAUSE] = "rx_prio7_pause",
 };
 
 /* Counters of a queue pair: those of tern_queue_stats_read(), for each direction, and restarts. */

@@ -30,12 +30,12 @@ struct tern_kverbs_cq {
 struct tern_send {
 	u64 wr_id;
 	u8 opcode;		/* enum ib_wc_opcode */
-	u8 blocks;
+	u8 blocks;		/* 0: no WQE begins here */
 };
 
 struct tern_sq {
 	spinlock_t lock;	/* protects the rest, except of_cq, and the send ring */
-	struct tern_send *sends;	/* by the first block of the WQE */
+	struct tern_send *sends;	/* by block */
 	u32 max_blocks;		/* of the largest WQE */
 	u32 pi;
 	u32 ci;
@@ -60,6 +60,7 @@ struct tern_kverbs_srq {
 	struct tern_ring_srq ring;
 	spinlock_t lock;	/* protects the whole struct */
 	u64 *wr_ids;		/* by slot */
+	unsigned long *posted;	/* slots that the card has */
 	u32 *free;		/* the first free_count entries are the unused slots */
 	u32 free_count;
 	u32 pi;

@@ -63,9 +63,9 @@ static bool tern_sq_complete(struct tern_sq *sq, u32 block, struct ib_wc *wc)
 	bool known;
 
 	spin_lock(&sq->lock);
-	known = block - sq->ci < sq->pi - sq->ci;
+	send = &sq->sends[block & mask];
+	known = block - sq->ci < sq->pi - sq->ci && send->blocks;
 	if (known) {
-		send = &sq->sends[block & mask];
 		wc->wr_id = send->wr_id;
 		wc->opcode = send->opcode;
 		sq->ci = block + send->blocks;
@@ -137,7 +137,7 @@ static bool tern_cqe_is_receive(const struct tern_hw_cqe *cqe)
 	return cqe->opcode == TERN_CQE_RECV || cqe->opcode == TERN_CQE_RECV_WRITE_IMM;
 }
 
-/* Returns false if the CQE is of a QP that was destroyed or reset. */
+/* Returns false if the QP of the CQE was destroyed or reset, or has not posted that. */
 static bool tern_wc_from_cqe(struct tern_cq *cq, const struct tern_hw_cqe *cqe, struct ib_wc *wc)
 {
 	struct tern_qp *qp = tern_cqe_qp(cq, cqe);
@@ -147,7 +147,7 @@ static bool tern_wc_from_cqe(struct tern_cq *cq, const struct tern_hw_cqe *cqe, 
 		return false;
 
 	*wc = (struct ib_wc) {
-		.status = cqe->status,
+		.status = min_t(u8, cqe->status, IB_WC_GENERAL_ERR),
 		.byte_len = le32_to_cpu(cqe->byte_len),
 		.qp = &qp->ibqp,
 		.port_num = TERN_PORT,
@@ -233,7 +233,7 @@ static bool tern_kverbs_cq_has_flushed(const struct tern_kverbs_cq *k)
 }
 
 /* Whether a poll would return a completion. */
-static bool tern_kverbs_cq_pending(const struct tern_dev *tdev, const struct tern_kverbs_cq *k)
+static bool tern_kverbs_cq_pending(const struct tern_dev *tdev, struct tern_kverbs_cq *k)
 {
 	return tern_ring_cq_next(&k->ring) || (tern_is_dead(tdev) && tern_kverbs_cq_has_flushed(k));
 }
@@ -265,7 +265,9 @@ int tern_poll_cq(struct ib_cq *ibcq, int count, struct ib_wc *wc)
 
 	spin_lock_irqsave(&k->lock, flags);
 	ci = k->ring.ci;
-	while (done < count && (cqe = tern_ring_cq_next(&k->ring))) {
+	/* At most one pass: a card may write CQEs of nothing for ever. */
+	while (done < count && k->ring.ci - ci < tern_ring_cq_size(&k->ring) &&
+	       (cqe = tern_ring_cq_next(&k->ring))) {
 		done += tern_wc_from_cqe(cq, cqe, &wc[done]);
 		tern_ring_cq_pop(&k->ring);
 	}
@@ -335,7 +337,11 @@ static void tern_kverbs_cq_forget_in(struct tern_kverbs_cq *k, struct tern_qp *q
 	u64 wr_id;
 
 	spin_lock_irq(&k->lock);
-	for (rest = k->ring; (cqe = tern_ring_cq_next(&rest)); tern_ring_cq_pop(&rest)) {
+	rest = k->ring;
+	for (; rest.ci - k->ring.ci < tern_ring_cq_size(&rest); tern_ring_cq_pop(&rest)) {
+		cqe = tern_ring_cq_next(&rest);
+		if (!cqe)
+			break;
 		if ((le32_to_cpu(cqe->qpn) & TERN_DB_NUM_MASK) != qp->core.qpn)
 			continue;
 		if (qp->ibqp.srq && tern_cqe_is_receive(cqe))

@@ -28,14 +28,18 @@ static int tern_sq_post(struct tern_qp *qp, const struct ib_send_wr *wr)
 	struct tern_sq *sq = &qp->k.sq;
 	u32 blocks = tern_ring_qp_sq_blocks(&qp->k.ring);
 	struct tern_send *send = &sq->sends[sq->pi & (blocks - 1)];
+	u32 end;
 	int err;
 
 	if (blocks - (sq->pi - sq->ci) < sq->max_blocks)
 		return -ENOMEM;
 	err = tern_wr_write_send(qp, wr, sq->pi, send);
-	if (!err)
-		sq->pi += send->blocks;
-	return err;
+	if (err)
+		return err;
+	end = sq->pi + send->blocks;
+	while (++sq->pi != end)
+		sq->sends[sq->pi & (blocks - 1)].blocks = 0;
+	return 0;
 }
 
 int tern_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Shared receive queues of users in the kernel: create, destroy and post. */
+#include <linux/bitmap.h>
 #include <linux/slab.h>
 #include <rdma/ib_verbs.h>
 
@@ -18,6 +19,7 @@ static int tern_srq_post(struct tern_srq *srq, const struct ib_recv_wr *wr)
 	slot = k->free[--k->free_count];
 	tern_wr_write_recv(tern_ring_srq_wqe(&k->ring, slot), segs, wr);
 	k->wr_ids[slot] = wr->wr_id;
+	__set_bit(slot, k->posted);
 	tern_ring_srq_enter(&k->ring, k->pi++, slot);
 	return 0;
 }
@@ -51,7 +53,7 @@ bool tern_kverbs_srq_complete(struct tern_srq *srq, u32 slot, u64 *wr_id)
 	bool known;
 
 	spin_lock(&k->lock);
-	known = slot < slots && k->free_count < slots;
+	known = slot < slots && __test_and_clear_bit(slot, k->posted);
 	if (known) {
 		*wr_id = k->wr_ids[slot];
 		k->free[k->free_count++] = slot;
@@ -64,6 +66,7 @@ bool tern_kverbs_srq_complete(struct tern_srq *srq, u32 slot, u64 *wr_id)
 
 static void tern_kverbs_srq_free(struct tern_kverbs_srq *k)
 {
+	bitmap_free(k->posted);
 	kvfree(k->free);
 	kvfree(k->wr_ids);
 }
@@ -75,7 +78,8 @@ static int tern_kverbs_srq_alloc(struct tern_kverbs_srq *k, u32 slots)
 	spin_lock_init(&k->lock);
 	k->wr_ids = kvcalloc(slots, sizeof(*k->wr_ids), GFP_KERNEL);
 	k->free = kvcalloc(slots, sizeof(*k->free), GFP_KERNEL);
-	if (!k->wr_ids || !k->free) {
+	k->posted = bitmap_zalloc(slots, GFP_KERNEL);
+	if (!k->wr_ids || !k->free || !k->posted) {
 		tern_kverbs_srq_free(k);
 		return -ENOMEM;
 	}

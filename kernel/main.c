@@ -14,6 +14,8 @@
 
 /* Entries of any ring, as a power of two. */
 #define TERN_MAX_LOG_SIZE	20
+/* Commands encode a GID index in 8 bits. */
+#define TERN_MAX_GIDS		256
 
 #define TERN_BARS	(BIT(TERN_BAR_REGS) | BIT(TERN_BAR_DOORBELLS) | BIT(TERN_BAR_DM))
 
@@ -61,6 +63,10 @@ static void tern_limit_attr(struct tern_device_attr *attr)
 	attr->max_sq_log_size = min_t(u8, attr->max_sq_log_size, TERN_MAX_LOG_SIZE);
 	attr->max_rq_log_size = min_t(u8, attr->max_rq_log_size, TERN_MAX_LOG_SIZE);
 	attr->max_cq_log_size = min_t(u8, attr->max_cq_log_size, TERN_MAX_LOG_SIZE);
+	attr->max_srq_log_size = min_t(u8, attr->max_srq_log_size, TERN_MAX_LOG_SIZE);
+	attr->max_log_tags = min_t(u8, attr->max_log_tags, TERN_MAX_LOG_SIZE);
+	attr->max_log_tag_ops = min_t(u8, attr->max_log_tag_ops, TERN_MAX_LOG_SIZE);
+	attr->max_gids = min_t(u32, attr->max_gids, TERN_MAX_GIDS);
 	attr->max_send_sge = min_t(u16, attr->max_send_sge, TERN_MAX_SEND_SGE);
 	attr->max_recv_sge = min_t(u16, attr->max_recv_sge, TERN_MAX_RECV_SGE);
 	attr->max_inline = min_t(u16, attr->max_inline, TERN_MAX_INLINE);

@@ -52,6 +52,41 @@ static const char * const tern_aq_op_names[] = {
 	[TERN_AQ_DESTROY_COUNTERS] = "DESTROY_COUNTERS",
 	[TERN_AQ_READ_COUNTERS] = "READ_COUNTERS",
 	[TERN_AQ_SET_ETH_RSS] = "SET_ETH_RSS",
+	[TERN_AQ_QUERY_CONGESTION] = "QUERY_CONGESTION",
+	[TERN_AQ_SET_CONGESTION] = "SET_CONGESTION",
+};
+
+static const char * const tern_congestion_param_names[] = {
+	[TERN_CC_RP_ALGORITHM] = "rp_algorithm",
+	[TERN_CC_RP_CLAMP_TGT_RATE] = "rp_clamp_tgt_rate",
+	[TERN_CC_RP_CLAMP_TGT_RATE_ATI] = "rp_clamp_tgt_rate_ati",
+	[TERN_CC_RP_TIME_RESET] = "rp_time_reset",
+	[TERN_CC_RP_BYTE_RESET] = "rp_byte_reset",
+	[TERN_CC_RP_THRESHOLD] = "rp_threshold",
+	[TERN_CC_RP_AI_RATE] = "rp_ai_rate",
+	[TERN_CC_RP_MAX_RATE] = "rp_max_rate",
+	[TERN_CC_RP_HAI_RATE] = "rp_hai_rate",
+	[TERN_CC_RP_MIN_DEC_FAC] = "rp_min_dec_fac",
+	[TERN_CC_RP_MIN_RATE] = "rp_min_rate",
+	[TERN_CC_RP_RATE_TO_SET_ON_FIRST_CNP] = "rp_rate_to_set_on_first_cnp",
+	[TERN_CC_RP_DCE_TCP_G] = "rp_dce_tcp_g",
+	[TERN_CC_RP_DCE_TCP_RTT] = "rp_dce_tcp_rtt",
+	[TERN_CC_RP_RATE_REDUCE_MONITOR_PERIOD] = "rp_rate_reduce_monitor_period",
+	[TERN_CC_RP_INITIAL_ALPHA_VALUE] = "rp_initial_alpha_value",
+	[TERN_CC_RP_GD] = "rp_gd",
+	[TERN_CC_RP_TIMER_SLACK] = "rp_timer_slack",
+	[TERN_CC_RP_TIMELY_T_LOW] = "rp_timely_t_low",
+	[TERN_CC_RP_TIMELY_T_HIGH] = "rp_timely_t_high",
+	[TERN_CC_RP_TIMELY_MIN_RTT] = "rp_timely_min_rtt",
+	[TERN_CC_RP_TIMELY_BETA] = "rp_timely_beta",
+	[TERN_CC_RP_TIMELY_EWMA_ALPHA] = "rp_timely_ewma_alpha",
+	[TERN_CC_NP_ENABLE] = "np_enable",
+	[TERN_CC_NP_MIN_TIME_BETWEEN_CNPS] = "np_min_time_between_cnps",
+	[TERN_CC_NP_CNP_DSCP] = "np_cnp_dscp",
+	[TERN_CC_NP_CNP_PRIO_MODE] = "np_cnp_prio_mode",
+	[TERN_CC_NP_CNP_PRIO] = "np_cnp_prio",
+	[TERN_CC_PFC_ENABLE] = "pfc_enable",
+	[TERN_CC_PFC_TRUST_DSCP] = "pfc_trust_dscp",
 };
 
 static const char * const tern_aq_status_names[] = {
@@ -127,6 +162,12 @@ static const char *tern_name(const char * const *names, u32 count, u32 value)
 const char *tern_aq_op_name(u16 opcode)
 {
 	return tern_name(tern_aq_op_names, ARRAY_SIZE(tern_aq_op_names), opcode);
+}
+
+const char *tern_congestion_param_name(u32 param)
+{
+	return tern_name(tern_congestion_param_names, ARRAY_SIZE(tern_congestion_param_names),
+			 param);
 }
 
 const char *tern_aq_status_name(u8 status)

@@ -6,6 +6,7 @@
 #include <linux/types.h>
 
 const char *tern_aq_op_name(u16 opcode);
+const char *tern_congestion_param_name(u32 param);
 const char *tern_aq_status_name(u8 status);
 const char *tern_fatal_name(u8 reason);
 const char *tern_event_name(u8 type);

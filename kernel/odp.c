@@ -201,6 +201,14 @@ static void tern_odp_put(struct tern_odp *odp)
 		complete(&odp->unused);
 }
 
+/* Whether [@addr, @addr + @length), addresses in the region, is in it. */
+static bool tern_odp_contains(const struct tern_odp *odp, u64 addr, u64 length)
+{
+	u64 offset = addr + odp->delta - odp->start;
+
+	return offset <= odp->size && length <= odp->size - offset;
+}
+
 /* ---- faults of the card ------------------------------------------------------------- */
 
 /*
@@ -212,15 +220,17 @@ static u8 tern_odp_bring_fault(struct tern_ib *ib, const struct tern_hw_fault *f
 	u64 addr = le64_to_cpu(fault->addr);
 	u32 length = le32_to_cpu(fault->length);
 	struct tern_odp *odp;
-	int err;
+	int err = -EFAULT;
 
 	odp = tern_odp_get(ib, le32_to_cpu(fault->key));
 	if (!odp)
 		return TERN_RESUME_FAIL;
 	atomic64_inc(&odp->faults);
-	err = tern_odp_bring(odp, addr, length, fault->write, true);
-	if (err)
-		err = tern_odp_bring(odp, addr, 1, fault->write, true);
+	if (tern_odp_contains(odp, addr, length)) {
+		err = tern_odp_bring(odp, addr, length, fault->write, true);
+		if (err)
+			err = tern_odp_bring(odp, addr, 1, fault->write, true);
+	}
 	tern_odp_put(odp);
 	return err ? TERN_RESUME_FAIL : TERN_RESUME_RETRY;
 }
@@ -300,15 +310,13 @@ static void tern_prefetch_work(struct work_struct *work)
 static struct tern_odp *tern_prefetch_get(struct ib_pd *pd, const struct ib_sge *sge, bool write)
 {
 	struct tern_odp *odp = tern_odp_get(to_tib(pd->device), sge->lkey);
-	u64 offset;
 	int err = 0;
 
 	if (!odp)
 		return ERR_PTR(-ENOENT);
-	offset = sge->addr + odp->delta - odp->start;
 	if (odp->mr->ibmr.pd != pd || (write && !odp->umem->umem.writable))
 		err = -EPERM;
-	else if (offset > odp->size || sge->length > odp->size - offset)
+	else if (!tern_odp_contains(odp, sge->addr, sge->length))
 		err = -EFAULT;
 	if (!err)
 		return odp;

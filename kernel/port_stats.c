@@ -65,6 +65,10 @@ static const struct rdma_stat_desc tern_port_stats[] = {
 	{ .name = "rx_flush_requests" },
 	{ .name = "tx_revoked" },
 	{ .name = "rx_revoked" },
+	{ .name = "np_ecn_marked_roce_packets" },
+	{ .name = "np_cnp_sent" },
+	{ .name = "rp_cnp_handled" },
+	{ .name = "rp_cnp_ignored" },
 };
 
 static const u8 tern_port_stat_ids[] = {
@@ -124,6 +128,10 @@ static const u8 tern_port_stat_ids[] = {
 	TERN_STAT_RESP_FLUSHES,
 	TERN_STAT_TX_REVOKED,
 	TERN_STAT_RX_REVOKED,
+	TERN_STAT_NP_ECN_MARKED,
+	TERN_STAT_NP_CNP_SENT,
+	TERN_STAT_RP_CNP_HANDLED,
+	TERN_STAT_RP_CNP_IGNORED,
 };
 
 static_assert(ARRAY_SIZE(tern_port_stats) == ARRAY_SIZE(tern_port_stat_ids));

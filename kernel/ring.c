@@ -110,10 +110,13 @@ void tern_ring_cq_exit(struct tern_dev *tdev, struct tern_ring_cq *cq)
 	tern_buf_exit(tdev, &cq->buf);
 }
 
-/* The next completion, or NULL. Valid until tern_ring_cq_consumed(). */
-const struct tern_hw_cqe *tern_ring_cq_next(const struct tern_ring_cq *cq)
+/*
+ * The next completion, or NULL. A copy, valid until the next call: a card that does not keep to the
+ * rules may write the ring's at any time, also between a check and the use.
+ */
+const struct tern_hw_cqe *tern_ring_cq_next(struct tern_ring_cq *cq)
 {
-	u32 size = 1U << cq->layout.log_size;
+	u32 size = tern_ring_cq_size(cq);
 	const struct tern_hw_cqe *cqe =
 		tern_buf_at(&cq->buf, (cq->ci & (size - 1)) * sizeof(*cqe));
 	u8 phase = cq->ci & size ? 0 : TERN_PHASE;
@@ -121,7 +124,8 @@ const struct tern_hw_cqe *tern_ring_cq_next(const struct tern_ring_cq *cq)
 	if ((READ_ONCE(cqe->phase) & TERN_PHASE) != phase)
 		return NULL;
 	dma_rmb();
-	return cqe;
+	cq->cqe = *cqe;
+	return &cq->cqe;
 }
 
 /* Gives the popped entries back to the card. */

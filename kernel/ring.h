@@ -72,14 +72,20 @@ struct tern_ring_cq {
 	struct tern_buf buf;
 	struct tern_hw_cq_record *record;
 	u32 ci;
+	struct tern_hw_cqe cqe;	/* what tern_ring_cq_next() returned */
 };
 
 int tern_ring_cq_init(struct tern_dev *tdev, struct tern_ring_cq *cq, u8 log_size);
 void tern_ring_cq_exit(struct tern_dev *tdev, struct tern_ring_cq *cq);
-const struct tern_hw_cqe *tern_ring_cq_next(const struct tern_ring_cq *cq);
+const struct tern_hw_cqe *tern_ring_cq_next(struct tern_ring_cq *cq);
 void tern_ring_cq_consumed(struct tern_ring_cq *cq);
 void tern_ring_cq_arm(struct tern_dev *tdev, struct tern_ring_cq *cq, bool solicited);
 void tern_ring_cq_disown(struct tern_ring_cq *cq);
+
+static inline u32 tern_ring_cq_size(const struct tern_ring_cq *cq)
+{
+	return 1U << cq->layout.log_size;
+}
 
 static inline void tern_ring_cq_pop(struct tern_ring_cq *cq)
 {

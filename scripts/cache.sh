@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # The cache: what takes long to make and rarely changes, one folder for each
-# combination of ingredients, so that nothing in it can ever be stale.
+# combination of ingredients, so that nothing in it can ever be stale. What
+# nobody has asked for in a month is deleted when something new is made.
 
+TERN_CACHE_DAYS=30
 TERN_CACHE=${TERN_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/tern}
 
 say() {
@@ -24,7 +26,14 @@ cached() {
 		mkdir -p "$TERN_CACHE"
 		fill "$maker" 9>"$TERN_CACHE/$name.lock" >&2
 	fi
+	touch "$final"
 	echo "$final"
+}
+
+# Deletes folders whose modification time, the last use, is long ago.
+delete_unused() {
+	find "$TERN_CACHE" -mindepth 1 -maxdepth 1 -type d -name '*-????????????????*' \
+		-mtime "+$TERN_CACHE_DAYS" -exec rm -rf {} +
 }
 
 give_up() {
@@ -53,4 +62,5 @@ fill() (
 	rm -f "$half/log"
 	mv -T "$half" "$final"
 	trap - EXIT
+	delete_unused
 )

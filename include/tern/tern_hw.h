@@ -45,7 +45,7 @@ enum {
 	TERN_BAR_DM = 5,	/* device memory, 32-bit, prefetchable (TERN_CAP_DM) */
 
 	TERN_HW_MAJOR = 1,	/* a driver refuses a major it does not know */
-	TERN_HW_MINOR = 5,
+	TERN_HW_MINOR = 6,
 };
 
 /* ---- engines ----------------------------------------------------------- */
@@ -135,6 +135,7 @@ enum tern_hw_fatal {
 #define TERN_CAP_FLUSH		0x01000000u	/* FLUSH */
 #define TERN_CAP_ETH_OFFLOAD	0x02000000u	/* ETH QPs: checksums, segmentation of TCP */
 #define TERN_CAP_ETH_QUEUES	0x04000000u	/* several ETH QPs, frames spread over them */
+#define TERN_CAP_CONGESTION	0x08000000u	/* congestion control has parameters */
 
 /* TERN_REG_CTRL */
 #define TERN_CTRL_ENABLE	0x00000001u	/* latches the admin ring registers */
@@ -562,6 +563,8 @@ enum tern_hw_aq_op {
 	TERN_AQ_DESTROY_COUNTERS = 0x3b,
 	TERN_AQ_READ_COUNTERS = 0x3c,
 	TERN_AQ_SET_ETH_RSS = 0x3e,
+	TERN_AQ_QUERY_CONGESTION = 0x40,
+	TERN_AQ_SET_CONGESTION = 0x41,
 };
 
 enum tern_hw_aq_status {
@@ -1002,6 +1005,62 @@ struct tern_hw_create_flow {
 	__le32 counters;	/* of CREATE_COUNTERS, or 0: it is not counted */
 };
 
+/*
+ * Parameters of congestion control, named as in mlx5's debugfs: of the reaction point (rp), the
+ * notification point (np) and priority-based flow control (pfc). Rates are in Mb/s, times in us,
+ * fractions in 1024ths.
+ */
+enum tern_hw_congestion_param {
+	TERN_CC_RP_ALGORITHM,			/* enum tern_hw_congestion_algorithm */
+	TERN_CC_RP_CLAMP_TGT_RATE,		/* each CNP makes the rate the target */
+	TERN_CC_RP_CLAMP_TGT_RATE_ATI,		/* the first after an increase by time does */
+	TERN_CC_RP_TIME_RESET,			/* between two increases */
+	TERN_CC_RP_BYTE_RESET,			/* bytes between two increases; 0: none by bytes */
+	TERN_CC_RP_THRESHOLD,			/* increases of fast recovery */
+	TERN_CC_RP_AI_RATE,			/* additive increase */
+	TERN_CC_RP_MAX_RATE,			/* 0: the link's */
+	TERN_CC_RP_HAI_RATE,			/* hyper increase */
+	TERN_CC_RP_MIN_DEC_FAC,			/* per cent that a CNP leaves, at least */
+	TERN_CC_RP_MIN_RATE,
+	TERN_CC_RP_RATE_TO_SET_ON_FIRST_CNP,	/* 0: max_rate, then reduced */
+	TERN_CC_RP_DCE_TCP_G,			/* weight of the old alpha */
+	TERN_CC_RP_DCE_TCP_RTT,			/* alpha decays this often */
+	TERN_CC_RP_RATE_REDUCE_MONITOR_PERIOD,	/* between two reductions, at least */
+	TERN_CC_RP_INITIAL_ALPHA_VALUE,
+	TERN_CC_RP_GD,				/* a CNP takes alpha / 2^(gd - 10) */
+	TERN_CC_RP_TIMER_SLACK,			/* how late a packet costs the rate nothing */
+	TERN_CC_RP_TIMELY_T_LOW,		/* TIMELY: below, additive increase */
+	TERN_CC_RP_TIMELY_T_HIGH,		/* above, decrease */
+	TERN_CC_RP_TIMELY_MIN_RTT,		/* of which the gradient is a multiple */
+	TERN_CC_RP_TIMELY_BETA,			/* of the decrease */
+	TERN_CC_RP_TIMELY_EWMA_ALPHA,		/* weight of a new difference */
+	TERN_CC_NP_ENABLE,			/* send CNPs */
+	TERN_CC_NP_MIN_TIME_BETWEEN_CNPS,	/* of a QP */
+	TERN_CC_NP_CNP_DSCP,
+	TERN_CC_NP_CNP_PRIO_MODE,		/* 0: cnp_prio in the VLAN tag, 1: the QP's SL */
+	TERN_CC_NP_CNP_PRIO,
+	TERN_CC_PFC_ENABLE,			/* priorities that pause frames stop, a bit each */
+	TERN_CC_PFC_TRUST_DSCP,			/* priority by 0: VLAN tag, 1: DSCP / 8 */
+
+	TERN_CC_COUNT,
+};
+
+enum tern_hw_congestion_algorithm {
+	TERN_CC_NONE = 0,
+	TERN_CC_DCQCN = 1,	/* by CNPs, which it alone takes */
+	TERN_CC_TIMELY = 2,	/* by round-trip times of RC */
+};
+
+struct tern_hw_set_congestion {
+	__le32 param;		/* enum tern_hw_congestion_param */
+	__le32 value;
+};
+
+/* result of QUERY_CONGESTION */
+struct tern_hw_congestion {
+	__le32 value[TERN_CC_COUNT];
+};
+
 struct tern_hw_aq_cmd {
 	__le16 opcode;		/* enum tern_hw_aq_op */
 	__le16 id;		/* handed back in the completion */
@@ -1031,6 +1090,7 @@ struct tern_hw_aq_cmd {
 		struct tern_hw_create_wq_table create_wq_table;
 		struct tern_hw_create_rss_qp create_rss_qp;
 		struct tern_hw_set_eth_rss set_eth_rss;
+		struct tern_hw_set_congestion set_congestion;
 		__u8 body[120];
 	};
 };
@@ -1098,6 +1158,7 @@ struct tern_hw_aq_cqe {
 		struct tern_hw_srq_attr srq;
 		struct tern_hw_faults faults;
 		struct tern_hw_counters counters;
+		struct tern_hw_congestion congestion;
 		__u8 body[120];
 	};
 	/* the last 8 bytes are one store */
@@ -1199,6 +1260,20 @@ enum tern_hw_stat {
 	/* lent payload that its host wanted back before the peer had read it */
 	TERN_STAT_TX_REVOKED,		/* packets lost so, at the sender */
 	TERN_STAT_RX_REVOKED,		/* ... and as found by the receiver */
+	/* congestion control: notification point, reaction point */
+	TERN_STAT_NP_ECN_MARKED,	/* RoCEv2 packets that arrived with CE */
+	TERN_STAT_NP_CNP_SENT,
+	TERN_STAT_RP_CNP_HANDLED,
+	TERN_STAT_RP_CNP_IGNORED,	/* no such QP, or its rate is not controlled */
+	/* pause frames that named the priority and were obeyed, those that end a pause, too */
+	TERN_STAT_RX_PRIO0_PAUSE,
+	TERN_STAT_RX_PRIO1_PAUSE,
+	TERN_STAT_RX_PRIO2_PAUSE,
+	TERN_STAT_RX_PRIO3_PAUSE,
+	TERN_STAT_RX_PRIO4_PAUSE,
+	TERN_STAT_RX_PRIO5_PAUSE,
+	TERN_STAT_RX_PRIO6_PAUSE,
+	TERN_STAT_RX_PRIO7_PAUSE,
 
 	TERN_STAT_COUNT,
 };
@@ -1248,6 +1323,8 @@ static_assert(sizeof(struct tern_hw_create_wq_table) == 16, "CREATE_WQ_TABLE");
 static_assert(sizeof(struct tern_hw_create_rss_qp) == 52, "CREATE_RSS_QP");
 static_assert(sizeof(struct tern_hw_counters) == 16, "READ_COUNTERS");
 static_assert(sizeof(struct tern_hw_set_eth_rss) == 56, "SET_ETH_RSS");
+static_assert(sizeof(struct tern_hw_set_congestion) == 8, "SET_CONGESTION");
+static_assert(sizeof(struct tern_hw_congestion) == 4 * TERN_CC_COUNT, "congestion control");
 static_assert(sizeof(struct tern_hw_aq_cmd) == TERN_AQ_ENTRY, "admin command");
 static_assert(sizeof(struct tern_hw_aq_cqe) == TERN_AQ_ENTRY, "admin completion");
 

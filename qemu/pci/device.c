@@ -21,9 +21,10 @@
 #include "qemu/pci/dma.h"
 #include "qemu/pci/engine.h"
 #include "qemu/pci/qemu_compat.h"
+#include "qemu/pci/query.h"
+#include "qemu/pci/trace.h"
 #include "tern/tern_hw.h"
 
-#define TYPE_TERN "tern"
 OBJECT_DECLARE_SIMPLE_TYPE(TernDevice, TERN)
 
 enum {
@@ -290,6 +291,14 @@ static void engine_receive_ready(void *opaque)
 	qemu_bh_schedule(engine->tern->receive_bh);
 }
 
+static void engine_trace(void *opaque, uint32_t number, const char *event, const char *text)
+{
+	struct engine *engine = opaque;
+	const char *id = DEVICE(engine->tern)->id;
+
+	tern_trace(id ? id : "tern", number, event, text);
+}
+
 static void engine_unlock(void)
 {
 	bql_unlock();
@@ -311,6 +320,7 @@ static const struct tern_engine_ops engine_ops = {
         .interrupts_pending = engine_interrupts_pending,
         .frames_pending = engine_frames_pending,
         .receive_ready = engine_receive_ready,
+        .trace = engine_trace,
         .unlock = engine_unlock,
         .lock = engine_lock,
 };
@@ -477,7 +487,6 @@ static bool init_engine(TernDevice *tern, unsigned number, uint64_t card, Error 
 	tern_dma_init(&engine->dma, PCI_DEVICE(tern));
 	engine->engine = tern_engine_new(&config, &engine_ops, engine);
 	if (tern->wire && !connect_wire(engine, errp)) {
-		tern_engine_free(engine->engine);
 		tern_dma_exit(&engine->dma);
 		return false;
 	}
@@ -493,10 +502,8 @@ static bool init_engines(TernDevice *tern, Error **errp)
 	for (unsigned number = 0; number < tern->engine_count; number++) {
 		if (init_engine(tern, number, card, errp))
 			continue;
-		while (number--) {
-			tern_engine_free(tern->engines[number].engine);
+		while (number--)
 			tern_dma_exit(&tern->engines[number].dma);
-		}
 		return false;
 	}
 	return true;
@@ -514,12 +521,23 @@ static bool start_engines(TernDevice *tern, Error **errp)
 	return true;
 }
 
+/* The engines stay, as a vCPU may already have found a BAR and wait for the BQL to access it. */
 static void stop_engines(TernDevice *tern)
 {
 	for_each_engine(e, tern) {
 		tern_engine_stop(e->engine);
 		qemu_thread_join(&e->thread);
 		tern_dma_exit(&e->dma);
+	}
+}
+
+/* The engines have stopped, so nothing schedules the bottom halves any more but frame_sent(). */
+static void exit_nic(TernDevice *tern)
+{
+	if (tern->nic) {
+		/* The frame that the netdev has queued refers to this client. */
+		qemu_purge_queued_packets(qemu_get_queue(tern->nic));
+		qemu_del_nic(tern->nic);
 	}
 	qemu_bh_delete(tern->receive_bh);
 	qemu_bh_delete(tern->send_bh);
@@ -624,10 +642,7 @@ static void tern_exit(PCIDevice *pci)
 
 	qemu_del_vm_change_state_handler(tern->vm_state);
 	stop_engines(tern);
-	if (tern->nic)
-		qemu_del_nic(tern->nic);
-	for_each_engine(e, tern)
-		tern_engine_free(e->engine);
+	exit_nic(tern);
 	exit_capabilities(pci);
 }
 
@@ -662,6 +677,52 @@ static void tern_write_config(PCIDevice *pci, uint32_t addr, uint32_t value, int
 	pcie_cap_flr_write_config(pci, addr, value, size);
 }
 
+static const char *msix_state(PCIDevice *pci)
+{
+	if (!msix_enabled(pci))
+		return "off";
+	return pci->msix_function_masked ? "masked" : "on";
+}
+
+/* The states of all engines; NULL if one has stopped. */
+static QList *engine_states(TernDevice *tern, int64_t qpn)
+{
+	QList *states = qlist_new();
+
+	for_each_engine(e, tern) {
+		char *text = tern_engine_describe(e->engine, qpn);
+
+		if (!text) {
+			qobject_unref(states);
+			return NULL;
+		}
+		qlist_append_obj(states, qobject_from_json(text, &error_abort));
+		free(text);
+	}
+	return states;
+}
+
+QDict *tern_device_state(Object *card, int64_t qpn, Error **errp)
+{
+	TernDevice *tern = TERN(card);
+	PCIDevice *pci = PCI_DEVICE(tern);
+	g_autofree char *path = object_get_canonical_path(card);
+	QList *engines = engine_states(tern, qpn);
+	QDict *state;
+
+	if (!engines) {
+		error_setg(errp, "tern: the device is being removed");
+		return NULL;
+	}
+	state = qdict_new();
+	qdict_put_str(state, "path", path);
+	qdict_put_bool(state, "running", runstate_is_running());
+	qdict_put_bool(state, "bus_master", is_bus_master(pci));
+	qdict_put_str(state, "msix", msix_state(pci));
+	qdict_put(state, "engines", engines);
+	return state;
+}
+
 static bool get_link(Object *object, Error **errp)
 {
 	return TERN(object)->link;
@@ -679,6 +740,15 @@ static void set_link(Object *object, bool link, Error **errp)
 static void tern_init(Object *object)
 {
 	TERN(object)->link = true;
+}
+
+/* No vCPU is in a BAR: their regions refer to the device. */
+static void tern_finalize(Object *object)
+{
+	TernDevice *tern = TERN(object);
+
+	for (unsigned number = 0; number < TERN_MAX_ENGINES; number++)
+		tern_engine_free(tern->engines[number].engine);
 }
 
 static const Property tern_properties[] = {
@@ -716,6 +786,7 @@ static void tern_class_init(ObjectClass *class, void *data)
 	device_class_set_legacy_reset(dc, tern_reset);
 	dc->vmsd = &tern_vmstate;
 	device_class_set_props(dc, tern_properties);
+	tern_add_state_property(class);
 	object_class_property_add_bool(class, "link", get_link, set_link);
 	object_class_property_set_description(class, "link",
 	                                      "whether a cable is plugged in, at any time");
@@ -727,6 +798,7 @@ static const TypeInfo tern_type = {
         .parent = TYPE_PCI_DEVICE,
         .instance_size = sizeof(TernDevice),
         .instance_init = tern_init,
+        .instance_finalize = tern_finalize,
         .class_init = tern_class_init,
         .interfaces = (InterfaceInfo[]){{INTERFACE_PCIE_DEVICE}, {}},
 };

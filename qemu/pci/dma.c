@@ -4,6 +4,7 @@
 #include "exec/address-spaces.h"
 #include "exec/cpu-common.h"
 #include "exec/memory.h"
+#include "qemu/error-report.h"
 #include "qemu/main-loop.h"
 #include "qemu/rcu.h"
 
@@ -259,35 +260,39 @@ static int share_block(RAMBlock *block, void *opaque)
 	const uint64_t size = qemu_ram_get_used_length(block);
 	const int fd = qemu_ram_get_fd(block);
 
-	if (fd < 0 || !qemu_ram_is_shared(block) || dma->shared_count == TERN_DMA_MAX_SHARED ||
-	    !tern_engine_share_ram(sharing->engine, fd, size))
+	if (fd < 0 || !qemu_ram_is_shared(block) || dma->shared.count == TERN_MAX_SHARED_RAM)
 		return 0;
-	dma->shared[dma->shared_count].host = qemu_ram_get_host_addr(block);
-	dma->shared[dma->shared_count].size = size;
-	dma->shared_count++;
+	if (!tern_engine_share_ram(sharing->engine, fd, size)) {
+		warn_report_once("tern: payload in the RAM block %s is copied, not lent: it needs "
+		                 "memory-backend-memfd with share=on,seal=off",
+		                 qemu_ram_get_idstr(block));
+		return 0;
+	}
+	tern_shared_ram_add(&dma->shared, qemu_ram_get_host_addr(block), size);
 	return 0;
+}
+
+/* It is unmapped only after an RCU grace period, when no access is under way. */
+static void ram_removed(RAMBlockNotifier *notifier, void *host, size_t size, size_t max_size)
+{
+	tern_shared_ram_remove(&container_of(notifier, struct tern_dma, ram_notifier)->shared,
+	                       host);
 }
 
 void tern_dma_share_ram(struct tern_dma *dma, struct tern_engine *engine)
 {
 	struct sharing sharing = {.dma = dma, .engine = engine};
 
+	/* The seal against writing is for good and denies discarding, too. */
+	if (ram_block_discard_disable(true))
+		return;
 	qemu_ram_foreach_block(share_block, &sharing);
-}
-
-static bool find_block(const struct tern_dma *dma, const char *ram, size_t size,
-                       struct tern_ram_range *range)
-{
-	for (size_t i = 0; i < dma->shared_count; i++) {
-		const uint64_t offset = ram - dma->shared[i].host;
-
-		if (ram < dma->shared[i].host || offset >= dma->shared[i].size ||
-		    size > dma->shared[i].size - offset)
-			continue;
-		*range = (struct tern_ram_range){.block = i, .size = size, .offset = offset};
-		return true;
+	if (!dma->shared.count) {
+		ram_block_discard_disable(false);
+		return;
 	}
-	return false;
+	dma->ram_notifier.ram_block_removed = ram_removed;
+	ram_block_notifier_add(&dma->ram_notifier);
 }
 
 /* Not behind an IOMMU: the guest could unmap the memory before the other host reads it. */
@@ -296,7 +301,7 @@ size_t tern_dma_find_shared(struct tern_dma *dma, uint64_t from, size_t size,
 {
 	size_t count = 0;
 
-	if (!dma->shared_count || qatomic_read(&dma->behind_iommu) || !in_range(from, size))
+	if (!dma->shared.count || qatomic_read(&dma->behind_iommu) || !in_range(from, size))
 		return 0;
 
 	struct access access = begin_access(dma, false);
@@ -305,7 +310,7 @@ size_t tern_dma_find_shared(struct tern_dma *dma, uint64_t from, size_t size,
 		MemoryRegion *mr;
 		const char *ram = access_ram(&access, from, &part, &mr);
 
-		if (!ram || !find_block(dma, ram, part, &ranges[count]))
+		if (!ram || !tern_shared_ram_find(&dma->shared, ram, part, &ranges[count]))
 			break;
 		count++;
 		from += part;
@@ -324,6 +329,8 @@ void tern_dma_init(struct tern_dma *dma, PCIDevice *pci)
 
 void tern_dma_exit(struct tern_dma *dma)
 {
+	if (dma->shared.count)
+		ram_block_notifier_remove(&dma->ram_notifier);
 	tern_iotlb_exit(&dma->iotlb);
 }
 

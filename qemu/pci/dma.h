@@ -7,11 +7,12 @@
 #ifndef TERN_DMA_H
 #define TERN_DMA_H
 
+#include "exec/ramlist.h"
+
 #include "qemu/pci/engine.h"
 #include "qemu/pci/iotlb.h"
 #include "qemu/pci/qemu_compat.h"
-
-enum { TERN_DMA_MAX_SHARED = 8 };
+#include "qemu/pci/shared_ram.h"
 
 struct tern_dma {
 	PCIDevice *pci;
@@ -22,12 +23,8 @@ struct tern_dma {
 	 */
 	bool behind_iommu;
 	struct tern_iotlb iotlb;
-	/* RAM blocks that other hosts can read, indexed by their number on the wire */
-	struct {
-		const char *host;
-		uint64_t size;
-	} shared[TERN_DMA_MAX_SHARED];
-	size_t shared_count;
+	struct tern_shared_ram shared;
+	RAMBlockNotifier ram_notifier; /* with shared RAM */
 	/* Used by the engine's thread only. While held, RCU protects the memory map, and windows[]
 	 * caches the RAM last read [0] and last written [1]. */
 	bool held;

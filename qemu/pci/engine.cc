@@ -18,6 +18,7 @@
 #include "qemu/pci/placement.h"
 #include "qemu/pci/spsc_ring.h"
 #include "qemu/pci/stoppable_clock.h"
+#include "qemu/pci/tracer.h"
 #include "qemu/rnic/rnic.h"
 #include "qemu/shm/shared_wire.h"
 
@@ -35,6 +36,7 @@ struct Command {
 		Flush,
 		Pause,
 		Resume,
+		Describe,
 		Stop,
 	};
 
@@ -44,6 +46,7 @@ struct Command {
 	uint64_t value = 0;
 	/* set by a caller that waits for the result */
 	uint32_t *answer = nullptr;
+	std::string *text = nullptr;
 	Completion *done = nullptr;
 };
 
@@ -54,6 +57,9 @@ struct Frame {
 	uint32_t size;
 	std::byte data[kMaxFrame];
 };
+
+/* Command::value of Describe; else a QP's number. */
+constexpr uint64_t kAllQps = ~uint64_t{0};
 
 constexpr size_t kCommands = 4096;
 constexpr size_t kFrames = 256;
@@ -78,8 +84,9 @@ public:
 	/** @first: engine 0 of the same card; null for engine 0. */
 	Engine(const tern_engine_config &config, const tern_engine_ops &ops, void *opaque,
 	       Engine *first)
-	        : ops_(ops), opaque_(opaque), atomics_(first ? first->own_atomics_ : own_atomics_),
-	          rnic_(rnic_config(config), Ports{*this, *this, *this, clock_})
+	        : ops_(ops), opaque_(opaque), tracer_(ops_, opaque, config.engine),
+	          atomics_(first ? first->own_atomics_ : own_atomics_),
+	          rnic_(rnic_config(config), Ports{*this, *this, *this, clock_, tracer_})
 	{
 		if (config.wire_path)
 			wire_.emplace(config.wire_path, parking_.poll(), config.card,
@@ -93,6 +100,7 @@ public:
 
 	void post(const Command &command);
 	uint32_t call(Command command);
+	std::string describe(int64_t qpn);
 	void reset();
 	void stop();
 
@@ -189,6 +197,7 @@ private:
 
 	const tern_engine_ops ops_;
 	void *const opaque_;
+	Tracer tracer_;
 
 	/* Protects atomic operations on memory against those of the card's other engines: all use
 	 * the mutex of engine 0. Held during one operation; a thread that holds it may take the
@@ -241,10 +250,14 @@ void Engine::thread()
 	/* The default slack would lengthen each short sleep by 50 us. */
 	prctl(PR_SET_TIMERSLACK, 1);
 	placement_.emplace();
-	for (unsigned round = 0; !stopping_; round++) {
+	for (unsigned round = 0;; round++) {
 		if (!commands_.empty()) {
 			release_dma();
 			do_commands();
+			/* Who stops the engine joins this thread with the BQL, which DMA behind an
+			 * IOMMU waits for. */
+			if (stopping_)
+				break;
 		}
 		if (round % kHoldInterval == 0)
 			release_dma();
@@ -255,12 +268,13 @@ void Engine::thread()
 		const bool more = (!paused_ && do_round()) || !commands_.empty();
 		if (wire_ && (!more || round % kAnnounceInterval == 0))
 			announce();
-		if (!more && !stopping_) {
+		if (!more) {
 			release_dma();
 			idle();
 		}
 	}
 	release_dma();
+	wire_.reset();
 }
 
 /* Returns true if there is more to do. */
@@ -302,7 +316,8 @@ bool Engine::maintain_wire()
 bool Engine::update_link()
 {
 	const bool up = plugged_ && (!wire_ || wire_->up());
-	if (up == link_up_)
+	/* The event of a change would be written to the memory of a stopped machine. */
+	if (paused_ || up == link_up_)
 		return false;
 	link_up_ = up;
 	rnic_.set_link(up);
@@ -333,12 +348,15 @@ void Engine::do_command(const Command &command)
 {
 	switch (command.kind) {
 	case Command::Kind::WriteRegister:
+		tracer_.register_write(command.offset, static_cast<uint32_t>(command.value));
 		rnic_.write_register(command.offset, static_cast<uint32_t>(command.value));
 		break;
 	case Command::Kind::ReadRegister:
 		*command.answer = rnic_.read_register(command.offset);
+		tracer_.register_read(command.offset, *command.answer);
 		break;
 	case Command::Kind::Doorbell:
+		tracer_.doorbell(command.page, command.offset, command.value);
 		rnic_.doorbell(command.page, command.offset, command.value);
 		break;
 	case Command::Kind::SetCable:
@@ -358,6 +376,12 @@ void Engine::do_command(const Command &command)
 	case Command::Kind::Resume:
 		clock_.start();
 		paused_ = false;
+		update_link();
+		break;
+	case Command::Kind::Describe:
+		*command.text = rnic_.describe(command.value == kAllQps
+		                                       ? std::nullopt
+		                                       : std::optional<uint32_t>(command.value));
 		break;
 	case Command::Kind::Stop:
 		recall(Recall::everything());
@@ -557,12 +581,16 @@ Wire::Lend Engine::lend(std::span<const std::byte> head, std::span<const HostRan
 		                       return shm::RamRange{from.block, from.size, from.offset};
 	                       });
 	work_done_++;
-	return wire_->lend(head, std::span(ranges).first(count), segment, loan);
+	const auto result = wire_->lend(head, std::span(ranges).first(count), segment, loan);
+	tracer_.lent(loan, payload, segment, result);
+	return result;
 }
 
 uint64_t Engine::recall(const Recall &what)
 {
-	return wire_ ? wire_->recall(what, [this] { release_dma(); }) : 0;
+	const uint64_t revoked = wire_ ? wire_->recall(what, [this] { release_dma(); }) : 0;
+	tracer_.recalled(what, revoked);
+	return revoked;
 }
 
 /* ---- QEMU's threads, under the BQL ------------------------------------------ */
@@ -605,6 +633,16 @@ uint32_t Engine::call(Command command)
 	ops_.lock();
 	waiters_--;
 	return answer;
+}
+
+/* Empty when the engine has stopped. */
+std::string Engine::describe(int64_t qpn)
+{
+	std::string text;
+	call({.kind = Command::Kind::Describe,
+	      .value = qpn < 0 ? kAllQps : static_cast<uint64_t>(qpn),
+	      .text = &text});
+	return text;
 }
 
 void Engine::reset()
@@ -755,6 +793,12 @@ void tern_engine_flush(tern_engine *engine)
 void tern_engine_pause(tern_engine *engine, bool pause)
 {
 	engine->call({.kind = pause ? Command::Kind::Pause : Command::Kind::Resume});
+}
+
+char *tern_engine_describe(tern_engine *engine, int64_t qpn)
+{
+	const std::string text = engine->describe(qpn);
+	return text.empty() ? nullptr : strdup(text.c_str());
 }
 
 bool tern_engine_receive(tern_engine *engine, const void *frame, size_t size)

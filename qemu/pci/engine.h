@@ -20,7 +20,15 @@ extern "C" {
 
 struct tern_engine;
 
-enum { TERN_ENGINE_MAX_VECTORS = 256 };
+enum { TERN_ENGINE_MAX_VECTORS = 256, TERN_TRACE_EVENTS = 14 };
+
+/* What can be traced, of all engines. QEMU counts enabled up and down. */
+struct tern_trace_event {
+	const char *name;
+	uint16_t enabled;
+};
+
+extern struct tern_trace_event tern_trace_events[TERN_TRACE_EVENTS];
 
 struct tern_engine_config {
 	uint8_t mac[6];
@@ -64,6 +72,9 @@ struct tern_engine_ops {
 	void (*frames_pending)(void *opaque);
 	void (*receive_ready)(void *opaque);
 
+	/* Engine number @engine has a line of text for @event, which is enabled. */
+	void (*trace)(void *opaque, uint32_t engine, const char *event, const char *text);
+
 	/* Drop and take the BQL; called by functions that block. */
 	void (*unlock)(void);
 	void (*lock)(void);
@@ -71,7 +82,7 @@ struct tern_engine_ops {
 
 struct tern_engine *tern_engine_new(const struct tern_engine_config *config,
                                     const struct tern_engine_ops *ops, void *opaque);
-/* After tern_engine_stop(), when the thread has ended. */
+/* When the thread has ended or was never started. Does nothing for NULL. */
 void tern_engine_free(struct tern_engine *engine);
 
 /* Lets other hosts read that RAM. Requires a wire_path; call before tern_engine_connect(). Returns
@@ -105,6 +116,10 @@ void tern_engine_reset(struct tern_engine *engine);
 void tern_engine_flush(struct tern_engine *engine);
 /* Blocks. A paused engine does no work and its clock stands still. */
 void tern_engine_pause(struct tern_engine *engine, bool pause);
+
+/* Blocks. Returns the state of the engine and its card as JSON, which the caller frees, with that
+ * of QP @qpn, or of all QPs if it is negative. Returns NULL after tern_engine_stop(). */
+char *tern_engine_describe(struct tern_engine *engine, int64_t qpn);
 
 /* Passes a frame to the card. False: no room; receive_ready() will be called. */
 bool tern_engine_receive(struct tern_engine *engine, const void *frame, size_t size);

@@ -11,13 +11,23 @@
 #include "exec/memory.h"
 #include "qemu/main-loop.h"
 
-/* 8.0 split PCIDevice off from pci.h, 10.0 renamed sysemu/. */
+/* 8.0 split PCIDevice off from pci.h, 10.0 renamed sysemu/ and qapi/qmp/. */
 #if QEMU_VERSION_MAJOR >= 10
 #include "hw/pci/pci_device.h"
+#include "qobject/qdict.h"
+#include "qobject/qjson.h"
+#include "qobject/qlist.h"
+#include "qobject/qnum.h"
 #include "system/runstate.h"
+#include "system/system.h"
 #else
 #include "hw/pci/pci.h"
+#include "qapi/qmp/qdict.h"
+#include "qapi/qmp/qjson.h"
+#include "qapi/qmp/qlist.h"
+#include "qapi/qmp/qnum.h"
 #include "sysemu/runstate.h"
+#include "sysemu/sysemu.h"
 #endif
 
 #if QEMU_VERSION_MAJOR < 10
@@ -46,8 +56,12 @@ static inline void device_class_set_legacy_reset(DeviceClass *dc, DeviceReset re
  * mark. */
 #define device_class_set_props(dc, props) device_class_set_props(dc, (Property *)(props))
 #define TERN_PROPERTIES_END DEFINE_PROP_END_OF_LIST()
+
+/* Until 8.1 a trace event could be enabled for single vCPUs. */
+#define TERN_TRACE_EVENT_NO_VCPU .vcpu_id = TRACE_VCPU_EVENT_NONE,
 #else
 #define TERN_PROPERTIES_END
+#define TERN_TRACE_EVENT_NO_VCPU
 #endif
 
 #endif

@@ -20,6 +20,10 @@ bool Card::run_timers(uint64_t now, unsigned most)
 		const auto due = timers.pop_due(now);
 		if (!due)
 			return false;
+		if (due->kind == TimerOwner::Kind::Pause) {
+			resume(due->number);
+			continue;
+		}
 		if (due->kind == TimerOwner::Kind::Cq) {
 			if (CompletionQueue *cq = cqs.find(due->number); cq->expire())
 				notify(due->number, *cq, CompletionQueue::Outcome::Event);
@@ -30,6 +34,21 @@ bool Card::run_timers(uint64_t now, unsigned most)
 		qp->expire(now);
 	}
 	return timers.next() && *timers.next() <= now;
+}
+
+/* The controllers refer to the parameters; those of another algorithm go. */
+bool Card::set_congestion(const CongestionParameters &parameters)
+{
+	if (!are_valid(parameters))
+		return false;
+	if (parameters.algorithm() != congestion.algorithm())
+		qps.for_each([](uint32_t, Qp &qp) { qp.forget_congestion(); });
+	congestion = parameters;
+	out.priority_by_dscp = parameters.pfc_trust_dscp;
+	for (unsigned priority = 0; priority < kPriorities; priority++)
+		if (!(parameters.pfc_enable >> priority & 1))
+			resume(priority);
+	return true;
 }
 
 } // namespace tern

@@ -46,6 +46,8 @@ struct Card : DataPath {
 
 	/** Serves up to @most due timers; returns true if there are more. */
 	bool run_timers(uint64_t now, unsigned most);
+	/** Applies @parameters; false if one is out of range. */
+	bool set_congestion(const CongestionParameters &parameters);
 
 	Registers regs;
 	Port port;
@@ -59,6 +61,8 @@ struct Card : DataPath {
 	ObjectTable<FlowCounters> flow_counters;
 	bool link_up;
 	bool enabled = false;
+	/* What had stopped the card when it was reset; none once it is enabled again. */
+	hw::tern_hw_fatal last_fatal = hw::TERN_FATAL_NONE;
 };
 
 } // namespace tern

@@ -58,6 +58,8 @@ public:
 
 	bool is_everything() const { return of_ == Of::Everything; }
 	bool is_key() const { return of_ == Of::Key; }
+	/** Of the QP, or the key; 0 for everything. */
+	constexpr uint32_t number() const { return number_; }
 	bool concerns(const Loan &loan) const
 	{
 		switch (of_) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The four interfaces between the card and its environment. QEMU, the simulator, fuzzers and unit
+ * The interfaces between the card and its environment. QEMU, the simulator, fuzzers and unit
  * tests each implement them. The card calls them from the thread that called the card, and they
  * must not call back into it.
  */
@@ -11,6 +11,7 @@
 #include <span>
 
 #include "qemu/rnic/loan.h"
+#include "qemu/rnic/observer.h"
 
 namespace tern {
 
@@ -119,6 +120,7 @@ struct Ports {
 	Interrupts &interrupts;
 	Wire &wire;
 	Clock &clock;
+	Observer &observer = no_observer;
 };
 
 } // namespace tern

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "qemu/rnic/card.h"
+#include "qemu/rnic/control/describe.h"
 #include "qemu/rnic/control/registers.h"
 
 namespace tern {
@@ -26,7 +27,9 @@ Rnic::~Rnic() = default;
 void Rnic::reset()
 {
 	recall();
+	const auto fatal = card_->fatal != TERN_FATAL_NONE ? card_->fatal : card_->last_fatal;
 	card_ = std::make_unique<Card>(card_->config, card_->ports, card_->link_up);
+	card_->last_fatal = fatal;
 }
 
 uint32_t Rnic::read_register(uint32_t offset) const
@@ -67,6 +70,7 @@ void Rnic::recall()
 void Rnic::lost(uint32_t packets)
 {
 	card_->stats.add(TERN_STAT_RX_REVOKED, packets);
+	card_->ports.observer.dropped(TERN_STAT_RX_REVOKED, 0);
 }
 
 void Rnic::wire_ready(Wire::Destination destination)
@@ -80,6 +84,11 @@ void Rnic::set_link(bool up)
 		return;
 	card_->link_up = up;
 	card_->raise_event(TERN_EVENT_LINK, 0);
+}
+
+bool Rnic::set_congestion(const CongestionParameters &parameters)
+{
+	return card_->set_congestion(parameters);
 }
 
 bool Rnic::run(unsigned budget)
@@ -102,6 +111,11 @@ std::optional<uint64_t> Rnic::next_deadline() const
 	if (!card_->enabled || card_->fatal != TERN_FATAL_NONE)
 		return std::nullopt;
 	return card_->timers.next();
+}
+
+std::string Rnic::describe(std::optional<uint32_t> qpn, size_t most) const
+{
+	return tern::describe(*card_, qpn, most);
 }
 
 } // namespace tern

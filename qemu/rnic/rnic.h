@@ -12,8 +12,10 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "qemu/rnic/config.h"
+#include "qemu/rnic/congestion/parameters.h"
 #include "qemu/rnic/ports.h"
 
 namespace tern {
@@ -64,6 +66,10 @@ public:
 
 	void set_link(bool up);
 
+	/** Sets the congestion control; false, and no change, if a parameter is out of range. A
+	 * reset restores the default. */
+	bool set_congestion(const CongestionParameters &parameters);
+
 	/**
 	 * Does the work that is due: admin commands, timers, packets to send, up to about @budget
 	 * packets. Returns true if there is more to do now.
@@ -73,6 +79,10 @@ public:
 	/** The time (of the clock port) at which run() must be called for a timer; none if no timer
 	 * is set. */
 	std::optional<uint64_t> next_deadline() const;
+
+	/** The card's state as JSON, for people who look for a reason; control/describe.cc has the
+	 * members. Lists have @most objects at most, or of the QPs only @qpn. */
+	std::string describe(std::optional<uint32_t> qpn, size_t most = 1000) const;
 
 private:
 	std::unique_ptr<Card> card_;

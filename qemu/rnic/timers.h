@@ -12,7 +12,7 @@ namespace tern {
 
 /** The object a deadline belongs to. */
 struct TimerOwner {
-	enum class Kind : uint8_t { Qp, Cq, Wq };
+	enum class Kind : uint8_t { Qp, Cq, Wq, Pause };
 
 	Kind kind;
 	uint32_t number;

@@ -8,7 +8,11 @@
 
 namespace tern::shm {
 
-/** An eventfd that wakes a process waiting for it; any process with the descriptor can ring it. */
+/**
+ * An eventfd that wakes a process waiting for it. Its descriptor is not shared with that process,
+ * which could clear O_NONBLOCK in the file description and fill the counter: then ring() would
+ * block.
+ */
 class Bell {
 public:
 	Bell() = default;
@@ -21,17 +25,22 @@ public:
 		/* Fails if the bell is already ringing. */
 		[[maybe_unused]] const ssize_t written = write(fd_.get(), &one, sizeof(one));
 	}
-	void silence() const
-	{
-		uint64_t count;
-		[[maybe_unused]] const ssize_t size = read(fd_.get(), &count, sizeof(count));
-	}
 
 	int fd() const { return fd_.get(); }
 	explicit operator bool() const { return static_cast<bool>(fd_); }
 
 private:
 	Fd fd_;
+};
+
+/** A bell, and what another process gets to wait for it: an epoll instance that contains the bell.
+ * Each ring makes an edge of that; it stays readable once the bell has been rung. */
+struct BellPair {
+	Bell bell;
+	Fd listener;
+
+	/** Without descriptors if there are none left. */
+	static BellPair make();
 };
 
 } // namespace tern::shm

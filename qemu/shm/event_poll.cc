@@ -10,7 +10,7 @@
 namespace tern::shm {
 
 /* The next wait() reports any others. */
-constexpr size_t kAtOnce = 4;
+constexpr size_t kAtOnce = 16;
 
 EventPoll::EventPoll() : epoll_(epoll_create1(EPOLL_CLOEXEC)) {}
 

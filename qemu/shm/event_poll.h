@@ -17,6 +17,7 @@ public:
 	EventPoll();
 
 	enum class News { Bell, Message };
+	/** @fd: a bell, the listener of one, or a socket. */
 	void watch(int fd, News news) const;
 	/** Call before closing a descriptor that other processes may hold open. */
 	void forget(int fd) const;

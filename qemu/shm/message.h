@@ -5,10 +5,10 @@
  *
  *   Hello    host:   which lane of which card it is; descriptors of its RAM blocks, for reading,
  *                    the last of them its spill
- *   Welcome  switch: the address page, the host's bell, the switch's bell, the ring from the
- *                    switch, the ring to it
+ *   Welcome  switch: the address page, then as in Peer, without RAM blocks
  *   Refused  switch: the reason; then it disconnects
- *   Peer     switch: another host: its bell, the ring from it, the ring to it, its RAM blocks
+ *   Peer     switch: another host: the listener of its bell, the bell that it listens to, the
+ *                    ring from it, the ring to it, its RAM blocks
  *   Gone     switch: that host has left
  *   Renew    host:   the link to that host is cut; both want a new Peer message
  *
@@ -28,7 +28,7 @@
 namespace tern::shm {
 
 constexpr uint64_t kMagic = 0x657269776e726574; /* "ternwire" */
-constexpr uint32_t kVersion = 5;
+constexpr uint32_t kVersion = 6;
 constexpr size_t kMaxBlocks = 8;
 /* Bytes of RAM that a host may share. */
 constexpr uint64_t kMaxRam = uint64_t{1} << 40;
@@ -37,7 +37,7 @@ constexpr uint32_t kMaxHosts = 64;
 constexpr uint32_t kMaxLanes = 16; /* of a card */
 
 constexpr size_t kWelcomeFds = 5;
-constexpr size_t kPeerFds = 3; /* before the descriptors of the RAM blocks */
+constexpr size_t kPeerFds = 4; /* before the descriptors of the RAM blocks */
 constexpr size_t kMaxFds = kPeerFds + kMaxBlocks;
 
 struct Message {

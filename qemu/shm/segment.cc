@@ -35,9 +35,13 @@ Fd make_segment(const char *name, size_t size)
 	return fd;
 }
 
-bool seal_for_readers(const Fd &fd)
+bool seal_for_readers(int fd)
 {
-	return fcntl(fd.get(), F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) == 0;
+	constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE;
+	/* Fails if another engine has done it. */
+	fcntl(fd, F_ADD_SEALS, kSeals | F_SEAL_SEAL);
+	const int seals = fcntl(fd, F_GET_SEALS);
+	return seals >= 0 && (seals & kSeals) == kSeals;
 }
 
 Fd reopen_for_reading(int fd)

@@ -14,10 +14,14 @@ namespace tern::shm {
 /** Creates a segment of @size zero bytes; an empty descriptor if there is no memory. */
 Fd make_segment(const char *name, size_t size);
 
-/** Denies write access to all but existing mappings. */
-bool seal_for_readers(const Fd &fd);
+/**
+ * Denies write access to all but existing mappings, for good. A descriptor that is only open for
+ * reading does not: who has it can open the memory again through /proc/self/fd. Returns false if
+ * @fd is no memfd, or its seals allow no further ones.
+ */
+bool seal_for_readers(int fd);
 
-/** Opens the segment again, read-only. */
+/** Opens the segment again, read-only. Another process may have it if it is sealed for readers. */
 Fd reopen_for_reading(int fd);
 
 /** Why @size bytes of the segment are not safe to map (a read beyond a shrunk file kills the

@@ -49,7 +49,7 @@ bool SharedWire::share(int fd, uint64_t size)
 	uint64_t left = kMaxRam - Spill::kSize;
 	for (const uint64_t other : block_sizes_)
 		left -= other;
-	if (block_fds_.size() == kMaxBlocks - 1 || size > left)
+	if (block_fds_.size() == kMaxBlocks - 1 || size > left || !seal_for_readers(fd))
 		return false;
 	Fd readable = reopen_for_reading(fd);
 	Mapping block;
@@ -217,14 +217,12 @@ std::string SharedWire::handle_welcome(const Message &message, std::vector<Fd> &
 	if (!error.empty())
 		return "the switch's addresses are " + error;
 	auto link = std::make_unique<Link>();
-	error = open(*link, std::move(fds[2]), fds[3], fds[4]);
+	error = open(*link, std::span(fds).last<kPeerFds>());
 	if (!error.empty())
 		return error;
 	id_ = message.id;
-	bell_ = Bell(std::move(fds[1]));
-	poll_.watch(bell_.fd(), EventPoll::News::Bell);
 	switch_ = link.get();
-	links_.push_back(std::move(link));
+	add_link(std::move(link));
 	state_ = State::Up;
 	return {};
 }
@@ -240,7 +238,7 @@ void SharedWire::add_peer(const Message &message, std::vector<Fd> &fds)
 		return;
 	auto link = std::make_unique<Link>();
 	link->id = message.id;
-	if (!open(*link, std::move(fds[0]), fds[1], fds[2]).empty())
+	if (!open(*link, std::span(fds).first<kPeerFds>()).empty())
 		return;
 	for (uint32_t i = 0; i < message.blocks; i++) {
 		const auto error = link->ram.emplace_back().map(
@@ -251,16 +249,30 @@ void SharedWire::add_peer(const Message &message, std::vector<Fd> &fds)
 		}
 	}
 	peers_[message.id] = link.get();
+	add_link(std::move(link));
+}
+
+std::string SharedWire::open(Link &link, std::span<Fd, kPeerFds> fds)
+{
+	link.listener = std::move(fds[0]);
+	link.bell = Bell(std::move(fds[1]));
+	std::string error = link.in.open(fds[2], link.bell);
+	if (error.empty())
+		error = link.out.open(fds[3], link.bell);
+	return error;
+}
+
+void SharedWire::add_link(std::unique_ptr<Link> link)
+{
+	poll_.watch(link->listener.get(), EventPoll::News::Bell);
 	links_.push_back(std::move(link));
 }
 
-std::string SharedWire::open(Link &link, Fd bell, const Fd &in, const Fd &out)
+/* The link is about to be destroyed. */
+void SharedWire::forget(const Link &link)
 {
-	link.bell = Bell(std::move(bell));
-	std::string error = link.in.open(in, link.bell);
-	if (error.empty())
-		error = link.out.open(out, link.bell);
-	return error;
+	poll_.forget(link.listener.get());
+	spill_.forget(link.out);
 }
 
 void SharedWire::disconnect(uint64_t now)
@@ -269,14 +281,12 @@ void SharedWire::disconnect(uint64_t now)
 	state_ = State::Down;
 	deadline_ = now + kRetryTime;
 	socket_ = Fd();
-	poll_.forget(bell_.fd());
-	bell_ = Bell();
 	switch_ = nullptr;
 	peers_ = {};
 	late_.reset();
 	direct_ = {};
 	for (const auto &link : links_)
-		spill_.forget(link->out);
+		forget(*link);
 	links_.clear();
 	page_memory_ = Mapping();
 }
@@ -314,7 +324,7 @@ void SharedWire::sweep(uint64_t now)
 			return false;
 		if (peers_[link->id] == link.get())
 			peers_[link->id] = nullptr;
-		spill_.forget(link->out);
+		forget(*link);
 		direct_.links_cut++;
 		return true;
 	});

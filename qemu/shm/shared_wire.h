@@ -50,9 +50,9 @@ public:
 	~SharedWire();
 
 	/**
-	 * Lets other hosts read this block of RAM when something in it is lent. Blocks are numbered
-	 * from 0 by successful calls. Returns false if the block cannot be shared. Call before
-	 * connect().
+	 * Lets other hosts read this block of RAM when something in it is lent, and seals it, so
+	 * that nobody can map it for writing any more. Blocks are numbered from 0 by successful
+	 * calls. Returns false if the block cannot be shared. Call before connect().
 	 */
 	bool share(int fd, uint64_t size);
 
@@ -115,6 +115,7 @@ private:
 	struct Link {
 		uint32_t id = kThroughSwitch; /* or of the host */
 		Bell bell;
+		Fd listener; /* for the other side's bell */
 		Producer out;
 		Consumer in;
 		std::vector<Mapping> ram;
@@ -153,7 +154,9 @@ private:
 	std::string handle_message(const Message &message, std::vector<Fd> &fds);
 	std::string handle_welcome(const Message &message, std::vector<Fd> &fds);
 	void add_peer(const Message &message, std::vector<Fd> &fds);
-	static std::string open(Link &link, Fd bell, const Fd &in, const Fd &out);
+	static std::string open(Link &link, std::span<Fd, kPeerFds> fds);
+	void add_link(std::unique_ptr<Link> link);
+	void forget(const Link &link);
 	void disconnect(uint64_t now);
 
 	Link *direct_link(std::span<const std::byte> head);
@@ -200,7 +203,6 @@ private:
 	/* of reconnecting, or of the switch's answer */
 	uint64_t deadline_ = 0;
 	Fd socket_;
-	Bell bell_;
 	Mapping page_memory_;
 	uint32_t id_ = 0;
 

@@ -8,7 +8,8 @@ namespace tern::shm {
 Spill::Spill()
 {
 	const Fd fd = make_segment("tern-spill", kSize);
-	if (memory_.map(fd, kSize, Mapping::Access::ReadWrite).empty())
+	if (memory_.map(fd, kSize, Mapping::Access::ReadWrite).empty() &&
+	    seal_for_readers(fd.get()))
 		fd_ = reopen_for_reading(fd.get());
 }
 

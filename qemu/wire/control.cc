@@ -41,6 +41,8 @@ std::string Control::execute(std::string_view line)
 		return set_fault(Faults::kReorder, argument);
 	if (command == "corrupt")
 		return set_fault(Faults::kCorrupt, argument);
+	if (command == "ce")
+		return set_fault(Faults::kMark, argument);
 	if (command == "seed")
 		return seed(argument);
 	if (!argument.empty())
@@ -52,7 +54,7 @@ std::string Control::execute(std::string_view line)
 	if (command == "ports")
 		return "ok " + ports_.describe_ports();
 	return "error unknown command; there are capture, capture-stop, loss, dup, reorder, "
-	       "corrupt, seed, stats, ports";
+	       "corrupt, ce, seed, stats, ports";
 }
 
 std::string Control::set_fault(Faults::Kind kind, const std::string &argument)
@@ -90,9 +92,9 @@ std::string Control::stats() const
 	    << " flooded=" << stats.flooded << " filtered=" << stats.filtered
 	    << " dropped=" << ports_.frames_dropped() << " lost=" << stats.lost
 	    << " duplicated=" << stats.duplicated << " reordered=" << stats.reordered
-	    << " corrupted=" << stats.corrupted << " direct=" << direct.sent
-	    << " direct_received=" << direct.received << " direct_lost=" << direct.lost
-	    << " links_cut=" << direct.links_cut;
+	    << " corrupted=" << stats.corrupted << " marked=" << stats.marked
+	    << " direct=" << direct.sent << " direct_received=" << direct.received
+	    << " direct_lost=" << direct.lost << " links_cut=" << direct.links_cut;
 	return out.str();
 }
 

@@ -2,9 +2,53 @@
 #include "qemu/wire/faults.h"
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 
+#include "qemu/rnic/formats/headers.h"
+#include "qemu/rnic/formats/packet.h"
+
 namespace tern::wire {
+
+namespace {
+
+/* ECT(0) or ECT(1) */
+bool is_capable(uint8_t traffic_class)
+{
+	const uint8_t ecn = traffic_class & kEcnMask;
+	return ecn && ecn != kEcnCe;
+}
+
+bool mark_ipv4(std::span<std::byte> bytes)
+{
+	headers::Ipv4 ip;
+	if (bytes.size() < sizeof(ip))
+		return false;
+	std::memcpy(&ip, bytes.data(), sizeof(ip));
+	if (ip.version_ihl != headers::kIpv4NoOptions || !is_capable(ip.tos))
+		return false;
+	ip.tos |= kEcnCe;
+	ip.checksum = 0;
+	ip.checksum = static_cast<uint16_t>(~headers::ipv4_sum(ip));
+	std::memcpy(bytes.data(), &ip, sizeof(ip));
+	return true;
+}
+
+bool mark_ipv6(std::span<std::byte> bytes)
+{
+	headers::Ipv6 ip;
+	if (bytes.size() < sizeof(ip))
+		return false;
+	std::memcpy(&ip, bytes.data(), sizeof(ip));
+	const uint32_t word = ip.version_class_flow.get();
+	if (!is_capable(static_cast<uint8_t>(word >> headers::kIpv6ClassShift)))
+		return false;
+	ip.version_class_flow = word | uint32_t{kEcnCe} << headers::kIpv6ClassShift;
+	std::memcpy(bytes.data(), &ip, sizeof(ip));
+	return true;
+}
+
+} // namespace
 
 constexpr size_t kEthernetHeader = 14;
 constexpr unsigned kMaxOvertaken = 4;
@@ -35,6 +79,7 @@ Faults::Decision Faults::decide()
 	decision.corrupted = happens(kCorrupt);
 	const auto overtaken = static_cast<unsigned>(1 + random_() % kMaxOvertaken);
 	decision.overtaken = happens(kReorder) ? overtaken : 0;
+	decision.marked = happens(kMark);
 	return decision;
 }
 
@@ -49,6 +94,30 @@ void Faults::corrupt(std::span<std::byte> frame)
 	for (size_t i = 0; i < flips; i++) {
 		const size_t bit = (first + i * (bits / kMaxFlips)) % bits;
 		frame[kEthernetHeader + bit / 8] ^= std::byte{1} << (bit % 8);
+	}
+}
+
+bool Faults::mark(std::span<std::byte> frame)
+{
+	headers::Ethernet link;
+	headers::Vlan tag;
+	headers::Reader in(frame);
+	if (!in.take(link))
+		return false;
+	uint16_t type = link.ethertype.get();
+	if (type == headers::kEtherVlan) {
+		if (!in.take(tag))
+			return false;
+		type = tag.ethertype.get();
+	}
+	const auto ip = frame.last(in.rest().size());
+	switch (type) {
+	case headers::kEtherIpv4:
+		return mark_ipv4(ip);
+	case headers::kEtherIpv6:
+		return mark_ipv6(ip);
+	default:
+		return false;
 	}
 }
 

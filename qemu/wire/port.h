@@ -39,6 +39,8 @@ public:
 	virtual size_t queued() const = 0;
 	virtual uint64_t consumed() const = 0;
 
+	/** Whether resume() is to be called to continue with frames received. */
+	virtual bool has_more() const { return false; }
 	/** As reported by its host. */
 	virtual shm::DirectCounts direct() const { return {}; }
 

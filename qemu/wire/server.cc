@@ -153,6 +153,8 @@ void Server::step(std::optional<int> timeout_ms)
 
 std::optional<int> Server::event_timeout() const
 {
+	if (std::ranges::any_of(ports_, [](const auto &port) { return port->has_more(); }))
+		return 0;
 	if (switch_.holds())
 		return kHoldMs;
 	if (std::ranges::any_of(ports_, [](const auto &port) { return port->waiting_for(); }))
@@ -163,6 +165,10 @@ std::optional<int> Server::event_timeout() const
 /* After events: writes all ports, resumes those that waited, and removes dead ones. */
 void Server::process_ports()
 {
+	for (auto &port : ports_) {
+		if (port->has_more())
+			port->resume();
+	}
 	const SteadyTime now = std::chrono::steady_clock::now();
 	do {
 		for (auto &port : ports_)

@@ -23,7 +23,7 @@ SharedHosts::SharedHosts()
 	if (!page_fd_ ||
 	    !page_memory_.map(page_fd_, sizeof(shm::AddressPage), shm::Mapping::Access::ReadWrite)
 	             .empty() ||
-	    !shm::seal_for_readers(page_fd_))
+	    !shm::seal_for_readers(page_fd_.get()))
 		return;
 	page_ = reinterpret_cast<shm::AddressPage *>(page_memory_.bytes().data());
 }
@@ -73,21 +73,23 @@ static Message describe_peer(const SharedPort &port)
 	return message;
 }
 
-/* Without memory for rings, their frames go through the switch. */
+/* Without memory or descriptors for rings, their frames go through the switch. */
 void SharedHosts::pair(SharedPort &one, SharedPort &other)
 {
 	const Fd to_one = shm::RingEnd::make(kRingSize), to_other = shm::RingEnd::make(kRingSize);
-	if (!to_one || !to_other)
+	const auto bell_of_one = shm::BellPair::make(), bell_of_other = shm::BellPair::make();
+	if (!to_one || !to_other || !bell_of_one.bell || !bell_of_other.bell)
 		return;
 	paired(one, other) = std::chrono::steady_clock::now();
-	const auto connect = [](SharedPort &to, const SharedPort &of, const Fd &in, const Fd &out) {
-		std::vector<int> fds{of.bell().fd(), in.get(), out.get()};
+	const auto connect = [](SharedPort &to, const SharedPort &of, const shm::BellPair &bell,
+	                        const shm::BellPair &other, const Fd &in, const Fd &out) {
+		std::vector<int> fds{other.listener.get(), bell.bell.fd(), in.get(), out.get()};
 		for (const SharedPort::Block &block : of.blocks())
 			fds.push_back(block.fd.get());
 		to.send_to_host(describe_peer(of), fds);
 	};
-	connect(one, other, to_one, to_other);
-	connect(other, one, to_other, to_one);
+	connect(one, other, bell_of_one, bell_of_other, to_one, to_other);
+	connect(other, one, bell_of_other, bell_of_one, to_other, to_one);
 }
 
 void SharedHosts::publish(const Switch &ethernet, bool through_switch)

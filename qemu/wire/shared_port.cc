@@ -24,19 +24,19 @@ constexpr unsigned kForwardBudget = 64;
 SharedPort::SharedPort(EventLoop &loop, FrameSink &sink, Switch &ethernet, SharedHosts &hosts,
                        Fd socket)
         : Port(sink, kHighWater), loop_(loop), ethernet_(ethernet), hosts_(hosts),
-          socket_(std::move(socket)), own_bell_(shm::Bell::make()), host_bell_(shm::Bell::make()),
-          host_listener_(*this, &SharedPort::receive_from_host),
+          socket_(std::move(socket)), host_listener_(*this, &SharedPort::receive_from_host),
           bell_listener_(*this, &SharedPort::bell_rung)
 {
-	dead_ = !own_bell_ || !host_bell_ || !loop_.watch(socket_.get(), EPOLLIN, host_listener_) ||
-	        !loop_.watch(own_bell_.fd(), EPOLLIN, bell_listener_);
+	dead_ = !from_host_.bell || !to_host_.bell ||
+	        !loop_.watch(socket_.get(), EPOLLIN, host_listener_) ||
+	        !loop_.watch(from_host_.listener.get(), EPOLLIN | EPOLLET, bell_listener_);
 }
 
 SharedPort::~SharedPort()
 {
 	hosts_.remove(*this);
 	loop_.forget(socket_.get());
-	loop_.forget(own_bell_.fd());
+	loop_.forget(from_host_.listener.get());
 }
 
 /* ---- handshake ---------------------------------------------------------------- */
@@ -93,15 +93,18 @@ std::string SharedPort::open_rings()
 	const Fd page = hosts_.address_page();
 	if (!to_host || !from_host || !page)
 		return "no memory for rings";
-	std::string error = out_.open(to_host, host_bell_);
+	std::string error = out_.open(to_host, to_host_.bell);
 	if (error.empty())
-		error = in_.open(from_host, host_bell_);
+		error = in_.open(from_host, to_host_.bell);
 	if (!error.empty())
 		return error;
 	in_.sleeps(0);
-	const int fds[shm::kWelcomeFds] = {page.get(), host_bell_.fd(), own_bell_.fd(),
-	                                   to_host.get(), from_host.get()};
+	const int fds[shm::kWelcomeFds] = {page.get(), to_host_.listener.get(),
+	                                   from_host_.bell.fd(), to_host.get(), from_host.get()};
 	send_to_host({.kind = Message::Kind::Welcome, .id = id}, fds);
+	/* These are the host's alone. */
+	to_host_.listener = Fd();
+	from_host_.bell = shm::Bell();
 	return {};
 }
 
@@ -157,7 +160,7 @@ void SharedPort::forward_frames()
 {
 	if (!admitted_ || dead_)
 		return;
-	own_bell_.silence();
+	more_ = false;
 	for (unsigned i = 0; i < kForwardBudget && !waiting_for_; i++) {
 		const auto entry = in_.take(frame_);
 		if (entry) {
@@ -175,8 +178,7 @@ void SharedPort::forward_frames()
 		in_.awake();
 	}
 	/* Continue after the other ports had their turn. */
-	if (!waiting_for_)
-		own_bell_.ring();
+	more_ = !waiting_for_;
 }
 
 } // namespace tern::wire

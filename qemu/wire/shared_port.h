@@ -27,6 +27,7 @@ public:
 	void flush() override;
 	void update_interest() override {}
 	size_t queued() const override { return queued_; }
+	bool has_more() const override { return more_ && !dead_; }
 	uint64_t consumed() const override { return out_.consumed(); }
 	shm::DirectCounts direct() const override
 	{
@@ -35,7 +36,6 @@ public:
 
 	/** Sends a message to the host. */
 	void send_to_host(const shm::Message &message, std::span<const int> fds);
-	const shm::Bell &bell() const { return host_bell_; }
 
 	struct Block {
 		Fd fd;
@@ -68,8 +68,8 @@ private:
 	Switch &ethernet_;
 	SharedHosts &hosts_;
 	const Fd socket_;
-	const shm::Bell own_bell_;
-	const shm::Bell host_bell_;
+	shm::BellPair from_host_ = shm::BellPair::make();
+	shm::BellPair to_host_ = shm::BellPair::make();
 	Listener host_listener_;
 	Listener bell_listener_;
 	bool admitted_ = false;
@@ -78,6 +78,7 @@ private:
 	shm::Producer out_;
 	shm::Consumer in_;
 	size_t queued_ = 0;
+	bool more_ = false; /* in in_, when forward_frames() returned */
 	std::array<std::byte, shm::kMaxEntry> frame_;
 };
 

@@ -177,11 +177,15 @@ bool Switch::send_with_faults(Port &port, Frame frame)
 		stats_.lost++;
 		return true;
 	}
+	if (decision.marked || decision.corrupted) {
+		scratch_.assign(frame.begin(), frame.end());
+		frame = scratch_;
+	}
+	if (decision.marked)
+		stats_.marked += Faults::mark(scratch_);
 	if (decision.corrupted) {
 		stats_.corrupted++;
-		scratch_.assign(frame.begin(), frame.end());
 		faults_.corrupt(scratch_);
-		frame = scratch_;
 	}
 	if (decision.overtaken && port.held.empty()) {
 		stats_.reordered++;

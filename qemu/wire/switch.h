@@ -50,6 +50,7 @@ public:
 		uint64_t duplicated = 0;
 		uint64_t reordered = 0;
 		uint64_t corrupted = 0;
+		uint64_t marked = 0; /* as congested */
 	};
 
 	/* A port's position among the lanes of its card. */

@@ -2,25 +2,35 @@
 """scripts/lab: the command line."""
 
 import argparse
+import contextlib
+import json
 import os
+import pathlib
 import subprocess
 import sys
+import time
 
+from . import ladder as ladders
+from . import query as queries
 from . import stack, wire
 from .errors import LabError
-from .host import NETDEV, WIRES, Options
+from .host import MAX_CARDS, NETDEV, WIRES, Options
 from .lab import Lab
+from .paths import COMMAND
 from .progress import say
+from .watch import watch as watch_lab
+from .why import Why
 
 DESCRIPTION = "Brings up hosts with Tern cards on one wire, and works on them."
-EPILOG = """\
+EPILOG = f"""\
 hosts are named host1, host2, ... or 1, 2, ...; "all" means every one
 
-  scripts/lab up 2
-  scripts/lab run all -- ibv_devinfo
-  scripts/lab shell host1
-  scripts/lab capture start wire.pcap
-  scripts/lab down
+  {COMMAND} up 2
+  {COMMAND} run all -- ibv_devinfo
+  {COMMAND} shell host1
+  {COMMAND} capture start wire.pcap
+  {COMMAND} why host1 --qp 0x11
+  {COMMAND} down
 
 TERN_STACK chooses what the hosts that come up are of, a row of scripts/stacks.txt;
 `TERN_STACK=bookworm-6.12 make lab` builds what they need, too
@@ -36,6 +46,8 @@ def parse(arguments):
 
     up = commands.add_parser("up", help="boot hosts on one wire")
     up.add_argument("count", nargs="?", type=int, default=2, help="how many (default 2)")
+    up.add_argument("--cards", type=int, default=Options.cards, choices=range(1, MAX_CARDS + 1),
+                    metavar="N", help="cards each, on one wire; default %(default)s")
     up.add_argument("--mtu", type=int, default=Options.mtu, help="default %(default)s")
     up.add_argument("--smp", type=int, default=Options.smp, help="CPUs each; default %(default)s")
     up.add_argument("--mem", default="1G", help="memory of each; default %(default)s")
@@ -50,6 +62,10 @@ def parse(arguments):
                     help="more properties of the card")
     up.add_argument("--kernel-options", default="", metavar="WORDS",
                     help="more words for the kernel's command line")
+    up.add_argument("--share", default="", metavar="FOLDER",
+                    help="a folder of this machine, which is /share in the hosts")
+    up.add_argument("--package", dest="packages", action="append", default=[], metavar="FILE.deb",
+                    help="install it in the hosts, which then have nothing that is built here")
 
     run = commands.add_parser("run", help="run a command on hosts; its exit code is passed on")
     run.add_argument("hosts")
@@ -71,7 +87,30 @@ def parse(arguments):
         faults.add_argument(f"--{fault}", type=float, default=0, metavar="PERCENT")
     faults.add_argument("--seed", type=int)
 
-    commands.add_parser("status", help="what is up")
+    cable = commands.add_parser("cable", help="pull out a card's cable or plug it in")
+    cable.add_argument("host")
+    cable.add_argument("card", nargs="?", type=int, default=0, help="default %(default)s")
+    cable.add_argument("action", choices=("off", "on", "flap"), help="flap: off for a second")
+
+    asked = commands.add_parser("query", help="what a host's card does; the guest may hang")
+    asked.add_argument("--json", action="store_true", help="all that the card tells")
+    reason = commands.add_parser("why", help="the reason for which a card or QP does not go on")
+    for parser_of_one in (asked, reason):
+        parser_of_one.add_argument("host")
+        parser_of_one.add_argument("card", nargs="?", type=int, default=0,
+                                   help="default %(default)s")
+        parser_of_one.add_argument("--qp", type=_qpn, metavar="NUMBER", help="of this QP only")
+
+    commands.add_parser("watch", help="a live screen of rates, errors and what waits; q quits")
+
+    drawn = commands.add_parser("ladder", help="draw the RoCE packets of a capture as a sequence")
+    drawn.add_argument("file", metavar="FILE.pcap")
+    drawn.add_argument("--qp", type=_qpn, metavar="NUMBER", help="of this QP and its peer only")
+    drawn.add_argument("--svg", metavar="FILE", help="as a picture, in place of text")
+
+    for name, told in (("list", "the labs that are up"), ("status", "what is up in one")):
+        asked = commands.add_parser(name, help=told)
+        asked.add_argument("--json", action="store_true", help="for programs")
     console = commands.add_parser("console", help="print what a host's kernel said")
     console.add_argument("host")
     commands.add_parser("down", help="stop it all")
@@ -79,18 +118,21 @@ def parse(arguments):
 
 
 def up(args):
+    if args.share and not os.path.isdir(args.share):
+        raise LabError(f"there is no folder {args.share} to share")
     options = Options(**{name: getattr(args, name) for name in (
-        "mtu", "smp", "mem", "viommu", "load", "nic", "wire", "nic_options", "kernel_options")})
+        "cards", "mtu", "smp", "mem", "viommu", "load", "nic", "wire", "nic_options",
+        "kernel_options", "share")})
     lab = Lab(args.lab)
-    lab.up([options] * args.count)
+    lab.up([options] * args.count, packages=args.packages)
     names = ", ".join(host.name for host in lab.hosts)
-    say(f"{names} up; try: scripts/lab run all -- ibv_devinfo")
+    say(f"{names} up; try: {COMMAND} run all -- ibv_devinfo")
 
 
 def run(args):
     words = args.words[1:] if args.words[:1] == ["--"] else args.words
     if not words:
-        raise LabError("run what? scripts/lab run HOST -- COMMAND")
+        raise LabError(f"run what? {COMMAND} run HOST -- COMMAND")
     # One word is a line for the guest's shell, several are the words of a command.
     command = words[0] if len(words) == 1 else " ".join(map(_quote, words))
     lab = Lab.find(args.lab)
@@ -117,7 +159,7 @@ def shell(args):
 
 def copy(args):
     if len(args.paths) < 2:
-        raise LabError("copy what where? scripts/lab copy PATH... HOST:PATH, or back")
+        raise LabError(f"copy what where? {COMMAND} copy PATH... HOST:PATH, or back")
     named = {path.partition(":")[0] for path in args.paths if ":" in path}
     if len(named) != 1:
         raise LabError("copy between here and one host: write its paths as HOST:PATH")
@@ -133,7 +175,7 @@ def capture(args):
     elif args.file:
         lab.wire.capture(args.file)
     else:
-        raise LabError("capture where to? scripts/lab capture start FILE")
+        raise LabError(f"capture where to? {COMMAND} capture start FILE")
 
 
 def faults(args):
@@ -144,17 +186,97 @@ def faults(args):
         lab.wire.tell(f"{fault} {getattr(args, fault):g}")
 
 
+def cable(args):
+    host = Lab.find(args.lab).host(args.host)
+    if args.card not in range(host.options.cards) or host.options.nic != "tern":
+        raise LabError(f"{host.name} has no Tern card {args.card}")
+    if args.action != "on":
+        host.set_cable(False, args.card)
+    if args.action == "flap":
+        time.sleep(1)
+    if args.action != "off":
+        host.set_cable(True, args.card)
+
+
+def _qpn(text):
+    with contextlib.suppress(ValueError):
+        if 0 < int(text, 0) < 1 << 24:
+            return int(text, 0)
+    raise argparse.ArgumentTypeError(f"{text} is no number of a QP: 1 to {(1 << 24) - 1:#x}")
+
+
+def query(args):
+    host = Lab.find(args.lab).host(args.host)
+    card = queries.card_of(host, args.card, args.qp)
+    if args.json:
+        print(json.dumps(card, indent=2))
+    else:
+        print("\n".join(queries.text(queries.label(host, args.card), card)))
+
+
+def why(args):
+    lab = Lab.find(args.lab)
+    host = lab.host(args.host)
+    name = queries.label(host, args.card)
+    cards = {**queries.cards_of(lab), name: queries.card_of(host, args.card, args.qp)}
+    reasons = Why(cards)
+    print("\n".join(reasons.of_host(name) if args.qp is None else [reasons.of_qp(name, args.qp)]))
+
+
+def watch(args):
+    watch_lab(Lab.find(args.lab))
+
+
+def ladder(args):
+    packets = ladders.read(args.file)
+    if args.qp is not None:
+        packets = ladders.of_qp(packets, args.qp)
+    arrows = ladders.steps(packets)
+    if not args.svg:
+        print("\n".join(ladders.text(arrows)))
+        return
+    try:
+        pathlib.Path(args.svg).write_text(ladders.svg(arrows), encoding="utf-8")
+    except OSError as error:
+        raise LabError(str(error)) from None
+
+
+def _describe(host):
+    return {"name": host.name, "alive": host.process.alive(), "pid": host.process.pid,
+            "ipv4": host.ipv4, "ipv6": host.ipv6, "ssh_port": host.port}
+
+
+def list_labs(args):
+    labs = [{"lab": lab.name, "hosts": [_describe(host) for host in lab.hosts]}
+            for lab in Lab.all()]
+    if args.json:
+        print(json.dumps(labs, indent=2))
+        return
+    for lab in labs:
+        alive = sum(host["alive"] for host in lab["hosts"])
+        print(f"{lab['lab']}  {alive} of {len(lab['hosts'])} hosts up")
+
+
 def status(args):
     lab = Lab.find(args.lab)
-    for host in lab.hosts:
-        if host.process.alive():
+    hosts = [_describe(host) for host in lab.hosts]
+    for host, told in zip(lab.hosts, hosts):
+        if told["alive"]:
             link = host.ssh.run(f"readlink /sys/class/net/{NETDEV}/device/driver").stdout
-            driver = link.strip().rpartition("/")[2] or "no driver for its card"
-            print(f"{host.name}  up, pid {host.process.pid}, {host.ipv4} {host.ipv6} "
-                  f"on {NETDEV} ({driver}), ssh port {host.port}")
+            told["driver"] = link.strip().rpartition("/")[2]
+    wire_alive = lab.wire.process.alive()
+    if args.json:
+        print(json.dumps({"lab": lab.name, "hosts": hosts, "logs": str(lab.logs),
+                          "wire": lab.wire.counters() if wire_alive else None}, indent=2))
+        return
+    for host in hosts:
+        if host["alive"]:
+            driver = host["driver"] or "no driver for its card"
+            print(f"{host['name']}  up, pid {host['pid']}, {host['ipv4']} {host['ipv6']} "
+                  f"on {NETDEV} ({driver}), ssh port {host['ssh_port']}")
         else:
-            print(f"{host.name}  dead; `scripts/lab console {host.name}` may tell why")
-    print(f"wire   {lab.wire.stats() if lab.wire.process.alive() else 'dead'}")
+            print(f"{host['name']}  dead; `{COMMAND} console {host['name']}` may tell why")
+    print(f"wire   {lab.wire.stats() if wire_alive else 'dead'}")
     print(f"logs   {lab.logs}")
 
 
@@ -168,7 +290,7 @@ def down(args):
 
 def main(arguments):
     args = parse(arguments)
-    action = {"cp": copy}.get(args.command) or globals()[args.command]
+    action = {"cp": copy, "list": list_labs}.get(args.command) or globals()[args.command]
     try:
         stack.enter()
         return action(args) or 0

@@ -9,7 +9,7 @@ import time
 
 from . import channel, machine, pace, qmp
 from .errors import LabError
-from .paths import SCRIPTS
+from .paths import QEMU
 from .process import Process
 from .progress import wait_until
 from .snapshot import Snapshot
@@ -18,21 +18,32 @@ from .ssh import Ssh
 START_TIMEOUT = 60
 WIRES = ("shm", "stream")
 DEFAULT_WIRE = os.environ.get("TERN_WIRE", "shm")
-NETDEV = "wire0"  # both QEMU's id and, by guest/net.rules, the interface in the guest
-CARD = "card"  # QEMU's id of it
+MAX_CARDS = 8  # as guest/net.rules knows and machine.py has slots
+
+
+def netdev(card):
+    """Both QEMU's id of a card's network and, by guest/net.rules, the interface in the guest."""
+    return f"wire{card}"
+
+
+NETDEV = netdev(0)
 DEATH = re.compile(r"Oops|BUG:|RIP: 0010|Kernel panic")
 
 # What programs are told most often, asked of the guest's shell alone: to start a process takes a
 # tenth of a second under TCG. A PCI card's device knows its interfaces, rxe its one. Only udev
 # is waited for: a device has the driver's name first, then the stable one.
-_FIND_DEVICE = f"""
+_FIND_DEVICE = """
     udevadm settle --timeout=20
     for path in /sys/class/infiniband/*; do
-        if [ ! -e $path/device/net/{NETDEV} ]; then
-            read name 2>/dev/null <$path/parent && [ "$name" = {NETDEV} ] || continue
+        if [ ! -e $path/device/net/{netdev} ]; then
+            read name 2>/dev/null <$path/parent && [ "$name" = {netdev} ] || continue
         fi
         echo ${{path##*/}}; exit
     done"""
+# Two cards on one wire: each answers for its own address only, and asks with it.
+_OWN_ADDRESSES = """
+    echo 1 >/proc/sys/net/ipv4/conf/all/arp_ignore
+    echo 2 >/proc/sys/net/ipv4/conf/all/arp_announce"""
 _FIND_GID = """
     cd /sys/class/infiniband/{device}/ports/1 || exit
     index=0
@@ -42,6 +53,12 @@ _FIND_GID = """
         fi
         index=$((index + 1))
     done"""
+
+# The device has been plugged in, and the kernel may not have seen it yet.
+_MOUNT_SHARE = """
+    mkdir -p /share && modprobe -a 9p 9pnet_virtio || exit
+    until grep -qs share /sys/bus/virtio/drivers/9pnet_virtio/*/mount_tag; do sleep 0.1; done
+    mount -t 9p -o trans=virtio,version=9p2000.L,msize=262144 share /share"""
 
 
 @dataclasses.dataclass
@@ -53,11 +70,18 @@ class Options:
     viommu: bool = False
     load: bool = True       # let udev load tern.ko
     nic: str = "tern"       # or "virtio", for Soft-RoCE
+    cards: int = 1          # on the wire
     wire: str = DEFAULT_WIRE  # how a Tern card reaches it: "shm", or "stream" as all others
     nic_options: str = ""   # more properties for the card, as QEMU spells them
     kernel_options: str = ""
     netdevs: tuple = ()     # more -netdevs of QEMU; "{folder}" in one is the lab's, for sockets
     devices: tuple = ()     # more -devices, in slots of their own
+    share: str = ""         # a folder of this machine, the host's /share
+
+
+def card_id(card):
+    """QEMU's."""
+    return f"card{card}"
 
 
 class Host:
@@ -66,11 +90,11 @@ class Host:
         self.name = f"host{index}"
         self.log = log
         self.process, self.port = process, port
-        self.ipv4, self.ipv6 = f"10.77.0.{index}", f"fd77::{index}"
+        self.ipv4, self.ipv6 = self.addresses(0)
         self._qmp = folder / f"{self.name}.qmp"
         self._channel_path = folder / f"{self.name}.channel"
         self._channel = None
-        self._started, self._devices, self._rdma_device = 0.0, [], None
+        self._started, self._devices, self._rdma_devices = 0.0, [], {}
         self._ssh_control = folder / f"{self.name}.ssh"
 
     # --- life
@@ -78,12 +102,17 @@ class Host:
     def start(self, wire, owned):
         """Goes on where a snapshot of a booted guest ended; what it lacks, wait_ready() adds."""
         snapshot = Snapshot.get(self.image, self.options)
-        qemu = SCRIPTS / "tern-qemu" if self.options.nic == "tern" else "qemu-system-x86_64"
+        qemu = QEMU if self.options.nic == "tern" else "qemu-system-x86_64"
         command = [qemu, "-name", self.name, *snapshot.arguments(), *machine.command(
             self.image, self.options, snapshot.drive(), self.log, self._qmp, self._channel_path)]
         for netdev in self._netdevs(wire):
             command += ["-netdev", netdev.format(folder=wire.path.parent)]
-        self._devices = [self._card(wire), *self.options.devices]
+        self._devices = [*(self._card(wire, card) for card in range(self.options.cards)),
+                         *self.options.devices]
+        if self.options.share:
+            folder = self.options.share.replace(",", ",,")
+            command += ["-fsdev", f"local,id=share,security_model=none,path={folder}"]
+            self._devices.append("virtio-9p-pci,fsdev=share,mount_tag=share")
         self._started = time.monotonic()
         self.process = Process.start(self.name, command, self._qemu_log(), owned)
 
@@ -103,6 +132,8 @@ class Host:
                     refused = monitor.human(f"device_add {device},bus=slot{slot}")
                     if refused:
                         raise LabError(f"{self.name}: {refused}")
+            if self.options.share:
+                self.run(_MOUNT_SHARE, timeout=START_TIMEOUT)
         except LabError as error:
             self.check_alive()
             raise LabError(f"{error}\n{self.last_words()}") from None
@@ -130,21 +161,22 @@ class Host:
                 pass
             self.process.stop()
 
-    def _card(self, wire):
+    def _card(self, wire, card):
         options = self.options
-        properties = f"id={CARD},mac=52:54:00:77:00:{self.index:02x}"  # see guest/net.rules
+        # See guest/net.rules.
+        properties = f"id={card_id(card)},mac=52:54:00:77:{card:02x}:{self.index:02x}"
         if options.nic_options:
             properties += f",{options.nic_options}"
         if self._shares_memory():
             return f"tern,wire={wire.shared_path},{properties}"
         model = {"tern": "tern", "virtio": "virtio-net-pci,romfile="}[options.nic]
-        return f"{model},netdev={NETDEV},{properties}"
+        return f"{model},netdev={netdev(card)},{properties}"
 
     def _netdevs(self, wire):
         if self._shares_memory():
             return self.options.netdevs
-        return (f"stream,id={NETDEV},server=off,addr.type=unix,addr.path={wire.path}",
-                *self.options.netdevs)
+        return (*(f"stream,id={netdev(card)},server=off,addr.type=unix,addr.path={wire.path}"
+                  for card in range(self.options.cards)), *self.options.netdevs)
 
     def _shares_memory(self):
         return self.options.nic == "tern" and self.options.wire == "shm"
@@ -198,34 +230,47 @@ class Host:
 
     # --- its card
 
-    def set_cable(self, plugged):
+    def set_cable(self, plugged, card=0):
         """Of a Tern card: without one nothing comes and goes, and the link is down."""
         with self.qmp() as monitor:
-            monitor.execute("qom-set", path=f"/machine/peripheral/{CARD}", property="link",
-                            value=plugged)
+            monitor.execute("qom-set", path=f"/machine/peripheral/{card_id(card)}",
+                            property="link", value=plugged)
+
+    def addresses(self, card):
+        """The IPv4 and the IPv6 address of a card: each has a subnet of its own."""
+        return f"10.77.{card}.{self.index}", str(
+            ipaddress.ip_address(f"fd77::{card:x}:0:0:0:{self.index:x}"))
 
     def configure(self, timeout=30):
-        """Gives the card's interface, once udev or modprobe has brought it, its addresses."""
-        self._rdma_device = None
-        self.run(f"""
-            until [ -e /sys/class/net/{NETDEV} ]; do sleep 0.1; done
-            ip link set {NETDEV} mtu {self.options.mtu} up || exit
-            ip -4 address replace {self.ipv4}/24 dev {NETDEV} || exit
-            ip -6 address replace {self.ipv6}/64 dev {NETDEV} nodad
-        """, timeout=timeout)
+        """Gives the cards' interfaces, once udev or modprobe has brought them, their addresses."""
+        self._rdma_devices = {}
+        if self.options.cards > 1:
+            self.run(_OWN_ADDRESSES)
+        for card in range(self.options.cards):
+            ipv4, ipv6 = self.addresses(card)
+            name = netdev(card)
+            self.run(f"""
+                until [ -e /sys/class/net/{name} ]; do sleep 0.1; done
+                ip link set {name} mtu {self.options.mtu} up || exit
+                ip -4 address replace {ipv4}/24 dev {name} || exit
+                ip -6 address replace {ipv6}/64 dev {name} nodad
+            """, timeout=timeout)
 
     def driver(self):
         """The driver of the card on the wire, or ""."""
         link = self.run(f"readlink /sys/class/net/{NETDEV}/device/driver", check=False).out
         return link.strip().rpartition("/")[2]
 
-    def rdma_device(self, timeout=30):
-        """The name of the RDMA device on the wire, once it is there; known until configure()."""
-        self._rdma_device = self._rdma_device or wait_until(
-            lambda: self.run(_FIND_DEVICE, check=False).out.strip(), timeout)
-        if not self._rdma_device:
-            raise LabError(f"{self.name} has no RDMA device on {NETDEV}\n{self.last_words()}")
-        return self._rdma_device
+    def rdma_device(self, timeout=30, card=0):
+        """The name of a card's RDMA device, once it is there; known until configure()."""
+        if card not in self._rdma_devices:
+            find = _FIND_DEVICE.format(netdev=netdev(card))
+            name = wait_until(lambda: self.run(find, check=False).out.strip(), timeout)
+            if not name:
+                raise LabError(f"{self.name} has no RDMA device on {netdev(card)}\n"
+                               f"{self.last_words()}")
+            self._rdma_devices[card] = name
+        return self._rdma_devices[card]
 
     def gids(self, device):
         """The GID table as [(index, GID, type)]."""

@@ -23,9 +23,18 @@ class Image:
         """Its version. An old lab may remember an image that is gone, and must still end."""
         return (self.folder / "kernel").read_text(encoding="ascii").strip()
 
+    @property
+    def has_packages(self):
+        """Whether Tern is in it; otherwise hosts get what is built here."""
+        return (self.folder / "installed").exists()
+
     @classmethod
-    def get(cls):
-        made = subprocess.run([SCRIPTS / "image"], stdout=subprocess.PIPE, text=True, check=False)
+    def get(cls, packages=()):
+        for package in packages:
+            if not pathlib.Path(package).is_file():
+                raise LabError(f"there is no package {package}")
+        made = subprocess.run([SCRIPTS / "image", *packages], stdout=subprocess.PIPE, text=True,
+                              check=False)
         if made.returncode:
             raise LabError("the guests' image could not be made; see above")
         return cls(made.stdout.strip())

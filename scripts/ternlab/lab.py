@@ -27,11 +27,12 @@ class Lab:
 
     # --- life
 
-    def up(self, hosts, owned=False):
-        """Boots a host for each Options. An owned lab dies with this process."""
+    def up(self, hosts, owned=False, packages=()):
+        """Boots a host for each Options. An owned lab dies with this process. With packages,
+        files of Debian's, the hosts have these installed and nothing that is built here."""
         self._claim()
         try:
-            image = Image.get()
+            image = Image.get(packages)
             archive = self.folder / "parts.tar"
             with step("packing tern.ko and the provider for the hosts"):
                 parts.pack(image, archive)
@@ -68,8 +69,14 @@ class Lab:
         """The lab of that name, which must be up."""
         lab = cls(name)
         if not lab._load():
-            raise LabError(f"there is no lab \"{name}\" here; `scripts/lab up` starts it")
+            raise LabError(f"there is no lab \"{name}\" here; `{paths.COMMAND} up` starts it")
         return lab
+
+    @classmethod
+    def all(cls):
+        """Those of this checkout that are up, or were until their processes died."""
+        labs = [cls(state.parent.name) for state in sorted(paths.runtime("").glob(f"*/{STATE}"))]
+        return [lab for lab in labs if lab._load()]
 
     @staticmethod
     def _configure(host):
@@ -104,7 +111,7 @@ class Lab:
         if self._load():
             if any(host.process.alive() for host in self.hosts):
                 self.hosts = []
-                raise LabError(f"lab \"{self.name}\" is up already; `scripts/lab down` ends it")
+                raise LabError(f"lab \"{self.name}\" is up already; `{paths.COMMAND} down` ends it")
             self.down()
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True, mode=0o700)

@@ -5,7 +5,7 @@ import os
 import pathlib
 import re
 
-SLOTS = 5
+SLOTS = 9  # for eight cards and one device more
 CPUINFO = pathlib.Path("/proc/cpuinfo")
 MANAGEMENT_MAC = "52:54:00:4d:00:01"  # by which guest/net.rules names the interface
 
@@ -39,9 +39,10 @@ def accelerator():
 
 def hardware(options):
     """Without disk, console and sockets, which are files of their own for each host."""
-    # RAM in a memfd: the other hosts read there what is sent to them.
+    # RAM in a memfd: the other hosts read there what is sent to them. With seal=off the card
+    # seals it itself, so that they cannot write.
     machine = ["-machine", "q35,kernel-irqchip=split,memory-backend=ram", *accelerator(),
-               "-object", f"memory-backend-memfd,id=ram,size={options.mem},share=on",
+               "-object", f"memory-backend-memfd,id=ram,size={options.mem},share=on,seal=off",
                "-m", options.mem, "-smp", str(options.smp)]
     if options.viommu:
         # Before all cards, or they would not be behind it. With ATS, which has it tell the

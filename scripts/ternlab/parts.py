@@ -1,41 +1,61 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What was built here, on its way into the guests.
+"""What was built or installed here, on its way into the guests.
 
 A guest unpacks a tar archive over its root file system before it sees its
 card. So a new tern.ko or provider costs no new image and no new snapshot, and
 depmod, slow under TCG, runs here.
 """
 
+import io
+import lzma
 import pathlib
 import shutil
 import subprocess
 import tarfile
 import tempfile
 
-from .paths import BUILD, CHECKOUT
+from . import paths
 
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
 
 
 def pack(image, archive):
-    """Writes the archive, with whatever of the parts has been built so far."""
-    kernel_module = BUILD / "kernel" / image.kernel / "tern.ko"
-    provider = BUILD / "cmake/userspace/provider/libtern.so.1"
-    sources = CHECKOUT / "userspace/provider"
-    programs = BUILD / "cmake/guest"
-
+    """Writes the archive, with whatever of the parts there is so far."""
+    kernel_module, provider, header, programs = _parts(image.kernel)
     with tarfile.open(archive, "w", format=tarfile.GNU_FORMAT) as tar:
+        if image.has_packages:
+            return
         if kernel_module.exists():
             _add_module(tar, image, kernel_module)
         if provider.exists():
-            _add_stripped(tar, provider, f"{LIBRARIES}/{provider.name}", 0o644)
-            _add_link(tar, f"{LIBRARIES}/libibverbs/libtern-rdmav34.so", f"../{provider.name}")
-            _add(tar, sources / "tern.driver", "etc/libibverbs.d/tern.driver", 0o644)
-            _add(tar, sources / "terndv.h", "usr/include/infiniband/terndv.h", 0o644)
-        if programs.is_dir():
-            for program in sorted(programs.iterdir()):
-                if program.is_file():
-                    _add_stripped(tar, program, f"opt/tern/bin/{program.name}", 0o755)
+            _add_stripped(tar, provider, f"{LIBRARIES}/libtern.so.1", 0o644)
+            _add_link(tar, f"{LIBRARIES}/libibverbs/libtern-rdmav34.so", "../libtern.so.1")
+            _add_text(tar, "etc/libibverbs.d/tern.driver", "driver tern\n")
+        if header.exists():
+            _add(tar, header, "usr/include/infiniband/terndv.h", 0o644)
+        for program in programs:
+            _add_stripped(tar, program, f"opt/tern/bin/{program.name}", 0o755)
+
+
+def _parts(kernel):
+    """The module, the provider, its header, and the programs of the tests."""
+    if paths.INSTALLED:
+        built = pathlib.Path("/lib/modules", kernel, "updates/dkms/tern.ko")
+        packed = built.with_suffix(".ko.xz")
+        return (packed if packed.exists() else built, _installed_provider(),
+                paths.PREFIX / "include/infiniband/terndv.h", [])
+    programs = paths.BUILD / "cmake/guest"
+    return (paths.BUILD / "kernel" / kernel / "tern.ko",
+            paths.BUILD / "cmake/userspace/provider/libtern.so.1",
+            paths.CHECKOUT / "userspace/provider/terndv.h",
+            sorted(filter(pathlib.Path.is_file, programs.glob("*"))))
+
+
+def _installed_provider():
+    """As libibverbs finds it."""
+    driver = pathlib.Path("/etc/libibverbs.d/tern.driver")
+    name = driver.read_text(encoding="utf-8").split()[1] if driver.exists() else ""
+    return pathlib.Path(f"{name}-rdmav34.so")
 
 
 def _add_stripped(tar, path, name, mode):
@@ -55,6 +75,12 @@ def _add(tar, path, name, mode):
     tar.add(path.resolve(), name, filter=as_root, recursive=False)
 
 
+def _add_text(tar, name, text):
+    file = tarfile.TarInfo(name)
+    file.size = len(text)
+    tar.addfile(file, io.BytesIO(text.encode("ascii")))
+
+
 def _add_link(tar, name, target):
     link = tarfile.TarInfo(name)
     link.type = tarfile.SYMTYPE
@@ -67,7 +93,11 @@ def _add_module(tar, image, kernel_module):
     with tempfile.TemporaryDirectory() as base:
         tree = pathlib.Path(base, "lib/modules", image.kernel)
         (tree / "updates").mkdir(parents=True)
-        subprocess.run(["strip", "--strip-debug", "-o", tree / "updates/tern.ko", kernel_module],
+        plain = pathlib.Path(base, "tern.ko")
+        unpack = lzma.open if kernel_module.suffix == ".xz" else open
+        with unpack(kernel_module, "rb") as packed:
+            plain.write_bytes(packed.read())
+        subprocess.run(["strip", "--strip-debug", "-o", tree / "updates/tern.ko", plain],
                        check=True)
         (tree / "kernel").symlink_to(image.modules / "kernel")
         for index in image.modules.glob("modules.*"):

@@ -1,20 +1,33 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Where things are."""
+"""Where things are: in a checkout, or where `make install` and the packages put them."""
 
 import hashlib
 import os
 import pathlib
 
-CHECKOUT = pathlib.Path(__file__).resolve().parents[2]
-SCRIPTS = CHECKOUT / "scripts"
-BUILD = CHECKOUT / "build"
-SWITCH = BUILD / "cmake/qemu/wire/tern-switch"
+SCRIPTS = pathlib.Path(__file__).resolve().parents[1]
+CHECKOUT = SCRIPTS.parent
+INSTALLED = not (CHECKOUT / "Makefile").exists()
+if INSTALLED:
+    PREFIX = CHECKOUT.parents[1]  # of PREFIX/share/tern-lab/scripts
+    COMMAND = "tern-lab"
+    SWITCH = PREFIX / "bin/tern-switch"
+    QEMU = PREFIX / "bin/qemu-system-x86_64-tern"
+else:
+    COMMAND = "scripts/lab"
+    BUILD = CHECKOUT / "build"
+    SWITCH = BUILD / "cmake/qemu/wire/tern-switch"
+    QEMU = SCRIPTS / "tern-qemu"
+
+
+def _base(variable, default):
+    """A folder of the user's by the XDG specification."""
+    return pathlib.Path(os.environ.get(variable) or pathlib.Path.home() / default)
 
 
 def cache():
     """As scripts/cache.sh has it."""
-    home = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
-    return pathlib.Path(os.environ.get("TERN_CACHE") or home / "tern")
+    return pathlib.Path(os.environ.get("TERN_CACHE") or _base("XDG_CACHE_HOME", ".cache") / "tern")
 
 
 def runtime(lab):
@@ -26,4 +39,5 @@ def runtime(lab):
 
 def logs(lab):
     """Logs outlive their lab, until its next start."""
-    return BUILD / "lab" / lab
+    state = _base("XDG_STATE_HOME", ".local/state") / "tern" if INSTALLED else BUILD
+    return state / "lab" / lab

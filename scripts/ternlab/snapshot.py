@@ -9,6 +9,7 @@ A snapshot is a folder of the cache, one for each image, QEMU and kind of machin
 
 import fcntl
 import hashlib
+import os
 import pathlib
 import shutil
 import subprocess
@@ -50,6 +51,7 @@ class Snapshot:
                 if not folder.is_dir():
                     with step(f"booting a guest of {options.mem} once, for others to start from"):
                         _make(image, options, folder)
+        os.utime(folder)  # its last use: scripts/cache.sh deletes what is not used any more
         return cls(folder)
 
     def arguments(self):

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 from .errors import LabError
-from .paths import SCRIPTS
+from .paths import INSTALLED, SCRIPTS
 
 
 def ask(*what):
@@ -19,6 +19,9 @@ def ask(*what):
 
 def enter():
     """Begins this program anew on the stack's Debian, unless it is this machine's."""
-    if ask("--foreign"):
+    suite = ask("--foreign")
+    if suite and INSTALLED:
+        raise LabError(f"the stack {ask()} takes a Debian {suite}, and this machine is another")
+    if suite:
         here = SCRIPTS / "on-stack"
         os.execv(here, [str(here), "python3", "-B", *sys.argv])

@@ -10,7 +10,7 @@ from .paths import SWITCH
 from .process import Process
 from .progress import wait_until
 
-FAULTS = ("loss", "dup", "reorder", "corrupt")
+FAULTS = ("loss", "dup", "reorder", "corrupt", "ce")
 
 
 class Wire:

@@ -35,7 +35,7 @@ double cpu_us()
 }
 
 /** Memory that the host has touched before. */
-void touch(FlatMemory &memory, Iova from, uint64_t size)
+void touch(test::FlatMemory &memory, Iova from, uint64_t size)
 {
 	for (uint64_t at = 0; at < size; at += 4096)
 		memory.put(from + at, uint8_t{0});

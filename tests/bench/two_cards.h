@@ -11,7 +11,7 @@
 #include "qemu/rnic/formats/gid.h"
 #include "qemu/rnic/memory/host_ranges.h"
 #include "qemu/rnic/rnic.h"
-#include "tests/bench/flat_memory.h"
+#include "tests/support/flat_memory.h"
 #include "tests/support/host.h"
 
 namespace tern::bench {
@@ -27,7 +27,7 @@ public:
 
 	Mac mac;
 	Gid gid;
-	FlatMemory memory;
+	test::FlatMemory memory;
 	Rnic card;
 	test::Driver driver;
 	uint32_t pd = 0;

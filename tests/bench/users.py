@@ -174,8 +174,8 @@ def await_ready(host, _, task):
 class Smc(Sockets):
     name = "SMC-R, TCP"
     routes = (TERN, TCP_TERN, TCP_VIRTIO)  # it begins with RoCEv1, which rxe does not speak
-    # TCP's buffers grow to megabytes by themselves, while SMC's stay at 64 KiB.
-    buffer = 256 * KIB
+    # TCP's buffers grow to megabytes by themselves, while SMC's stay at 64 KiB or what sysctl says.
+    buffer = 2048 * KIB
 
     @contextlib.contextmanager
     def attached(self, route):

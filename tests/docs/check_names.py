@@ -1,12 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Checks that docs/architecture.md and its pictures name what the code has.
+"""Checks that docs/architecture.md, its pictures and docs/security.md name what the code has.
 
-A table row or a list item of the page is an entry. In an entry, `path/of/file` in backticks names
+A table row or a list item of a page is an entry. In an entry, `path/of/file` in backticks names
 a file, relative to the top of the tree, and `function()` or `name` in backticks belongs to the
 file named last before it in that entry: the file has to contain it as a whole word, a function
 with a parenthesis behind it. Files named outside of entries have to exist, too. The tables under
 "Layers" have the layers of scripts/layers.toml, and each function in a picture is in the text.
+Each finding of docs/security.md names a test.
 """
 import pathlib
 import re
@@ -15,6 +16,7 @@ import tomllib
 
 TOP = pathlib.Path(__file__).resolve().parent.parent.parent
 PAGE = TOP / "docs/architecture.md"
+SECURITY = TOP / "docs/security.md"
 PICTURES = TOP / "docs/pictures"
 
 ENTRY = re.compile(r"(?:\d+\.|[-*]) ")
@@ -42,7 +44,8 @@ def split_entries(text):
 
 
 class Checker:
-    def __init__(self):
+    def __init__(self, page):
+        self.page = page
         self.errors = []
         self.sources = {}
         self.functions = set()  # all that the page names
@@ -60,11 +63,11 @@ class Checker:
         source = path and self.source(path)
         if source is None:
             if is_function:
-                self.complain(f"{PAGE.name}:{line}", f"no file is named before {name}()")
+                self.complain(f"{self.page.name}:{line}", f"no file is named before {name}()")
             return
         call = r"\s*\(" if is_function else ""
         if not re.search(rf"\b{name}\b{call}", source):
-            self.complain(f"{PAGE.name}:{line}", f"{path} has no {name}")
+            self.complain(f"{self.page.name}:{line}", f"{path} has no {name}")
 
     def check_entry(self, first, text, is_entry):
         path = None
@@ -75,7 +78,7 @@ class Checker:
                 if (TOP / token).exists():
                     path = token if (TOP / token).is_file() else None
                 else:
-                    self.complain(f"{PAGE.name}:{line}", f"there is no {token}")
+                    self.complain(f"{self.page.name}:{line}", f"there is no {token}")
             elif name := NAME.fullmatch(token):
                 if name[2]:
                     self.functions.add(name[1])
@@ -98,14 +101,14 @@ class Checker:
             elif part and line.startswith("| ") and not line.startswith("| ---"):
                 found.setdefault(part, []).append(line.split("|")[1].strip())
         if not found:
-            self.complain(PAGE.name, "there are no layers")
+            self.complain(self.page.name, "there are no layers")
         for name, rows in found.items():
             table = layers
             for key in name.split("."):
                 table = table.get(key, {})
             expected = [layer["name"] for layer in table.get("layers", [])]
             if rows[1:] != expected:
-                self.complain(PAGE.name, f"layers of {name}: {rows[1:]}, not {expected}")
+                self.complain(self.page.name, f"layers of {name}: {rows[1:]}, not {expected}")
 
     def check_pictures(self, page):
         """A picture names functions of the text, and its .svg is drawn from its .dot."""
@@ -117,26 +120,45 @@ class Checker:
             text = source.read_text(encoding="utf-8").replace(r"\n", "\n")
             functions = set(FUNCTION.findall(text))
             for name in sorted(functions - self.functions):
-                self.complain(source.name, f"{name}() is not in {PAGE.name}")
+                self.complain(source.name, f"{name}() is not in {self.page.name}")
             if not drawn.is_file():
                 self.complain(source.name, f"there is no {drawn.name}")
             elif functions != set(FUNCTION.findall(drawn.read_text(encoding="utf-8"))):
                 self.complain(drawn.name, f"is not what {source.name} says; please draw it again")
             if f"pictures/{drawn.name}" not in page:
-                self.complain(source.name, f"{PAGE.name} does not show it")
+                self.complain(source.name, f"{self.page.name} does not show it")
+
+    def check_findings(self, text):
+        """The last cell of a row of a table of findings is a file of tests and a name in it."""
+        rows = [line for line in text.splitlines() if line.startswith("| ")]
+        tested = [row for row in rows if row.rstrip("| ").endswith("test")]
+        if not tested:
+            self.complain(self.page.name, "there are no findings")
+        for row in rows:
+            cell = row.rstrip("| ").rsplit("|", 1)[-1]
+            if row not in tested and not row.startswith("| ---") and \
+                    not re.search(r"`tests/[^`]+` `\w+`", cell):
+                self.complain(self.page.name, f"no test: {row}")
 
 
 def main():
     page = PAGE.read_text(encoding="utf-8")
-    checker = Checker()
+    checker = Checker(PAGE)
     checker.check_page(page)
     checker.check_layers(page)
     checker.check_pictures(page)
-    for error in checker.errors:
-        print(error, file=sys.stderr)
     if not checker.functions:
-        print(f"{PAGE.name} names no function", file=sys.stderr)
-    return 1 if checker.errors or not checker.functions else 0
+        checker.complain(PAGE.name, "names no function")
+
+    findings = SECURITY.read_text(encoding="utf-8")
+    security = Checker(SECURITY)
+    security.check_page(findings)
+    security.check_findings(findings)
+
+    errors = checker.errors + security.errors
+    for error in errors:
+        print(error, file=sys.stderr)
+    return 1 if errors else 0
 
 
 if __name__ == "__main__":

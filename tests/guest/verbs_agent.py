@@ -102,12 +102,13 @@ class Agent:
 
     # --- objects
 
-    def open(self, device, size):
+    def open(self, device, size, on_demand=False):
         self.context = Context(name=device)
         self.pd = PD(self.context)
         flags = self.context.query_device().device_cap_flags
         windows = flags & (e.IBV_DEVICE_MEM_WINDOW_TYPE_2A | e.IBV_DEVICE_MEM_WINDOW_TYPE_2B)
-        self.mr = MR(self.pd, size, ACCESS | (e.IBV_ACCESS_MW_BIND if windows else 0))
+        access = ACCESS | (e.IBV_ACCESS_MW_BIND if windows else 0)
+        self.mr = MR(self.pd, size, access | (e.IBV_ACCESS_ON_DEMAND if on_demand else 0))
         extended = self.context.query_device_ex().device_cap_flags_ex
         self.atomic_write = bool(extended & DEVICE_ATOMIC_WRITE)
         return {"address": self.mr.buf, "rkey": self.mr.rkey, "windows": bool(windows),

@@ -66,7 +66,10 @@ class Machine:
              "-machine", "q35,kernel-irqchip=off", "-accel", "tcg", "-bios", bios,
              "-qtest", f"unix:{folder}/qtest", "-qtest-log", "none",
              "-qmp", f"unix:{folder}/qmp", *arguments],
-            stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log)
+            stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log,
+            # What was freed is overwritten, or, if it is large, not there any more.
+            env={**os.environ, "GLIBC_TUNABLES":
+                 "glibc.malloc.perturb=85:glibc.malloc.mmap_threshold=131072"})
         self.events = []
         try:
             self._qtest = Lines(listeners["qtest"], self.process)
@@ -295,6 +298,17 @@ class Card(PciDevice):
                 return result
             self.reg("STATUS")
         raise TimeoutError("the card does nothing")
+
+    def execute(self, index, opcode, body=b""):
+        """Returns what the index-th command created."""
+        self.submit(index, opcode, body)
+        result, _, status = self.wait(lambda: self.completion(index))
+        assert status == HW.AQ_OK, (opcode, status)
+        return int.from_bytes(result[:4], "little")
+
+    def create_eq(self, index, ring):
+        """With 16 entries, of vector 0."""
+        return self.execute(index, HW.AQ_CREATE_EQ, struct.pack("<QBB6xIB3x", ring, 0, 0, 0, 4))
 
     def query_device(self, index=0):
         self.submit(index, HW.AQ_QUERY_DEVICE)

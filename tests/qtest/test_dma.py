@@ -83,6 +83,19 @@ class Dma(CardTest):
         self.machine.qmp("cont")
         self.card.wait(lambda: self.card.completion(0))
 
+    def test_no_event_reaches_a_stopped_machine(self):
+        self.card.enable()
+        ring = self.card.IRQS + 0x1000
+        self.machine.write_memory(ring, bytes(256))
+        self.card.create_eq(0, ring)
+        self.machine.qmp("stop")
+        self.machine.set_cable(False)
+        self.card.reg("LINK")  # answered after what was asked for before
+        self.assertEqual(self.machine.read_memory(ring, 256), bytes(256))
+        self.machine.qmp("cont")
+        self.assertEqual(self.card.reg("LINK"), 0)
+        self.assertEqual(self.machine.read_memory(ring, 16)[14:], bytes([HW.EVENT_LINK, 1]))
+
     def test_reset_with_commands_under_way(self):
         for _ in range(50):
             self.card.enable()

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The wire through shared memory: how QEMU refuses what is none, and follows the switch."""
 
+import mmap
 import os
+import re
 import socket
+import struct
 import subprocess
 import tempfile
 import unittest
@@ -27,6 +30,39 @@ class Switch:
     def kill(self):
         self._process.kill()
         self._process.wait()
+
+
+class Peer:
+    """Another process on the wire, as a hostile one would be: no card, and what it was given."""
+
+    _VERSION = int(re.search(r"kVersion = (\d+)", (TOP / "qemu/shm/message.h").read_text(
+        encoding="utf-8"))[1])
+    _MESSAGE = struct.Struct("<QIIIIQII8Q128s")
+    _MAGIC = 0x657269776e726574
+    _HELLO, _PEER = 1, 4
+    _LINK_FDS = 4
+    _MAX_FDS = 12
+
+    def __init__(self, switch):
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._socket.connect(switch.path)
+        self._socket.send(self._MESSAGE.pack(self._MAGIC, self._VERSION, self._HELLO,
+                                             *[0] * 13, b""))
+        self._fds = []
+
+    def blocks(self):
+        """Descriptors and sizes of what the first other host shares."""
+        while True:
+            data, fds, _, _ = socket.recv_fds(self._socket, self._MESSAGE.size, self._MAX_FDS)
+            self._fds += fds
+            message = self._MESSAGE.unpack(data)
+            if message[2] == self._PEER:
+                return list(zip(fds[self._LINK_FDS:], message[8:]))
+
+    def close(self):
+        for fd in self._fds:
+            os.close(fd)
+        self._socket.close()
 
 
 class WireTest(unittest.TestCase):
@@ -133,9 +169,52 @@ class Link(WireTest):
         self.machine.set_cable(True)
         self.await_link(True)
 
-    def test_with_shared_memory(self):
-        self.start("-object", "memory-backend-memfd,id=ram,size=128M,share=on",
+    def start_with_memory(self, options):
+        self.start("-object", f"memory-backend-memfd,id=ram,size=128M,{options}",
                    "-machine", "memory-backend=ram")
+
+    def shared_blocks(self):
+        """What another host gets of this one: RAM, and the spill last."""
+        peer = Peer(self.switch)
+        self.addCleanup(peer.close)
+        return peer.blocks()
+
+    def test_peers_can_read_but_not_write(self):
+        self.start_with_memory("share=on,seal=off")
+        (ram, size), (spill, spill_size) = self.shared_blocks()
+        self.assertEqual(size, 128 << 20)
+        for fd, length in (ram, size), (spill, spill_size):
+            again = os.open(f"/proc/self/fd/{fd}", os.O_RDWR)
+            self.addCleanup(os.close, again)
+            for way in fd, again:
+                with self.assertRaises(PermissionError):
+                    mmap.mmap(way, length, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_WRITE)
+            with self.assertRaises(PermissionError):
+                os.pwrite(again, b"x", 0)
+            with self.assertRaises(PermissionError):
+                os.ftruncate(again, 0)
+        with mmap.mmap(ram, size, mmap.MAP_SHARED, mmap.PROT_READ) as seen:
+            self.machine.write_memory(0x200000, b"written by the guest")
+            self.assertEqual(seen[0x200000:0x200014], b"written by the guest")
+
+    def test_memory_that_peers_could_write_is_not_shared(self):
+        self.start_with_memory("share=on,seal=on")
+        self.assertEqual(len(self.shared_blocks()), 1)
+        self.assertIn("is copied, not lent", self.machine.log())
+
+    def test_sealed_memory_is_not_to_be_discarded(self):
+        """virtio-mem, as a balloon, would fail at each page; it is told before."""
+        switch = Switch(self.folder)
+        self.addCleanup(switch.kill)
+        with self.assertRaisesRegex(RuntimeError, "Discarding RAM is disabled"):
+            Machine("-object", "memory-backend-memfd,id=ram,size=128M,share=on,seal=off",
+                    "-machine", "memory-backend=ram", "-m", "128M,maxmem=1G",
+                    "-device", f"tern,wire={switch.path}",
+                    "-object", "memory-backend-ram,id=more,size=128M",
+                    "-device", "virtio-mem-pci,memdev=more")
+
+    def test_with_shared_memory(self):
+        self.start_with_memory("share=on,seal=off")
         self.await_link(True)
         self.card.enable()
         self.assertEqual(self.card.query_device()[2], 0)

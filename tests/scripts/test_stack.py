@@ -106,6 +106,15 @@ class BadInput(unittest.TestCase):
                      "scripts/build-module", "9.9.1", folder)
         self.assertFalse(folder.exists())
 
+    def test_nothing_of_another_debian_is_installed(self):
+        other = run("scripts/stack", "--others").stdout.split()[0]
+        self.refused("would be installed here", "make", "install", f"DESTDIR={self.scratch}",
+                     TERN_STACK=other)
+
+    def test_a_package_that_is_not_there(self):
+        self.refused("there is no package nothing.deb",
+                     "scripts/lab", "--lab", "no lab", "up", "--package", "nothing.deb")
+
     def test_another_debian_takes_root(self):
         other = run("scripts/stack", "--others").stdout.split()[0]
         path = self.instead_of("id", "echo 1000")

@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
+#include "qemu/fabric/event_loop.h"
 #include "qemu/rnic/ports.h"
-#include "tests/sim/event_loop.h"
 #include "tests/sim/rng.h"
 
 namespace tern::sim {

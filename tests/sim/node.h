@@ -7,9 +7,9 @@
 #include <memory>
 #include <vector>
 
+#include "qemu/fabric/event_loop.h"
 #include "qemu/rnic/formats/gid.h"
 #include "qemu/rnic/rnic.h"
-#include "tests/sim/event_loop.h"
 #include "tests/sim/link.h"
 #include "tests/sim/rng.h"
 #include "tests/support/fake_host.h"

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "tests/sim/event_loop.h"
+#include "qemu/fabric/event_loop.h"
 #include "tests/sim/link.h"
 #include "tests/sim/node.h"
 #include "tests/sim/rng.h"

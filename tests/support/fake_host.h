@@ -17,10 +17,13 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <string>
 #include <type_traits>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
+#include "qemu/rnic/names.h"
 #include "qemu/rnic/ports.h"
 #include "tern/endian.hpp"
 
@@ -412,14 +415,64 @@ private:
 	uint64_t now_ = 0;
 };
 
-/** All four, for one card. */
+/** Notes a line of what it is told. */
+class RecordingObserver : public Observer {
+public:
+	std::vector<std::string> lines;
+
+private:
+	template <typename... Numbers>
+	void note(std::string what, Numbers... numbers)
+	{
+		((what += " " + std::to_string(numbers)), ...);
+		lines.push_back(std::move(what));
+	}
+
+	void command_started(uint16_t opcode, uint16_t) override
+	{
+		lines.push_back("command " + std::string(command_name(opcode)));
+	}
+	void command_done(uint16_t opcode, uint16_t, hw::tern_hw_aq_status status) override
+	{
+		lines.push_back("done " + std::string(command_name(opcode)) + " " +
+		                std::string(command_status_name(status)));
+	}
+	void state_changed(uint32_t qpn, hw::tern_hw_qp_state, hw::tern_hw_qp_state to) override
+	{
+		note("state", qpn, to);
+	}
+	void nak_queued(uint32_t qpn, uint32_t psn, uint8_t syndrome) override
+	{
+		note("nak_queued", qpn, psn, syndrome);
+	}
+	void nak_received(uint32_t qpn, uint32_t psn, uint8_t syndrome) override
+	{
+		note("nak_received", qpn, psn, syndrome);
+	}
+	void retried(uint32_t qpn, uint32_t psn, uint8_t left) override
+	{
+		note("retried", qpn, psn, left);
+	}
+	void timed_out(uint32_t qpn, uint32_t psn) override { note("timed_out", qpn, psn); }
+	void dropped(hw::tern_hw_stat reason, uint32_t qpn) override
+	{
+		note("dropped " + std::string(stat_name(reason)), qpn);
+	}
+	void page_fault(uint32_t qpn, uint32_t key, uint64_t addr, uint32_t length) override
+	{
+		note("page_fault", qpn, key, addr, length);
+	}
+};
+
+/** All of them, for one card. */
 struct FakeHost {
 	FakeMemory memory;
 	RecordedInterrupts interrupts;
 	RecordedWire wire;
 	ManualClock clock;
+	RecordingObserver observer;
 
-	Ports ports() { return {memory, interrupts, wire, clock}; }
+	Ports ports() { return {memory, interrupts, wire, clock, observer}; }
 };
 
 } // namespace tern::test

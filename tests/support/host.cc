@@ -374,8 +374,10 @@ void HostQp::to_rtr(const Connection &c)
 	attr.sgid_index = c.sgid_index;
 	std::ranges::copy(c.dgid.bytes, attr.dgid);
 	std::ranges::copy(c.dmac, attr.dmac);
+	attr.traffic_class = c.traffic_class;
+	attr.sl = c.sl;
 	attr.hop_limit = 64;
-	attr.udp_sport = 0xc000;
+	attr.udp_sport = c.udp_sport;
 	uint32_t mask =
 	        TERN_QP_STATE | TERN_QP_AV | TERN_QP_PATH_MTU | TERN_QP_DEST_QPN | TERN_QP_RQ_PSN;
 	if (options.type == TERN_QPT_RC || options.type == TERN_QPT_XRC_TGT)

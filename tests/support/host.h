@@ -208,8 +208,11 @@ struct Connection {
 	uint8_t max_rd_atomic = 16;
 	uint8_t max_dest_rd_atomic = 16;
 	uint8_t sgid_index = 0;
+	uint8_t traffic_class = 0;
+	uint8_t sl = 0;
 	Gid dgid{};
 	Mac dmac{};
+	uint16_t udp_sport = 0xc000;
 };
 
 /** A queue pair of the host. */

@@ -21,14 +21,14 @@ class AgentError(LabError):
 class Agent:
     """agent.create(service="RC") and the like are the methods of the program in the guest."""
 
-    def __init__(self, host, device=None, buffer=BUFFER):
+    def __init__(self, host, device=None, buffer=BUFFER, on_demand=False):
         self.host = host
         self.device = device or host.rdma_device()
         target = f"/tmp/{PROGRAM.name}"
         host.write_file(target, PROGRAM.read_bytes())
         self._task = host.channel.talk(f"exec python3 -B {target}")
         self._answer("start")
-        opened = self.open(device=self.device, size=buffer)
+        opened = self.open(device=self.device, size=buffer, on_demand=on_demand)
         self.address, self.rkey = opened["address"], opened["rkey"]
         self._optional = {"SEND_INV": opened["windows"], "ATOMIC_WRITE": opened["atomic_write"]}
 

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What stock tools show of the driver's and the card's state, and whether it names the reason of
-what does not go on: rdma resource, tracepoints, debugfs, devlink health."""
+what does not go on: rdma resource, tracepoints, debugfs, devlink health, and scripts/lab why."""
 
 import contextlib
 import json
 import re
+import subprocess
 
 from agent import Agent
 from programs import Programs
-from scenario import NETDEV, main, wait_until
+from scenario import NETDEV, Options, main, wait_until
+from ternlab.paths import SCRIPTS
 
 TRACING = "/sys/kernel/debug/tracing"
 FOREVER = 7  # of rnr_retry
@@ -16,6 +18,10 @@ RTS = 3      # enum tern_hw_qp_state
 
 
 class Inside(Programs):
+    # To enable a trace event patches the kernel's code, which QEMU 7.2 may not notice in time on
+    # another processor ("int3").
+    HOSTS = (Options(smp=1), Options(smp=1))
+
     def setUp(self):
         super().setUp()
         self.host, self.peer = self.hosts[:2]
@@ -26,9 +32,10 @@ class Inside(Programs):
         return host.run(f"basename $(readlink -f {path})").out.strip()
 
     @contextlib.contextmanager
-    def connected(self, **how):
+    def connected(self, on_demand=False, **how):
         """Two agents and their QPs, connected."""
-        agents = [Agent(host, self.devices[host.name]) for host in (self.host, self.peer)]
+        agents = [Agent(host, self.devices[host.name], on_demand=on_demand)
+                  for host in (self.host, self.peer)]
         try:
             qpns = [agent.create(service="RC") for agent in agents]
             for end, agent in enumerate(agents):
@@ -40,6 +47,74 @@ class Inside(Programs):
         finally:
             for agent in agents:
                 agent.close()
+
+    # --- what the cards say
+
+    def ask(self, command, *arguments):
+        """(exit code, what it says) of scripts/lab."""
+        done = subprocess.run([SCRIPTS / "lab", "--lab", self.lab.name, command, *arguments],
+                              capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout + done.stderr
+
+    def assert_reason(self, qpn, expression):
+        """In the end: the card may be about to find out."""
+        said = []
+
+        def named():
+            said[:] = self.ask("why", self.host.name, *([] if qpn is None else ["--qp", str(qpn)]))
+            return said[0] == 0 and re.search(expression, said[1])
+        self.assertTrue(wait_until(named, 20), said)
+        self.assertEqual(said[1].count("\n"), 1, said)
+
+    @contextlib.contextmanager
+    def interrupts_masked(self):
+        """By the bit of the card's MSI-X capability, which the driver does not look at."""
+        mask = f"setpci -s {self.pci} CAP_MSIX+2.w="
+        self.host.run(f"{mask}4000:4000")
+        try:
+            yield
+        finally:
+            self.host.run(f"{mask}0:4000")
+
+    def test_credits(self):
+        """A receive for one of three messages: the peer counts what it has."""
+        with self.connected(rnr_retry=FOREVER) as (agents, qpns):
+            agents[1].receive(local=qpns[1], offset=0, length=100)
+            agents[0].send(local=qpns[0], opcode="SEND", length=100, count=3)
+            self.assert_reason(qpns[0], "waits for credits: message [23] is posted, the peer has "
+                               f"receives up to message 1; host2 QP {qpns[1]:#x} has no receive")
+            agents[1].receive(local=qpns[1], offset=0, length=100, count=2)
+            self.assertEqual(len(agents[0].poll(local=qpns[0], kind="send", count=3)), 3)
+            self.assert_reason(qpns[0], "has nothing to send")
+
+    def test_page_fault(self):
+        """Its event does not reach the driver."""
+        with self.connected(on_demand=True) as (agents, qpns):
+            agents[1].receive(local=qpns[1], offset=0, length=100)
+            with self.interrupts_masked():
+                agents[0].send(local=qpns[0], opcode="SEND", length=100)
+                self.assert_reason(
+                    qpns[0], r"sends from pages of key 0x\w+ at 0x\w+: the driver has not answered "
+                    "the page fault, as MSI-X is masked")
+                self.assert_reason(None, "host1: MSI-X is masked: the driver gets no interrupts")
+            self.assertEqual(agents[0].poll(local=qpns[0], kind="send")[0]["status"], 0)
+
+    def test_query(self):
+        with self.connected() as (_, qpns):
+            code, said = self.ask("query", self.host.name, "--qp", hex(qpns[0]), "--json")
+            self.assertEqual(code, 0, said)
+            (qp,) = json.loads(said)["engines"][0]["qps"]
+            self.assertEqual((qp["number"], qp["dest_qpn"]), tuple(qpns))
+            self.assertEqual((qp["requester"]["una"], qp["responder"]["expected_psn"]), (5, 5))
+            code, said = self.ask("query", self.host.name)
+            self.assertEqual(code, 0, said)
+            self.assertRegex(said, rf"(?m)^{qpns[0]:#x} +RC +RTS +{qpns[1]:#x} ")
+        for wrong, message in (((self.host.name, "--qp", "0xfffff0"), "has no QP 0xfffff0"),
+                               (("host9",), 'no host "host9"')):
+            for command in ("query", "why"):
+                code, said = self.ask(command, *wrong)
+                self.assertEqual(code, 1, said)
+                self.assertRegex(said, rf"^lab: .*{message}.*\n$")
 
     # --- rdma resource
 
@@ -95,6 +170,8 @@ class Inside(Programs):
             self.await_growth(self.host, "rcvd_rnr_err", before)
             self.assertEqual(self.details(agents[0], "qp")[0]["state"], "RTS")
             self.assertEqual(self.details(agents[1], "qp")[0]["drv_rq_pi"], 0)
+            self.assert_reason(qpns[0], "answered by RNR NAKs .*; "
+                               f"host2 QP {qpns[1]:#x} has no receive posted")
 
     def test_peer_gone(self):
         """Timeouts here, and packets without a QP there."""
@@ -107,6 +184,8 @@ class Inside(Programs):
             self.await_growth(self.host, "local_ack_timeout_err", timeouts)
             self.await_growth(self.peer, "rx_no_qp", lost)
             self.assertEqual(self.details(agents[0], "qp")[0]["drv_sq_pi"], 1)
+            self.assert_reason(qpns[0], "waits for an acknowledgement of PSN 5, retry [1-7] of 7: "
+                               f"host2 has no QP {qpns[1]:#x}")
 
     # --- tracepoints
 
@@ -218,6 +297,8 @@ class Inside(Programs):
         self.assertTrue(failed, self.health("fw_fatal"))
         self.assert_traced(lines, rf"tern_card_failed: {self.pci} the card has stopped",
                            rf"tern_cmd_complete: {self.pci} .* QUERY_STATS .*err -5")
+        self.assert_reason(None, r"host1: the .*had stopped \(AQ_DMA\): it cannot read or write "
+                           "the admin queue, as bus mastering is off")
         said = host.run(f"devlink -j health dump show pci/{self.pci} reporter fw_fatal").out
         dump = json.loads(said)
         self.assertEqual(dump["card"], "has stopped")

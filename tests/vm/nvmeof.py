@@ -5,12 +5,16 @@ It and its like need what processes do not: the local DMA key, fast registration
 the peer, drained queues.
 """
 
+import contextlib
+
+import upper_layer
 from programs import Programs
-from scenario import LabError, main, wait_until
+from scenario import LabError, Options, main, wait_until
 
 NQN, PORT = "nqn.2024-01.tern:disk", 4420
 TARGET = "/sys/kernel/config/nvmet"
-SUBSYSTEM, LISTENER = f"{TARGET}/subsystems/{NQN}", f"{TARGET}/ports/1"
+SUBSYSTEM = f"{TARGET}/subsystems/{NQN}"
+DISK = "/dev/ram0"  # the target's
 MEBIBYTES = 16
 
 
@@ -21,28 +25,45 @@ def serve(host, address, family, transport="rdma"):
         modprobe brd rd_nr=1 rd_size={64 << 10}
         modprobe nvmet-{transport}
         mountpoint -q /sys/kernel/config || mount -t configfs none /sys/kernel/config
-        mkdir {SUBSYSTEM} {SUBSYSTEM}/namespaces/1 {LISTENER}
+        mkdir {SUBSYSTEM} {SUBSYSTEM}/namespaces/1
         echo 1 >{SUBSYSTEM}/attr_allow_any_host
-        echo /dev/ram0 >{SUBSYSTEM}/namespaces/1/device_path
+        echo {DISK} >{SUBSYSTEM}/namespaces/1/device_path
         echo 1 >{SUBSYSTEM}/namespaces/1/enable
-        echo {address} >{LISTENER}/addr_traddr
-        echo {family} >{LISTENER}/addr_adrfam
-        echo {transport} >{LISTENER}/addr_trtype
-        echo {PORT} >{LISTENER}/addr_trsvcid
-        ln -s {SUBSYSTEM} {LISTENER}/subsystems/{NQN}
+    """)
+    listen(host, 1, address, family, transport)
+
+
+def listen(host, number, address, family, transport="rdma"):
+    """At one more address."""
+    port = f"{TARGET}/ports/{number}"
+    host.run(f"""
+        set -e
+        mkdir {port}
+        echo {address} >{port}/addr_traddr
+        echo {family} >{port}/addr_adrfam
+        echo {transport} >{port}/addr_trtype
+        echo {PORT} >{port}/addr_trsvcid
+        ln -s {SUBSYSTEM} {port}/subsystems/{NQN}
     """)
 
 
+def listen_again(host):
+    """At all addresses. A port of nvmet does not by itself, when its card comes back."""
+    host.run(f"for port in {TARGET}/ports/*; do rm $port/subsystems/{NQN} && "
+             f"ln -s {SUBSYSTEM} $port/subsystems/{NQN} || exit; done")
+
+
 def stop(host, transport="rdma"):
-    host.run(f"rm -f {LISTENER}/subsystems/{NQN}; rmdir {LISTENER} "
+    host.run(f"rm -f {TARGET}/ports/*/subsystems/{NQN}; rmdir {TARGET}/ports/* "
              f"{SUBSYSTEM}/namespaces/1 {SUBSYSTEM}; rmmod nvmet-{transport}; rmmod brd",
              check=False)
 
 
 def connect(host, address, transport="rdma"):
+    """Returns the disk."""
     host.run(f"modprobe nvme-{transport}")
     host.run(f"echo 'transport={transport},traddr={address},trsvcid={PORT},nqn={NQN},"
-             "nr_io_queues=2,queue_size=32' >/dev/nvme-fabrics", timeout=60)
+             "nr_io_queues=2,queue_size=32,reconnect_delay=1' >/dev/nvme-fabrics", timeout=60)
     disk = wait_until(lambda: host.run("ls /dev/nvme?n? 2>/dev/null", check=False).out.strip(),
                       20)
     if not disk:
@@ -92,7 +113,7 @@ class NvmeOf(Programs):
                       f"dd if=/tmp/random of={disk} {size} oflag=direct conv=fsync", timeout=120)
         wanted = initiator.run("sha256sum </tmp/random").out
         read = initiator.run(f"dd if={disk} {size} iflag=direct | sha256sum", timeout=120).out
-        held = target.run(f"dd if=/dev/ram0 {size} | sha256sum").out
+        held = target.run(f"dd if={DISK} {size} | sha256sum").out
         self.assertEqual([read, held], [wanted, wanted])
 
     def sizes(self, host, disk):
@@ -118,6 +139,81 @@ class NvmeOf(Programs):
         finally:
             disconnect(initiator)
             stop(target)
+
+
+class NvmePaths(upper_layer.Storage):
+    """A disk with two paths, a card each: its user notices nothing of what one of them suffers."""
+
+    HOSTS = (Options(cards=2), Options(cards=2))
+    PATHS = range(2)
+
+    @contextlib.contextmanager
+    def attached(self, variant):
+        try:
+            serve(self.server, self.server.addresses(0)[0], "ipv4")
+            listen(self.server, 2, self.server.addresses(1)[0], "ipv4")
+            for path in self.PATHS:
+                disk = self.connect_path(path)
+            yield disk, DISK
+        finally:
+            disconnect(self.client)
+            stop(self.server)
+
+    def connect_path(self, path):
+        disk = connect(self.client, self.server.addresses(path)[0])
+        self.assertRegex(disk, r"^/dev/nvme\dn\d$", "the paths are not one disk")
+        self.await_states({path: "live"})
+        return disk
+
+    def states(self):
+        """Of the controllers, by path."""
+        said = self.client.run("cd /sys/class/nvme; for one in nvme?; do "
+                               "echo $(cat $one/address) $(cat $one/state); done", check=False).out
+        return {path: line.split()[-1] for path in self.PATHS for line in said.splitlines()
+                if f"traddr={self.server.addresses(path)[0]}," in line}
+
+    def await_states(self, wanted):
+        self.assertTrue(wait_until(lambda: wanted.items() <= self.states().items(), 60, 0.5),
+                        f"not {wanted}: {self.states()}")
+
+    def survive(self, what, misfortune):
+        """A misfortune of each path in turn, or of all."""
+        def work(path):
+            with upper_layer.Load(self.client, path) as load:
+                load.advance()
+                misfortune(load)
+                load.advance()
+
+        self.check(what, work, self.VARIANTS, upper_layer.LOAD_MEBIBYTES)
+
+    def test_cable_out(self):
+        def each_in_turn(load):
+            for path in self.PATHS:
+                self.client.set_cable(False, path)
+                try:
+                    self.await_states({path: "connecting", 1 - path: "live"})
+                    load.advance()
+                finally:
+                    self.client.set_cable(True, path)
+                self.await_states({0: "live", 1: "live"})
+
+        self.survive("one cable out after the other", each_in_turn)
+
+    def test_client_without_card(self):
+        def first(load):
+            self.lose_card(load.advance)
+            self.assertEqual(self.states(), {1: "live"})
+            self.connect_path(0)
+
+        self.survive("one of the client's cards goes", first)
+
+    def test_server_without_driver(self):
+        def both(_):
+            self.lose_driver()
+            listen_again(self.server)
+            self.await_states({0: "live", 1: "live"})
+
+        self.survive("the server's driver goes", both)
 
 
 if __name__ == "__main__":

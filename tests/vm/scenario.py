@@ -42,12 +42,12 @@ class Scenario(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.lab = Lab(f"{report.NAME}.{cls.__name__}")
-        cls.addClassCleanup(cls.take_down)
         hosts = cls.HOSTS
         if RXE:
             hosts = [dataclasses.replace(options, nic="virtio") for options in hosts]
         begun = time.monotonic()
-        cls.lab.up(hosts, owned=True)
+        cls.lab.up(hosts, owned=True)  # which leaves nothing if it fails
+        cls.addClassCleanup(cls.take_down)
         report.COST.started(cls.lab, time.monotonic() - begun)
         cls.hosts = cls.lab.hosts
         for host in cls.hosts:

@@ -69,10 +69,11 @@ class UpperLayer(Programs):
             self.client.set_cable(True)
         self.assertTrue(failed, "nobody has noticed that the cable is out")
 
-    def lose_card(self):
+    def lose_card(self, meanwhile=lambda: None):
         device = self.client.run(f"readlink -f /sys/class/net/{NETDEV}/device").out
         slot = device.strip().rpartition("/")[2]
         self.client.run(f"echo {slot} >{DRIVER}/unbind", timeout=60)
+        meanwhile()
         self.client.run(f"echo {slot} >{DRIVER}/bind", timeout=60)
         self.come_back(self.client)
 

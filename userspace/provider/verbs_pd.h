@@ -17,8 +17,8 @@ class Users {
 public:
 	bool any() const { return count_.load(std::memory_order_relaxed); }
 	void add() { count_.fetch_add(1, std::memory_order_relaxed); }
-	/** Returns true if the caller must free the object: it was given up, and this was its
-	 * last user. */
+	/** Removes a user. Returns true if that was the last one of an object that was given up,
+	 * which the caller must free then. */
 	bool drop() { return count_.fetch_sub(1, std::memory_order_acq_rel) == kGivenUp + 1; }
 	/** Returns whether the caller is to free the object: it has no users. */
 	bool give_up() { return !count_.fetch_or(kGivenUp, std::memory_order_acq_rel); }

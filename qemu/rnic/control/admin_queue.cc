@@ -67,11 +67,14 @@ bool AdminQueue::fetch()
 	HostMemory &host = card_.memory.host();
 	running_ = host.read(commands_ + offset(), std::as_writable_bytes(std::span(&command_, 1)));
 	spent_ = 0;
+	if (running_)
+		card_.ports.observer.command_started(command_.opcode.get(), command_.id.get());
 	return running_;
 }
 
 bool AdminQueue::complete(tern_hw_aq_status status, tern_hw_aq_cqe &completion)
 {
+	card_.ports.observer.command_done(command_.opcode.get(), command_.id.get(), status);
 	if (status != TERN_AQ_OK)
 		card_.stats.add(TERN_STAT_AQ_ERRORS);
 	completion.id = command_.id;

@@ -9,6 +9,7 @@
 namespace tern {
 
 struct Card;
+class Json;
 
 /** The admin queue: the rings of commands from the driver and of their completions. */
 class AdminQueue {
@@ -22,6 +23,8 @@ public:
 	/** Executes commands for about @budget units, and begins a long one with what is left;
 	 * returns true if there is more to do. */
 	bool run(unsigned budget);
+
+	void describe(Json &to) const;
 
 	bool raise_interrupts = false;
 

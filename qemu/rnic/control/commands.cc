@@ -7,6 +7,7 @@
 
 #include "qemu/rnic/card.h"
 #include "qemu/rnic/control/command_fields.h"
+#include "qemu/rnic/control/congestion_commands.h"
 #include "qemu/rnic/control/cq_commands.h"
 #include "qemu/rnic/control/flow_commands.h"
 #include "qemu/rnic/control/mcast_commands.h"
@@ -270,6 +271,10 @@ std::optional<tern_hw_aq_status> execute(Card &card, const tern_hw_aq_cmd &comma
 		return attach_mcast(card, command.mcast);
 	case TERN_AQ_DETACH_MCAST:
 		return detach_mcast(card, command.mcast);
+	case TERN_AQ_QUERY_CONGESTION:
+		return query_congestion(card, completion.congestion);
+	case TERN_AQ_SET_CONGESTION:
+		return set_congestion(card, command.set_congestion);
 	case TERN_AQ_SET_GID:
 		return set_gid(card, command.set_gid);
 	case TERN_AQ_SET_ETH:

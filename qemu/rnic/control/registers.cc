@@ -15,7 +15,7 @@ constexpr uint32_t kCaps =
         TERN_CAP_XRC | TERN_CAP_RAW | TERN_CAP_MW | TERN_CAP_FAST_REG | TERN_CAP_MODIFY_MR |
         TERN_CAP_CLOCK | TERN_CAP_MODIFY_CQ | TERN_CAP_ATOMIC_WRITE | TERN_CAP_RSS | TERN_CAP_ODP |
         TERN_CAP_TAG_MATCHING | TERN_CAP_PACING | TERN_CAP_FLOW_COUNTERS | TERN_CAP_ETH_OFFLOAD |
-        TERN_CAP_ETH_QUEUES | TERN_CAP_FLUSH;
+        TERN_CAP_ETH_QUEUES | TERN_CAP_FLUSH | TERN_CAP_CONGESTION;
 
 /* Operations that a doorbell executes itself, so that they apply to the next message. */
 constexpr unsigned kTagOpsAtOnce = 4;
@@ -57,6 +57,7 @@ RegisterWrite write_ctrl(Card &card, uint32_t value)
 	card.admin.raise_interrupts = value & TERN_CTRL_AQ_IRQ;
 	if (enable && !card.enabled) {
 		card.enabled = true;
+		card.last_fatal = TERN_FATAL_NONE;
 		if (!card.admin.enable(card.regs.aq_base, card.regs.acq_base,
 		                       card.regs.aq_log_size))
 			card.stop(TERN_FATAL_AQ_CONFIG);
@@ -68,7 +69,7 @@ void ring_cq(Card &card, uint32_t page, uint32_t cqn, bool solicited, uint32_t c
 {
 	CompletionQueue *cq = card.cqs.find(cqn);
 	if (!cq || cq->db_page() != page) {
-		card.stats.add(TERN_STAT_DB_DROPPED);
+		card.drop(TERN_STAT_DB_DROPPED, 0);
 		return;
 	}
 	card.notify(cqn, *cq, cq->arm(ci, solicited));
@@ -78,7 +79,7 @@ void ring_eq(Card &card, uint32_t page, uint32_t eqn, uint32_t ci)
 {
 	EventQueue *eq = card.eqs.find(eqn);
 	if (!eq || page != TERN_DB_PAGE_KERNEL) {
-		card.stats.add(TERN_STAT_DB_DROPPED);
+		card.drop(TERN_STAT_DB_DROPPED, 0);
 		return;
 	}
 	auto host = card.event_host();
@@ -90,7 +91,7 @@ void ring_tag_ops(Card &card, uint32_t page, uint32_t srqn, uint32_t pi)
 {
 	SharedRecvQueue *srq = card.srqs.find(srqn);
 	if (!srq || !srq->tags() || srq->tags()->config().db_page != page) {
-		card.stats.add(TERN_STAT_DB_DROPPED);
+		card.drop(TERN_STAT_DB_DROPPED, 0);
 		return;
 	}
 	if (!srq->tags()->ring(pi))
@@ -186,7 +187,7 @@ void doorbell(Card &card, uint32_t page, uint32_t offset, uint64_t value)
 		if (qp && qp->config().db_page == page)
 			qp->ring(index);
 		else
-			card.stats.add(TERN_STAT_DB_DROPPED);
+			card.drop(TERN_STAT_DB_DROPPED, number);
 		break;
 	}
 	case TERN_DB_CQ_ARM:
@@ -199,7 +200,7 @@ void doorbell(Card &card, uint32_t page, uint32_t offset, uint64_t value)
 		ring_tag_ops(card, page, number, index);
 		break;
 	default:
-		card.stats.add(TERN_STAT_DB_DROPPED);
+		card.drop(TERN_STAT_DB_DROPPED, 0);
 		break;
 	}
 }

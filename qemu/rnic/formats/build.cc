@@ -175,6 +175,8 @@ void put_ext(Writer &out, const OpcodeInfo &info, const ExtHeaders &ext)
 		out.put(headers::Imm{ext.imm});
 	if (info.ieth)
 		out.put(headers::Ieth{ext.inv_rkey});
+	if (info.cnp)
+		out.put(headers::Cnp{});
 }
 
 /* Writes the length fields and all headers between the path's and the payload of @size bytes;
@@ -251,7 +253,7 @@ PathHeader::PathHeader(const AddressVector &av)
 FrameBuilder::FrameBuilder(std::span<std::byte> out, const PathHeader &path, const Bth &bth,
                            const ExtHeaders &ext, size_t payload_size)
         : out_(out), network_offset_(path.network_offset()), payload_size_(payload_size),
-          opcode_(bth.opcode), roce_v2_(path.roce_v2())
+          opcode_(bth.opcode), roce_v2_(path.roce_v2()), ipv4_(path.ipv4())
 {
 	/* Copies the full size: a constant length is faster. */
 	std::memcpy(out.data(), path.room().data(), kMaxPathHeader);
@@ -259,6 +261,32 @@ FrameBuilder::FrameBuilder(std::span<std::byte> out, const PathHeader &path, con
 	        out,
 	        {path.network_offset(), path.size(), path.roce_v2(), path.ipv4(), path.ipv4_sum()},
 	        bth, ext, payload_size);
+}
+
+void FrameBuilder::mark_ect()
+{
+	if (!roce_v2_)
+		return;
+	const auto network = out_.subspan(network_offset_);
+	if (!ipv4_) {
+		/* Bits 23:16 of the first word; in their upper half is the lower one of the traffic
+		 * class. */
+		network[1] &= ~std::byte{kEcnMask << 4};
+		network[1] |= std::byte{kEcnEct0 << 4};
+		return;
+	}
+	auto &tos = network[offsetof(headers::Ipv4, tos)];
+	const auto before = std::to_integer<uint32_t>(tos);
+	const uint32_t now = (before & ~uint32_t{kEcnMask}) | kEcnEct0;
+	tos = static_cast<std::byte>(now);
+	Be<uint16_t> checksum;
+	std::memcpy(&checksum, &network[offsetof(headers::Ipv4, checksum)], sizeof(checksum));
+	/* RFC 1624, equation 3: the complement of the sum with one word replaced. */
+	uint32_t sum = static_cast<uint16_t>(~checksum.get()) + (0xffff - before) + now;
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	store(out_, network_offset_ + offsetof(headers::Ipv4, checksum),
+	      static_cast<uint16_t>(~sum));
 }
 
 std::span<std::byte> FrameBuilder::payload()

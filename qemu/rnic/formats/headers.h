@@ -151,6 +151,11 @@ struct Ieth {
 	Be<uint32_t> rkey;
 };
 
+/** What follows the BTH of a congestion notification packet, A17.9.3. */
+struct Cnp {
+	std::array<uint8_t, 16> reserved;
+};
+
 static_assert(sizeof(Ethernet) == 14 && alignof(Ethernet) == 1);
 static_assert(sizeof(Vlan) == 4 && alignof(Vlan) == 1);
 static_assert(sizeof(Ipv4) == 20 && alignof(Ipv4) == 1);
@@ -166,6 +171,7 @@ static_assert(sizeof(Aeth) == 4 && alignof(Aeth) == 1);
 static_assert(sizeof(AtomicAckEth) == 8 && alignof(AtomicAckEth) == 1);
 static_assert(sizeof(Imm) == 4 && alignof(Imm) == 1);
 static_assert(sizeof(Ieth) == 4 && alignof(Ieth) == 1);
+static_assert(sizeof(Cnp) == 16 && alignof(Cnp) == 1);
 
 /** The one's complement sum of an IPv4 header; 0xffff if its checksum is right (RFC 1071). */
 inline uint16_t ipv4_sum(const Ipv4 &header)

@@ -114,6 +114,8 @@ constexpr OpcodeInfo describe_ud(Opcode opcode)
 
 constexpr OpcodeInfo describe(uint8_t opcode)
 {
+	if (opcode == kCnpOpcode)
+		return {.kind = PacketKind::Cnp, .first = true, .last = true, .cnp = true};
 	switch (service_of(opcode)) {
 	case Service::Rc:
 		return describe_rc(rc_opcode(opcode));
@@ -135,7 +137,8 @@ constexpr size_t ext_size(const OpcodeInfo &info)
 	       (info.atomic_eth ? sizeof(headers::AtomicEth) : 0) +
 	       (info.aeth ? sizeof(headers::Aeth) : 0) +
 	       (info.atomic_ack_eth ? sizeof(headers::AtomicAckEth) : 0) +
-	       (info.imm ? sizeof(headers::Imm) : 0) + (info.ieth ? sizeof(headers::Ieth) : 0);
+	       (info.imm ? sizeof(headers::Imm) : 0) + (info.ieth ? sizeof(headers::Ieth) : 0) +
+	       (info.cnp ? sizeof(headers::Cnp) : 0);
 }
 
 constexpr std::array<OpcodeInfo, 256> make_table()

@@ -57,6 +57,7 @@ enum class PacketKind : uint8_t {
 	Atomic,
 	AtomicWrite, /* answered by a READ response without data, as is Flush */
 	Flush,
+	Cnp,     /* congestion notification, A17.9.3 */
 	Invalid, /* a request that cannot be executed, see kInvalidRequest */
 };
 
@@ -74,6 +75,7 @@ struct OpcodeInfo {
 	bool atomic_ack_eth = false;
 	bool imm = false;
 	bool ieth = false;
+	bool cnp = false;     /* 16 reserved bytes */
 	bool payload = false; /* may carry payload */
 	uint8_t ext_size = 0; /* size of the extended transport headers, bytes */
 
@@ -90,6 +92,9 @@ struct OpcodeInfo {
 /** Of a request of RC or XRC whose opcode is reserved, or whose size is not that of its headers.
  * Only its BTH is valid. */
 inline constexpr OpcodeInfo kInvalidRequest{.kind = PacketKind::Invalid};
+
+/** Of no service: the opcode of a congestion notification packet. */
+inline constexpr uint8_t kCnpOpcode = 0x81;
 
 constexpr Service service_of(uint8_t opcode)
 {

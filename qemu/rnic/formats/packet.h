@@ -23,6 +23,10 @@ namespace tern {
 inline constexpr uint16_t kRoceUdpPort = 4791;
 inline constexpr uint16_t kNoVlan = 0xffff;
 inline constexpr uint16_t kDefaultPkey = 0xffff;
+/** The ECN field of the traffic class (RFC 3168). */
+inline constexpr uint8_t kEcnMask = 3;
+inline constexpr uint8_t kEcnEct0 = 2; /* capable of ECN */
+inline constexpr uint8_t kEcnCe = 3;   /* congestion experienced */
 /** Ethernet + VLAN + IPv6 or GRH + UDP. */
 inline constexpr size_t kMaxPathHeader = 14 + 4 + 40 + 8;
 /** BTH + XRCETH + AtomicETH is the longest. */
@@ -102,6 +106,9 @@ struct PathInfo {
 	uint8_t traffic_class = 0;
 	uint8_t hop_limit = 0;
 	uint16_t udp_sport = 0;
+
+	/** Whether a switch on the way was congested: CE in the ECN field (A17.9.1). */
+	bool congested() const { return roce_v2 && (traffic_class & kEcnMask) == kEcnCe; }
 };
 
 /** A parsed RoCE packet. Its ICRC is right, unless it was lent and has none. The spans point into
@@ -218,6 +225,9 @@ public:
 	FrameBuilder(std::span<std::byte> out, const PathHeader &path, const Bth &bth,
 	             const ExtHeaders &ext, size_t payload_size);
 
+	/** Sets the ECN field of the IP header to ECT(0). RoCEv1 has none. */
+	void mark_ect();
+
 	uint8_t opcode() const { return opcode_; }
 	/** All bytes before the payload. */
 	std::span<const std::byte> head() const { return out_.first(payload_offset_); }
@@ -237,6 +247,7 @@ private:
 	size_t payload_size_;
 	uint8_t opcode_;
 	bool roce_v2_;
+	bool ipv4_;
 };
 
 /* AETH syndromes, IBA table 44: bit 7 is zero, 6:5 the kind, 4:0 credits, RNR timer or NAK code. */

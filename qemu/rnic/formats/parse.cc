@@ -285,7 +285,8 @@ bool take_ext(Reader &in, const OpcodeInfo &info, ExtHeaders &ext)
 	       (!info.aeth || take_aeth(in, ext.aeth)) &&
 	       (!info.atomic_ack_eth || take_value(in, ext.atomic_ack)) &&
 	       (!info.imm || take_value(in, ext.imm)) &&
-	       (!info.ieth || take_value(in, ext.inv_rkey));
+	       (!info.ieth || take_value(in, ext.inv_rkey)) &&
+	       (!info.cnp || in.skip(sizeof(headers::Cnp)));
 }
 
 /* @packet ends with the ICRC. */

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 
+#include "qemu/rnic/formats/pause.h"
 #include "qemu/rnic/ports.h"
 
 namespace tern {
@@ -44,6 +45,8 @@ public:
 	static constexpr unsigned kTurn = 16;
 	/** The destination of frames to this card. */
 	static constexpr Wire::Destination kSelf = Wire::kDestinations;
+	/** The place of frames of the first paused priority; those of the others follow. */
+	static constexpr Wire::Destination kPaused = kSelf + 1;
 
 	bool empty() const { return !active_.first; }
 	/** Adds @sender, which may have something to send, at the end. If it is parked it tries
@@ -113,7 +116,7 @@ private:
 	}
 
 	List active_;
-	std::array<List, Wire::kDestinations + 1> parked_; /* by destination */
+	std::array<List, kPaused + kPriorities> parked_; /* by destination */
 };
 
 } // namespace tern

@@ -23,6 +23,8 @@ size_t Transmitter::send(Sender &sender, size_t size, bool loop_back)
 {
 	const auto frame = std::span(*buffer_).first(size);
 	const bool own = loop_back || is_own(frame);
+	if (!own && hold(sender, frame))
+		return 0;
 	if (own ? !loop(size) : !wire_.transmit(frame)) {
 		scheduler_.park(sender, own ? Scheduler::kSelf : wire_.full());
 		return 0;
@@ -70,6 +72,8 @@ Wire::Lend Transmitter::offer(Sender &sender, size_t head, const HostRanges &pay
 	const auto bytes = std::span(*buffer_).first(head);
 	if (is_own(bytes))
 		return Wire::Lend::Refused;
+	if (hold(sender, bytes))
+		return Wire::Lend::Full;
 	const auto lent = wire_.lend(bytes, payload.list(), shape.segment, {qpn, payload.keys});
 	if (lent == Wire::Lend::Full)
 		scheduler_.park(sender, wire_.full());
@@ -81,6 +85,17 @@ Wire::Lend Transmitter::offer(Sender &sender, size_t head, const HostRanges &pay
 	stats_.add(TERN_STAT_ROCE_TX_PACKETS, shape.packets);
 	stats_.add(TERN_STAT_ROCE_TX_BYTES, shape.size);
 	return lent;
+}
+
+bool Transmitter::hold(Sender &sender, std::span<const std::byte> frame)
+{
+	if (!paused_)
+		return false;
+	const unsigned priority = priority_of(frame, priority_by_dscp);
+	if (!(paused_ >> priority & 1))
+		return false;
+	scheduler_.park(sender, static_cast<Wire::Destination>(Scheduler::kPaused + priority));
+	return true;
 }
 
 void Transmitter::recall(const Recall &what)

@@ -68,8 +68,16 @@ public:
 	std::unique_ptr<Buffer> take_buffer();
 	void put_buffer(std::unique_ptr<Buffer> buffer) { spare_.push_back(std::move(buffer)); }
 
+	/** The other end of the link takes no frames of @priority, or takes them again. */
+	void pause(unsigned priority, bool paused)
+	{
+		paused_ = static_cast<uint8_t>((paused_ & ~(1u << priority)) | unsigned{paused}
+		                                                                       << priority);
+	}
+
 	Mac mac;
 	uint16_t mtu = 1500;
+	bool priority_by_dscp = false;
 
 private:
 	/** The shape of a lent entry: a single packet, or a burst of @packets. */
@@ -81,6 +89,8 @@ private:
 	Wire::Lend offer(Sender &sender, size_t head, const HostRanges &payload, uint32_t qpn,
 	                 const Shape &shape);
 	bool is_own(std::span<const std::byte> frame) const;
+	/** Parks @sender if the priority of its frame is paused. */
+	bool hold(Sender &sender, std::span<const std::byte> frame);
 	bool loop(size_t size);
 
 	const CardConfig &config_;
@@ -88,7 +98,8 @@ private:
 	Scheduler &scheduler_;
 	Stats &stats_;
 	std::unique_ptr<Buffer> buffer_ = std::make_unique<Buffer>();
-	bool lent_ = false; /* something was lent since all was recalled */
+	uint8_t paused_ = 0; /* a bit for each priority */
+	bool lent_ = false;  /* something was lent since all was recalled */
 
 	static constexpr size_t kMaxLoopback = 64;
 	RingBuffer<LoopbackFrame> loopback_; /* at most kMaxLoopback */

@@ -89,7 +89,7 @@ tern_hw_aq_status EthQp::modify(uint32_t mask, const tern_hw_qp_attr &attr)
 	default:
 		return TERN_AQ_BAD_FIELD;
 	}
-	state_ = to;
+	set_state(to);
 	if (mask & TERN_QP_RATE_LIMIT)
 		set_rate_limit(attr.rate_limit);
 	if (state_ == TERN_QPS_RTS)
@@ -106,7 +106,7 @@ void EthQp::query(tern_hw_qp_attr &attr) const
 
 void EthQp::enter_error()
 {
-	state_ = TERN_QPS_ERR;
+	set_state(TERN_QPS_ERR);
 	under_way_.reset();
 	forget_faults();
 	start_flush();
@@ -116,7 +116,7 @@ void EthQp::reset()
 {
 	reset_queues();
 	under_way_.reset();
-	state_ = TERN_QPS_RESET;
+	set_state(TERN_QPS_RESET);
 }
 
 bool EthQp::deliver(const Packet &)
@@ -325,11 +325,11 @@ void EthQp::receive(std::span<const std::byte> frame, const RxInfo &info)
 	if (!receives())
 		return;
 	if (frame.size() > max_frame()) {
-		data_.stats.add(counters_.rx_errors);
+		data_.drop(counters_.rx_errors, number);
 		return;
 	}
 	if (claim_recv() != Claim::Done) {
-		data_.stats.add(counters_.rx_no_buffer);
+		data_.drop(counters_.rx_no_buffer, number);
 		return;
 	}
 
@@ -347,7 +347,7 @@ void EthQp::receive(std::span<const std::byte> frame, const RxInfo &info)
 		if (!may_wait_for_pages())
 			return end_recv(frame.size(), TERN_WC_LOC_PROT_ERR);
 		/* The WQE stays claimed for the next frame. */
-		data_.stats.add(counters_.rx_no_buffer);
+		data_.drop(counters_.rx_no_buffer, number);
 		return wait_for_pages(Side::Responder);
 	default:
 		return end_recv(frame.size(), TERN_WC_LOC_PROT_ERR);

@@ -76,12 +76,17 @@ bool Port::accepts(const Mac &dmac) const
 void Port::receive(std::span<const std::byte> frame)
 {
 	if (frame.size() < kEthHeader || frame.size() > kMaxEthFrame) {
-		data_.stats.add(TERN_STAT_RX_MALFORMED);
+		data_.drop(TERN_STAT_RX_MALFORMED, 0);
 		return;
 	}
 	data_.stats.add(TERN_STAT_RX_FRAMES);
 	data_.stats.add(TERN_STAT_RX_BYTES, frame.size());
 
+	/* MAC control frames end here, like those of any MAC. */
+	if (const auto pause = parse_pause(frame)) {
+		data_.pause(*pause);
+		return;
+	}
 	steering.sniff(frame);
 	const Mac dmac = destination_of(frame);
 	const bool roce = is_roce(frame);
@@ -90,7 +95,7 @@ void Port::receive(std::span<const std::byte> frame)
 	else if (FrameSink *sink = steering.receiver(frame))
 		sink->receive(frame);
 	else if (roce || !accepts(dmac))
-		data_.stats.add(TERN_STAT_RX_FILTERED);
+		data_.drop(TERN_STAT_RX_FILTERED, 0);
 	else
 		ethernet.receive(frame);
 }
@@ -147,15 +152,18 @@ void Port::receive_whole(const Packet &packet, std::span<const std::byte> head,
 
 void Port::count_error(ParseError error)
 {
-	data_.stats.add(error == ParseError::Malformed ? TERN_STAT_RX_MALFORMED
-	                : error == ParseError::BadIcrc ? TERN_STAT_RX_BAD_ICRC
-	                                               : TERN_STAT_RX_BAD_OPCODE);
+	data_.drop(error == ParseError::Malformed ? TERN_STAT_RX_MALFORMED
+	           : error == ParseError::BadIcrc ? TERN_STAT_RX_BAD_ICRC
+	                                          : TERN_STAT_RX_BAD_OPCODE,
+	           0);
 }
 
 void Port::admit(const Packet &packet)
 {
+	if (packet.path.congested())
+		data_.stats.add(TERN_STAT_NP_ECN_MARKED);
 	if (!pkey_matches(packet)) {
-		data_.stats.add(TERN_STAT_RX_BAD_PKEY);
+		data_.drop(TERN_STAT_RX_BAD_PKEY, packet.bth.dest_qpn);
 		return;
 	}
 	deliver(packet);
@@ -175,15 +183,22 @@ void Port::admit_burst(const Packet &burst)
 
 void Port::deliver(const Packet &packet)
 {
+	Qp *qp = qps_.find(packet.bth.dest_qpn);
+	if (packet.info->kind == PacketKind::Cnp) {
+		if (qp)
+			qp->deliver_cnp(packet);
+		else
+			data_.stats.add(TERN_STAT_RP_CNP_IGNORED);
+		return;
+	}
 	if (packet.bth.dest_qpn != kMulticastQpn) {
-		Qp *qp = qps_.find(packet.bth.dest_qpn);
 		if (!qp || packet.path.dgid.is_multicast() || !qp->deliver(packet))
-			data_.stats.add(TERN_STAT_RX_NO_QP);
+			data_.drop(TERN_STAT_RX_NO_QP, packet.bth.dest_qpn);
 		return;
 	}
 	const auto members = data_.groups.members(packet.path.dgid);
 	if (members.empty())
-		data_.stats.add(TERN_STAT_RX_NO_QP);
+		data_.drop(TERN_STAT_RX_NO_QP, packet.bth.dest_qpn);
 	for (const uint32_t qpn : members)
 		qps_.find(qpn)->deliver(packet);
 }

@@ -30,7 +30,7 @@ void RssQp::receive(std::span<const std::byte> frame)
 	if (wq->receives())
 		wq->receive(frame);
 	else
-		data_.stats.add(TERN_STAT_RAW_RX_NO_BUFFER);
+		data_.drop(TERN_STAT_RAW_RX_NO_BUFFER, number);
 }
 
 } // namespace tern

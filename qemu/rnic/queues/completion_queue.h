@@ -12,6 +12,8 @@
 
 namespace tern {
 
+class Json;
+
 /** A completion queue. The caller delivers the events that its functions report as due. */
 class CompletionQueue {
 public:
@@ -68,6 +70,8 @@ public:
 	 */
 	std::optional<hw::tern_hw_aq_status> move_to(HostMemory &memory, TableCache &tables,
 	                                             const Place &place, unsigned &budget);
+
+	void describe(Json &to) const;
 
 	uint32_t users = 0; /* QPs, SRQs and WQs that complete here */
 	Timer timer;

@@ -13,6 +13,8 @@
 
 namespace tern {
 
+class Json;
+
 /* The events of each kind of object, which carry its number. */
 inline constexpr hw::tern_hw_event kCqEvents[] = {hw::TERN_EVENT_COMP, hw::TERN_EVENT_CQ_ERR};
 inline constexpr hw::tern_hw_event kQpEvents[] = {
@@ -55,6 +57,7 @@ public:
 	bool arm(Host &host, uint32_t ci);
 	/** Drops waiting @events of the destroyed object @id. */
 	void forget(std::span<const hw::tern_hw_event> events, uint32_t id);
+	void describe(Json &to) const;
 
 private:
 	bool full() const { return pi_ - ci_ == 1u << log_size_; }

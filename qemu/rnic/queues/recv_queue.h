@@ -30,6 +30,9 @@ public:
 	/** Whether the record could not be read when it was last needed, or held an impossible
 	 * index. */
 	bool broken() const { return broken_; }
+	/** As posted(), by the index last read. */
+	uint32_t known() const { return pi_ - head_; }
+	uint32_t entries() const { return entries_; }
 	/** As posted() != 0, but reads the record only if no WQE is known. */
 	bool has_wqe(HostMemory &memory) { return head_ != pi_ || posted(memory); }
 

@@ -11,6 +11,8 @@
 
 namespace tern {
 
+class Json;
+
 /**
  * A receive queue shared by QPs, in host memory: slots with WQEs, and a ring with the numbers of
  * the posted slots in the order in which messages take them. A slot that was taken belongs to a QP
@@ -66,6 +68,7 @@ public:
 	/** Whether fewer WQEs than the limit are posted; clears the limit if so. */
 	bool limit_reached(Memory &memory);
 	uint32_t limit = 0; /* 0: none */
+	void describe(Json &to) const;
 
 	uint32_t users = 0; /* QPs created with it */
 

@@ -7,16 +7,31 @@ namespace tern {
 
 using namespace hw;
 
+namespace {
+
+constexpr unsigned kDscpShift = 2; /* in the traffic class */
+
+} // namespace
+
+void ConnectedQp::stop()
+{
+	established_ = false;
+	cnp_due_ = false;
+	next_cnp_ = 0;
+}
+
 bool ConnectedQp::accepts(const Packet &packet)
 {
 	if (!receives()) {
-		data_.stats.add(TERN_STAT_RX_BAD_STATE);
+		data_.drop(TERN_STAT_RX_BAD_STATE, number);
 		return false;
 	}
 	if (!from_peer(packet)) {
-		data_.stats.add(TERN_STAT_RX_BAD_ADDR);
+		data_.drop(TERN_STAT_RX_BAD_ADDR, number);
 		return false;
 	}
+	if (packet.path.congested())
+		notify();
 	return true;
 }
 
@@ -39,24 +54,73 @@ void ConnectedQp::apply(uint32_t mask, const tern_hw_qp_attr &attr)
 	IbQp::apply(mask, attr);
 	if (mask & TERN_QP_PATH_MTU)
 		mtu_ = 128u << attr.path_mtu;
-	if (mask & TERN_QP_AV)
-		apply_path(attr);
+	if (mask & TERN_QP_AV) {
+		const AddressVector av = address(*data_.gids.find(attr_.sgid_index));
+		path_ = PathHeader(av);
+		local_gid_ = av.sgid;
+		remote_gid_ = av.dgid;
+		vlan_ = av.vlan;
+	}
 }
 
-void ConnectedQp::apply_path(const tern_hw_qp_attr &attr)
+AddressVector ConnectedQp::address(const GidEntry &source) const
 {
-	AddressVector av = data_.source_address(*data_.gids.find(attr.sgid_index));
-	std::ranges::copy(attr.dmac, av.dmac.begin());
-	std::ranges::copy(attr.dgid, av.dgid.bytes.begin());
-	av.traffic_class = attr.traffic_class;
-	av.hop_limit = attr.hop_limit;
-	av.sl = attr.sl;
-	av.flow_label = attr.flow_label.get();
-	av.udp_sport = attr.udp_sport.get();
-	path_ = PathHeader(av);
-	local_gid_ = av.sgid;
-	remote_gid_ = av.dgid;
-	vlan_ = av.vlan;
+	AddressVector av = data_.source_address(source);
+	std::ranges::copy(attr_.dmac, av.dmac.begin());
+	std::ranges::copy(attr_.dgid, av.dgid.bytes.begin());
+	av.traffic_class = attr_.traffic_class;
+	av.hop_limit = attr_.hop_limit;
+	av.sl = attr_.sl;
+	av.flow_label = attr_.flow_label.get();
+	av.udp_sport = attr_.udp_sport.get();
+	return av;
+}
+
+/* ---- congestion control ---- */
+
+/* At most one CNP in an interval; what is marked before the next one may be sent is told by that
+ * which has been sent. */
+void ConnectedQp::notify()
+{
+	if (!data_.congestion.np_enable || cnp_due_ || data_.ports.clock.now() < next_cnp_)
+		return;
+	cnp_due_ = true;
+	data_.scheduler.activate(*this);
+}
+
+/* Annex A17.9.3. It travels at a priority of its own, so that it is not behind what is congested.
+ */
+bool ConnectedQp::send_cnp(unsigned &budget)
+{
+	if (!cnp_due_)
+		return true;
+	const CongestionParameters &p = data_.congestion;
+	AddressVector av = address({TERN_GID_ROCE_V2, vlan_, local_gid_});
+	av.traffic_class = static_cast<uint8_t>(p.np_cnp_dscp << kDscpShift);
+	if (!p.np_cnp_prio_mode)
+		av.sl = static_cast<uint8_t>(p.np_cnp_prio);
+	Bth bth;
+	bth.opcode = kCnpOpcode;
+	bth.becn = true;
+	bth.dest_qpn = attr_.dest_qpn.get();
+	FrameBuilder frame(data_.out.buffer(), PathHeader(av), bth, {}, 0);
+	budget--;
+	if (!data_.out.send_roce(*this, frame))
+		return false;
+	cnp_due_ = false;
+	next_cnp_ = data_.ports.clock.now() + uint64_t{p.np_min_time_between_cnps} * 1000;
+	data_.stats.add(TERN_STAT_NP_CNP_SENT);
+	return true;
+}
+
+void ConnectedQp::deliver_cnp(const Packet &packet)
+{
+	if (!receives() || !from_peer(packet) || !data_.takes_cnps()) {
+		data_.stats.add(TERN_STAT_RP_CNP_IGNORED);
+		return;
+	}
+	data_.stats.add(TERN_STAT_RP_CNP_HANDLED);
+	rate_control().on_cnp(data_.ports.clock.now());
 }
 
 } // namespace tern

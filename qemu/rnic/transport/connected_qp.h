@@ -8,17 +8,23 @@
 
 namespace tern {
 
-/** A QP connected to one peer, reliable or unreliable, and the path to it. */
+/** A QP connected to one peer, reliable or unreliable, and the path to it. As a notification point
+ * of congestion control it tells the peer of congestion, as a reaction point it is told. */
 class ConnectedQp : public IbQp {
+public:
+	void deliver_cnp(const Packet &packet) final;
+
 protected:
 	using IbQp::IbQp;
 
-	void stop() override { established_ = false; }
+	void stop() override;
 	void apply(uint32_t mask, const hw::tern_hw_qp_attr &attr) override;
 
 	/** Whether the QP receives packets now and this one is from its peer; rejected packets are
-	 * counted. */
+	 * counted. If congestion has marked it, a CNP becomes due. */
 	bool accepts(const Packet &packet);
+	/** Sends the CNP that is due, if any. Returns false if there is no room. */
+	bool send_cnp(unsigned &budget);
 	/** Whether the packet has the addresses of this connection. */
 	bool from_peer(const Packet &packet) const;
 	/** A request arrived, so the connection is established. */
@@ -29,24 +35,40 @@ protected:
 	 * no room and the QP is parked. */
 	template <typename Fill>
 	size_t send_packet(Bth bth, const ExtHeaders &ext, size_t payload_size, Fill fill);
+	/** The headers of a packet on this connection, in the transmit buffer. */
+	FrameBuilder build(Bth bth, const ExtHeaders &ext, size_t payload_size);
 
 	uint32_t mtu_ = 256; /* path MTU, bytes */
 	PathHeader path_;
 
 private:
-	void apply_path(const hw::tern_hw_qp_attr &attr);
+	AddressVector address(const GidEntry &source) const;
+	/** A packet arrived that congestion had marked. */
+	void notify();
 
 	Gid local_gid_;
 	Gid remote_gid_;
 	uint16_t vlan_ = kNoVlan;
 	bool established_ = false;
+	bool cnp_due_ = false;
+	uint64_t next_cnp_ = 0; /* ns; none is sent before */
 };
+
+/* Inline: it is part of each packet's cost. */
+inline FrameBuilder ConnectedQp::build(Bth bth, const ExtHeaders &ext, size_t payload_size)
+{
+	bth.dest_qpn = attr_.dest_qpn.get();
+	FrameBuilder frame(data_.out.buffer(), path_, bth, ext, payload_size);
+	/* Data may be marked by a congested switch; the peer's CNPs will slow it down. */
+	if (data_.takes_cnps() && opcode_info(bth.opcode).payload)
+		frame.mark_ect();
+	return frame;
+}
 
 template <typename Fill>
 size_t ConnectedQp::send_packet(Bth bth, const ExtHeaders &ext, size_t payload_size, Fill fill)
 {
-	bth.dest_qpn = attr_.dest_qpn.get();
-	FrameBuilder frame(data_.out.buffer(), path_, bth, ext, payload_size);
+	FrameBuilder frame = build(bth, ext, payload_size);
 	if (!fill(frame.payload()))
 		return 0;
 	return data_.out.send_roce(*this, frame);

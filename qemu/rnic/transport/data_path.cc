@@ -102,6 +102,30 @@ void DataPath::drop_events(std::span<const tern_hw_event> events, uint32_t id)
 	eqs.for_each([&](uint32_t, EventQueue &eq) { eq.forget(events, id); });
 }
 
+void DataPath::pause(const PauseTimes &times)
+{
+	for (unsigned priority = 0; priority < kPriorities; priority++) {
+		if (!times[priority] || !(congestion.pfc_enable >> priority & 1))
+			continue;
+		stats.add(static_cast<tern_hw_stat>(TERN_STAT_RX_PRIO0_PAUSE + priority));
+		if (!*times[priority]) {
+			resume(priority);
+			continue;
+		}
+		const uint64_t bits = *times[priority] * kPauseQuantum;
+		out.pause(priority, true);
+		timers.move({TimerOwner::Kind::Pause, priority}, pause_timers[priority],
+		            ports.clock.now() + bits * 1000 / config.link_speed_mbps);
+	}
+}
+
+void DataPath::resume(unsigned priority)
+{
+	timers.drop({TimerOwner::Kind::Pause, priority}, pause_timers[priority]);
+	out.pause(priority, false);
+	scheduler.unpark(static_cast<Wire::Destination>(Scheduler::kPaused + priority));
+}
+
 AddressVector DataPath::source_address(const GidEntry &source) const
 {
 	AddressVector av;
@@ -110,6 +134,12 @@ AddressVector DataPath::source_address(const GidEntry &source) const
 	av.vlan = source.vlan;
 	av.sgid = source.gid;
 	return av;
+}
+
+void DataPath::drop(tern_hw_stat reason, uint32_t qpn)
+{
+	stats.add(reason);
+	ports.observer.dropped(reason, qpn);
 }
 
 void DataPath::stop(tern_hw_fatal reason)

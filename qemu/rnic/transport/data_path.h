@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 
 #include "qemu/rnic/chores.h"
 #include "qemu/rnic/config.h"
+#include "qemu/rnic/congestion/parameters.h"
+#include "qemu/rnic/formats/pause.h"
 #include "qemu/rnic/memory/counted_memory.h"
 #include "qemu/rnic/memory/region.h"
 #include "qemu/rnic/network/gid_table.h"
@@ -50,8 +53,19 @@ struct DataPath {
 	void drop_events(std::span<const hw::tern_hw_event> events, uint32_t id);
 	/** An address vector with the source @source; the caller adds the destination. */
 	AddressVector source_address(const GidEntry &source) const;
+	/** The other end of the link has no room for frames of some priorities (802.1Qbb). */
+	void pause(const PauseTimes &times);
+	/** The pause of @priority is over. */
+	void resume(unsigned priority);
+	/** A frame, or a doorbell, is dropped: counts @reason. */
+	void drop(hw::tern_hw_stat reason, uint32_t qpn);
 	/** Stops the card until the next reset. */
 	void stop(hw::tern_hw_fatal reason);
+
+	/** Whether QPs react to CNPs, and what they send says so (ECT). */
+	bool takes_cnps() const { return congestion.algorithm() == CongestionAlgorithm::Dcqcn; }
+	/** Whether QPs react to round-trip times. */
+	bool takes_rtts() const { return congestion.algorithm() == CongestionAlgorithm::Timely; }
 
 	EventQueue::Host event_host() { return {dma, memory.tables(), ports.interrupts, stats}; }
 	EventQueue *eq_of_vector(uint32_t vector) const;
@@ -61,12 +75,14 @@ struct DataPath {
 	Stats stats;
 	CountedMemory dma;
 	Memory memory;
+	CongestionParameters congestion;
 	GidTable gids;
 	MulticastGroups groups;
 	Scheduler scheduler;
 	Transmitter out;
 	Chores chores;
 	TimerQueue timers;
+	std::array<Timer, kPriorities> pause_timers;
 	ObjectTable<EventQueue> eqs;
 	ObjectTable<CompletionQueue> cqs;
 	ObjectTable<SharedRecvQueue> srqs;

@@ -15,7 +15,7 @@ void IbQp::enter_error()
 {
 	if (state_ == TERN_QPS_ERR)
 		return;
-	state_ = TERN_QPS_ERR;
+	set_state(TERN_QPS_ERR);
 	/* The host may reuse the buffers of flushed WQEs. */
 	data_.out.recall(Recall::of_qp(number));
 	forget_faults();
@@ -35,7 +35,7 @@ void IbQp::enter_send_error()
 {
 	if (!sends())
 		return;
-	state_ = TERN_QPS_SQE;
+	set_state(TERN_QPS_SQE);
 	forget_fault(Side::Requester);
 	draining_ = false;
 	start_send_flush();
@@ -108,7 +108,7 @@ void IbQp::enter(tern_hw_qp_state to)
 	default:
 		break;
 	}
-	state_ = to;
+	set_state(to);
 	check_drained();
 	if (to == TERN_QPS_RTS)
 		data_.scheduler.activate(*this);
@@ -116,7 +116,7 @@ void IbQp::enter(tern_hw_qp_state to)
 
 void IbQp::reset()
 {
-	state_ = TERN_QPS_RESET;
+	set_state(TERN_QPS_RESET);
 	data_.out.recall(Recall::of_qp(number));
 	attr_ = {};
 	draining_ = false;

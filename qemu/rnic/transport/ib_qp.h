@@ -17,6 +17,7 @@ public:
 	hw::tern_hw_aq_status modify(uint32_t mask, const hw::tern_hw_qp_attr &attr) final;
 	void query(hw::tern_hw_qp_attr &attr) const override;
 	void reset() final;
+	void describe(Json &to) const override;
 
 protected:
 	using Qp::Qp;

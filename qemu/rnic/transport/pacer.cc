@@ -31,6 +31,25 @@ void Pacer::set(const tern_hw_rate_limit &limit)
 	slack_ = time_of(burst - std::min(burst, needed));
 }
 
+void Pacer::set(uint64_t now, uint32_t rate, uint64_t slack)
+{
+	*this = {};
+	rate_ = rate;
+	slack_ = slack;
+	full_at_ = now + slack;
+}
+
+void Pacer::change_rate(uint64_t now, uint32_t rate)
+{
+	if (rate == rate_)
+		return;
+	const uint64_t due = next();
+	if (due > now)
+		full_at_ = now + slack_ + (due - now) * rate_ / rate;
+	remainder_ = 0;
+	rate_ = rate;
+}
+
 void Pacer::sent(uint64_t now, uint64_t size)
 {
 	if (full_at_ < now) {

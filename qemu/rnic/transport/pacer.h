@@ -17,6 +17,12 @@ public:
 	/** Sets a new limit and fills the bucket. */
 	void set(const hw::tern_hw_rate_limit &limit);
 
+	/** Sets a rate, kb/s and not 0, with an empty bucket: one frame may be sent now. A frame
+	 * that goes up to @slack later than it might costs the rate nothing. */
+	void set(uint64_t now, uint32_t rate, uint64_t slack);
+	/** Changes the rate, kb/s and not 0, from @now on; the debt in bytes stays. */
+	void change_rate(uint64_t now, uint32_t rate);
+
 	const hw::tern_hw_rate_limit &limit() const { return limit_; }
 	bool limited() const { return rate_ != 0; }
 	/** When the next frame may be sent; not later than now if it may be sent now. */

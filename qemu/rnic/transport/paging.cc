@@ -29,6 +29,7 @@ void Qp::wait_for_pages(Side side)
 	if (fault || state_ == TERN_QPS_ERR)
 		return;
 	fault = data_.memory.fault();
+	data_.ports.observer.page_fault(number, fault->key, fault->addr, fault->length);
 	report_faults();
 }
 

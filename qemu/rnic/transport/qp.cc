@@ -43,40 +43,61 @@ void Qp::expire(uint64_t now)
 		data_.chores.add(*this);
 	else
 		on_timer(now);
-	if (!pacing_)
-		return;
-	if (pacer_.next() <= now) {
-		pacing_ = false;
+	if (resume_at_ <= now) {
+		resume_at_ = UINT64_MAX;
 		data_.scheduler.activate(*this);
-	} else {
-		set_timer(pacer_.next());
+	} else if (resume_at_ != UINT64_MAX) {
+		set_timer(resume_at_);
 	}
 }
 
 void Qp::set_rate_limit(const tern_hw_rate_limit &limit)
 {
 	pacer_.set(limit);
-	pacing_ = false;
+	resume_at_ = UINT64_MAX;
 	data_.scheduler.activate(*this);
 }
 
 bool Qp::wait_for_rate()
 {
-	if (pacer_.next() <= data_.ports.clock.now())
+	const uint64_t limit = pacer_.limited() ? pacer_.next() : 0;
+	const uint64_t congestion =
+	        rate_control_ ? rate_control_->next(data_.ports.clock.now()) : 0;
+	return wait_until(std::max(limit, congestion));
+}
+
+/* Requests and responses may wait for different times. */
+bool Qp::wait_until(uint64_t time)
+{
+	if (time <= data_.ports.clock.now())
 		return false;
-	pacing_ = true;
-	set_timer(pacer_.next());
+	resume_at_ = std::min(resume_at_, time);
+	set_timer(resume_at_);
 	return true;
 }
 
-bool Qp::paced_after(size_t size) const
+bool Qp::exhausts_rate(size_t size) const
 {
-	return pacer_.limited() && pacer_.exhausted_by(data_.ports.clock.now(), size);
+	const uint64_t now = data_.ports.clock.now();
+	return (pacer_.limited() && pacer_.exhausted_by(now, size)) ||
+	       (rate_control_ && rate_control_->exhausted_by(now, size));
 }
 
 void Qp::spend_rate(size_t size)
 {
-	pacer_.sent(data_.ports.clock.now(), size);
+	const uint64_t now = data_.ports.clock.now();
+	if (pacer_.limited())
+		pacer_.sent(now, size);
+	if (rate_control_)
+		rate_control_->sent(now, size);
+}
+
+RateControl &Qp::rate_control()
+{
+	if (!rate_control_)
+		rate_control_ = std::make_unique<RateControl>(data_.congestion,
+		                                              data_.config.link_speed_mbps);
+	return *rate_control_;
 }
 
 void Qp::fatal()
@@ -312,8 +333,10 @@ void Qp::reset_queues()
 	rq_.reset();
 	claimed_.reset();
 	pacer_ = {};
-	pacing_ = false;
+	rate_control_.reset();
+	resume_at_ = UINT64_MAX;
 	last_wqe_reported_ = false;
+	failure_ = TERN_WC_SUCCESS;
 	forget_faults();
 }
 
@@ -369,6 +392,8 @@ void Qp::complete(uint32_t cqn, tern_hw_cqe &cqe, bool solicited)
 	cqe.qpn = number;
 	cqe.flags |= config_.is_wq ? TERN_CQE_WQ : 0;
 	cqe.timestamp = data_.ports.clock.now();
+	if (cqe.status && cqe.status != TERN_WC_WR_FLUSH_ERR && !failure_)
+		failure_ = cqe.status;
 	/* In ERR the failure happened during the flush, and fatal() has no effect. */
 	if (!data_.complete(cqn, cqe, solicited))
 		fatal();

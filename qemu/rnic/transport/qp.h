@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 
@@ -15,11 +16,13 @@
 #include "qemu/rnic/timers.h"
 #include "qemu/rnic/transport/data_path.h"
 #include "qemu/rnic/transport/pacer.h"
+#include "qemu/rnic/transport/rate_control.h"
 #include "tern/tern_hw.h"
 
 namespace tern {
 
 class FrameSink;
+class Json;
 class TagList;
 
 /** Parameters of CREATE_QP, validated. */
@@ -57,6 +60,10 @@ public:
 	/** Receives a burst as a unit. Returns how many of its packets, from the first on, were
 	 * processed; the caller delivers the others one by one. */
 	virtual uint32_t deliver_burst(const Packet &) { return 0; }
+	/** Receives a congestion notification packet. */
+	virtual void deliver_cnp(const Packet &) { data_.stats.add(hw::TERN_STAT_RP_CNP_IGNORED); }
+	/** Congestion control is another now: all flows begin anew. */
+	void forget_congestion() { rate_control_.reset(); }
 	/** A deadline of set_timer() has passed. */
 	void expire(uint64_t now);
 	/** In ERR and SQE: flushes what is posted. */
@@ -87,6 +94,9 @@ public:
 	/** Ends messages in progress that have matched a tag, as flushed. */
 	virtual void release_tags();
 
+	/** Writes the state that explains what the QP does or waits for. */
+	virtual void describe(Json &to) const;
+
 	Timer timer;
 	TimerOwner timer_owner() const
 	{
@@ -97,6 +107,11 @@ public:
 	static constexpr uint32_t kNoPage = UINT32_MAX;
 
 protected:
+	void set_state(hw::tern_hw_qp_state to)
+	{
+		data_.ports.observer.state_changed(number, state_, to);
+		state_ = to;
+	}
 	/** Makes the QP expire at @deadline (ns) or earlier. */
 	void set_timer(uint64_t deadline)
 	{
@@ -143,20 +158,40 @@ protected:
 	virtual void resume_requester(bool ok) = 0;
 	virtual void resume_responder(bool ok) = 0;
 
-	/* The rate limit applies to the send queue; responses are not limited. */
+	/* The rate limit applies to the send queue; responses are not limited. Congestion control
+	 * limits both. */
 	void set_rate_limit(const hw::tern_hw_rate_limit &limit);
 	const hw::tern_hw_rate_limit &rate_limit() const { return pacer_.limit(); }
-	bool rate_limited() const { return pacer_.limited(); }
+	bool rate_limited() const { return pacer_.limited() || slowed(); }
+	bool slowed() const
+	{
+		return rate_control_ && rate_control_->limited(data_.ports.clock.now());
+	}
 	/** Whether the next frame must wait; if so, the QP is scheduled when it may be sent. */
-	bool paced() { return pacer_.limited() && wait_for_rate(); }
+	bool paced() { return (pacer_.limited() || rate_control_) && wait_for_rate(); }
+	/** As above, for a READ response. */
+	bool response_paced()
+	{
+		return rate_control_ && wait_until(rate_control_->next(data_.ports.clock.now()));
+	}
 	/** Whether the next frame will have to wait after one of @size bytes. */
-	bool paced_after(size_t size) const;
+	bool paced_after(size_t size) const
+	{
+		return (pacer_.limited() || rate_control_) && exhausts_rate(size);
+	}
 	/** Accounts for a sent frame of @size bytes. */
 	void pace(size_t size)
 	{
-		if (pacer_.limited())
+		if (pacer_.limited() || rate_control_)
 			spend_rate(size);
 	}
+	void pace_response(size_t size)
+	{
+		if (rate_control_)
+			rate_control_->sent(data_.ports.clock.now(), size);
+	}
+	/** What controls the rate, from now on. Congestion control must not be off. */
+	RateControl &rate_control();
 
 	/** Whether a WQE is in the send queue; if not, requests a doorbell for the next. If the
 	 * record is broken, the QP fails. */
@@ -233,6 +268,8 @@ protected:
 
 private:
 	bool wait_for_rate();
+	bool wait_until(uint64_t time);
+	bool exhausts_rate(size_t size) const;
 	void spend_rate(size_t size);
 	bool end_fault(Side side, hw::tern_hw_resume how);
 	void report_faults();
@@ -259,7 +296,9 @@ private:
 	uint32_t failed_sends_end_ = 0; /* in SQE: end of the WQEs posted before the error */
 	uint64_t flush_interval_ = 0;   /* ns; in ERR, the interval of flushing later posts */
 	Pacer pacer_;
-	bool pacing_ = false; /* a turn ended because of the rate limit */
+	std::unique_ptr<RateControl> rate_control_; /* from the first CNP or RTT on */
+	uint64_t resume_at_ = UINT64_MAX;           /* ns; a turn ended because of a rate */
+	uint8_t failure_ = hw::TERN_WC_SUCCESS;     /* of the first CQE with an error but flushed */
 
 	std::array<std::optional<PageFault>, 2> faults_; /* indexed by Side */
 	bool fault_reported_ = false; /* PAGE_FAULT was raised and RESUME_QP has not followed yet */

@@ -64,7 +64,7 @@ bool RcQp::deliver(const Packet &packet)
 	} else if (sends()) {
 		requester_.receive(packet);
 	} else {
-		data_.stats.add(TERN_STAT_RX_BAD_STATE);
+		data_.drop(TERN_STAT_RX_BAD_STATE, number);
 	}
 	return true;
 }
@@ -72,7 +72,7 @@ bool RcQp::deliver(const Packet &packet)
 uint32_t RcQp::deliver_burst(const Packet &burst)
 {
 	if (service_of(burst.bth.opcode) != service() || !expects(burst) || !receives() ||
-	    !from_peer(burst) || burst.segment != mtu_)
+	    !from_peer(burst) || burst.path.congested() || burst.segment != mtu_)
 		return 0;
 	if (!burst.info->is_request())
 		return sends() ? requester_.receive_burst(burst) : 0;
@@ -83,6 +83,14 @@ uint32_t RcQp::deliver_burst(const Packet &burst)
 bool RcQp::transmit(unsigned &budget)
 {
 	prefetch(*this);
+	if (!send_cnp(budget))
+		return false;
+	/* What congestion slows down takes turns. */
+	requests_first_ = slowed() && !requests_first_;
+	if (requests_first_) {
+		const bool more = requester_.transmit(budget);
+		return responder_.transmit(budget) || more;
+	}
 	/* Responses come first, because the peer waits for them, but take at most half of the
 	 * budget, so that a peer's READs do not block requests. */
 	const unsigned share = budget - budget / 2;

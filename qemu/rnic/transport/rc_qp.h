@@ -29,6 +29,7 @@ public:
 	uint32_t deliver_burst(const Packet &burst) override;
 	void query(hw::tern_hw_qp_attr &attr) const override;
 	void release_tags() override;
+	void describe(Json &to) const override;
 
 private:
 	friend class Requester;
@@ -75,6 +76,7 @@ private:
 
 	Requester requester_;
 	Responder responder_;
+	bool requests_first_ = false; /* in this turn */
 };
 
 template <typename Locate, typename Fill>
@@ -82,8 +84,7 @@ SendResult RcQp::send_data(Bth &bth, const ExtHeaders &ext, size_t size, Locate 
                            size_t &sent)
 {
 	bth.opcode = opcode_of(service(), static_cast<Opcode>(bth.opcode));
-	bth.dest_qpn = attr_.dest_qpn.get();
-	FrameBuilder frame(data_.out.buffer(), path_, bth, ext, size);
+	FrameBuilder frame = build(bth, ext, size);
 	HostRanges ranges;
 	if (size >= Transmitter::kMinLent && locate(ranges)) {
 		const auto lent = data_.out.lend(*this, frame, ranges, number);
@@ -108,9 +109,7 @@ Wire::Lend RcQp::lend_burst(Bth bth, const ExtHeaders &ext, Locate locate)
 	if (!locate(ranges))
 		return Wire::Lend::Refused;
 	bth.opcode = opcode_of(service(), static_cast<Opcode>(bth.opcode));
-	bth.dest_qpn = attr_.dest_qpn.get();
-	return data_.out.lend_burst(*this, FrameBuilder(data_.out.buffer(), path_, bth, ext, mtu_),
-	                            ranges, number, mtu_);
+	return data_.out.lend_burst(*this, build(bth, ext, mtu_), ranges, number, mtu_);
 }
 
 } // namespace tern

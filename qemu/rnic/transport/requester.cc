@@ -49,8 +49,10 @@ void Requester::reset(Psn sq_psn)
 	sequence_nak_ = false;
 	retries_left_ = qp_.attr_.retry_cnt;
 	rnr_retries_left_ = qp_.attr_.rnr_retry;
+	timed_.reset();
 	timeout_at_ = UINT64_MAX;
 	rnr_until_ = 0;
+	refused_ = false;
 	page_wait_.reset();
 	response_dropped_ = false;
 }
@@ -315,14 +317,31 @@ void Requester::sent_packets(const Request &r, uint32_t packets)
 
 	/* A READ request stands for all PSNs of its responses. */
 	next_psn_ = r.opcode == TERN_OP_READ ? r.end() : next_psn_ + packets;
-	if (next_psn_ - sent_ > 0)
+	if (next_psn_ - sent_ > 0) {
 		sent_ = next_psn_;
+		if (data_.takes_rtts())
+			start_timing(r);
+	}
 	if (next_psn_ == r.end()) {
 		cursor_++;
 		skip_local();
 	}
 	if (timeout_at_ == UINT64_MAX)
 		arm_timer();
+}
+
+/* See wants_ack(). A response of its own takes the responder's time, too. */
+void Requester::start_timing(const Request &r)
+{
+	const bool wants_ack = next_psn_ == r.end() || (next_psn_ - r.first) % kAckInterval == 0;
+	if (!timed_ && wants_ack && !r.expects_response())
+		timed_ = {next_psn_, data_.ports.clock.now()};
+}
+
+void Requester::end_timing()
+{
+	qp_.rate_control().on_rtt(data_.ports.clock.now() - timed_->sent_at);
+	timed_.reset();
 }
 
 /* Advances to the next request that has packets or will fail. */
@@ -478,10 +497,13 @@ bool Requester::acknowledge(Psn end)
 void Requester::progress(Psn una)
 {
 	una_ = una;
+	if (timed_ && una_ - timed_->end >= 0)
+		end_timing();
 	if (next_psn_ - una_ < 0)
 		seek(una_);
 	retries_left_ = qp_.attr_.retry_cnt;
 	rnr_retries_left_ = qp_.attr_.rnr_retry;
+	refused_ = false;
 	nak_implied_ = false;
 	sequence_nak_ = false;
 	rnr_until_ = 0;

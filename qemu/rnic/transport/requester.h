@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
 #include "qemu/rnic/formats/packet.h"
 #include "qemu/rnic/queues/wqe.h"
@@ -16,6 +17,7 @@
 
 namespace tern {
 
+class Json;
 class RcQp;
 struct DataPath;
 enum class SendResult : uint8_t;
@@ -50,6 +52,7 @@ public:
 	/** Whether no request is outstanding. */
 	bool idle() const { return requests_.empty(); }
 	Psn next_psn() const { return next_psn_; }
+	void describe(Json &to) const;
 
 private:
 	/** A work request from its first packet to its completion. Two fit in a cache line. */
@@ -157,6 +160,12 @@ private:
 	bool consume_retry();
 	void seek(Psn psn);
 	void arm_timer();
+	/** Times the packet before next_psn_, sent for the first time, if that asks for an ACK and
+	 * none is timed. */
+	void start_timing(const Request &r);
+	void end_timing();
+	/** What the oldest request, or the next one, waits for: a word; empty if there is none. */
+	std::string_view waits_for() const;
 
 	RcQp &qp_;
 	DataPath &data_;
@@ -184,8 +193,15 @@ private:
 	bool nak_implied_ =
 	        false; /* went back for a lost response; ignore later responses of that batch */
 	bool sequence_nak_ = false; /* went back for a sequence NAK of una_ */
+	/** A packet whose round-trip time is measured. */
+	struct Timed {
+		Psn end; /* the PSN after it */
+		uint64_t sent_at;
+	};
+	std::optional<Timed> timed_;
 	uint64_t timeout_at_ = UINT64_MAX;
 	uint64_t rnr_until_ = 0;        /* 0: not waiting */
+	bool refused_ = false;          /* the last answer was an RNR NAK */
 	std::optional<Psn> page_wait_;  /* nothing is sent until the host resumes the QP */
 	bool response_dropped_ = false; /* the response for una_ was dropped for want of pages */
 };

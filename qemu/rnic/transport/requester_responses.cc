@@ -48,7 +48,10 @@ void Requester::after_response()
 
 void Requester::receive_ack(const Packet &packet)
 {
-	switch (packet.ext.aeth.syndrome & kAethKindMask) {
+	const uint8_t syndrome = packet.ext.aeth.syndrome;
+	if ((syndrome & kAethKindMask) != kAethAck)
+		data_.ports.observer.nak_received(qp_.number, packet.bth.psn.value(), syndrome);
+	switch (syndrome & kAethKindMask) {
 	case kAethAck:
 		if (packet.bth.psn - una_ < 0)
 			data_.stats.add(TERN_STAT_REQ_DUP_ACK);
@@ -193,6 +196,7 @@ void Requester::receive_rnr(const Packet &packet)
 	sequence_nak_ = false;
 	rnr_until_ =
 	        data_.ports.clock.now() + rnr_timer_ns(packet.ext.aeth.syndrome & kAethValueMask);
+	refused_ = true;
 	timeout_at_ = UINT64_MAX;
 	qp_.set_timer(rnr_until_);
 }

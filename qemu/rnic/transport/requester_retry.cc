@@ -38,6 +38,7 @@ bool Requester::consume_retry()
 		return false;
 	}
 	retries_left_--;
+	data_.ports.observer.retried(qp_.number, una_.value(), retries_left_);
 	return true;
 }
 
@@ -45,6 +46,8 @@ bool Requester::consume_retry()
 void Requester::seek(Psn psn)
 {
 	next_psn_ = psn;
+	/* The answer to a packet sent twice may be that to the first (Karn's algorithm). */
+	timed_.reset();
 	cursor_ = 0;
 	while (cursor_ < requests_.size() && next_psn_ - requests_[cursor_].end() >= 0 &&
 	       requests_[cursor_].status == TERN_WC_SUCCESS)
@@ -112,6 +115,7 @@ void Requester::on_timer(uint64_t now)
 	}
 	if (now >= timeout_at_) {
 		data_.stats.add(TERN_STAT_REQ_TIMEOUTS);
+		data_.ports.observer.timed_out(qp_.number, una_.value());
 		timeout_at_ = UINT64_MAX;
 		if (!consume_retry())
 			return;

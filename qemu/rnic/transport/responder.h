@@ -19,6 +19,7 @@
 
 namespace tern {
 
+class Json;
 class RcQp;
 struct DataPath;
 enum class SendResult : uint8_t;
@@ -40,6 +41,7 @@ public:
 	/** Drops the responses not sent yet. */
 	void abandon();
 	Psn expected_psn() const { return expected_; }
+	void describe(Json &to) const;
 
 private:
 	enum class Message : uint8_t { None, Send, Write };

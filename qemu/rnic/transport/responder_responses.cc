@@ -34,6 +34,7 @@ void Responder::acknowledge()
 
 void Responder::push_nak(Psn psn, uint8_t syndrome)
 {
+	data_.ports.observer.nak_queued(qp_.number, psn.value(), syndrome);
 	responses_.push_back(
 	        {.kind = Response::Kind::Nak, .syndrome = syndrome, .psn = psn, .msn = msn_});
 }
@@ -62,6 +63,8 @@ bool Responder::transmit(unsigned &budget)
 	while (!responses_.empty()) {
 		if (!budget)
 			return true;
+		if (responses_.front().kind == Response::Kind::Read && qp_.response_paced())
+			return false;
 		send_response(responses_.front(), budget);
 		if (qp_.parked())
 			return false;
@@ -155,7 +158,7 @@ SendResult Responder::send_read(Response &response, unsigned &budget)
 {
 	const uint32_t most = qp_.mtu_ * std::min(budget, kMaxBurst / qp_.mtu_);
 	const uint32_t size = std::min(response.length, most);
-	if (size > qp_.mtu_ && !response.duplicate) {
+	if (size > qp_.mtu_ && !response.duplicate && !qp_.slowed()) {
 		switch (lend_read_burst(response, size)) {
 		case Wire::Lend::Done:
 			budget -= segments_of(size, qp_.mtu_);
@@ -207,7 +210,7 @@ SendResult Responder::send_read_packet(Response &response)
 	ExtHeaders ext;
 	begin_read_part(response, size, bth, ext);
 	Memory &memory = data_.memory;
-	size_t sent = 0; /* ignored: responses are not paced */
+	size_t sent = 0;
 	const auto sending = qp_.send_data(
 	        bth, ext, size,
 	        [&](HostRanges &ranges) {
@@ -221,8 +224,10 @@ SendResult Responder::send_read_packet(Response &response)
 		                                  payload, response.length - size);
 	        },
 	        sent);
-	if (sending == SendResult::Done)
-		end_read_part(response, size);
+	if (sending != SendResult::Done)
+		return sending;
+	qp_.pace_response(sent);
+	end_read_part(response, size);
 	return sending;
 }
 

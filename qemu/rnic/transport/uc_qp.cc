@@ -31,7 +31,7 @@ bool UcQp::deliver(const Packet &packet)
 
 bool UcQp::transmit(unsigned &budget)
 {
-	return requester_.transmit(budget);
+	return send_cnp(budget) && requester_.transmit(budget);
 }
 
 void UcQp::query(tern_hw_qp_attr &attr) const

@@ -30,7 +30,7 @@ void UcResponder::receive(const Packet &packet)
 {
 	const int32_t distance = packet.bth.psn - expected_;
 	if (distance < 0 && distance >= -kLate) {
-		data_.stats.add(TERN_STAT_UC_RX_DROPPED);
+		data_.drop(TERN_STAT_UC_RX_DROPPED, qp_.number);
 		return;
 	}
 	/* A gap drops the message in progress. */
@@ -40,7 +40,7 @@ void UcResponder::receive(const Packet &packet)
 	if (execute(packet))
 		return;
 	message_ = Message::None;
-	data_.stats.add(TERN_STAT_UC_RX_DROPPED);
+	data_.drop(TERN_STAT_UC_RX_DROPPED, qp_.number);
 }
 
 bool UcResponder::execute(const Packet &packet)

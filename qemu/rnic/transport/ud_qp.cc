@@ -191,7 +191,7 @@ bool UdQp::deliver(const Packet &packet)
 bool UdQp::accepts(const Packet &packet)
 {
 	const auto drop = [this](tern_hw_stat reason) {
-		data_.stats.add(reason);
+		data_.drop(reason, number);
 		return false;
 	};
 	if (!receives())
@@ -212,7 +212,7 @@ void UdQp::receive(const Packet &packet)
 	case Claim::Failed:
 		return;
 	case Claim::Empty:
-		data_.stats.add(TERN_STAT_UD_RX_NO_BUFFER);
+		data_.drop(TERN_STAT_UD_RX_NO_BUFFER, number);
 		return;
 	case Claim::Done:
 		break;
@@ -230,7 +230,7 @@ void UdQp::receive(const Packet &packet)
 		return complete(packet);
 	case Access::NeedPages:
 		/* The WQE stays claimed for the next datagram. */
-		data_.stats.add(TERN_STAT_UD_RX_NO_BUFFER);
+		data_.drop(TERN_STAT_UD_RX_NO_BUFFER, number);
 		return wait_for_pages(Side::Responder);
 	default:
 		return fail_recv(packet.bth.solicited, TERN_WC_LOC_PROT_ERR);

@@ -78,7 +78,7 @@ inline std::ostream &operator<<(std::ostream &out, const PathCase &path)
 	return out << path.name;
 }
 
-/** Those of IBA table 38 that the card speaks. */
+/** Those of IBA table 38 that the card speaks, and that of annex A17. */
 inline std::vector<uint8_t> spoken_opcodes()
 {
 	std::vector<uint8_t> opcodes;
@@ -90,6 +90,7 @@ inline std::vector<uint8_t> spoken_opcodes()
 	for (uint8_t opcode = 0x20; opcode <= 0x2b; opcode++)
 		opcodes.push_back(opcode);           /* UC */
 	opcodes.insert(opcodes.end(), {0x64, 0x65}); /* UD */
+	opcodes.push_back(0x81);                     /* CNP */
 	return opcodes;
 }
 

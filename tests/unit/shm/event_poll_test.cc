@@ -2,6 +2,7 @@
 #include "qemu/shm/event_poll.h"
 
 #include <array>
+#include <chrono>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -30,6 +31,26 @@ TEST(EventPoll, EachRingCountsOnceAndNobodyReadsTheBell)
 	EXPECT_FALSE(poll.wait(kMillisecond));
 	ASSERT_EQ(read(bell.fd(), &rings, sizeof(rings)), sizeof(rings));
 	EXPECT_EQ(rings, 3);
+}
+
+/* As another process has it, which gets the listener only. */
+TEST(EventPoll, HearsABellThatItCannotRing)
+{
+	const BellPair pair = BellPair::make();
+	const EventPoll poll;
+	pair.bell.ring();
+	poll.watch(pair.listener.get(), EventPoll::News::Bell);
+	EXPECT_FALSE(poll.wait(kLong)) << "rung before";
+	for (int i = 0; i < 3; i++) {
+		pair.bell.ring();
+		EXPECT_FALSE(poll.wait(kLong));
+	}
+	const auto begin = std::chrono::steady_clock::now();
+	EXPECT_FALSE(poll.wait(kMillisecond));
+	EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(1))
+	        << "each counts once";
+	const uint64_t one = 1;
+	EXPECT_EQ(write(pair.listener.get(), &one, sizeof(one)), -1);
 }
 
 TEST(EventPoll, TellsOfAMessageAlsoBesideABell)

@@ -184,8 +184,8 @@ TEST_F(RecallTest, LiesAboutThePlaceCutTheLink)
 				ASSERT_EQ(receive_message(fd, message, fds), Received::Message);
 			while (message.kind != Message::Kind::Peer || message.id != 1);
 			Producer out;
-			const Bell bell(std::move(fds[0]));
-			ASSERT_EQ(out.open(fds[2], bell), "");
+			const Bell bell(std::move(fds[1]));
+			ASSERT_EQ(out.open(fds[3], bell), "");
 			const RamRange range{0, kSize, 0};
 			const LentHeader header{1, 0, 0, 0};
 			ASSERT_TRUE(out.lend({7, {}}, 1, std::as_bytes(std::span(&header, 1)),

@@ -44,6 +44,16 @@ TEST(Segment, RefusesWhatIsTooShortOrNoMemory)
 	EXPECT_EQ(check_segment(-1, kSize), "not a memfd");
 }
 
+TEST(Segment, SealsForReadersOnlyWhatCanBeSealed)
+{
+	const Fd closed(memfd_create("test", MFD_CLOEXEC)); /* has F_SEAL_SEAL */
+	EXPECT_FALSE(seal_for_readers(closed.get()));
+	const Fd half(memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+	ASSERT_EQ(fcntl(half.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL), 0);
+	EXPECT_FALSE(seal_for_readers(half.get()));
+	EXPECT_FALSE(seal_for_readers(-1));
+}
+
 /* Sparse memory costs nothing but addresses. */
 TEST(Segment, LeavesAddressesForOthers)
 {
@@ -65,7 +75,8 @@ TEST(Segment, ForReadersStaysThat)
 	const Fd fd = make_segment("test", kSize);
 	Mapping writable;
 	ASSERT_EQ(writable.map(fd, kSize, Mapping::Access::ReadWrite), "");
-	ASSERT_TRUE(seal_for_readers(fd));
+	ASSERT_TRUE(seal_for_readers(fd.get()));
+	EXPECT_TRUE(seal_for_readers(fd.get())) << "already";
 	const Fd reader = reopen_for_reading(fd.get());
 	Mapping refused, read;
 	EXPECT_NE(refused.map(reader, kSize, Mapping::Access::ReadWrite), "");

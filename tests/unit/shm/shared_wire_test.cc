@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <thread>
+#include <tuple>
 
 #include "tests/unit/shm/shared_wire_fixture.h"
 
@@ -331,7 +332,42 @@ TEST_F(SharedWireTest, RefusesRamThatCouldShrinkOrIsTooShort)
 	EXPECT_STREQ(answer(hello).reason, "that is no greeting");
 
 	Node node(path);
-	EXPECT_FALSE(node.wire.share(open.get(), kRamSize));
+	const Fd unsealable(memfd_create("ram", MFD_CLOEXEC));
+	ASSERT_EQ(ftruncate(unsealable.get(), kRamSize), 0);
+	EXPECT_FALSE(node.wire.share(unsealable.get(), kRamSize));
+	EXPECT_TRUE(node.wire.share(open.get(), kRamSize)) << "it is sealed then";
+}
+
+/* RAM and spill of a host, in the hands of another one. */
+TEST_F(SharedWireTest, NobodyWritesToTheMemoryOfAnother)
+{
+	connect_hosts(1);
+	const Fd fd = stranger();
+	ASSERT_TRUE(send_message(fd, {}));
+	step();
+	Message message;
+	std::vector<Fd> fds;
+	do
+		ASSERT_EQ(receive_message(fd, message, fds), Received::Message);
+	while (message.kind != Message::Kind::Peer);
+	ASSERT_EQ(message.blocks, 2u);
+	ASSERT_EQ(fds.size(), kPeerFds + message.blocks);
+	for (const Fd &block : std::span(fds).subspan(kPeerFds)) {
+		const std::string self = "/proc/self/fd/" + std::to_string(block.get());
+		const Fd again(open(self.c_str(), O_RDWR));
+		Mapping mapping;
+		for (const Fd *way : {&block, &again}) {
+			EXPECT_NE(mapping.map(*way, kRamSize, Mapping::Access::ReadWrite), "");
+			EXPECT_EQ(pwrite(way->get(), "x", 1, 0), -1);
+			EXPECT_NE(fallocate(way->get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+			                    0, 4096),
+			          0);
+			EXPECT_NE(ftruncate(way->get(), 0), 0);
+		}
+		ASSERT_EQ(mapping.map(block, kRamSize, Mapping::Access::Read), "");
+		EXPECT_NE(mprotect(mapping.bytes().data(), kRamSize, PROT_READ | PROT_WRITE), 0);
+	}
+	EXPECT_EQ(nodes[0].ram.bytes()[0], std::byte{0});
 }
 
 TEST_F(SharedWireTest, RefusesMoreRamThanAHostMayShare)
@@ -433,6 +469,35 @@ TEST_F(SharedWireTest, RefusesTooManyHosts)
 	EXPECT_EQ(answer({}).kind, Message::Kind::Welcome);
 }
 
+/* It makes an eventfd full and blocking, where it has one, and goes to sleep. */
+TEST_F(SharedWireTest, RingingCannotBeMadeToBlock)
+{
+	connect_hosts(1);
+	const Fd fd = stranger();
+	ASSERT_TRUE(send_message(fd, {}));
+	step();
+	Message message;
+	std::vector<Fd> fds;
+	ASSERT_EQ(receive_message(fd, message, fds), Received::Message);
+	ASSERT_EQ(fds.size(), kWelcomeFds);
+	const int listener = fds[1].get();
+	const uint64_t full = ~uint64_t{1};
+	uint64_t rings;
+	std::ignore = read(listener, &rings, sizeof(rings));
+	std::ignore = write(listener, &full, sizeof(full));
+	fcntl(listener, F_SETFL, 0);
+	Mapping ring;
+	ASSERT_EQ(ring.map(fds[3], kRingHeaderSize, Mapping::Access::ReadWrite), "");
+	reinterpret_cast<RingHeader *>(ring.bytes().data())->consumer_sleeps = 1;
+
+	nodes[0].wire.send(frame(kBroadcast, 1));
+	auto done = std::async(std::launch::async, [&] { step(); });
+	EXPECT_EQ(done.wait_for(std::chrono::seconds(10)), std::future_status::ready);
+	std::ignore = read(listener, &rings, sizeof(rings)); /* ends it */
+	done.get();
+	EXPECT_EQ(reinterpret_cast<RingHeader *>(ring.bytes().data())->consumer_sleeps, 0u);
+}
+
 TEST_F(SharedWireTest, TheSwitchDropsAHostWhoseRingLies)
 {
 	connect_hosts(1);
@@ -446,7 +511,8 @@ TEST_F(SharedWireTest, TheSwitchDropsAHostWhoseRingLies)
 	Mapping ring;
 	ASSERT_EQ(ring.map(fds[4], kRingHeaderSize, Mapping::Access::ReadWrite), "");
 	reinterpret_cast<RingHeader *>(ring.bytes().data())->tail = 8;
-	Bell(std::move(fds[2])).ring();
+	const Bell bell(std::move(fds[2]));
+	bell.ring();
 	step();
 	while (receive_message(fd, message, fds) == Received::Message)
 		;

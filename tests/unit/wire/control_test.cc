@@ -63,7 +63,8 @@ TEST_F(ControlTest, Reports)
 	ethernet.forward(ethernet.attach(host), frame(1, 2));
 	EXPECT_EQ(control.execute("stats"),
 	          "ok frames=1 bytes=64 flooded=1 filtered=0 dropped=42 lost=0 duplicated=0 "
-	          "reordered=0 corrupted=0 direct=7 direct_received=5 direct_lost=2 links_cut=1");
+	          "reordered=0 corrupted=0 marked=0 direct=7 direct_received=5 direct_lost=2 "
+	          "links_cut=1");
 }
 
 } // namespace

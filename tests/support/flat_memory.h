@@ -12,11 +12,11 @@
 
 #include "tests/support/fake_host.h"
 
-namespace tern::bench {
+namespace tern::test {
 
 /** A host's memory as one plain buffer, which takes room as it is touched: an access costs no more
  * than it must. What is allocated is reachable, and all before it. */
-class FlatMemory final : public test::FakeMemory {
+class FlatMemory : public FakeMemory {
 public:
 	explicit FlatMemory(size_t size) : size_(size)
 	{
@@ -84,4 +84,4 @@ private:
 	std::byte *bytes_;
 };
 
-} // namespace tern::bench
+} // namespace tern::test

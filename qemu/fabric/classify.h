@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What a switch reads of a frame, and the one thing that it writes. Pure functions on bytes. */
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace tern::fabric {
+
+inline constexpr unsigned kPriorities = 8;
+
+/** Returns the PCP of a tagged frame, else the upper three bits of an IP packet's DSCP, else 0. */
+uint8_t priority_of(std::span<const std::byte> frame);
+
+/** The same for all frames of a flow: of addresses and UDP ports, or else of the MACs. */
+uint64_t flow_hash(std::span<const std::byte> frame);
+
+enum class Ecn {
+	NotCapable, /* not IP, or the sender does not understand ECN */
+	Marked,
+	WasMarked, /* before */
+};
+/** Sets Congestion Experienced (RFC 3168) in the IP header, and corrects the IPv4 checksum. The
+ * ICRC covers neither (IBA A17.3.3). */
+Ecn mark_ce(std::span<std::byte> frame);
+
+} // namespace tern::fabric

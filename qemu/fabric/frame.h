@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "qemu/rnic/formats/packet.h"
+
+namespace tern::fabric {
+
+class FramePool;
+
+/** An Ethernet frame without FCS on its way through the fabric. */
+struct Frame {
+	/** The frame without its payload, if that stays with the sender (payload is not 0). */
+	std::span<std::byte> bytes() { return std::span(data, stored); }
+	std::span<const std::byte> bytes() const { return std::span(data, stored); }
+
+	FramePool *pool;
+	uint16_t capacity;
+	uint16_t stored;
+	uint16_t payload; /* bytes that are not in data */
+	uint16_t size;    /* on the wire, of all */
+	uint16_t ingress; /* the port by which it came into the switch that holds it */
+	uint8_t priority;
+	bool has_icrc; /* or lacks it, as a packet that is lent (Wire::lend()) */
+	std::byte data[];
+};
+
+struct ReturnFrame {
+	void operator()(Frame *frame) const;
+};
+using FramePtr = std::unique_ptr<Frame, ReturnFrame>;
+
+/** Frames for reuse, the last returned first, as the cache still has it. Outlives its frames. */
+class FramePool {
+public:
+	/** A copy of a whole frame, at most kMaxEthFrame bytes. */
+	FramePtr make(std::span<const std::byte> bytes, uint8_t priority)
+	{
+		FramePtr frame = make(bytes, priority, 0);
+		frame->size = static_cast<uint16_t>(bytes.size());
+		frame->has_icrc = true;
+		return frame;
+	}
+	/** A packet as Wire::lend() takes it, of which @payload bytes are not copied. */
+	FramePtr lend(std::span<const std::byte> head, size_t payload, uint8_t priority)
+	{
+		FramePtr frame = make(head, priority, payload);
+		frame->size = static_cast<uint16_t>(whole_size(head.size(), payload));
+		frame->has_icrc = false;
+		return frame;
+	}
+	/** Another one like @frame. */
+	FramePtr copy(const Frame &frame)
+	{
+		FramePtr other = make(frame.bytes(), frame.priority, frame.payload);
+		other->size = frame.size;
+		other->ingress = frame.ingress;
+		other->has_icrc = frame.has_icrc;
+		return other;
+	}
+	/** Returns the number of frames that have not been returned to the pool. */
+	size_t used() const { return made_ - small_.size() - large_.size(); }
+
+private:
+	friend struct ReturnFrame;
+
+	/* What is in flight does not fit into a cache, so it is kept dense: headers take three
+	 * cache lines. */
+	static constexpr size_t kSmall = 192 - sizeof(Frame);
+	static constexpr size_t kChunk = 64 << 10;
+
+	FramePtr make(std::span<const std::byte> bytes, uint8_t priority, size_t payload)
+	{
+		const bool small = bytes.size() <= kSmall;
+		auto &unused = small ? small_ : large_;
+		if (unused.empty())
+			grow(unused, small ? kSmall : kMaxEthFrame);
+		FramePtr frame(unused.back());
+		unused.pop_back();
+		frame->stored = static_cast<uint16_t>(bytes.size());
+		frame->payload = static_cast<uint16_t>(payload);
+		frame->priority = priority;
+		std::memcpy(frame->data, bytes.data(), bytes.size());
+		return frame;
+	}
+	void grow(std::vector<Frame *> &unused, size_t capacity);
+	void take_back(Frame *frame)
+	{
+		(frame->capacity == kSmall ? small_ : large_).push_back(frame);
+	}
+
+	std::vector<std::unique_ptr<std::byte[]>> chunks_;
+	std::vector<Frame *> small_, large_; /* unused */
+	size_t made_ = 0;
+};
+
+inline void ReturnFrame::operator()(Frame *frame) const
+{
+	frame->pool->take_back(frame);
+}
+
+} // namespace tern::fabric

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "qemu/fabric/port.h"
+
+#include <utility>
+
+namespace tern::fabric {
+
+namespace {
+constexpr uint64_t kSecond = 1'000'000'000;
+constexpr uint64_t kQuantumBits = 512; /* IEEE 802.1Q, 36.2 */
+} // namespace
+
+void Port::connect(Port &a, Port &b)
+{
+	a.peer_ = &b;
+	b.peer_ = &a;
+}
+
+uint64_t Port::time_of(uint64_t size) const
+{
+	return ((size + kFrameOverhead) * 8 * kSecond + link.rate - 1) / link.rate;
+}
+
+void Port::send(FramePtr frame)
+{
+	if (!up_)
+		return lose(*frame);
+	queues.push(std::move(frame), loop_.now());
+	start_next();
+}
+
+void Port::pause_peer(uint8_t priority, uint16_t quanta)
+{
+	if (!up_)
+		return;
+	if (quanta)
+		stats_.pauses_sent[priority]++;
+	pauses_.push_back(pool_.make(pause_frame(priority, quanta), priority));
+	start_next();
+}
+
+uint8_t Port::paused() const
+{
+	const uint64_t now = loop_.now();
+	uint8_t bits = 0;
+	for (unsigned priority = 0; priority < kPriorities; priority++)
+		bits |= static_cast<uint8_t>((paused_until_[priority] > now) << priority);
+	return bits;
+}
+
+void Port::start_next()
+{
+	if (sending_ || !up_)
+		return;
+	sending_pause_ = !pauses_.empty();
+	if (sending_pause_) {
+		sending_ = std::move(pauses_.front());
+		pauses_.pop_front();
+	} else {
+		sending_ = queues.pop(paused(), loop_.now());
+	}
+	if (!sending_)
+		return;
+	if (!sending_pause_)
+		owner_.sending(*this, *sending_);
+	const uint64_t cost = (sending_->size + kFrameOverhead) * 8 * kSecond + remainder_;
+	remainder_ = cost % link.rate;
+	stats_.busy_ns += cost / link.rate;
+	loop_.after(cost / link.rate, [this] { finish(); });
+}
+
+/* The last bit has left. */
+void Port::finish()
+{
+	FramePtr frame = std::move(sending_);
+	if (std::exchange(cut_, false)) {
+		if (!sending_pause_)
+			lose(*frame);
+		return start_next();
+	}
+	if (!sending_pause_) {
+		stats_.tx_frames++;
+		stats_.tx_bytes += frame->size;
+		owner_.departed(*this, *frame);
+	}
+	launch(std::move(frame));
+	start_next();
+}
+
+void Port::launch(FramePtr frame)
+{
+	in_flight_.push_back({loop_.now() + link.delay, std::move(frame)});
+	await_arrival();
+}
+
+/* One event for all that is in flight, so that the loop's heap stays small. */
+void Port::await_arrival()
+{
+	if (in_flight_.empty() || next_arrival_ <= in_flight_.front().arrival)
+		return;
+	next_arrival_ = in_flight_.front().arrival;
+	loop_.at(next_arrival_, [this, when = next_arrival_] { arrive(when); });
+}
+
+void Port::arrive(uint64_t when)
+{
+	if (next_arrival_ != when)
+		return; /* what it was for was lost */
+	next_arrival_ = kNever;
+	FramePtr frame = std::move(in_flight_.front().frame);
+	in_flight_.pop_front();
+	await_arrival();
+	peer_->receive(std::move(frame));
+}
+
+void Port::receive(FramePtr frame)
+{
+	if (const auto pause = parse_pause(frame->bytes()))
+		return obey(*pause);
+	stats_.rx_frames++;
+	stats_.rx_bytes += frame->size;
+	owner_.arrived(*this, std::move(frame));
+}
+
+void Port::obey(const Pause &pause)
+{
+	for (unsigned priority = 0; priority < kPriorities; priority++) {
+		if (!(pause.priorities >> priority & 1))
+			continue;
+		const uint64_t bits = pause.quanta[priority] * kQuantumBits;
+		stats_.pauses_received[priority] += bits != 0;
+		paused_until_[priority] = loop_.now() + bits * kSecond / link.rate;
+		loop_.at(paused_until_[priority], [this] { start_next(); });
+	}
+}
+
+void Port::set_up(bool up)
+{
+	if (up_ == up)
+		return;
+	up_ = up;
+	cut_ = sending_ != nullptr;
+	paused_until_ = {};
+	next_arrival_ = kNever;
+	while (FramePtr frame = queues.pop(0, loop_.now()))
+		lose(*frame);
+	for (; !in_flight_.empty(); in_flight_.pop_front()) {
+		const FramePtr frame = std::move(in_flight_.front().frame);
+		stats_.lost += !parse_pause(frame->bytes());
+	}
+	for (; !pauses_.empty(); pauses_.pop_front())
+		pauses_.front().reset();
+}
+
+void Port::lose(const Frame &frame)
+{
+	stats_.lost++;
+	owner_.departed(*this, frame);
+}
+
+} // namespace tern::fabric

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "qemu/fabric/egress_queues.h"
+#include "qemu/fabric/event_loop.h"
+#include "qemu/fabric/frame.h"
+#include "qemu/fabric/pause.h"
+#include "qemu/rnic/ring_buffer.h"
+
+namespace tern::fabric {
+
+class Port;
+
+struct LinkConfig {
+	uint64_t rate = 100'000'000'000; /* bits per second */
+	uint64_t delay = 1000;           /* ns, from the last bit sent to the frame received */
+};
+
+/** A switch or a host. */
+class PortOwner {
+public:
+	virtual ~PortOwner() = default;
+
+	/** @frame came in by @port. */
+	virtual void arrived(Port &port, FramePtr frame) = 0;
+	/** @frame, which the owner had given to @port, is sent next. */
+	virtual void sending(Port &port, Frame &frame) = 0;
+	/** @frame, which the owner had given to @port, is no longer there: sent or lost. */
+	virtual void departed(Port &port, const Frame &frame) = 0;
+};
+
+/**
+ * One end of a link: queues, the transmitter, and the frames on their way to the other end. It
+ * obeys pause frames of its peer, as a MAC does, and does not pass them on.
+ */
+class Port {
+public:
+	struct Stats {
+		uint64_t tx_frames = 0; /* pause frames not among them */
+		uint64_t tx_bytes = 0;
+		uint64_t rx_frames = 0;
+		uint64_t rx_bytes = 0;
+		uint64_t lost = 0;    /* frames that the link lost because it was down */
+		uint64_t busy_ns = 0; /* time spent transmitting */
+		std::array<uint64_t, kPriorities> pauses_sent{}; /* not those that end a pause */
+		std::array<uint64_t, kPriorities> pauses_received{};
+	};
+	/** Preamble, FCS and the gap between frames, bytes. */
+	static constexpr uint64_t kFrameOverhead = 8 + 4 + 12;
+
+	/** All references must outlive this. @number: the owner's. */
+	Port(EventLoop &loop, FramePool &pool, PortOwner &owner, uint16_t number,
+	     const Weights &weights, const LinkConfig &link)
+	        : number(number), link(link), queues(weights), loop_(loop), pool_(pool),
+	          owner_(owner)
+	{
+	}
+	/** Plugs one cable into both. */
+	static void connect(Port &a, Port &b);
+
+	/** Queues @frame; the owner has made sure that it may. */
+	void send(FramePtr frame);
+	/** Asks the peer to stop sending @priority for @quanta, or with 0 to go on. Goes ahead of
+	 * all frames. */
+	void pause_peer(uint8_t priority, uint16_t quanta);
+	/** Without a link all frames are lost, those in the queues and on their way among them. */
+	void set_up(bool up);
+	bool up() const { return up_; }
+	/** Time on the wire of a frame of @size bytes, ns, rounded up. */
+	uint64_t time_of(uint64_t size) const;
+	const Stats &stats() const { return stats_; }
+
+	const uint16_t number;
+	const LinkConfig link;
+	EgressQueues queues;
+
+private:
+	struct Flying {
+		uint64_t arrival = 0;
+		FramePtr frame;
+	};
+
+	uint8_t paused() const;
+	void start_next();
+	void finish();
+	void launch(FramePtr frame);
+	void await_arrival();
+	void arrive(uint64_t when);
+	void receive(FramePtr frame);
+	void obey(const Pause &pause);
+	void lose(const Frame &frame);
+
+	static constexpr uint64_t kNever = UINT64_MAX;
+
+	EventLoop &loop_;
+	FramePool &pool_;
+	PortOwner &owner_;
+	Port *peer_ = nullptr;
+	bool up_ = true;
+	bool cut_ = false;       /* the link was down since sending_ began */
+	uint64_t remainder_ = 0; /* of the time on the wire, in ns / rate */
+	FramePtr sending_;
+	bool sending_pause_ = false;
+	RingBuffer<FramePtr> pauses_;  /* to be sent */
+	RingBuffer<Flying> in_flight_; /* to peer_ */
+	uint64_t next_arrival_ = kNever;
+	std::array<uint64_t, kPriorities> paused_until_{};
+	Stats stats_;
+};
+
+} // namespace tern::fabric

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "qemu/fabric/switch.h"
+
+#include <utility>
+
+namespace tern::fabric {
+
+namespace {
+/* Hosts can invent addresses; a full table is cleared. */
+constexpr size_t kMaxLearned = 4096;
+constexpr size_t kMacSize = 6;
+constexpr uint64_t kGroupBit = uint64_t{1} << 40;
+constexpr size_t kEthernetHeader = 14;
+/* Differs from switch to switch: flows that one sends the same way the next one distributes. */
+constexpr uint64_t kHashStep = 0x9e3779b97f4a7c15;
+} // namespace
+
+uint64_t mac_at(std::span<const std::byte> frame, size_t offset)
+{
+	uint64_t mac = 0;
+	for (const std::byte byte : frame.subspan(offset, kMacSize))
+		mac = mac << 8 | std::to_integer<uint64_t>(byte);
+	return mac;
+}
+
+Port &Switch::add_port(const LinkConfig &link)
+{
+	PortOwner &owner = *this;
+	const auto port_number = static_cast<uint16_t>(ports_.size());
+	ports_.push_back(
+	        std::make_unique<SwitchPort>(loop_, pool_, owner, port_number, config_, link));
+	return ports_.back()->port;
+}
+
+void Switch::set_routes(std::vector<std::vector<uint16_t>> next_hops)
+{
+	next_hops_ = std::move(next_hops);
+	learned_.clear();
+}
+
+Switch::Stats Switch::stats() const
+{
+	Stats stats = stats_;
+	for (const auto &each : ports_)
+		stats.pfc_dropped += each->ingress.dropped();
+	return stats;
+}
+
+void Switch::arrived(Port &port, FramePtr frame)
+{
+	if (frame->stored < kEthernetHeader) {
+		stats_.filtered++;
+		return;
+	}
+	frame->ingress = port.number;
+	frame->priority = priority_of(frame->bytes());
+	learn(*frame);
+	const uint64_t destination = mac_at(frame->bytes(), 0);
+	const auto location = locations_.find(destination);
+	if (location != locations_.end())
+		return route(std::move(frame), location->second);
+	const auto heard = learned_.find(destination);
+	if (heard == learned_.end())
+		return flood(std::move(frame));
+	if (heard->second == frame->ingress)
+		stats_.filtered++;
+	else
+		queue(std::move(frame), heard->second);
+}
+
+/* By links of the spanning tree alone, because frames to what is learned must not loop. */
+void Switch::learn(const Frame &frame)
+{
+	const uint64_t source = mac_at(frame.bytes(), kMacSize);
+	if (!ports_[frame.ingress]->in_tree || source & kGroupBit || locations_.contains(source))
+		return;
+	if (learned_.size() >= kMaxLearned)
+		learned_.clear();
+	learned_[source] = frame.ingress;
+}
+
+void Switch::route(FramePtr frame, const Location &to)
+{
+	if (to.switch_number == number) {
+		if (to.port == frame->ingress)
+			stats_.filtered++;
+		else
+			queue(std::move(frame), to.port);
+		return;
+	}
+	const auto &ports = next_hops_[to.switch_number];
+	if (ports.empty()) {
+		stats_.unreachable++;
+		return;
+	}
+	if (ports.size() == 1)
+		return queue(std::move(frame), ports[0]);
+	const uint64_t hash = (flow_hash(frame->bytes()) + number) * kHashStep;
+	const uint16_t out = ports[(hash >> 32) % ports.size()];
+	queue(std::move(frame), out);
+}
+
+void Switch::flood(FramePtr frame)
+{
+	if (!ports_[frame->ingress]->in_tree) {
+		stats_.filtered++;
+		return;
+	}
+	stats_.flooded++;
+	for (const auto &each : ports_) {
+		if (!each->in_tree || each->port.number == frame->ingress)
+			continue;
+		FramePtr copy = pool_.copy(*frame);
+		queue(std::move(copy), each->port.number);
+	}
+}
+
+void Switch::queue(FramePtr frame, uint16_t out)
+{
+	EgressQueues &queues = ports_[out]->port.queues;
+	Ingress &ingress = ports_[frame->ingress]->ingress;
+	auto &stats = queues.stats(frame->priority);
+	const uint64_t queued = queues.bytes(frame->priority);
+	if (ingress.is_lossless(frame->priority)) {
+		if (!ingress.take(frame->priority, frame->size))
+			return;
+	} else if (queued + frame->size > config_.queue_limit) {
+		stats.dropped++;
+		return;
+	}
+	ports_[out]->port.send(std::move(frame));
+}
+
+/* By the queue that it leaves behind, as switches do: what congestion there is now is told without
+ * the time that the frame has waited. */
+void Switch::sending(Port &port, Frame &frame)
+{
+	if (config_.red.marks(port.queues.bytes(frame.priority), random_) &&
+	    mark_ce(frame.bytes()) == Ecn::Marked)
+		port.queues.stats(frame.priority).marked++;
+}
+
+void Switch::departed(Port & /* port */, const Frame &frame)
+{
+	Ingress &ingress = ports_[frame.ingress]->ingress;
+	if (ingress.is_lossless(frame.priority))
+		ingress.release(frame.priority, frame.size);
+}
+
+} // namespace tern::fabric

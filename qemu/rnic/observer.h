@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+#include <cstdint>
+
+#include "tern/tern_hw.h"
+
+namespace tern {
+
+/**
+ * Told of what rarely happens or what a hang is explained by; the embedder overrides what it wants
+ * to know. The card calls it from the thread that called the card, and it must not call back.
+ */
+class Observer {
+public:
+	virtual ~Observer() = default;
+
+	virtual void command_started(uint16_t /*opcode*/, uint16_t /*id*/) {}
+	virtual void command_done(uint16_t /*opcode*/, uint16_t /*id*/, hw::tern_hw_aq_status) {}
+	virtual void state_changed(uint32_t /*qpn*/, hw::tern_hw_qp_state /*from*/,
+	                           hw::tern_hw_qp_state /*to*/)
+	{
+	}
+	/** @syndrome: of the AETH of a NAK or RNR NAK. */
+	virtual void nak_queued(uint32_t /*qpn*/, uint32_t /*psn*/, uint8_t /*syndrome*/) {}
+	virtual void nak_received(uint32_t /*qpn*/, uint32_t /*psn*/, uint8_t /*syndrome*/) {}
+	/** The requester goes back to @psn; @left retries remain. */
+	virtual void retried(uint32_t /*qpn*/, uint32_t /*psn*/, uint8_t /*left*/) {}
+	/** No acknowledgement of @psn has come in time. */
+	virtual void timed_out(uint32_t /*qpn*/, uint32_t /*psn*/) {}
+	/** Counted as @reason. @qpn: 0 if the frame is for none. */
+	virtual void dropped(hw::tern_hw_stat /*reason*/, uint32_t /*qpn*/) {}
+	/** The host is to provide these pages. */
+	virtual void page_fault(uint32_t /*qpn*/, uint32_t /*key*/, uint64_t /*addr*/,
+	                        uint32_t /*length*/)
+	{
+	}
+};
+
+/** For cards that nobody observes. */
+inline Observer no_observer;
+
+} // namespace tern

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* tern-sim SCENARIO [--seed N] [--json FILE] [--plot FOLDER] */
+#include <charconv>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <getopt.h>
+#include <optional>
+#include <string>
+
+#include "qemu/sim/report.h"
+#include "qemu/sim/scenario.h"
+#include "qemu/sim/world.h"
+
+using namespace tern::sim;
+
+namespace {
+
+struct Arguments {
+	std::string scenario;
+	std::optional<uint64_t> seed;
+	std::string json;
+	std::string plot;
+};
+
+int usage()
+{
+	std::fputs("usage: tern-sim SCENARIO [--seed N] [--json FILE] [--plot FOLDER]\n", stderr);
+	return 2;
+}
+
+int fail(const std::string &error)
+{
+	std::fprintf(stderr, "tern-sim: %s\n", error.c_str());
+	return 1;
+}
+
+std::optional<Arguments> parse(int argc, char **argv)
+{
+	const option options[] = {
+	        {"seed", required_argument, nullptr, 's'},
+	        {"json", required_argument, nullptr, 'j'},
+	        {"plot", required_argument, nullptr, 'p'},
+	        {},
+	};
+	Arguments arguments;
+	for (int c; (c = getopt_long(argc, argv, "", options, nullptr)) != -1;) {
+		if (c == 's') {
+			uint64_t seed = 0;
+			const char *end = optarg + std::strlen(optarg);
+			if (std::from_chars(optarg, end, seed).ptr != end)
+				return std::nullopt;
+			arguments.seed = seed;
+		} else if (c == 'j') {
+			arguments.json = optarg;
+		} else if (c == 'p') {
+			arguments.plot = optarg;
+		} else {
+			return std::nullopt;
+		}
+	}
+	if (optind + 1 != argc)
+		return std::nullopt;
+	arguments.scenario = argv[optind];
+	return arguments;
+}
+
+int run(const Arguments &arguments)
+{
+	Scenario scenario = read_scenario(arguments.scenario);
+	scenario.seed = arguments.seed.value_or(scenario.seed);
+	World world(scenario);
+	const auto begin = std::chrono::steady_clock::now();
+	world.run();
+	const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+	print_table(world, stdout);
+	/* Not a result: it differs from run to run. */
+	const auto packets = static_cast<double>(world.packets());
+	std::fprintf(stderr, "simulated in %.2f s: %.0f packets/s, %.0f ns each\n", taken.count(),
+	             packets / taken.count(), taken.count() / packets * 1e9);
+	if (!arguments.json.empty()) {
+		std::ofstream file(arguments.json);
+		file << to_json(world);
+		file.close();
+		if (!file)
+			return fail(arguments.json + ": cannot write");
+	}
+	if (!arguments.plot.empty())
+		if (const std::string error = plot(world, arguments.plot); !error.empty())
+			return fail(error);
+	return 0;
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+	const auto arguments = parse(argc, argv);
+	if (!arguments)
+		return usage();
+	try {
+		return run(*arguments);
+	} catch (const ScenarioError &error) {
+		return fail(error.what());
+	}
+}

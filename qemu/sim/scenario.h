@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "qemu/fabric/topology.h"
+#include "qemu/rnic/congestion/parameters.h"
+
+namespace tern::sim {
+
+enum class Service : uint8_t { Rc, Uc, Ud };
+enum class Operation : uint8_t { Write, Send, Read };
+
+/** What a scenario file says, with all patterns and counts resolved. Times in ns, sizes in bytes,
+ * rates in bits per second. */
+struct Scenario {
+	struct Link {
+		fabric::Fabric::End a;
+		fabric::Fabric::End b;
+		fabric::LinkConfig config;
+	};
+	/** A queue pair at each end, and what the first sends. */
+	struct Flow {
+		unsigned from; /* cards */
+		unsigned to;
+		Service service;
+		Operation operation;
+		uint64_t size;     /* of a message */
+		uint64_t depth;    /* messages outstanding */
+		uint64_t rate;     /* of new messages; 0: one as soon as another has completed */
+		uint64_t messages; /* the end comes after as many; 0: never */
+		uint64_t start;
+		uint64_t end;
+		uint8_t dscp;
+	};
+	struct Fault {
+		unsigned link;
+		uint64_t down; /* when it goes down */
+		uint64_t up;   /* and up again */
+	};
+
+	uint64_t seed = 1;
+	uint64_t duration = 10'000'000;
+	uint64_t warmup = 0; /* results are of what comes after it */
+	uint64_t sample = 0; /* between two points of the curves */
+	uint64_t mtu = 1024; /* of paths */
+	fabric::SwitchConfig queues;
+	CongestionParameters congestion; /* of all cards */
+	std::vector<std::string> switches;
+	std::vector<std::string> cards;
+	std::vector<Link> links;
+	std::vector<Flow> flows;
+	std::vector<Fault> faults;
+
+	const std::string &name_of(const fabric::Fabric::End &end) const
+	{
+		const bool is_host = end.kind == fabric::Fabric::End::Kind::Host;
+		return (is_host ? cards : switches)[end.number];
+	}
+};
+
+/** what() is "FILE:LINE: KEY: what is wrong". */
+class ScenarioError : public std::runtime_error {
+public:
+	using std::runtime_error::runtime_error;
+};
+
+/** Reads a TOML file (docs/fabric.md); throws a ScenarioError. */
+Scenario read_scenario(const std::string &path);
+/** As read_scenario(), of @text; errors name @path. */
+Scenario parse_scenario(const std::string &text, const std::string &path);
+
+} // namespace tern::sim

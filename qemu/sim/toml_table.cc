@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "qemu/sim/toml_table.h"
+
+#include <algorithm>
+#include <charconv>
+#include <ranges>
+
+#include "qemu/sim/scenario.h"
+
+namespace tern::sim {
+
+namespace {
+
+const toml::table kEmpty;
+
+/* Far more than anything that is simulated, and exact as a double. */
+constexpr double kMaxQuantity = 1e15;
+
+std::string list_of(auto &&names)
+{
+	std::string all;
+	for (const auto &name : names)
+		all += (all.empty() ? "" : ", ") + std::string(name);
+	return all;
+}
+
+} // namespace
+
+void TomlTable::fail(std::string_view key, const std::string &what) const
+{
+	const toml::node *node = table_.get(key);
+	const auto line = (node ? node->source() : table_.source()).begin.line;
+	const std::string path = name_.empty() ? std::string(key) : name_ + "." + std::string(key);
+	throw ScenarioError(file_ + ":" + std::to_string(line) + ": " + path + ": " + what);
+}
+
+const toml::node *TomlTable::find(std::string_view key)
+{
+	known_.emplace(key);
+	return table_.get(key);
+}
+
+const toml::node &TomlTable::need(std::string_view key)
+{
+	const toml::node *node = find(key);
+	if (!node)
+		fail(key, "is missing");
+	return *node;
+}
+
+std::string TomlTable::string_of(std::string_view key, const toml::node &node) const
+{
+	const auto value = node.value_exact<std::string>();
+	if (!value || value->empty())
+		fail(key, "must be a string");
+	return *value;
+}
+
+std::string TomlTable::text(std::string_view key)
+{
+	return string_of(key, need(key));
+}
+
+size_t TomlTable::word(std::string_view key, std::span<const std::string_view> words)
+{
+	const toml::node *node = find(key);
+	if (!node)
+		return 0;
+	const auto found = std::ranges::find(words, string_of(key, *node));
+	if (found == words.end())
+		fail(key, "must be one of " + list_of(words));
+	return static_cast<size_t>(found - words.begin());
+}
+
+uint64_t TomlTable::whole(std::string_view key, const toml::node &node, uint64_t least,
+                          uint64_t most) const
+{
+	const auto value = node.value_exact<int64_t>();
+	if (!value || *value < 0 || static_cast<uint64_t>(*value) < least ||
+	    static_cast<uint64_t>(*value) > most)
+		fail(key, "must be a whole number from " + std::to_string(least) + " to " +
+		                  std::to_string(most));
+	return static_cast<uint64_t>(*value);
+}
+
+uint64_t TomlTable::integer(std::string_view key, uint64_t least, uint64_t most,
+                            std::optional<uint64_t> missing)
+{
+	const toml::node *node = find(key);
+	if (!node && missing)
+		return *missing;
+	return whole(key, need(key), least, most);
+}
+
+double TomlTable::share(std::string_view key, double missing)
+{
+	const toml::node *node = find(key);
+	if (!node)
+		return missing;
+	const auto value = node->value<double>();
+	if (!value || !(*value >= 0 && *value <= 1))
+		fail(key, "must be a number from 0 to 1");
+	return *value;
+}
+
+uint64_t TomlTable::quantity(std::string_view key, std::span<const Unit> units, uint64_t least,
+                             std::optional<uint64_t> missing)
+{
+	const toml::node *node = find(key);
+	if (!node && missing)
+		return *missing;
+	const std::string text = string_of(key, need(key));
+	double number = 0;
+	const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+	std::string_view name(rest, text.data() + text.size());
+	name.remove_prefix(std::min(name.find_first_not_of(' '), name.size()));
+	const auto unit = std::ranges::find(units, name, &Unit::name);
+	if (error != std::errc() || unit == units.end())
+		fail(key, "must be a number with one of the units " +
+		                  list_of(units | std::views::transform(&Unit::name)));
+	const double value = number * unit->factor;
+	if (!(value >= static_cast<double>(least) && value <= kMaxQuantity))
+		fail(key, least && value <= 0 ? "must be more than 0" : "is out of range");
+	return static_cast<uint64_t>(value + 0.5);
+}
+
+std::vector<uint64_t> TomlTable::integers(std::string_view key, uint64_t most)
+{
+	const toml::array *array = need(key).as_array();
+	if (!array)
+		fail(key, "must be a list of whole numbers");
+	std::vector<uint64_t> all;
+	for (const toml::node &each : *array)
+		all.push_back(whole(key, each, 0, most));
+	return all;
+}
+
+std::vector<std::string> TomlTable::texts(std::string_view key)
+{
+	const toml::node &node = need(key);
+	const toml::array *array = node.as_array();
+	if (!array)
+		return {string_of(key, node)};
+	std::vector<std::string> all;
+	for (const toml::node &each : *array)
+		all.push_back(string_of(key, each));
+	return all;
+}
+
+TomlTable TomlTable::table(std::string_view key)
+{
+	const toml::node *node = find(key);
+	if (node && !node->is_table())
+		fail(key, "must be a table, [" + std::string(key) + "]");
+	return {node ? *node->as_table() : kEmpty, std::string(key), file_};
+}
+
+std::vector<TomlTable> TomlTable::tables(std::string_view key)
+{
+	std::vector<TomlTable> all;
+	const toml::node *node = find(key);
+	if (!node)
+		return all;
+	const toml::array *array = node->as_array();
+	if (!array || !array->is_homogeneous<toml::table>())
+		fail(key, "must be tables, [[" + std::string(key) + "]]");
+	for (const toml::node &each : *array)
+		all.emplace_back(*each.as_table(), std::string(key), file_);
+	return all;
+}
+
+void TomlTable::end() const
+{
+	for (const auto &[key, node] : table_)
+		if (!known_.contains(key.str()))
+			fail(key.str(), "there is no such key");
+}
+
+} // namespace tern::sim

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "qemu/sim/world.h"
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+
+namespace tern::sim {
+
+using fabric::Fabric;
+
+namespace {
+
+constexpr double kSecond = 1e9;
+/* Flows with the same start begin within this time of each other. */
+constexpr uint64_t kStartSpread = 10'000; /* ns */
+constexpr uint16_t kFirstUdpPort = 0xc000;
+constexpr uint16_t kUdpPorts = 0x4000;
+
+} // namespace
+
+World::World(const Scenario &s) : scenario(s), fabric(loop, s.seed)
+{
+	build_fabric();
+	build_flows();
+	list_queues();
+	schedule();
+}
+
+void World::build_fabric()
+{
+	std::vector<size_t> entries(scenario.cards.size()), qps(scenario.cards.size());
+	for (const Scenario::Flow &flow : scenario.flows) {
+		for (const unsigned card : {flow.from, flow.to}) {
+			entries[card] += 2 * flow.depth;
+			qps[card]++;
+		}
+	}
+	std::vector<uint64_t> rates(scenario.cards.size());
+	for (const Scenario::Link &link : scenario.links)
+		for (const Fabric::End &end : {link.a, link.b})
+			if (end.kind == Fabric::End::Kind::Host)
+				rates[end.number] = link.config.rate;
+	for (size_t i = 0; i < scenario.switches.size(); i++)
+		fabric.add_switch(scenario.queues);
+	for (unsigned i = 0; i < scenario.cards.size(); i++)
+		hosts.push_back(std::make_unique<Host>(loop, fabric, i, entries[i], qps[i],
+		                                       rates[i], scenario.congestion));
+	for (const Scenario::Link &link : scenario.links)
+		fabric.connect(link.a, link.b, link.config);
+	fabric.update_routes();
+}
+
+void World::build_flows()
+{
+	std::mt19937_64 random(scenario.seed);
+	for (const Scenario::Flow &spec : scenario.flows) {
+		const auto port = static_cast<uint16_t>(kFirstUdpPort + random() % kUdpPorts);
+		flows.push_back(std::make_unique<Flow>(loop, *hosts[spec.from], *hosts[spec.to],
+		                                       spec, scenario.mtu, port));
+		Flow &flow = *flows.back();
+		loop.at(spec.start + random() % kStartSpread, [&flow] { flow.start(); });
+	}
+}
+
+void World::list_queues()
+{
+	for (size_t i = 0; i < scenario.links.size(); i++) {
+		const Scenario::Link &link = scenario.links[i];
+		const auto add = [&](const Fabric::End &at, const Fabric::End &to,
+		                     fabric::Port *port) {
+			if (at.kind != Fabric::End::Kind::Switch)
+				return;
+			const std::string name =
+			        scenario.name_of(at) + " to " + scenario.name_of(to);
+			for (uint8_t p = 0; p < fabric::kPriorities; p++)
+				queues.push_back({name, port, p});
+		};
+		const auto [a, b] = fabric.ends(static_cast<unsigned>(i));
+		add(link.a, link.b, a);
+		add(link.b, link.a, b);
+	}
+}
+
+void World::schedule()
+{
+	for (const Scenario::Fault &fault : scenario.faults) {
+		loop.at(fault.down, [this, i = fault.link] { fabric.set_link(i, false); });
+		if (fault.up < scenario.duration)
+			loop.at(fault.up, [this, i = fault.link] { fabric.set_link(i, true); });
+	}
+	loop.at(scenario.warmup, [this] { end_warmup(); });
+	sampled_.resize(flows.size());
+	curves.rates.resize(flows.size());
+	curves.lengths.resize(queues.size());
+	loop.at(scenario.sample, [this] { sample(); });
+}
+
+uint64_t World::byte_ns(const QueueRef &queue)
+{
+	return queue.port->queues.byte_ns(queue.priority, loop.now());
+}
+
+void World::end_warmup()
+{
+	for (const auto &flow : flows)
+		start_.wire_bytes.push_back(flow->wire_bytes);
+	for (const QueueRef &queue : queues)
+		start_.byte_ns.push_back(byte_ns(queue));
+	for (unsigned i = 0; i < fabric.links(); i++) {
+		const auto [a, b] = fabric.ends(i);
+		start_.busy_ns.push_back({a->stats().busy_ns, b->stats().busy_ns});
+	}
+}
+
+void World::sample()
+{
+	uint64_t cnps = 0;
+	for (size_t i = 0; i < flows.size(); i++) {
+		const uint64_t bytes = flows[i]->wire_bytes;
+		const double rate = static_cast<double>(bytes - sampled_[i]) * 8 * kSecond /
+		                    static_cast<double>(scenario.sample);
+		curves.rates[i].push_back(static_cast<uint64_t>(rate));
+		sampled_[i] = bytes;
+		cnps += flows[i]->cnps;
+	}
+	for (size_t i = 0; i < queues.size(); i++)
+		curves.lengths[i].push_back(queues[i].port->queues.bytes(queues[i].priority));
+	curves.cnps.push_back(cnps - sampled_cnps_);
+	sampled_cnps_ = cnps;
+	loop.after(scenario.sample, [this] { sample(); });
+}
+
+void World::run()
+{
+	loop.run_for(scenario.duration);
+	for (const QueueRef &queue : queues)
+		end_byte_ns_.push_back(byte_ns(queue));
+	forget_unused_queues();
+}
+
+void World::forget_unused_queues()
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < queues.size(); i++) {
+		const auto &stats = queues[i].stats();
+		if (!stats.frames && !stats.dropped)
+			continue;
+		queues[kept] = queues[i];
+		start_.byte_ns[kept] = start_.byte_ns[i];
+		end_byte_ns_[kept] = end_byte_ns_[i];
+		std::swap(curves.lengths[kept], curves.lengths[i]);
+		kept++;
+	}
+	queues.resize(kept);
+	curves.lengths.resize(kept);
+}
+
+uint64_t World::packets() const
+{
+	return std::accumulate(hosts.begin(), hosts.end(), uint64_t{0},
+	                       [](uint64_t sum, const auto &host) { return sum + host->received; });
+}
+
+double World::rate(size_t i) const
+{
+	return static_cast<double>(flows[i]->wire_bytes - start_.wire_bytes[i]) * 8 * kSecond /
+	       measured();
+}
+
+double World::mean_length(size_t i) const
+{
+	return static_cast<double>(end_byte_ns_[i] - start_.byte_ns[i]) / measured();
+}
+
+double World::utilisation(size_t link, size_t end) const
+{
+	const auto ends = fabric.ends(static_cast<unsigned>(link));
+	const uint64_t busy = (end ? ends.b : ends.a)->stats().busy_ns;
+	return static_cast<double>(busy - start_.busy_ns[link][end]) / measured();
+}
+
+} // namespace tern::sim

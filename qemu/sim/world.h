@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "qemu/sim/flow.h"
+#include "qemu/sim/host.h"
+#include "qemu/sim/scenario.h"
+
+namespace tern::sim {
+
+/** A queue of a switch: what waits at a port in a priority. */
+struct QueueRef {
+	std::string name; /* "SWITCH to PEER" */
+	fabric::Port *port;
+	uint8_t priority;
+
+	const fabric::EgressQueues::Stats &stats() const { return port->queues.stats(priority); }
+};
+
+/** A scenario as it runs: cards, fabric and flows in simulated time. */
+class World {
+public:
+	explicit World(const Scenario &scenario);
+
+	void run();
+
+	/** All that has arrived at cards so far. */
+	uint64_t packets() const;
+	/** Wire bytes of flow @i after the warm-up, as bits per second. */
+	double rate(size_t i) const;
+	/** Returns the mean length of queue @i after the warm-up, in bytes. */
+	double mean_length(size_t i) const;
+	/** Share of the time after the warm-up in which @port has sent; @link: its number, @end: 0
+	 * or 1. */
+	double utilisation(size_t link, size_t end) const;
+
+	/** What is plotted, a value for each sample, by flow or queue. */
+	struct Curves {
+		std::vector<std::vector<uint64_t>> rates;   /* bits per second */
+		std::vector<std::vector<uint64_t>> lengths; /* bytes */
+		std::vector<uint64_t> cnps;                 /* of all flows */
+	};
+
+	const Scenario &scenario;
+	EventLoop loop;
+	fabric::Fabric fabric;
+	std::vector<std::unique_ptr<Host>> hosts;
+	std::vector<std::unique_ptr<Flow>> flows;
+	std::vector<QueueRef> queues; /* that had anything in them, once run() has returned */
+	Curves curves;
+
+private:
+	/* Counters at the end of the warm-up. */
+	struct Start {
+		std::vector<uint64_t> wire_bytes;             /* flows */
+		std::vector<uint64_t> byte_ns;                /* queues */
+		std::vector<std::array<uint64_t, 2>> busy_ns; /* links */
+	};
+
+	void build_fabric();
+	void build_flows();
+	void list_queues();
+	void schedule();
+	void sample();
+	void end_warmup();
+	uint64_t byte_ns(const QueueRef &queue);
+	void forget_unused_queues();
+	double measured() const { return static_cast<double>(scenario.duration - scenario.warmup); }
+
+	Start start_;
+	std::vector<uint64_t> end_byte_ns_;
+	std::vector<uint64_t> sampled_; /* wire bytes of each flow */
+	uint64_t sampled_cnps_ = 0;
+};
+
+} // namespace tern::sim

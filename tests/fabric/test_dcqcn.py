@@ -1,0 +1,166 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""DCQCN between simulated cards, against the fluid model of its authors.
+
+    test_dcqcn.py TERN_SIM [unittest's options]
+
+The model is that of Zhu et al., Congestion Control for Large-Scale RDMA Deployments, 2015,
+section 5.1. In its fixed point all rates are equal, and the queue is as long as marks the share of
+packets at which increase and decrease cancel each other.
+"""
+import json
+import math
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAM = sys.argv.pop(1)
+
+LINE = 40e9  # bits per second
+MARKED_FROM, MARKED_TO, MARKED_SHARE = 5e3, 200e3, 0.01
+CNP_INTERVAL, ALPHA_INTERVAL, INCREASE_INTERVAL = 50e-6, 55e-6, 55e-6  # seconds
+BYTE_COUNTER = 10e6
+FAST_RECOVERY = 5
+ADDITIVE = 40e6  # bits per second
+FRAME = 1024 + 14 + 20 + 8 + 12 + 4  # bytes
+WIRE_FRAME = FRAME + 24
+
+SCENARIO = """
+duration = "{duration}"
+warmup = "{warmup}"
+sample = "100 us"
+mtu = 1024
+switch = [{{ name = "tor" }}]
+host = [{{ name = "sender", count = {flows} }}, {{ name = "receiver" }}]
+[queues]
+limit = "16 MB"
+[[link]]
+ends = ["sender*", "tor"]
+rate = "40 Gb/s"
+delay = "1 us"
+[[link]]
+ends = ["receiver", "tor"]
+rate = "40 Gb/s"
+delay = "1 us"
+[[flow]]
+from = "sender*"
+to = "receiver"
+size = "256 KiB"
+dscp = 26
+"""
+DCQCN = """
+[ecn]
+kmin = "5 KB"
+kmax = "200 KB"
+pmax = 0.01
+[congestion]
+algorithm = "dcqcn"
+defaults = "sigcomm2015"
+"""
+PFC = """
+[pfc]
+priorities = [3]
+xoff = "96 KB"
+xon = "64 KB"
+"""
+
+
+def surplus(share, flows):
+    """Decrease less increase of a rate of 1/flows of the line when that share is marked."""
+    rate = LINE / (8 * WIRE_FRAME) / flows  # packets per second
+    additive = ADDITIVE / (8 * WIRE_FRAME)
+    weight = -math.log1p(-share)
+
+    def within(packets):
+        """How likely one of so many packets is marked."""
+        return -math.expm1(-weight * packets)
+
+    def per_packet(packets):
+        """How often, in packets, so many in a row are not marked."""
+        return share * math.exp(-weight * packets) / within(packets)
+
+    by_bytes, by_time = BYTE_COUNTER / FRAME, INCREASE_INTERVAL * rate
+    recovery = per_packet(by_bytes) + per_packet(by_time)
+    increase = (per_packet(by_bytes) * math.exp(-weight * FAST_RECOVERY * by_bytes)
+                + per_packet(by_time) * math.exp(-weight * FAST_RECOVERY * by_time))
+    return (within(CNP_INTERVAL * rate) ** 2 * within(ALPHA_INTERVAL * rate)
+            - CNP_INTERVAL ** 2 * additive * rate * recovery * increase)
+
+
+def fixed_point(flows):
+    """Bytes in the queue, by bisection."""
+    low, high = 1e-9, 0.5
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (low, middle) if surplus(middle, flows) > 0 else (middle, high)
+    return MARKED_FROM + low / MARKED_SHARE * (MARKED_TO - MARKED_FROM)
+
+
+class Dcqcn(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def simulate(self, flows, parts, duration="100 ms", warmup="40 ms"):
+        file, result = self.folder / "scenario.toml", self.folder / "result.json"
+        text = SCENARIO.format(flows=flows, duration=duration, warmup=warmup)
+        file.write_text(text + "".join(parts), encoding="ascii")
+        done = subprocess.run([PROGRAM, file, "--json", result], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(result.read_text(encoding="ascii"))
+
+    def test_the_model(self):
+        """What the authors' figure 11 and the issue say, about."""
+        for flows, expected in {2: 20e3, 4: 42e3, 8: 94e3, 10: 123e3}.items():
+            self.assertAlmostEqual(fixed_point(flows) / expected, 1, delta=0.1)
+
+    def check_flows(self, flows):
+        result = self.simulate(flows, [DCQCN])
+        queue, = [each for each in result["queues"]
+                  if each["name"] == "tor to receiver" and each["priority"] == 3]
+        expected = fixed_point(flows)
+        load = result["links"][flows][1]["load"]
+        print(f"{flows} flows: queue {queue['mean_bytes']:.0f} B, by the model {expected:.0f}; "
+              f"fairness {result['fairness']:.4f}, load {load:.4f}")
+        self.assertEqual(queue["dropped"], 0)
+        # Longer than that of a fluid: random marks make it swing, and it cannot be less than empty.
+        self.assertAlmostEqual(queue["mean_bytes"] / expected, 1.15, delta=0.2)
+        self.assertGreaterEqual(result["fairness"], 0.99)
+        self.assertGreaterEqual(load, 0.95)
+
+    def test_2_flows(self):
+        self.check_flows(2)
+
+    def test_4_flows(self):
+        self.check_flows(4)
+
+    def test_8_flows(self):
+        self.check_flows(8)
+
+    def test_10_flows(self):
+        self.check_flows(10)
+
+    def pauses(self, parts):
+        """Pause frames of an incast of 16 that loses nothing."""
+        result = self.simulate(16, parts, "30 ms", "10 ms")
+        self.assertEqual(sum(each["dropped"] for each in result["queues"]), 0)
+        self.assertEqual(result["switches"][0]["pfc_dropped"], 0)
+        sent = 0
+        for host, switch in result["links"]:
+            # One may be on its way.
+            self.assertIn(switch["pauses_sent"][3] - host["pauses_received"][3], (0, 1))
+            sent += switch["pauses_sent"][3]
+        return sent
+
+    def test_fewer_pauses(self):
+        without, with_it = self.pauses([PFC]), self.pauses([PFC, DCQCN])
+        print(f"pause frames: {without} without DCQCN, {with_it} with it")
+        self.assertGreater(without, 100)
+        self.assertGreaterEqual(without, 10 * with_it)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,89 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""tern-sim with the examples, and with files that are wrong.
+
+    test_program.py TERN_SIM [unittest's options]
+"""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TOP = pathlib.Path(__file__).resolve().parent.parent.parent
+PROGRAM = sys.argv.pop(1)
+
+
+def run(*words):
+    return subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True)
+
+
+class Program(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def result(self, scenario, *options):
+        """What it prints, and its JSON as text and as a value."""
+        file = self.folder / "result.json"
+        done = run(scenario, "--json", file, *options)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        text = file.read_text(encoding="utf-8")
+        return done.stdout, text, json.loads(text)
+
+    def example(self, name):
+        """The result of an example, which is the same each time."""
+        first, again = (self.result(TOP / "examples" / name) for _ in range(2))
+        self.assertEqual(first, again)
+        for flow in first[2]["flows"]:
+            self.assertEqual(flow["status"], 0)
+            self.assertGreater(flow["messages"], 0)
+        return first[2]
+
+    def test_two_hosts(self):
+        result = self.example("two-hosts.toml")
+        self.assertGreater(result["flows"][0]["rate"], 90e9)
+
+    def test_incast(self):
+        result = self.example("incast.toml")
+        self.assertGreater(result["fairness"], 0.99)
+        self.assertEqual(sum(queue["dropped"] for queue in result["queues"]), 0)
+        self.assertEqual(sum(switch["pfc_dropped"] for switch in result["switches"]), 0)
+        self.assertGreater(sum(sum(end["pauses_sent"]) for link in result["links"]
+                               for end in link), 0)
+
+    def test_leaf_spine(self):
+        result = self.example("leaf-spine.toml")
+        self.assertEqual(len(result["flows"]), 8 * 7)
+        self.assertGreater(sum(end["lost"] for link in result["links"] for end in link), 0)
+
+    def test_another_seed(self):
+        scenario = TOP / "examples/leaf-spine.toml"
+        self.assertNotEqual(self.result(scenario, "--seed", 1)[1],
+                            self.result(scenario, "--seed", 2)[1])
+
+    def test_wrong_file(self):
+        file = self.folder / "bad.toml"
+        file.write_text("duration = '1 ms'\n[[link]]\nends = ['a', 'tor']\n", encoding="utf-8")
+        done = run(file)
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.stderr, f"tern-sim: {file}:3: link.ends: "
+                                      'there is no host or switch "a"\n')
+        self.assertEqual(done.stdout, "")
+
+    def test_wrong_words(self):
+        for words in [(), ("a", "b"), ("a", "--seed", "x"), ("a", "--no-such-option")]:
+            done = run(*words)
+            self.assertEqual(done.returncode, 2, words)
+            self.assertIn("usage", done.stderr)
+
+    def test_a_place_that_cannot_be_written(self):
+        done = run(TOP / "examples/two-hosts.toml", "--json", self.folder / "none/result.json")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("cannot write", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

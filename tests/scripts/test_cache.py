@@ -1,0 +1,75 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The cache: what is made once, what a failure leaves, and what is deleted."""
+
+import os
+import pathlib
+import subprocess
+import tempfile
+import time
+import unittest
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+MONTH = 31 * 24 * 3600
+MAKERS = """
+    good() { echo made >content; echo called >>"$TERN_CACHE/calls"; }
+    bad() { echo half >content; echo "no such ingredient" >log; return 1; }
+"""
+
+
+class Cache(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.cache = pathlib.Path(folder.name)
+
+    def cached(self, maker, *ingredients):
+        call = " ".join(["cached", maker, maker, *ingredients])
+        script = f". {TOP}/scripts/cache.sh; {MAKERS} {call}"
+        return subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=False,
+                              env={**os.environ, "TERN_CACHE": str(self.cache)})
+
+    def made(self, *ingredients):
+        result = self.cached("good", *ingredients)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return pathlib.Path(result.stdout.strip())
+
+    def folders(self):
+        return {entry for entry in self.cache.iterdir() if entry.is_dir()}
+
+    def last_used(self, folder, age):
+        then = time.time() - age
+        os.utime(folder, (then, then))
+
+    def test_the_same_ingredients_are_made_once(self):
+        first, second, other = self.made("a"), self.made("a"), self.made("b")
+        self.assertEqual(first, second)
+        self.assertNotEqual(first, other)
+        self.assertEqual((first / "content").read_text(), "made\n")
+        self.assertEqual((self.cache / "calls").read_text().count("called"), 2)
+
+    def test_a_failure_is_told_and_leaves_nothing(self):
+        result = self.cached("bad", "a")
+        self.assertIn("no such ingredient", result.stderr)
+        self.assertIn("could not make bad", result.stderr)
+        self.assertEqual(self.folders(), set())
+
+    def test_what_is_not_used_any_more_is_deleted(self):
+        unused, used = self.made("unused"), self.made("used")
+        for folder in unused, used:
+            self.last_used(folder, MONTH)
+        self.made("used")
+        self.assertEqual(self.folders(), {unused, used}, "only making something deletes")
+        new = self.made("new")
+        self.assertEqual(self.folders(), {used, new})
+
+    def test_nothing_else_is_deleted(self):
+        for name in "fuzz", "somebody-else":
+            (self.cache / name).mkdir()
+            self.last_used(self.cache / name, MONTH)
+        new = self.made("new")
+        self.assertEqual(self.folders(), {self.cache / "fuzz", self.cache / "somebody-else", new})
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,77 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What `make install` puts in its place works there, without the checkout.
+
+  test_install.py BUILD    the folder of CMake's, where the programs are built
+"""
+
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BUILD = sys.argv.pop()
+
+
+def run(*command, **environment):
+    return subprocess.run(command, capture_output=True, text=True, check=False,
+                          env={**os.environ, **environment})
+
+
+class Install(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        scratch = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(scratch.cleanup)
+        done = run("cmake", "--install", BUILD, DESTDIR=scratch.name)
+        assert done.returncode == 0, done.stderr
+        cls.root = pathlib.Path(scratch.name)
+        # Links of the tree lead within it, as after an installation without DESTDIR.
+        driver = (cls.root / "etc/libibverbs.d/tern.driver").read_text(encoding="ascii")
+        cls.provider = cls.root / f"{driver.split()[1].lstrip('/')}-rdmav34.so"
+        cls.bin = next(cls.root.rglob("tern-switch")).parent
+
+    def test_the_provider_is_where_libibverbs_looks(self):
+        self.assertEqual(self.provider.resolve().name, "libtern.so.1")
+        self.assertTrue(self.provider.resolve().is_file())
+        self.assertEqual(len(list(self.root.rglob("include/infiniband/terndv.h"))), 1)
+
+    def test_qemu_has_the_card(self):
+        told = run(self.bin / "qemu-system-x86_64-tern", "-device", "tern,help")
+        self.assertIn("engines=", told.stdout, told.stderr)
+
+    def test_the_card_refuses_another_qemu(self):
+        told = run(self.bin / "qemu-system-x86_64-tern", "-version", TERN_QEMU="true")
+        self.assertEqual(told.returncode, 1)
+        self.assertRegex(told.stderr, "^qemu-system-x86_64-tern: .* is for QEMU .*\n$")
+
+    def test_the_lab_runs(self):
+        told = run(self.bin / "tern-lab", "status", XDG_RUNTIME_DIR=str(self.root))
+        self.assertEqual((told.returncode, told.stdout), (1, ""))
+        self.assertEqual(told.stderr, 'lab: there is no lab "lab" here; `tern-lab up` starts it\n')
+
+    def test_the_lab_refuses_another_debian(self):
+        rows = (self.bin.parent / "share/tern-lab/scripts/stacks.txt").read_text(encoding="ascii")
+        for row in rows.splitlines():
+            name = row.split()[0] if row and not row.startswith("#") else ""
+            stack = self.bin.parent / "share/tern-lab/scripts/stack"
+            if name and run(stack, "--foreign", TERN_STACK=name).stdout:
+                told = run(self.bin / "tern-lab", "up", TERN_STACK=name)
+                self.assertEqual((told.returncode, told.stdout), (1, ""))
+                self.assertRegex(told.stderr, f"^lab: the stack {name} takes a Debian .*\n$")
+
+    def test_dkms_has_all_that_the_module_is_built_of(self):
+        source = next(self.root.rglob("dkms.conf")).parent
+        self.assertEqual(source.name.partition("-")[0], "tern")
+        objects = {word.removesuffix(".o") for line in
+                   (source / "kernel/Kbuild").read_text(encoding="ascii").splitlines()
+                   if line.startswith("tern-y") for word in line.split()[2:]}
+        self.assertEqual({path.stem for path in source.glob("kernel/*.c")}, objects)
+        for header in ("tern/tern_hw.h", "uapi/rdma/tern-abi.h"):
+            self.assertTrue((source / "include" / header).is_file())
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,587 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Congestion control of QPs: as notification point they send CNPs, as reaction point they obey. */
+#include <cmath>
+
+#include "qemu/rnic/formats/headers.h"
+#include "tests/support/one_card.h"
+
+namespace tern::test {
+namespace {
+
+using namespace hw;
+
+constexpr uint64_t kUs = 1000;
+constexpr uint64_t kMs = 1000 * kUs;
+constexpr size_t kMtu = 256;
+constexpr uint8_t kCe = kEcnCe;
+
+class Congestion : public OneCard {
+protected:
+	explicit Congestion(const Rnic::Config &config = {.mac = kCardMac}) : OneCard(config) {}
+
+	void SetUp() override { connect(TERN_QPT_RC); }
+
+	void connect(tern_hw_qp_type type, tern_hw_gid_type gid = TERN_GID_ROCE_V2,
+	             uint8_t traffic_class = 0x69)
+	{
+		if (!cq_)
+			set_up_card(10);
+		driver_.set_gid(0, gid, kCardGid);
+		QpOptions options;
+		options.pd = pd_;
+		options.send_cqn = options.recv_cqn = cq_->number;
+		options.type = type;
+		options.sq_log_size = 8;
+		qp_ = driver_.create_qp(options);
+		Connection c = connection();
+		c.traffic_class = traffic_class;
+		qp_->connect(c);
+		params_.rp_timer_slack = 0;
+		set();
+	}
+	void set() { ASSERT_TRUE(card_.set_congestion(params_)); }
+
+	/** A WRITE of one packet of the peer; it arrives with the ECN field @ecn. */
+	void receive(uint8_t ecn, Service service = Service::Rc)
+	{
+		TestPacket p{.opcode = Opcode::RcWriteOnly,
+		             .service = service,
+		             .psn = psn_after(kRqPsn, received_++),
+		             .payload = content(0, kMtu)};
+		p.ext.reth = {mr_->va, mr_->key, kMtu};
+		AddressVector av = path();
+		av.traffic_class = ecn;
+		give(p, av);
+	}
+	void receive_cnp(uint32_t qpn = 0)
+	{
+		std::vector<std::byte> out(kMaxRoceFrame);
+		Bth bth;
+		bth.opcode = kCnpOpcode;
+		bth.becn = true;
+		bth.dest_qpn = qpn ? qpn : qp_->number;
+		FrameBuilder builder(out, PathHeader(path()), bth, {}, 0);
+		card_.receive(builder.finish());
+		run();
+	}
+	/** The packets sent since the last call. */
+	std::vector<Packet> packets()
+	{
+		frames_.clear();
+		std::vector<Packet> all;
+		for (auto frame = host_.wire.take(); !frame.empty(); frame = host_.wire.take()) {
+			frames_.push_back(std::move(frame));
+			const auto parsed = parse(frames_.back());
+			EXPECT_TRUE(std::holds_alternative<Packet>(parsed));
+			all.push_back(std::get<Packet>(parsed));
+		}
+		return all;
+	}
+	size_t cnps()
+	{
+		const auto all = packets();
+		return static_cast<size_t>(std::ranges::count_if(
+		        all, [](const Packet &p) { return p.bth.opcode == kCnpOpcode; }));
+	}
+	void post(uint32_t length, uint8_t opcode = TERN_OP_WRITE)
+	{
+		qp_->post_send({.opcode = opcode,
+		                .remote_addr = 0x1000,
+		                .rkey = 0x55,
+		                .sges = {mr_->sge(0, length)}});
+	}
+	/** The peer acknowledges all that was sent. */
+	void acknowledge(const std::vector<Packet> &all)
+	{
+		if (all.empty())
+			return;
+		TestPacket ack{.psn = all.back().bth.psn.value()};
+		ack.ext.aeth = {kAethAck | kCreditsInvalid, 0};
+		give(ack);
+	}
+	/** Mb/s that the QP sends in the next @ns, always with something to send. */
+	double rate_over(uint64_t ns)
+	{
+		const uint64_t before = stat(TERN_STAT_ROCE_TX_BYTES);
+		for (const uint64_t end = host_.clock.now() + ns; host_.clock.now() < end;) {
+			for (const auto &cqe : cq_->drain())
+				qp_->sq_ci = cqe.wqe_index.get() + 1;
+			while (qp_->send_room() > 8)
+				post(16 * kMtu);
+			pass(10 * kUs);
+			acknowledge(packets());
+		}
+		return static_cast<double>(stat(TERN_STAT_ROCE_TX_BYTES) - before) * 8000 /
+		       static_cast<double>(ns);
+	}
+
+	CongestionParameters params_;
+	uint32_t received_ = 0;
+	std::vector<std::vector<std::byte>> frames_;
+};
+
+/* ---- notification point ---- */
+
+TEST_F(Congestion, AMarkedPacketGetsACnp)
+{
+	receive(kCe);
+	const auto all = packets();
+	ASSERT_EQ(all.size(), 1u);
+	const Packet &cnp = all[0];
+	EXPECT_EQ(cnp.bth.opcode, kCnpOpcode);
+	EXPECT_TRUE(cnp.bth.becn);
+	EXPECT_FALSE(cnp.bth.ack_request || cnp.bth.solicited || cnp.bth.fecn);
+	EXPECT_EQ(cnp.bth.psn, Psn(0));
+	EXPECT_EQ(cnp.bth.dest_qpn, kPeerQpn);
+	EXPECT_EQ(cnp.path.dgid, kPeerGid);
+	EXPECT_EQ(cnp.path.dmac, kPeerMac);
+	EXPECT_EQ(cnp.path.traffic_class, 48 << 2);
+	/* BTH, 16 zero bytes, ICRC */
+	const auto &frame = frames_[0];
+	EXPECT_EQ(frame.size(), 14u + 20 + 8 + 12 + 16 + 4);
+	EXPECT_TRUE(std::all_of(frame.end() - 20, frame.end() - 4,
+	                        [](std::byte b) { return b == std::byte{0}; }));
+	EXPECT_EQ(stat(TERN_STAT_NP_ECN_MARKED), 1u);
+	EXPECT_EQ(stat(TERN_STAT_NP_CNP_SENT), 1u);
+	EXPECT_EQ(mr_->read(0, kMtu), content(0, kMtu));
+}
+
+TEST_F(Congestion, UnmarkedPacketsGetNone)
+{
+	for (const uint8_t ecn : {0, 1, 2})
+		receive(ecn);
+	EXPECT_EQ(cnps(), 0u);
+	EXPECT_EQ(stat(TERN_STAT_NP_ECN_MARKED), 0u);
+}
+
+TEST_F(Congestion, OneCnpInAnInterval)
+{
+	params_.np_min_time_between_cnps = 50;
+	set();
+	const uint64_t begin = host_.clock.now();
+	receive(kCe);
+	receive(kCe);
+	EXPECT_EQ(cnps(), 1u);
+	host_.clock.advance_to(begin + 50 * kUs - 1);
+	receive(kCe);
+	EXPECT_EQ(cnps(), 0u);
+	/* The interval is over, but what is marked was before. */
+	pass(1);
+	EXPECT_EQ(cnps(), 0u);
+	receive(0);
+	EXPECT_EQ(cnps(), 0u);
+	receive(kCe);
+	EXPECT_EQ(cnps(), 1u);
+	EXPECT_EQ(stat(TERN_STAT_NP_ECN_MARKED), 4u);
+	EXPECT_EQ(stat(TERN_STAT_NP_CNP_SENT), 2u);
+}
+
+TEST_F(Congestion, TheIntervalIsThatOfAQp)
+{
+	receive(kCe);
+	auto other = make_qp();
+	other->connect(connection());
+	std::swap(qp_, other);
+	received_ = 0;
+	receive(kCe);
+	EXPECT_EQ(cnps(), 2u);
+}
+
+TEST_F(Congestion, UcSendsCnpsToo)
+{
+	connect(TERN_QPT_UC);
+	receive(kCe, Service::Uc);
+	EXPECT_EQ(cnps(), 1u);
+}
+
+TEST_F(Congestion, ACnpThatFindsNoRoomGoesLater)
+{
+	host_.wire.roads[std::bit_cast<std::array<std::byte, 6>>(kPeerMac)] = {3, false};
+	receive(kCe);
+	EXPECT_EQ(cnps(), 0u);
+	EXPECT_EQ(stat(TERN_STAT_NP_CNP_SENT), 0u);
+	host_.wire.roads.clear();
+	card_.wire_ready(3);
+	run();
+	EXPECT_EQ(cnps(), 1u);
+}
+
+TEST_F(Congestion, DscpOfCnps)
+{
+	params_.np_cnp_dscp = 11;
+	set();
+	receive(kCe);
+	EXPECT_EQ(packets().at(0).path.traffic_class, 11 << 2);
+}
+
+TEST_F(Congestion, NoCnpsWhenTheNotificationPointIsOff)
+{
+	params_.np_enable = 0;
+	set();
+	receive(kCe);
+	EXPECT_EQ(cnps(), 0u);
+	EXPECT_EQ(stat(TERN_STAT_NP_ECN_MARKED), 1u);
+}
+
+TEST_F(Congestion, AStrangersMarkGetsNoCnp)
+{
+	TestPacket p{.opcode = Opcode::RcWriteOnly, .psn = kRqPsn, .payload = content(0, kMtu)};
+	p.ext.reth = {mr_->va, mr_->key, kMtu};
+	AddressVector av = path();
+	av.sgid.bytes[15]++;
+	av.traffic_class = kCe;
+	give(p, av);
+	EXPECT_EQ(cnps(), 0u);
+}
+
+/* Nothing on a wire that takes bursts marks them; if something did, each packet would count. */
+TEST_F(Congestion, EachPacketOfAMarkedBurstCounts)
+{
+	std::vector<std::byte> out(kMaxRoceFrame);
+	Bth bth;
+	bth.opcode = static_cast<uint8_t>(Opcode::RcWriteOnly);
+	bth.psn = Psn(kRqPsn);
+	bth.ack_request = true;
+	bth.dest_qpn = qp_->number;
+	ExtHeaders ext;
+	ext.reth = {mr_->va + 0x1000, mr_->key, 4 * kMtu};
+	AddressVector av = path();
+	av.traffic_class = kCe;
+	FrameBuilder builder(out, PathHeader(av), bth, ext, kMtu);
+	const auto data = content(0, 4 * kMtu);
+	const std::span<const std::byte> pieces[] = {data};
+	card_.receive(builder.head(), pieces, kMtu);
+	run();
+	EXPECT_EQ(cnps(), 1u);
+	EXPECT_EQ(stat(TERN_STAT_NP_ECN_MARKED), 4u);
+	EXPECT_EQ(mr_->read(0x1000, 4 * kMtu), data);
+}
+
+/* ---- what is marked as capable ---- */
+
+TEST_F(Congestion, DataIsEct)
+{
+	post(2 * kMtu);
+	run();
+	for (const Packet &p : packets()) {
+		/* The DSCP stays, whatever the ECN field was. */
+		EXPECT_EQ(p.path.traffic_class, 0x68 | kEcnEct0);
+		acknowledge({p});
+	}
+	receive(0); /* asks for no ACK */
+	TestPacket p{.opcode = Opcode::RcReadRequest, .psn = psn_after(kRqPsn, received_)};
+	p.ext.reth = {mr_->va, mr_->key, kMtu};
+	give(p);
+	const auto responses = packets();
+	ASSERT_EQ(responses.size(), 1u);
+	EXPECT_EQ(responses[0].path.traffic_class, 0x68 | kEcnEct0);
+}
+
+TEST_F(Congestion, AcknowledgementsAreNot)
+{
+	TestPacket p{.opcode = Opcode::RcWriteOnly,
+	             .psn = kRqPsn,
+	             .ack_request = true,
+	             .payload = content(0, kMtu)};
+	p.ext.reth = {mr_->va, mr_->key, kMtu};
+	give(p);
+	EXPECT_EQ(packets().at(0).path.traffic_class, 0x69);
+}
+
+TEST_F(Congestion, NothingIsWhenOff)
+{
+	params_.rp_algorithm = static_cast<uint32_t>(CongestionAlgorithm::None);
+	set();
+	post(kMtu);
+	run();
+	EXPECT_EQ(packets().at(0).path.traffic_class, 0x69);
+}
+
+TEST_F(Congestion, Ipv6DataIsEct)
+{
+	constexpr Gid kCard6{{0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}};
+	constexpr Gid kPeer6{{0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2}};
+	driver_.set_gid(0, TERN_GID_ROCE_V2, kCard6);
+	qp_ = make_qp();
+	Connection c = connection();
+	c.dgid = kPeer6;
+	c.traffic_class = 0x69;
+	qp_->connect(c);
+	post(kMtu);
+	run();
+	EXPECT_EQ(packets().at(0).path.traffic_class, 0x68 | kEcnEct0);
+}
+
+TEST_F(Congestion, RoceV1HasNoEcn)
+{
+	connect(TERN_QPT_RC, TERN_GID_ROCE_V1);
+	post(kMtu);
+	run();
+	EXPECT_EQ(packets().at(0).path.traffic_class, 0x69);
+	AddressVector av = path();
+	av.roce_v2 = false;
+	av.traffic_class = kCe;
+	TestPacket p{.opcode = Opcode::RcWriteOnly, .psn = kRqPsn, .payload = content(0, kMtu)};
+	p.ext.reth = {mr_->va, mr_->key, kMtu};
+	give(p, av);
+	EXPECT_EQ(cnps(), 0u);
+	EXPECT_EQ(stat(TERN_STAT_NP_ECN_MARKED), 0u);
+}
+
+/* ---- reaction point: a link of 8 Mb/s, so that tests have few packets ---- */
+
+class Reaction : public Congestion {
+protected:
+	Reaction() : Congestion({.mac = kCardMac, .link_speed_mbps = 8}) {}
+	void SetUp() override
+	{
+		/* It stays as slow as a CNP has made it. */
+		params_.rp_time_reset = 100'000;
+		params_.rp_byte_reset = 0;
+		connect(TERN_QPT_RC);
+	}
+};
+
+TEST_F(Reaction, ACnpHalvesTheRate)
+{
+	receive_cnp();
+	EXPECT_NEAR(rate_over(50 * kMs), 4, 0.1);
+	EXPECT_EQ(stat(TERN_STAT_RP_CNP_HANDLED), 1u);
+	EXPECT_EQ(stat(TERN_STAT_RP_CNP_IGNORED), 0u);
+	EXPECT_EQ(stat(TERN_STAT_REQ_TIMEOUTS), 0u);
+}
+
+TEST_F(Reaction, WithoutCnpsNothingWaits)
+{
+	post(16 * kMtu);
+	run();
+	EXPECT_EQ(packets().size(), 16u);
+}
+
+TEST_F(Reaction, FramesAreSpread)
+{
+	receive_cnp();
+	post(4 * kMtu);
+	run();
+	/* Of 4 Mb/s a byte takes 2 us, and the first packet has a RETH. */
+	EXPECT_EQ(packets().size(), 1u);
+	pass((kMtu + 70) * 2 * kUs);
+	EXPECT_EQ(packets().size(), 0u);
+	pass(10 * 2 * kUs);
+	EXPECT_EQ(packets().size(), 1u);
+}
+
+TEST_F(Reaction, TheRateRecovers)
+{
+	params_.rp_time_reset = 1000;
+	set();
+	receive_cnp();
+	pass(100 * kMs);
+	/* Back at the line's rate nothing is limited. */
+	post(16 * kMtu);
+	run();
+	EXPECT_EQ(packets().size(), 16u);
+}
+
+TEST_F(Reaction, AWaitEndsWhenTheRateRises)
+{
+	params_.rp_min_rate = 1;
+	set();
+	for (int i = 0; i < 5; i++) {
+		receive_cnp();
+		pass(10 * kUs);
+	}
+	params_.rp_time_reset = 1000;
+	params_.rp_ai_rate = 8;
+	params_.rp_threshold = 1;
+	set();
+	receive_cnp(); /* 1 Mb/s: a frame takes 2.6 ms, but the rate rises each ms */
+	post(2 * kMtu);
+	run();
+	packets();
+	pass(2 * kMs);
+	EXPECT_EQ(packets().size(), 1u);
+}
+
+TEST_F(Reaction, ReadResponsesAreSlowedDownToo)
+{
+	receive_cnp();
+	TestPacket p{.opcode = Opcode::RcReadRequest, .psn = kRqPsn};
+	p.ext.reth = {mr_->va, mr_->key, 100 * kMtu};
+	give(p);
+	const uint64_t before = stat(TERN_STAT_ROCE_TX_BYTES);
+	pass(20 * kMs);
+	EXPECT_NEAR(static_cast<double>(stat(TERN_STAT_ROCE_TX_BYTES) - before) * 8 / 20'000, 4,
+	            0.2);
+	/* Each of them once, in order. */
+	uint32_t psn = kRqPsn;
+	for (const Packet &response : packets()) {
+		EXPECT_EQ(response.bth.psn, Psn(psn));
+		psn = psn_after(psn, 1);
+	}
+}
+
+TEST_F(Reaction, RequestsAndReadResponsesTakeTurns)
+{
+	receive_cnp();
+	TestPacket p{.opcode = Opcode::RcReadRequest, .psn = kRqPsn};
+	p.ext.reth = {mr_->va, mr_->key, 100 * kMtu};
+	give(p);
+	post(16 * kMtu);
+	pass(20 * kMs);
+	size_t requests = 0, responses = 0;
+	for (const Packet &packet : packets())
+		(packet.info->is_request() ? requests : responses)++;
+	EXPECT_GT(requests, 10u);
+	EXPECT_GT(responses, 10u);
+}
+
+TEST_F(Reaction, UcIsSlowedDown)
+{
+	connect(TERN_QPT_UC);
+	receive_cnp();
+	post(100 * kMtu);
+	const uint64_t before = stat(TERN_STAT_ROCE_TX_BYTES);
+	pass(20 * kMs);
+	EXPECT_NEAR(static_cast<double>(stat(TERN_STAT_ROCE_TX_BYTES) - before) * 8 / 20'000, 4,
+	            0.2);
+}
+
+TEST_F(Reaction, NoBurstsWhileSlow)
+{
+	host_.wire.borrows = host_.wire.takes_bursts = true;
+	receive_cnp();
+	post(16 * kMtu);
+	run();
+	ASSERT_EQ(host_.wire.loans().size(), 1u);
+	EXPECT_EQ(host_.wire.loans()[0].segment, 0u);
+}
+
+TEST_F(Reaction, IgnoredCnps)
+{
+	receive_cnp(0x3333); /* no such QP */
+	EXPECT_EQ(stat(TERN_STAT_RP_CNP_IGNORED), 1u);
+	params_.rp_algorithm = static_cast<uint32_t>(CongestionAlgorithm::None);
+	set();
+	receive_cnp();
+	EXPECT_EQ(stat(TERN_STAT_RP_CNP_IGNORED), 2u);
+	EXPECT_EQ(stat(TERN_STAT_RP_CNP_HANDLED), 0u);
+	post(16 * kMtu);
+	run();
+	EXPECT_EQ(packets().size(), 16u);
+}
+
+TEST_F(Reaction, AnotherAlgorithmForgetsTheRate)
+{
+	receive_cnp();
+	params_.rp_algorithm = static_cast<uint32_t>(CongestionAlgorithm::None);
+	set();
+	post(16 * kMtu);
+	run();
+	EXPECT_EQ(packets().size(), 16u);
+}
+
+TEST_F(Reaction, AResetForgetsTheRate)
+{
+	receive_cnp();
+	qp_->set_state(TERN_QPS_RESET);
+	qp_->connect(connection());
+	qp_->sq_ci = qp_->sq_pi = 0;
+	post(16 * kMtu);
+	run();
+	EXPECT_EQ(packets().size(), 16u);
+}
+
+/* ---- round-trip times ---- */
+
+class RoundTrips : public Reaction {
+protected:
+	void SetUp() override
+	{
+		params_.rp_algorithm = static_cast<uint32_t>(CongestionAlgorithm::Timely);
+		connect(TERN_QPT_RC);
+	}
+	/** A message of the QP, answered after @ns. */
+	void round_trip(uint64_t ns)
+	{
+		post(kMtu);
+		pass(kMs); /* whatever the rate */
+		const auto all = packets();
+		pass(ns - kMs);
+		acknowledge(all);
+	}
+	bool limited()
+	{
+		post(16 * kMtu);
+		run();
+		const auto all = packets();
+		acknowledge(all);
+		return all.size() < 16;
+	}
+};
+
+TEST_F(RoundTrips, LongOnesSlowTheQpDown)
+{
+	for (int i = 0; i < 5; i++)
+		round_trip(2 * kMs);
+	EXPECT_TRUE(limited());
+}
+
+TEST_F(RoundTrips, ShortOnesDoNot)
+{
+	for (int i = 0; i < 20; i++) {
+		post(kMtu);
+		run();
+		pass(20 * kUs);
+		acknowledge(packets());
+	}
+	EXPECT_FALSE(limited());
+}
+
+TEST_F(RoundTrips, WhatWasSentTwiceTellsNothing)
+{
+	for (int i = 0; i < 20; i++) {
+		post(kMtu);
+		run();
+		pass(6 * kMs); /* the ACK timer has expired */
+		EXPECT_EQ(packets().size(), 2u);
+		TestPacket ack{.psn = psn_after(kSqPsn, static_cast<uint32_t>(i))};
+		ack.ext.aeth = {kAethAck | kCreditsInvalid, 0};
+		give(ack);
+	}
+	EXPECT_EQ(stat(TERN_STAT_REQ_TIMEOUTS), 20u);
+	EXPECT_FALSE(limited());
+}
+
+TEST_F(RoundTrips, CnpsAreIgnored)
+{
+	receive_cnp();
+	EXPECT_FALSE(limited());
+	EXPECT_EQ(stat(TERN_STAT_RP_CNP_IGNORED), 1u);
+	post(kMtu);
+	run();
+	EXPECT_EQ(packets().at(0).path.traffic_class, 0x69);
+}
+
+TEST_F(Reaction, BothLimitsHold)
+{
+	tern_hw_qp_attr attr{};
+	attr.state = TERN_QPS_RTS;
+	attr.rate_limit.rate = 2000; /* kb/s, less than what the CNP leaves */
+	attr.rate_limit.burst = 1000;
+	ASSERT_EQ(qp_->modify(TERN_QP_RATE_LIMIT, attr), TERN_AQ_OK);
+	receive_cnp();
+	EXPECT_NEAR(rate_over(50 * kMs), 2, 0.2);
+}
+
+TEST_F(Reaction, ParametersOutOfRangeChangeNothing)
+{
+	CongestionParameters bad;
+	bad.np_cnp_dscp = 64;
+	EXPECT_FALSE(card_.set_congestion(bad));
+	receive(kCe);
+	EXPECT_EQ(packets().at(0).path.traffic_class, 48 << 2);
+}
+
+} // namespace
+} // namespace tern::test

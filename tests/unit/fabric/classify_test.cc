@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "qemu/fabric/classify.h"
+
+#include <gtest/gtest.h>
+
+#include <variant>
+
+#include "tests/unit/fabric/frames.h"
+
+namespace tern::fabric {
+namespace {
+
+using test::Bytes;
+using test::roce_frame;
+
+TEST(Classify, PriorityFromDscp)
+{
+	EXPECT_EQ(priority_of(roce_frame({.traffic_class = 26 << 2})), 3);
+	EXPECT_EQ(priority_of(roce_frame({.traffic_class = 48 << 2, .ipv6 = true})), 6);
+	EXPECT_EQ(priority_of(roce_frame({})), 0);
+}
+
+TEST(Classify, TagComesBeforeDscp)
+{
+	EXPECT_EQ(priority_of(roce_frame({.traffic_class = 26 << 2, .vlan = 5, .pcp = 4})), 4);
+}
+
+TEST(Classify, ShortAndForeignFramesHavePriorityZero)
+{
+	const Bytes frame = roce_frame({.traffic_class = 0xfc});
+	for (size_t size = 0; size < 34; size++)
+		EXPECT_EQ(priority_of(std::span(frame).first(size)), 0) << size;
+	EXPECT_EQ(priority_of(test::plain_frame(test::mac(1), test::mac(2))), 0);
+}
+
+TEST(Classify, HashOfAFlow)
+{
+	const auto hash = [](const test::FrameSpec &spec) { return flow_hash(roce_frame(spec)); };
+	EXPECT_EQ(hash({.payload = 100}), hash({.payload = 1000}));
+	EXPECT_EQ(hash({.traffic_class = 2}), hash({.traffic_class = 3}));
+	EXPECT_NE(hash({.udp_sport = 0xc000}), hash({.udp_sport = 0xc001}));
+	EXPECT_NE(hash({.udp_sport = 0xc000, .ipv6 = true}),
+	          hash({.udp_sport = 0xc001, .ipv6 = true}));
+	EXPECT_NE(hash({.to = 2}), hash({.to = 3}));
+	EXPECT_NE(flow_hash(test::plain_frame(test::mac(1), test::mac(2))),
+	          flow_hash(test::plain_frame(test::mac(1), test::mac(3))));
+}
+
+/* The parser checks the IPv4 checksum and the ICRC. */
+TEST(Classify, MarkedPacketsAreValid)
+{
+	for (const bool ipv6 : {false, true}) {
+		for (const uint8_t ecn : {1, 2}) {
+			for (unsigned dscp = 0; dscp < 64; dscp++) {
+				const auto traffic_class = static_cast<uint8_t>(dscp << 2 | ecn);
+				Bytes frame =
+				        roce_frame({.traffic_class = traffic_class, .ipv6 = ipv6});
+				EXPECT_EQ(mark_ce(frame), Ecn::Marked);
+				const auto parsed = parse(frame);
+				ASSERT_TRUE(std::holds_alternative<Packet>(parsed));
+				EXPECT_EQ(std::get<Packet>(parsed).path.traffic_class,
+				          dscp << 2 | 3);
+			}
+		}
+	}
+}
+
+TEST(Classify, OnlyCapableFramesAreMarked)
+{
+	for (const bool ipv6 : {false, true}) {
+		Bytes frame = roce_frame({.traffic_class = 4, .ipv6 = ipv6});
+		const Bytes before = frame;
+		EXPECT_EQ(mark_ce(frame), Ecn::NotCapable);
+		EXPECT_EQ(frame, before);
+		Bytes marked = roce_frame({.traffic_class = 3, .ipv6 = ipv6});
+		EXPECT_EQ(mark_ce(marked), Ecn::WasMarked);
+	}
+	Bytes plain = test::plain_frame(test::mac(1), test::mac(2));
+	EXPECT_EQ(mark_ce(plain), Ecn::NotCapable);
+	Bytes cut = roce_frame({.traffic_class = 1});
+	EXPECT_EQ(mark_ce(std::span(cut).first(20)), Ecn::NotCapable);
+}
+
+TEST(Red, ProbabilityRisesFromKminToKmax)
+{
+	const Red red{.kmin = 1000, .kmax = 3000, .pmax = 0.1};
+	EXPECT_EQ(red.probability(1000), 0);
+	EXPECT_DOUBLE_EQ(red.probability(2000), 0.05);
+	EXPECT_EQ(red.probability(3000), 1);
+	EXPECT_EQ(Red{}.probability(1 << 30), 0);
+	const Red step{.kmin = 1000, .kmax = 1000};
+	EXPECT_EQ(step.probability(999), 0);
+	EXPECT_EQ(step.probability(1000), 1);
+}
+
+TEST(Red, MarksThatShare)
+{
+	const Red red{.kmin = 0, .kmax = 2000, .pmax = 0.5};
+	std::mt19937_64 random(1);
+	unsigned marked = 0;
+	for (unsigned i = 0; i < 100'000; i++)
+		marked += red.marks(1000, random);
+	EXPECT_NEAR(marked, 25'000, 500);
+}
+
+} // namespace
+} // namespace tern::fabric

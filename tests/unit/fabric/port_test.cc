@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "qemu/fabric/port.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/fabric/frames.h"
+
+namespace tern::fabric {
+namespace {
+
+using test::Bytes;
+using test::plain_frame;
+using test::Sink;
+
+constexpr Mac kA = test::mac(1), kB = test::mac(2);
+
+/* Two ports and a link of a byte a nanosecond between them. */
+struct PortTest : ::testing::Test {
+	PortTest() { Port::connect(a, b); }
+
+	void send(size_t size, uint8_t priority = 0)
+	{
+		a.send(pool.make(plain_frame(kB, kA, size), priority));
+	}
+	void run()
+	{
+		while (loop.step()) {
+		}
+	}
+
+	EventLoop loop;
+	FramePool pool;
+	Sink at_a{loop}, at_b{loop};
+	LinkConfig link{.rate = 8'000'000'000, .delay = 500};
+	Port a{loop, pool, at_a, 0, {}, link};
+	Port b{loop, pool, at_b, 0, {}, link};
+};
+
+TEST_F(PortTest, RateAndDelay)
+{
+	send(100);
+	send(200);
+	run();
+	EXPECT_EQ(at_b.times, (std::vector<uint64_t>{124 + 500, 124 + 224 + 500}));
+	EXPECT_EQ(a.stats().busy_ns, 348u);
+	EXPECT_EQ(at_a.left, 2u);
+}
+
+/* 84 bytes at 400 Gb/s take 1.68 ns. */
+TEST_F(PortTest, FractionsOfANanosecondAddUp)
+{
+	Sink at_c{loop}, at_d{loop};
+	const LinkConfig fast{.rate = 400'000'000'000, .delay = 0};
+	Port c{loop, pool, at_c, 0, {}, fast}, d{loop, pool, at_d, 0, {}, fast};
+	Port::connect(c, d);
+	for (int i = 0; i < 1000; i++)
+		c.send(pool.make(plain_frame(kB, kA, 60), 0));
+	run();
+	EXPECT_EQ(at_d.times.back(), 1680u);
+}
+
+TEST_F(PortTest, PausedForAsLongAsItIsTold)
+{
+	b.pause_peer(3, 10); /* 640 ns from its arrival at 584 on */
+	loop.run_for(584);
+	send(100, 3);
+	send(76, 0);
+	run();
+	EXPECT_EQ(at_b.times, (std::vector<uint64_t>{584 + 100 + 500, 584 + 640 + 124 + 500}));
+	EXPECT_EQ(a.stats().pauses_received[3], 1u);
+	EXPECT_EQ(b.stats().pauses_sent[3], 1u);
+	EXPECT_TRUE(at_a.frames.empty()) << "a pause frame is for the MAC alone";
+}
+
+TEST_F(PortTest, ZeroQuantaEndThePause)
+{
+	b.pause_peer(3, kMaxQuanta);
+	loop.run_for(584);
+	send(76, 3);
+	b.pause_peer(3, 0);
+	run();
+	EXPECT_EQ(at_b.times, (std::vector<uint64_t>{584 + 584 + 100 + 500}));
+	EXPECT_EQ(a.stats().pauses_received[3], 1u);
+}
+
+TEST_F(PortTest, TheFrameThatIsBeingSentIsNotPaused)
+{
+	send(1000, 3);
+	loop.run_for(10);
+	b.pause_peer(3, kMaxQuanta);
+	loop.run_for(2000);
+	EXPECT_EQ(at_b.frames.size(), 1u);
+}
+
+TEST_F(PortTest, PausesGoAheadOfFrames)
+{
+	send(1000);
+	send(1000);
+	a.pause_peer(0, kMaxQuanta);
+	loop.run_for(1024 + 84 + 500);
+	EXPECT_EQ(b.stats().pauses_received[0], 1u);
+}
+
+/* One is being sent, one waits, one is in flight. */
+TEST_F(PortTest, ACutLinkLosesWhatItCarries)
+{
+	for (int i = 0; i < 3; i++)
+		send(276);
+	loop.run_for(400);
+	a.set_up(false);
+	b.set_up(false);
+	send(76);
+	run();
+	EXPECT_TRUE(at_b.frames.empty());
+	EXPECT_EQ(a.stats().lost, 4u);
+	EXPECT_EQ(pool.used(), 0u);
+	a.set_up(true);
+	b.set_up(true);
+	send(76);
+	run();
+	EXPECT_EQ(at_b.frames.size(), 1u);
+}
+
+/* The events of what was lost come later and find other frames in flight. */
+TEST_F(PortTest, ALinkThatComesBackAtOnce)
+{
+	send(76);
+	loop.run_for(150);
+	for (const bool up : {false, true}) {
+		a.set_up(up);
+		b.set_up(up);
+	}
+	send(76);
+	run();
+	EXPECT_EQ(at_b.times, (std::vector<uint64_t>{150 + 100 + 500}));
+	EXPECT_EQ(a.stats().lost, 1u);
+}
+
+TEST_F(PortTest, ACutEndsAPause)
+{
+	b.pause_peer(3, kMaxQuanta);
+	loop.run_for(584);
+	for (const bool up : {false, true}) {
+		a.set_up(up);
+		b.set_up(up);
+	}
+	send(76, 3);
+	loop.run_for(600);
+	EXPECT_EQ(at_b.frames.size(), 1u);
+}
+
+} // namespace
+} // namespace tern::fabric

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "qemu/fabric/switch.h"
+
+#include <gtest/gtest.h>
+
+#include <variant>
+
+#include "tests/unit/fabric/frames.h"
+
+namespace tern::fabric {
+namespace {
+
+using test::Bytes;
+using test::mac;
+using test::Net;
+using test::plain_frame;
+using test::roce_frame;
+
+/** @hosts around one switch. */
+struct Star : Net {
+	explicit Star(unsigned count, const SwitchConfig &config = {},
+	              const LinkConfig &link = kLink)
+	        : Net(count)
+	{
+		fabric.add_switch(config);
+		for (unsigned i = 1; i <= count; i++)
+			plug(i, 0, link);
+		fabric.update_routes();
+	}
+	Switch &the_switch() { return fabric.at(0); }
+	/** The port to host @i. */
+	Port &port_to(unsigned i) { return the_switch().port(i - 1); }
+};
+
+TEST(Switch, StoresAndForwards)
+{
+	Star net(3);
+	const Bytes frame = roce_frame({.from = 1, .to = 2, .payload = 256});
+	net.send(1, frame);
+	net.run();
+	const uint64_t hop = frame.size() + Port::kFrameOverhead + 1000;
+	EXPECT_EQ(net.host(2).times, (std::vector{2 * hop}));
+	EXPECT_EQ(net.host(2).frames, (std::vector<Bytes>{frame}));
+	EXPECT_EQ(net.received(3), 0u);
+	EXPECT_EQ(net.fabric.pool().used(), 0u);
+}
+
+TEST(Switch, FloodsWhatIsForAllAndWhatIsUnknown)
+{
+	Star net(3);
+	net.send(1, plain_frame(test::kBroadcast, mac(1)));
+	net.send(1, plain_frame(mac(77), mac(1)));
+	net.run();
+	EXPECT_EQ(net.received(1), 0u);
+	EXPECT_EQ(net.received(2), 2u);
+	EXPECT_EQ(net.received(3), 2u);
+	EXPECT_EQ(net.the_switch().stats().flooded, 2u);
+}
+
+TEST(Switch, LearnsWhereAnAddressIs)
+{
+	Star net(3);
+	net.send(2, plain_frame(mac(1), mac(77)));
+	net.run();
+	net.send(1, plain_frame(mac(77), mac(1)));
+	net.run();
+	EXPECT_EQ(net.received(2), 1u);
+	EXPECT_EQ(net.received(3), 0u);
+	/* It is behind that very link: the switch has nothing to do. */
+	net.send(2, plain_frame(mac(77), mac(2)));
+	net.run();
+	EXPECT_EQ(net.received(2), 1u);
+	EXPECT_EQ(net.the_switch().stats().filtered, 1u);
+}
+
+TEST(Switch, NobodyTakesTheAddressOfAHost)
+{
+	Star net(3);
+	net.send(3, plain_frame(mac(1), mac(2)));
+	net.run();
+	net.send(1, plain_frame(mac(2), mac(1)));
+	net.run();
+	EXPECT_EQ(net.received(2), 1u);
+	EXPECT_EQ(net.received(3), 0u);
+}
+
+/** Hosts 2, 3, ... send @frames each to host 1, all at once. */
+void incast(Star &net, unsigned senders, unsigned frames, const test::FrameSpec &like)
+{
+	test::FrameSpec spec = like;
+	spec.to = 1;
+	for (unsigned i = 0; i < frames; i++) {
+		for (unsigned from = 2; from < 2 + senders; from++) {
+			spec.from = static_cast<uint8_t>(from);
+			net.send(from, roce_frame(spec));
+		}
+	}
+	net.run();
+}
+
+TEST(Switch, DropsAtTheTail)
+{
+	Star net(5, {.queue_limit = 10'000});
+	incast(net, 4, 20, {});
+	const auto &stats = net.port_to(1).queues.stats(0);
+	EXPECT_GT(stats.dropped, 0u);
+	EXPECT_EQ(net.received(1) + stats.dropped, 80u);
+	EXPECT_LE(stats.max_bytes, 10'000u);
+	EXPECT_EQ(net.fabric.pool().used(), 0u);
+}
+
+TEST(Switch, OneFullQueueDoesNotDropFromAnother)
+{
+	Star net(6, {.queue_limit = 10'000});
+	net.send(6, roce_frame({.from = 6, .to = 1, .traffic_class = 48 << 2}));
+	incast(net, 4, 20, {});
+	EXPECT_EQ(net.port_to(1).queues.stats(6).dropped, 0u);
+	EXPECT_GT(net.port_to(1).queues.stats(0).dropped, 0u);
+}
+
+TEST(Switch, MarksAboveKmax)
+{
+	Star net(5, {.red = {.kmin = 3000, .kmax = 3000}});
+	incast(net, 4, 20, {.traffic_class = 2});
+	const auto &stats = net.port_to(1).queues.stats(0);
+	unsigned marked = 0;
+	for (const Bytes &frame : net.host(1).frames)
+		marked += (std::get<Packet>(parse(frame)).path.traffic_class & 3) == 3;
+	EXPECT_GT(marked, 0u);
+	EXPECT_LT(marked, 80u);
+	EXPECT_EQ(stats.marked, marked);
+}
+
+TEST(Switch, MarksByTheQueueThatAFrameLeavesBehind)
+{
+	Star net(5, {.red = {.kmin = 0, .kmax = 1}});
+	incast(net, 4, 20, {.traffic_class = 2});
+	const std::vector<Bytes> &frames = net.host(1).frames;
+	const auto is_marked = [](const Bytes &frame) {
+		return (std::get<Packet>(parse(frame)).path.traffic_class & 3) == 3;
+	};
+	ASSERT_EQ(frames.size(), 80u);
+	EXPECT_TRUE(is_marked(frames[frames.size() - 2]));
+	EXPECT_FALSE(is_marked(frames.back())) << "marked by a queue that it has waited in";
+}
+
+TEST(Switch, MarksOnlyWhoUnderstandsIt)
+{
+	Star net(5, {.red = {.kmin = 0, .kmax = 1}});
+	incast(net, 4, 20, {});
+	EXPECT_EQ(net.port_to(1).queues.stats(0).marked, 0u);
+}
+
+constexpr PfcConfig kPfc{.lossless = 1 << 3, .xoff = 8000, .xon = 4000, .headroom = 40'000};
+
+TEST(Switch, PausesInsteadOfDropping)
+{
+	Star net(5, {.queue_limit = 10'000, .pfc = kPfc});
+	incast(net, 4, 100, {.traffic_class = 26 << 2});
+	EXPECT_EQ(net.received(1), 400u);
+	EXPECT_EQ(net.the_switch().stats().pfc_dropped, 0u);
+	for (unsigned i = 2; i <= 5; i++) {
+		EXPECT_GT(net.port_to(i).stats().pauses_sent[3], 0u);
+		EXPECT_EQ(net.port_to(i).stats().pauses_sent,
+		          net.fabric.host_port(i - 1).stats().pauses_received);
+		EXPECT_EQ(net.the_switch().ingress(i - 1).held(3), 0u);
+	}
+}
+
+TEST(Switch, OtherPrioritiesAreNotPaused)
+{
+	Star net(6, {.pfc = kPfc});
+	for (int i = 0; i < 50; i++)
+		net.send(2, roce_frame({.from = 2, .to = 6}));
+	incast(net, 4, 100, {.traffic_class = 26 << 2});
+	EXPECT_EQ(net.received(6), 50u);
+	EXPECT_EQ(net.port_to(2).stats().pauses_sent[0], 0u);
+	/* Ahead of what it had queued before and was paused. */
+	EXPECT_LT(net.host(6).times.back(), net.host(1).times.back());
+}
+
+/* The link is so long that pause frames arrive too late, and the sender exceeds the headroom. */
+TEST(Switch, DropsBeyondTheHeadroom)
+{
+	PfcConfig pfc = kPfc;
+	pfc.headroom = 4000;
+	Star net(3, {.pfc = pfc}, {.rate = 8'000'000'000, .delay = 50'000});
+	incast(net, 2, 200, {.traffic_class = 26 << 2});
+	const uint64_t dropped = net.the_switch().stats().pfc_dropped;
+	EXPECT_GT(dropped, 0u);
+	EXPECT_EQ(net.received(1) + dropped, 400u);
+}
+
+TEST(Switch, TheComputedHeadroomSuffices)
+{
+	const LinkConfig link{.rate = 8'000'000'000, .delay = 50'000};
+	PfcConfig pfc = kPfc;
+	pfc.headroom = headroom_for(link);
+	Star net(3, {.pfc = pfc}, link);
+	incast(net, 2, 400, {.traffic_class = 26 << 2});
+	EXPECT_EQ(net.received(1), 800u);
+	EXPECT_GT(net.port_to(2).stats().pauses_sent[3], 0u);
+}
+
+/* The way out is paused itself for longer than one pause lasts: 65535 quanta are 4.2 ms. */
+TEST(Switch, RepeatsAPauseThatIsStillNeeded)
+{
+	Star net(3, {.pfc = kPfc});
+	net.fabric.host_port(0).pause_peer(3, kMaxQuanta);
+	net.loop.run_for(3'000'000);
+	net.fabric.host_port(0).pause_peer(3, kMaxQuanta);
+	incast(net, 1, 100, {.traffic_class = 26 << 2});
+	EXPECT_EQ(net.received(1), 100u);
+	EXPECT_EQ(net.the_switch().stats().pfc_dropped, 0u);
+	EXPECT_GE(net.port_to(2).stats().pauses_sent[3], 2u);
+}
+
+/* What is lost with a link gives its room in the buffer back. */
+TEST(Switch, ACutLinkReleasesTheBuffer)
+{
+	Star net(3, {.pfc = kPfc});
+	for (int i = 0; i < 100; i++)
+		net.send(2, roce_frame({.from = 2, .to = 1, .traffic_class = 26 << 2}));
+	for (int i = 0; i < 100; i++)
+		net.send(3, roce_frame({.from = 3, .to = 1, .traffic_class = 26 << 2}));
+	net.loop.run_for(20'000);
+	EXPECT_GT(net.the_switch().ingress(1).held(3), 0u);
+	net.fabric.set_link(0, false);
+	net.run();
+	EXPECT_EQ(net.the_switch().ingress(1).held(3), 0u);
+	EXPECT_EQ(net.received(1) + net.port_to(1).stats().lost, 200u);
+}
+
+} // namespace
+} // namespace tern::fabric

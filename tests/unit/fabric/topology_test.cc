@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "qemu/fabric/topology.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/fabric/frames.h"
+
+namespace tern::fabric {
+namespace {
+
+using test::mac;
+using test::Net;
+using test::plain_frame;
+using test::roce_frame;
+
+/** Leaves 0 and 1, spines 2 and 3; hosts 1 and 2 at leaf 0, 3 and 4 at leaf 1. */
+struct LeafSpine : Net {
+	LeafSpine() : Net(4)
+	{
+		for (int i = 0; i < 4; i++)
+			fabric.add_switch({});
+		for (unsigned host = 1; host <= 4; host++)
+			plug(host, (host - 1) / 2);
+		for (const unsigned leaf : {0, 1})
+			for (const unsigned spine : {2, 3})
+				trunks.push_back(trunk(leaf, spine));
+		fabric.update_routes();
+	}
+	/** Frames from host 1 to host 3, each of a flow of its own. */
+	void send_flows(unsigned count)
+	{
+		for (unsigned i = 0; i < count; i++)
+			send(1, roce_frame({.from = 1,
+			                    .to = 3,
+			                    .udp_sport = static_cast<uint16_t>(0xc000 + i)}));
+	}
+	/** Frames that @spine has received. */
+	uint64_t through(unsigned spine)
+	{
+		uint64_t sum = 0;
+		for (unsigned i = 0; i < fabric.at(spine).ports(); i++)
+			sum += fabric.at(spine).port(i).stats().rx_frames;
+		return sum;
+	}
+
+	std::vector<unsigned> trunks; /* leaf 0 to 2, 0 to 3, 1 to 2, 1 to 3 */
+};
+
+TEST(Topology, FlowsSpreadOverEqualPaths)
+{
+	LeafSpine net;
+	net.send_flows(200);
+	net.run();
+	EXPECT_EQ(net.received(3), 200u);
+	EXPECT_NEAR(static_cast<double>(net.through(2)), 100, 30);
+	EXPECT_EQ(net.through(2) + net.through(3), 200u);
+}
+
+TEST(Topology, AFlowKeepsItsPath)
+{
+	LeafSpine net;
+	for (int i = 0; i < 50; i++)
+		net.send(1, roce_frame({.from = 1, .to = 3}));
+	net.run();
+	EXPECT_EQ(net.received(3), 50u);
+	EXPECT_TRUE(net.through(2) == 0 || net.through(3) == 0);
+}
+
+TEST(Topology, NeighboursDoNotPassASpine)
+{
+	LeafSpine net;
+	net.send(1, roce_frame({.from = 1, .to = 2}));
+	net.run();
+	EXPECT_EQ(net.received(2), 1u);
+	EXPECT_EQ(net.through(2) + net.through(3), 0u);
+}
+
+TEST(Topology, ABroadcastReachesEveryHostOnce)
+{
+	LeafSpine net;
+	net.send(1, plain_frame(test::kBroadcast, mac(1)));
+	net.run();
+	EXPECT_EQ(net.received(1), 0u);
+	for (const unsigned host : {2, 3, 4})
+		EXPECT_EQ(net.received(host), 1u) << host;
+}
+
+TEST(Topology, LearnsAcrossSwitches)
+{
+	LeafSpine net;
+	net.send(3, plain_frame(test::kBroadcast, mac(77)));
+	net.run();
+	net.send(1, plain_frame(mac(77), mac(1)));
+	net.run();
+	EXPECT_EQ(net.received(3), 1u);
+	EXPECT_EQ(net.received(2), 1u);
+	EXPECT_EQ(net.received(4), 1u);
+}
+
+TEST(Topology, RoutesAvoidACutLink)
+{
+	LeafSpine net;
+	net.fabric.set_link(net.trunks[0], false);
+	net.send_flows(50);
+	net.send(1, plain_frame(test::kBroadcast, mac(1)));
+	net.run();
+	EXPECT_EQ(net.received(3), 51u);
+	EXPECT_EQ(net.received(4), 1u);
+	EXPECT_EQ(net.through(2), 1u) << "the broadcast alone";
+	net.fabric.set_link(net.trunks[0], true);
+	net.send_flows(50);
+	net.run();
+	EXPECT_GT(net.through(2), 1u);
+}
+
+TEST(Topology, UnreachableSwitchesAreCounted)
+{
+	LeafSpine net;
+	for (const unsigned trunk : net.trunks)
+		net.fabric.set_link(trunk, false);
+	net.send_flows(3);
+	net.run();
+	EXPECT_EQ(net.received(3), 0u);
+	EXPECT_EQ(net.fabric.at(0).stats().unreachable, 3u);
+	EXPECT_EQ(net.fabric.pool().used(), 0u);
+}
+
+TEST(Topology, TwoHostsWithoutASwitch)
+{
+	Net net(2);
+	using Kind = Fabric::End::Kind;
+	net.fabric.connect({Kind::Host, 0}, {Kind::Host, 1}, Net::kLink);
+	net.fabric.update_routes();
+	net.send(1, roce_frame({}));
+	net.run();
+	EXPECT_EQ(net.received(2), 1u);
+}
+
+/* Each link: sent by one end is received by the other or lost. */
+TEST(Topology, NothingGetsLostUncounted)
+{
+	LeafSpine net;
+	net.send_flows(100);
+	net.loop.run_for(20'000);
+	net.fabric.set_link(net.trunks[1], false);
+	net.send_flows(100);
+	net.run();
+	uint64_t lost = 0;
+	for (unsigned i = 0; i < net.fabric.links(); i++) {
+		const auto [a, b] = net.fabric.ends(i);
+		lost += a->stats().lost + b->stats().lost;
+	}
+	EXPECT_GT(lost, 0u);
+	EXPECT_EQ(net.received(3) + lost, 200u);
+}
+
+} // namespace
+} // namespace tern::fabric

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "qemu/sim/world.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "qemu/sim/report.h"
+
+namespace tern::sim {
+namespace {
+
+/** A scenario that has run. */
+struct Finished {
+	explicit Finished(const std::string &text) : scenario(parse_scenario(text, "test.toml"))
+	{
+		world.run();
+	}
+
+	const Scenario scenario;
+	World world{scenario};
+};
+
+const std::string kTwoHosts = R"(
+duration = "1 ms"
+warmup = "200 us"
+host = [{ name = "h", count = 2 }]
+link = [{ ends = ["h1", "h2"], rate = "40 Gb/s" }]
+[[flow]]
+from = "h1"
+to = "h2"
+)";
+
+/* Of 1 KiB payload a frame has 60 to 80 bytes of headers, and the wire 24 more. */
+TEST(World, AWriteFillsTheLink)
+{
+	const Finished run(kTwoHosts);
+	EXPECT_GT(run.world.utilisation(0, 0), 0.98);
+	EXPECT_NEAR(run.world.rate(0), 40e9 * 0.978, 40e9 * 0.01);
+	EXPECT_GT(run.world.flows[0]->messages, 50u);
+	EXPECT_EQ(run.world.flows[0]->error, 0);
+}
+
+TEST(World, EachServiceAndOperation)
+{
+	for (const char *more :
+	     {"operation = 'send'\n", "operation = 'read'\n", "service = 'uc'\n",
+	      "service = 'uc'\noperation = 'send'\n",
+	      "service = 'ud'\noperation = 'send'\nsize = '1000 B'\ndepth = 64\n"}) {
+		const Finished run(kTwoHosts + more);
+		const bool reads = std::string(more).find("read") != std::string::npos;
+		EXPECT_GT(run.world.utilisation(0, reads ? 1 : 0), 0.9) << more;
+		EXPECT_GT(run.world.rate(0), 30e9) << more;
+		EXPECT_EQ(run.world.flows[0]->error, 0) << more;
+	}
+}
+
+TEST(World, AnOpenLoopHasItsRate)
+{
+	const Finished run(kTwoHosts + "size = '1024 B'\nrate = '4 Gb/s'\n");
+	EXPECT_NEAR(static_cast<double>(run.world.flows[0]->messages), 1e-3 * 4e9 / 8192, 8);
+}
+
+TEST(World, AFlowEndsAfterItsMessagesOrAtItsEnd)
+{
+	const Finished counted(kTwoHosts + "messages = 7\n");
+	EXPECT_EQ(counted.world.flows[0]->messages, 7u);
+	const Finished timed(kTwoHosts + "start = '100 us'\nend = '300 us'\n");
+	EXPECT_NEAR(static_cast<double>(timed.world.flows[0]->messages), 200e-6 * 40e9 / 524288, 4);
+}
+
+const std::string kIncast = R"(
+duration = "3 ms"
+switch = [{ name = "tor" }]
+host = [{ name = "h", count = 9 }]
+link = [{ ends = ["h*", "tor"], rate = "40 Gb/s" }]
+[[flow]]
+from = "h[2-9]"
+to = "h1"
+dscp = 26
+)";
+
+TEST(World, IncastDropsWithoutPfc)
+{
+	const Finished run(kIncast + "[queues]\nlimit = '100 KB'\n");
+	uint64_t dropped = 0;
+	for (const QueueRef &queue : run.world.queues)
+		dropped += queue.stats().dropped;
+	EXPECT_GT(dropped, 0u);
+}
+
+TEST(World, IncastIsLosslessWithPfc)
+{
+	Finished run(kIncast + "[pfc]\npriorities = [3]\nxoff = '60 KB'\nxon = '40 KB'\n");
+	uint64_t pauses = 0;
+	for (const QueueRef &queue : run.world.queues)
+		EXPECT_EQ(queue.stats().dropped, 0u);
+	for (unsigned i = 0; i < run.world.fabric.links(); i++) {
+		const auto [host, tor] = run.world.fabric.ends(i);
+		pauses += tor->stats().pauses_sent[3];
+		/* One may be on its way. */
+		EXPECT_LE(tor->stats().pauses_sent[3] - host->stats().pauses_received[3], 1u);
+	}
+	EXPECT_GT(pauses, 0u);
+	EXPECT_EQ(run.world.fabric.at(0).stats().pfc_dropped, 0u);
+	EXPECT_GT(run.world.utilisation(0, 1), 0.98);
+	EXPECT_GT(fairness(run.world), 0.99);
+}
+
+/* The mean of the samples is about the integral. */
+TEST(World, CurvesAgreeWithTotals)
+{
+	Finished run(kIncast + "[pfc]\npriorities = [3]\n");
+	for (size_t i = 0; i < run.world.flows.size(); i++) {
+		double sum = 0;
+		for (const uint64_t rate : run.world.curves.rates[i])
+			sum += static_cast<double>(rate);
+		EXPECT_NEAR(sum / 200, run.world.rate(i), run.world.rate(i) / 50);
+	}
+	for (size_t i = 0; i < run.world.queues.size(); i++) {
+		double sum = 0;
+		for (const uint64_t length : run.world.curves.lengths[i])
+			sum += static_cast<double>(length);
+		EXPECT_NEAR(sum / 200, run.world.mean_length(i),
+		            run.world.mean_length(i) / 10 + 100);
+	}
+}
+
+const std::string kTwoPaths = R"(
+duration = "4 ms"
+switch = [{ name = "leaf1" }, { name = "leaf2" }, { name = "spine1" }, { name = "spine2" }]
+host = [{ name = "a", count = 4 }, { name = "b", count = 4 }]
+[[link]]
+ends = ["a*", "leaf1"]
+[[link]]
+ends = ["b*", "leaf2"]
+[[link]]
+ends = ["leaf*", "spine*"]
+[[flow]]
+from = "a*"
+to = "b*"
+)";
+
+TEST(World, FlowsSurviveTheLossOfALink)
+{
+	Finished run(kTwoPaths + "[[fault]]\nlink = ['leaf1', 'spine1']\ndown = '1 ms'\n");
+	uint64_t lost = 0;
+	for (unsigned i = 0; i < run.world.fabric.links(); i++) {
+		const auto [a, b] = run.world.fabric.ends(i);
+		lost += a->stats().lost + b->stats().lost;
+	}
+	EXPECT_GT(lost, 0u);
+	for (const auto &flow : run.world.flows) {
+		EXPECT_EQ(flow->error, 0);
+		EXPECT_GT(flow->messages, 0u);
+	}
+	/* Half of the paths are left, and all rates of the last sample go over them. */
+	double last = 0;
+	for (const auto &rates : run.world.curves.rates)
+		last += static_cast<double>(rates.back());
+	EXPECT_GT(last, 50e9);
+}
+
+TEST(World, TheSameSeedGivesTheSameBytes)
+{
+	const std::string text = kTwoPaths + "[ecn]\nkmin = '5 KB'\nkmax = '200 KB'\n"
+	                                     "pmax = 0.01\n";
+	const auto result = [&](int seed) {
+		Finished run("seed = " + std::to_string(seed) + text);
+		return to_json(run.world);
+	};
+	EXPECT_EQ(result(1), result(1));
+	EXPECT_NE(result(1), result(2));
+}
+
+} // namespace
+} // namespace tern::sim

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Congestion control between hosts: the switch marks packets, the receiver tells the sender, and
+the sender slows down. Counters and capture agree about it.
+
+The switch captures a frame when it comes in, before it marks it, so a packet's ECN field is the
+sender's in the capture.
+"""
+
+import collections
+import json
+import re
+import unittest
+
+import roce_capture
+from scenario import RXE, Scenario, main
+
+CNP = 0x81
+ECN, ECT0 = 3, 2
+DSCP = 26  # for CNPs, so that it cannot be that of anything else
+INTERVAL = 20e-3
+
+
+def cnps_of(packets):
+    """The CNPs of a capture, by flow: who told whom of which QP."""
+    flows = collections.defaultdict(list)
+    for roce in packets:
+        if roce.opcode == CNP:
+            flows[roce.source_mac, roce.target_mac, roce.qpn].append(roce.time)
+    return flows
+
+
+@unittest.skipIf(RXE, "rxe has no congestion control")
+class Congestion(Scenario):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.path = cls.lab.logs / "congestion.pcap"
+
+    def setUp(self):
+        super().setUp()
+        for host in self.hosts:
+            self.set(host, np_cnp_dscp=DSCP, np_min_time_between_cnps=round(INTERVAL * 1e6))
+            self.addCleanup(self.set, host, np_cnp_dscp=48, np_min_time_between_cnps=4)
+
+    def folder(self, host):
+        device = host.run(f"readlink /sys/class/infiniband/{host.rdma_device()}/device").out
+        return f"/sys/kernel/debug/tern/{device.strip().rsplit('/', 1)[-1]}/cc_params"
+
+    def set(self, host, **parameters):
+        folder = self.folder(host)
+        for name, value in parameters.items():
+            host.run(f"echo {value} >{folder}/{name}")
+
+    def get(self, host, name):
+        return int(host.run(f"cat {self.folder(host)}/{name}").out)
+
+    def counters(self, host):
+        table = json.loads(host.run(
+            f"rdma -j statistic show link {host.rdma_device()}/1").out)[0]
+        return {name: value for name, value in table.items()
+                if name.startswith(("np_", "rp_cnp"))}
+
+    def marked(self):
+        return int(re.search(r"marked=(\d+)", self.lab.wire.stats())[1])
+
+    def run_marked(self, action, percent=2):
+        """action() while the switch marks packets, and a capture of it. Returns what each host has
+        counted, how many packets the switch has marked, and all packets."""
+        before, marked = [self.counters(host) for host in self.hosts], self.marked()
+        self.lab.wire.capture(self.path)
+        self.lab.wire.tell(f"ce {percent}")
+        try:
+            action()
+        finally:
+            self.lab.wire.tell("ce 0")
+            self.lab.wire.stop_capture()
+        grown = [{name: after[name] - was[name] for name in after} for after, was in
+                 zip([self.counters(host) for host in self.hosts], before)]
+        return grown, self.marked() - marked, roce_capture.packets(self.path)
+
+    def check_cnps(self, packets):
+        """The rule: of each flow one CNP in an interval, and each as annex A17.9.3 has it. The
+        switch's times are late by what it had to wait for a processor, so that two may seem to be
+        less than an interval apart; all together they are not."""
+        flows = cnps_of(packets)
+        self.assertTrue(flows)
+        for flow, times in flows.items():
+            # One more for the first, and one for its lateness.
+            self.assertLessEqual(len(times), (times[-1] - times[0]) / INTERVAL + 2, flow)
+        for roce in packets:
+            if roce.opcode == CNP:
+                self.assertEqual(roce.body, bytes(16))
+                self.assertEqual((roce.psn, roce.wants_ack), (0, False))
+                self.assertEqual(roce.traffic_class, DSCP << 2)
+
+    def test_writes(self):
+        """Marked WRITEs: the receiver sends CNPs, the sender takes them."""
+        (server, client), marked, packets = self.run_marked(
+            lambda: self.perftest("ib_write_bw", "-s 65536 -D 3"))
+        self.assertGreater(marked, 0)
+        self.check_cnps(packets)
+        sent = sum(roce.opcode == CNP for roce in packets)
+        self.assertEqual(server["np_ecn_marked_roce_packets"], marked)
+        self.assertEqual(server["np_cnp_sent"], sent)
+        self.assertEqual(client["rp_cnp_handled"] + client["rp_cnp_ignored"], sent)
+        self.assertGreater(client["rp_cnp_handled"], 0)
+        self.assertEqual((client["np_cnp_sent"], server["rp_cnp_handled"]), (0, 0))
+        # SENDs and WRITEs say that they are capable, acknowledgements do not.
+        for roce in packets:
+            if roce.opcode < 0x0c or roce.opcode == 0x11:
+                self.assertEqual(roce.traffic_class & ECN, ECT0 if roce.opcode < 0x0c else 0)
+
+    def test_reads(self):
+        """Marked READ responses: the requester sends CNPs, the responder takes them."""
+        (server, client), marked, packets = self.run_marked(
+            lambda: self.perftest("ib_read_bw", "-s 65536 -D 3"))
+        self.check_cnps(packets)
+        self.assertEqual(client["np_ecn_marked_roce_packets"], marked)
+        self.assertGreater(client["np_cnp_sent"], 0)
+        self.assertGreater(server["rp_cnp_handled"], 0)
+
+    def bandwidth(self):
+        """MB/s of a run in which each packet is marked."""
+        tables = []
+        self.run_marked(lambda: tables.append(self.perftest("ib_write_bw", "-s 65536 -D 3")), 100)
+        (row,), = tables
+        return row[3]
+
+    def test_slows_down(self):
+        """A sender that is told of congestion all the time goes down to the least rate."""
+        client = self.hosts[1]
+        slow = {"rp_min_rate": 8, "rp_time_reset": 100000, "rp_byte_reset": 0,
+                "rp_dce_tcp_rtt": 1000}  # alpha stays at 1: each CNP halves the rate
+        defaults = {name: self.get(client, name) for name in (*slow, "rp_algorithm")}
+        self.addCleanup(self.set, client, **defaults)
+        self.set(self.hosts[0], np_min_time_between_cnps=1000)
+        self.set(client, **slow)
+        slowed = self.bandwidth()
+        self.set(client, rp_algorithm=0)
+        # It does not begin with the least rate.
+        self.assertLess(10 * slowed, self.bandwidth())
+
+    def test_parameters(self):
+        """What mlx5 has, by its names; a value out of range is refused."""
+        host = self.hosts[0]
+        names = host.run(f"ls {self.folder(host)}").out.split()
+        self.assertLessEqual({
+            "rp_clamp_tgt_rate", "rp_clamp_tgt_rate_ati", "rp_time_reset", "rp_byte_reset",
+            "rp_threshold", "rp_ai_rate", "rp_max_rate", "rp_hai_rate", "rp_min_dec_fac",
+            "rp_min_rate", "rp_rate_to_set_on_first_cnp", "rp_dce_tcp_g", "rp_dce_tcp_rtt",
+            "rp_rate_reduce_monitor_period", "rp_initial_alpha_value", "rp_gd",
+            "np_min_time_between_cnps", "np_cnp_dscp", "np_cnp_prio_mode", "np_cnp_prio"},
+            set(names))
+        self.assertEqual(self.get(host, "np_cnp_dscp"), DSCP)
+        refused = host.run(f"echo 64 >{self.folder(host)}/np_cnp_dscp", check=False)
+        self.assertNotEqual(refused.code, 0)
+        self.assertIn("Invalid argument", refused.err)
+        self.assertEqual(self.get(host, "np_cnp_dscp"), DSCP)
+
+
+if __name__ == "__main__":
+    main()
