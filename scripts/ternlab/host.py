@@ -54,6 +54,15 @@ _FIND_GID = """
         index=$((index + 1))
     done"""
 
+# udevd maps the module indexes that it had at the snapshot, and would not find tern.ko in those.
+# `udevadm control --reload` may do nothing: udevd drops a message that arrives between its
+# accept() and its setsockopt(SO_PASSCRED), and udevadm does not learn of it.
+_RELOAD_UDEV = """
+    udevd=$(pidof systemd-udevd) && kill -HUP $udevd || exit
+    for pid in $udevd; do
+        while grep -qs '/modules[.].*(deleted)' /proc/$pid/maps; do sleep 0.05; done
+    done"""
+
 # The device has been plugged in, and the kernel may not have seen it yet.
 _MOUNT_SHARE = """
     mkdir -p /share && modprobe -a 9p 9pnet_virtio || exit
@@ -124,7 +133,8 @@ class Host:
             self.run(f"hostname {self.name}; date -s @{time.time():.0f} >/dev/null",
                      timeout=START_TIMEOUT)
             pace.measure(time.monotonic() - self._started)
-            self.run("tar -xf - -C / && udevadm control --reload", stdin=parts.read_bytes())
+            self.run("tar -xf - -C /", stdin=parts.read_bytes())
+            self.run(_RELOAD_UDEV)
             if not self.options.load:
                 self.run("echo blacklist tern >/etc/modprobe.d/lab.conf")
             with self.qmp() as monitor:
