@@ -134,7 +134,7 @@ class Host:
                      timeout=START_TIMEOUT)
             pace.measure(time.monotonic() - self._started)
             self.run("tar -xf - -C /", stdin=parts.read_bytes())
-            self.run(_RELOAD_UDEV)
+            self.reload_udev()
             if not self.options.load:
                 self.run("echo blacklist tern >/etc/modprobe.d/lab.conf")
             with self.qmp() as monitor:
@@ -234,6 +234,10 @@ class Host:
 
     def spawn(self, command):
         return self.channel.spawn(command)
+
+    def reload_udev(self):
+        """Has udev read its rules and the module indexes as they are now."""
+        self.run(_RELOAD_UDEV)
 
     def write_file(self, path, data):
         self.run(f"cat >{path}", stdin=data)

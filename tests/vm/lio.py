@@ -35,7 +35,7 @@ def stop_watching(host):
     host.run("mkdir -p /run/udev/rules.d")
     host.write_file("/run/udev/rules.d/99-disks.rules",
                     b'SUBSYSTEM=="block", OPTIONS:="nowatch"\n')
-    host.run("udevadm control --reload")
+    host.reload_udev()
 
 
 def find_disk(host):
