@@ -9,23 +9,15 @@
 #include "hw/qdev-properties-system.h"
 #include "hw/qdev-properties.h"
 #include "migration/vmstate.h"
-#include "net/net.h"
 #include "qapi/error.h"
 #include "qemu/guest-random.h"
-#include "qemu/log.h"
 #include "qemu/main-loop.h"
 #include "qemu/module.h"
 #include "qemu/rcu.h"
-#include "qemu/thread.h"
 
-#include "qemu/pci/dma.h"
-#include "qemu/pci/engine.h"
-#include "qemu/pci/qemu_compat.h"
+#include "qemu/pci/device.h"
 #include "qemu/pci/query.h"
 #include "qemu/pci/trace.h"
-#include "tern/tern_hw.h"
-
-OBJECT_DECLARE_SIMPLE_TYPE(TernDevice, TERN)
 
 enum {
 	PM_CAP_OFFSET = 0xc8,
@@ -36,186 +28,12 @@ enum {
 	MAX_DM_SIZE = 256 << 20,
 	/* Frames sent by one run of the bottom half, so that it does not delay the main loop. */
 	SEND_BUDGET = 128,
-	/* Guest errors logged between two resets, so that a guest cannot fill the log. */
-	MAX_LOGGED_ERRORS = 100,
 };
-
-struct TernDevice;
-
-/* An engine and its thread. */
-struct engine {
-	struct TernDevice *tern;
-	struct tern_dma dma;
-	struct tern_engine *engine;
-	QemuThread thread;
-};
-
-struct TernDevice {
-	PCIDevice parent_obj;
-
-	NICState *nic;
-	NICConf conf;
-	uint32_t engine_count;
-	uint32_t vectors;
-	uint32_t doorbell_pages;
-	uint32_t speed;
-	uint32_t dm_size;
-	char *wire;
-	bool link; /* value of the property "link" */
-
-	MemoryRegion regs;
-	MemoryRegion doorbells;
-	MemoryRegion device_memory;
-
-	struct engine engines[TERN_MAX_ENGINES];
-	VMChangeStateEntry *vm_state;
-	QEMUBH *interrupt_bh;
-	QEMUBH *send_bh;
-	QEMUBH *receive_bh;
-
-	/* The net layer has not finished our last frame; it calls frame_sent() when it has. */
-	bool sending;
-	unsigned logged_errors;
-};
-
-#define for_each_engine(e, tern)                                                                   \
-	for (struct engine *e = (tern)->engines; e < (tern)->engines + (tern)->engine_count; e++)
 
 /* The engine with the Ethernet function; only it uses the netdev. */
 static struct tern_engine *first_engine(TernDevice *tern)
 {
 	return tern->engines[0].engine;
-}
-
-/* The engine whose registers are at @addr of BAR 0, or NULL past the last engine. */
-static struct tern_engine *engine_at(TernDevice *tern, hwaddr addr)
-{
-	return addr / TERN_REGS_SIZE < tern->engine_count
-	               ? tern->engines[addr / TERN_REGS_SIZE].engine
-	               : NULL;
-}
-
-/* The engine that owns doorbell page @page of BAR 2. */
-static struct tern_engine *engine_of_page(TernDevice *tern, uint32_t page)
-{
-	return tern->engines[page % tern->engine_count].engine;
-}
-
-static bool may_log(TernDevice *tern)
-{
-	return tern->logged_errors < MAX_LOGGED_ERRORS && ++tern->logged_errors;
-}
-
-static void log_bad_access(TernDevice *tern, const char *what, hwaddr addr, unsigned size)
-{
-	if (may_log(tern)) {
-		qemu_log_mask(LOG_GUEST_ERROR,
-		              "tern: bad %s of %u bytes at offset 0x%" HWADDR_PRIx "\n", what, size,
-		              addr);
-	}
-}
-
-/* ---- BAR 0 and BAR 2 ------------------------------------------------------- */
-
-static uint64_t regs_read(void *opaque, hwaddr addr, unsigned size)
-{
-	TernDevice *tern = opaque;
-	struct tern_engine *engine = engine_at(tern, addr);
-
-	if (!engine || size != 4 || addr % 4) {
-		log_bad_access(tern, "register read", addr, size);
-		return ~0ull;
-	}
-	return tern_engine_read_register(engine, addr % TERN_REGS_SIZE);
-}
-
-static void regs_write(void *opaque, hwaddr addr, uint64_t value, unsigned size)
-{
-	TernDevice *tern = opaque;
-	struct tern_engine *engine = engine_at(tern, addr);
-
-	if (!engine || size != 4 || addr % 4) {
-		log_bad_access(tern, "register write", addr, size);
-		return;
-	}
-	tern_engine_write_register(engine, addr % TERN_REGS_SIZE, value);
-}
-
-static uint64_t doorbells_read(void *opaque, hwaddr addr, unsigned size)
-{
-	TernDevice *tern = opaque;
-
-	if (size == 8 && addr % TERN_DB_PAGE_SIZE == TERN_DB_CLOCK)
-		return tern_engine_clock(engine_of_page(tern, addr / TERN_DB_PAGE_SIZE));
-	log_bad_access(tern, "doorbell read", addr, size);
-	return ~0ull;
-}
-
-static void doorbells_write(void *opaque, hwaddr addr, uint64_t value, unsigned size)
-{
-	TernDevice *tern = opaque;
-	const uint32_t page = addr / TERN_DB_PAGE_SIZE;
-
-	if (size != 8 || addr % 8) {
-		log_bad_access(tern, "doorbell write", addr, size);
-		return;
-	}
-	tern_engine_doorbell(engine_of_page(tern, page), page / tern->engine_count,
-	                     addr % TERN_DB_PAGE_SIZE, value);
-}
-
-/* The regions accept every access size and alignment, so that the handlers above can check them. */
-static const MemoryRegionOps regs_ops = {
-        .read = regs_read,
-        .write = regs_write,
-        .endianness = DEVICE_LITTLE_ENDIAN,
-        .valid = {.min_access_size = 1, .max_access_size = 8, .unaligned = true},
-        .impl = {.min_access_size = 1, .max_access_size = 8, .unaligned = true},
-};
-
-static const MemoryRegionOps doorbells_ops = {
-        .read = doorbells_read,
-        .write = doorbells_write,
-        .endianness = DEVICE_LITTLE_ENDIAN,
-        .valid = {.min_access_size = 1, .max_access_size = 8, .unaligned = true},
-        .impl = {.min_access_size = 1, .max_access_size = 8, .unaligned = true},
-};
-
-static void init_bars(TernDevice *tern)
-{
-	PCIDevice *pci = PCI_DEVICE(tern);
-	const uint64_t doorbells_size = (uint64_t)tern->doorbell_pages * TERN_DB_PAGE_SIZE;
-
-	memory_region_init_io(&tern->regs, OBJECT(tern), &regs_ops, tern, "tern-regs",
-	                      pow2ceil((uint64_t)tern->engine_count * TERN_REGS_SIZE));
-	memory_region_init_io(&tern->doorbells, OBJECT(tern), &doorbells_ops, tern,
-	                      "tern-doorbells", doorbells_size);
-	/* A handler may drop the BQL while it waits, and another vCPU may then enter it. */
-	tern->regs.disable_reentrancy_guard = true;
-	tern->doorbells.disable_reentrancy_guard = true;
-
-	pci_register_bar(pci, TERN_BAR_REGS, PCI_BASE_ADDRESS_SPACE_MEMORY, &tern->regs);
-	pci_register_bar(pci, TERN_BAR_DOORBELLS,
-	                 PCI_BASE_ADDRESS_SPACE_MEMORY | PCI_BASE_ADDRESS_MEM_TYPE_64 |
-	                         PCI_BASE_ADDRESS_MEM_PREFETCH,
-	                 &tern->doorbells);
-	if (tern->dm_size)
-		pci_register_bar(pci, TERN_BAR_DM,
-		                 PCI_BASE_ADDRESS_SPACE_MEMORY | PCI_BASE_ADDRESS_MEM_PREFETCH,
-		                 &tern->device_memory);
-}
-
-/* The guest accesses device memory as RAM; the engine uses its host address. */
-static bool init_device_memory(TernDevice *tern, Error **errp)
-{
-	Error *err = NULL;
-
-	if (!tern->dm_size)
-		return true;
-	memory_region_init_ram_nomigrate(&tern->device_memory, OBJECT(tern), "tern-dm",
-	                                 tern->dm_size, &err);
-	error_propagate(errp, err);
-	return !err;
 }
 
 /* ---- callbacks from the engine's thread ---------------------------------------- */
@@ -622,9 +440,9 @@ static void tern_realize(PCIDevice *pci, Error **errp)
 	if (!check_properties(tern, errp))
 		return;
 	qemu_macaddr_default_if_unset(&tern->conf.macaddr);
-	if (!init_device_memory(tern, errp) || !init_capabilities(tern, errp))
+	if (!tern_init_device_memory(tern, errp) || !init_capabilities(tern, errp))
 		return;
-	init_bars(tern);
+	tern_init_bars(tern);
 	if (!start_engines(tern, errp)) {
 		exit_capabilities(pci);
 		return;
@@ -658,69 +476,18 @@ static void tern_reset(DeviceState *dev)
 	tern->logged_errors = 0;
 }
 
-static bool is_bus_master(PCIDevice *pci)
-{
-	return pci_get_word(pci->config + PCI_COMMAND) & PCI_COMMAND_MASTER;
-}
-
 static void tern_write_config(PCIDevice *pci, uint32_t addr, uint32_t value, int size)
 {
-	const bool was_bus_master = is_bus_master(pci);
+	const bool was_bus_master = tern_is_bus_master(pci);
 
 	pci_default_write_config(pci, addr, value, size);
 	/* When the guest clears bus mastering, wait until no DMA is in progress. */
 	for_each_engine(e, TERN(pci)) {
-		if (was_bus_master && !is_bus_master(pci))
+		if (was_bus_master && !tern_is_bus_master(pci))
 			tern_engine_flush(e->engine);
 		tern_dma_configured(&e->dma);
 	}
 	pcie_cap_flr_write_config(pci, addr, value, size);
-}
-
-static const char *msix_state(PCIDevice *pci)
-{
-	if (!msix_enabled(pci))
-		return "off";
-	return pci->msix_function_masked ? "masked" : "on";
-}
-
-/* The states of all engines; NULL if one has stopped. */
-static QList *engine_states(TernDevice *tern, int64_t qpn)
-{
-	QList *states = qlist_new();
-
-	for_each_engine(e, tern) {
-		char *text = tern_engine_describe(e->engine, qpn);
-
-		if (!text) {
-			qobject_unref(states);
-			return NULL;
-		}
-		qlist_append_obj(states, qobject_from_json(text, &error_abort));
-		free(text);
-	}
-	return states;
-}
-
-QDict *tern_device_state(Object *card, int64_t qpn, Error **errp)
-{
-	TernDevice *tern = TERN(card);
-	PCIDevice *pci = PCI_DEVICE(tern);
-	g_autofree char *path = object_get_canonical_path(card);
-	QList *engines = engine_states(tern, qpn);
-	QDict *state;
-
-	if (!engines) {
-		error_setg(errp, "tern: the device is being removed");
-		return NULL;
-	}
-	state = qdict_new();
-	qdict_put_str(state, "path", path);
-	qdict_put_bool(state, "running", runstate_is_running());
-	qdict_put_bool(state, "bus_master", is_bus_master(pci));
-	qdict_put_str(state, "msix", msix_state(pci));
-	qdict_put(state, "engines", engines);
-	return state;
 }
 
 static bool get_link(Object *object, Error **errp)

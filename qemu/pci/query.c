@@ -5,10 +5,63 @@
  */
 #include "qemu/pci/query.h"
 
-#include "hw/qdev-core.h"
+#include "hw/pci/msix.h"
 #include "monitor/monitor-internal.h"
 #include "qapi/error.h"
 #include "qapi/visitor.h"
+
+#include "qemu/pci/device.h"
+
+/* All QPs. */
+enum { ALL_QPS = -1 };
+
+static const char *msix_state(PCIDevice *pci)
+{
+	if (!msix_enabled(pci))
+		return "off";
+	return pci->msix_function_masked ? "masked" : "on";
+}
+
+/* The states of all engines; NULL if one has stopped. */
+static QList *engine_states(TernDevice *tern, int64_t qpn)
+{
+	QList *states = qlist_new();
+
+	for_each_engine(e, tern) {
+		char *text = tern_engine_describe(e->engine, qpn);
+
+		if (!text) {
+			qobject_unref(states);
+			return NULL;
+		}
+		qlist_append_obj(states, qobject_from_json(text, &error_abort));
+		free(text);
+	}
+	return states;
+}
+
+/* The state of a realized card with that of QP @qpn or of all QPs; may drop the BQL meanwhile.
+ * NULL, and sets @errp, if the card is being removed. */
+static QDict *device_state(Object *card, int64_t qpn, Error **errp)
+{
+	TernDevice *tern = TERN(card);
+	PCIDevice *pci = PCI_DEVICE(tern);
+	g_autofree char *path = object_get_canonical_path(card);
+	QList *engines = engine_states(tern, qpn);
+	QDict *state;
+
+	if (!engines) {
+		error_setg(errp, "tern: the device is being removed");
+		return NULL;
+	}
+	state = qdict_new();
+	qdict_put_str(state, "path", path);
+	qdict_put_bool(state, "running", runstate_is_running());
+	qdict_put_bool(state, "bus_master", tern_is_bus_master(pci));
+	qdict_put_str(state, "msix", msix_state(pci));
+	qdict_put(state, "engines", engines);
+	return state;
+}
 
 static int add_card(Object *object, void *opaque)
 {
@@ -19,7 +72,7 @@ static int add_card(Object *object, void *opaque)
 	return 0;
 }
 
-/* Their references keep them while tern_device_state() lets others run. */
+/* Their references keep them while device_state() lets others run. */
 static GPtrArray *find_cards(void)
 {
 	GPtrArray *cards = g_ptr_array_new_with_free_func(object_unref);
@@ -33,7 +86,7 @@ static bool parse_qpn(const QDict *arguments, int64_t *qpn, Error **errp)
 {
 	const QNum *number = qobject_to(QNum, qdict_get(arguments, "qpn"));
 
-	*qpn = TERN_ALL_QPS;
+	*qpn = ALL_QPS;
 	if (!qdict_size(arguments))
 		return true;
 	if (qdict_size(arguments) == 1 && number && qnum_get_try_int(number, qpn) && *qpn >= 0 &&
@@ -54,7 +107,7 @@ static void query_tern(QDict *arguments, QObject **result, Error **errp)
 	cards = find_cards();
 	states = qlist_new();
 	for (guint i = 0; i < cards->len; i++) {
-		QDict *state = tern_device_state(cards->pdata[i], qpn, NULL);
+		QDict *state = device_state(cards->pdata[i], qpn, NULL);
 
 		if (state) /* else it has just been unplugged */
 			qlist_append(states, state);
@@ -72,7 +125,7 @@ static void get_state(Object *object, Visitor *visitor, const char *name, void *
 		error_setg(errp, "tern: the device is not realized");
 		return;
 	}
-	state = tern_device_state(object, TERN_ALL_QPS, errp);
+	state = device_state(object, ALL_QPS, errp);
 	if (!state)
 		return;
 	any = QOBJECT(state);
