@@ -11,7 +11,7 @@ using namespace hw;
 
 namespace {
 
-tern_hw_aq_status created_key(Card &card, Region region, tern_hw_created &result)
+tern_hw_aq_status created_key(Card &card, Region &&region, tern_hw_created &result)
 {
 	const uint32_t pdn = region.pdn;
 	const auto key = card.memory.create(std::move(region));

@@ -140,7 +140,7 @@ public:
 	       uint32_t base = 0);
 
 	/** The key of the new region or window; none if the table is full. */
-	std::optional<uint32_t> create(Region region);
+	std::optional<uint32_t> create(Region &&region);
 	/** The region or window with @key, variant included; null if there is none. */
 	const Region *find(uint32_t key) const;
 

@@ -5,6 +5,7 @@
 
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "tests/support/fake_host.h"
 #include "tests/support/page_tables.h"
@@ -47,7 +48,7 @@ protected:
 		region.access = access;
 		region.variant = variant;
 		region.pages = PageList::make_region(pages, start, length).value();
-		return memory_.create(region).value();
+		return memory_.create(std::move(region)).value();
 	}
 	uint32_t create_contiguous(uint64_t start, uint64_t length, Iova iova)
 	{
@@ -104,7 +105,7 @@ TEST_F(RegionTest, TheTableIsBounded)
 	for (unsigned i = 0; i < 8; i++)
 		create(kAllRights);
 	Region region;
-	EXPECT_FALSE(memory_.create(region));
+	EXPECT_FALSE(memory_.create(std::move(region)));
 }
 
 TEST_F(RegionTest, ProtectionDomain)
