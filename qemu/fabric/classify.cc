@@ -9,6 +9,7 @@
 
 #include "qemu/rnic/formats/headers.h"
 #include "qemu/rnic/formats/inet_checksum.h"
+#include "qemu/rnic/formats/pause.h"
 
 namespace tern::fabric {
 

@@ -8,8 +8,6 @@
 
 namespace tern::fabric {
 
-inline constexpr unsigned kPriorities = 8;
-
 /** Returns the PCP of a tagged frame, else the upper three bits of an IP packet's DSCP, else 0. */
 uint8_t priority_of(std::span<const std::byte> frame);
 

@@ -6,6 +6,7 @@
 
 #include "qemu/fabric/classify.h"
 #include "qemu/fabric/frame.h"
+#include "qemu/rnic/formats/pause.h"
 #include "qemu/rnic/ring_buffer.h"
 
 namespace tern::fabric {

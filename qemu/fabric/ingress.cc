@@ -5,7 +5,7 @@ namespace tern::fabric {
 
 namespace {
 constexpr uint64_t kSecond = 1'000'000'000;
-constexpr uint64_t kMaxPauseBits = 512 * uint64_t{kMaxQuanta};
+constexpr uint64_t kMaxPauseBits = kPauseQuantum * kMaxQuanta;
 } // namespace
 
 uint64_t headroom_for(const LinkConfig &link)

@@ -7,7 +7,6 @@ namespace tern::fabric {
 
 namespace {
 constexpr uint64_t kSecond = 1'000'000'000;
-constexpr uint64_t kQuantumBits = 512; /* IEEE 802.1Q, 36.2 */
 } // namespace
 
 void Port::connect(Port &a, Port &b)
@@ -122,12 +121,12 @@ void Port::receive(FramePtr frame)
 	owner_.arrived(*this, std::move(frame));
 }
 
-void Port::obey(const Pause &pause)
+void Port::obey(const PauseTimes &pause)
 {
 	for (unsigned priority = 0; priority < kPriorities; priority++) {
-		if (!(pause.priorities >> priority & 1))
+		if (!pause[priority])
 			continue;
-		const uint64_t bits = pause.quanta[priority] * kQuantumBits;
+		const uint64_t bits = *pause[priority] * kPauseQuantum;
 		stats_.pauses_received[priority] += bits != 0;
 		paused_until_[priority] = loop_.now() + bits * kSecond / link.rate;
 		loop_.at(paused_until_[priority], [this] { start_next(); });

@@ -7,7 +7,7 @@
 #include "qemu/fabric/egress_queues.h"
 #include "qemu/fabric/event_loop.h"
 #include "qemu/fabric/frame.h"
-#include "qemu/fabric/pause.h"
+#include "qemu/rnic/formats/pause.h"
 #include "qemu/rnic/ring_buffer.h"
 
 namespace tern::fabric {
@@ -90,7 +90,7 @@ private:
 	void await_arrival();
 	void arrive(uint64_t when);
 	void receive(FramePtr frame);
-	void obey(const Pause &pause);
+	void obey(const PauseTimes &pause);
 	void lose(const Frame &frame);
 
 	static constexpr uint64_t kNever = UINT64_MAX;

@@ -57,7 +57,7 @@ double total_rate(const World &world)
 	return sum;
 }
 
-uint64_t sum_of(const std::array<uint64_t, fabric::kPriorities> &all)
+uint64_t sum_of(const std::array<uint64_t, kPriorities> &all)
 {
 	return std::accumulate(all.begin(), all.end(), uint64_t{0});
 }

@@ -132,7 +132,7 @@ void Parser::parse_queues()
 	        queues.quantity("limit", kSizeUnits, kMaxEthFrame, s_.queues.queue_limit);
 	if (queues.has("weights")) {
 		const auto weights = queues.integers("weights", kMaxWeight);
-		if (weights.size() != fabric::kPriorities)
+		if (weights.size() != kPriorities)
 			queues.fail("weights", "must be eight numbers, of priorities 0 to 7");
 		std::ranges::copy(weights, s_.queues.weights.begin());
 	}
@@ -151,7 +151,7 @@ void Parser::parse_queues()
 	TomlTable pfc = file_.table("pfc");
 	fabric::PfcConfig &config = s_.queues.pfc;
 	if (file_.has("pfc"))
-		for (const uint64_t priority : pfc.integers("priorities", fabric::kPriorities - 1))
+		for (const uint64_t priority : pfc.integers("priorities", kPriorities - 1))
 			config.lossless |= static_cast<uint8_t>(1u << priority);
 	config.xoff = pfc.quantity("xoff", kSizeUnits, 1, config.xoff);
 	config.xon = pfc.quantity("xon", kSizeUnits, 0, std::min(config.xon, config.xoff));

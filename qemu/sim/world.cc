@@ -73,7 +73,7 @@ void World::list_queues()
 				return;
 			const std::string name =
 			        scenario.name_of(at) + " to " + scenario.name_of(to);
-			for (uint8_t p = 0; p < fabric::kPriorities; p++)
+			for (uint8_t p = 0; p < kPriorities; p++)
 				queues.push_back({name, port, p});
 		};
 		const auto [a, b] = fabric.ends(static_cast<unsigned>(i));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "qemu/rnic/formats/pause.h"
 
+#include <cstring>
+
 #include "qemu/rnic/formats/headers.h"
 
 namespace tern {
@@ -34,6 +36,21 @@ unsigned class_of(Reader in, uint16_t ethertype)
 }
 
 } // namespace
+
+PauseFrame pause_frame(uint8_t priority, uint16_t quanta)
+{
+	headers::Ethernet link{};
+	link.dmac = kMacControl;
+	link.ethertype = kEtherMacControl;
+	PauseHeader pause{};
+	pause.opcode = kPriorityPause;
+	pause.enabled = static_cast<uint16_t>(1u << priority);
+	pause.quanta[priority] = quanta;
+	PauseFrame frame{};
+	std::memcpy(frame.data(), &link, sizeof(link));
+	std::memcpy(frame.data() + sizeof(link), &pause, sizeof(pause));
+	return frame;
+}
 
 std::optional<PauseTimes> parse_pause(std::span<const std::byte> frame)
 {

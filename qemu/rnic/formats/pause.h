@@ -13,9 +13,18 @@ namespace tern {
 inline constexpr unsigned kPriorities = 8;
 /** Unit of pause times, bit times of the link. */
 inline constexpr uint64_t kPauseQuantum = 512;
+/** The longest pause. */
+inline constexpr uint16_t kMaxQuanta = 0xffff;
+
+inline constexpr size_t kPauseFrameSize = 60;
+using PauseFrame = std::array<std::byte, kPauseFrameSize>;
 
 /** What a pause frame says of each priority, in quanta; none: nothing. */
 using PauseTimes = std::array<std::optional<uint16_t>, kPriorities>;
+
+/** Returns a frame that pauses one priority. Its source address is zero: ports of a switch have no
+ * address here. */
+PauseFrame pause_frame(uint8_t priority, uint16_t quanta);
 
 /** None if the frame is not such a frame. */
 std::optional<PauseTimes> parse_pause(std::span<const std::byte> frame);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "qemu/fabric/pause.h"
+#include "qemu/rnic/formats/pause.h"
 
 #include <gtest/gtest.h>
 
@@ -25,8 +25,8 @@ TEST(Pause, Parsed)
 {
 	const auto pause = parse_pause(pause_frame(6, kMaxQuanta));
 	ASSERT_TRUE(pause);
-	EXPECT_EQ(pause->priorities, 1 << 6);
-	EXPECT_EQ(pause->quanta[6], kMaxQuanta);
+	for (unsigned i = 0; i < kPriorities; i++)
+		EXPECT_EQ((*pause)[i], i == 6 ? std::optional(kMaxQuanta) : std::nullopt) << i;
 }
 
 TEST(Pause, OtherFramesAreNone)
