@@ -17,9 +17,10 @@ import unittest
 TOP = pathlib.Path(__file__).resolve().parents[2]
 SCRIPTS = TOP / "scripts"
 INSIDE = "TERN_MOUNTS_OF_OUR_OWN"
-# What apt, dpkg, DKMS and the C library remember, whatever is installed.
+# What apt, dpkg, DKMS and the C library remember, whatever is installed, and the lab's cache and
+# logs, which are the user's and no package may delete.
 MEMORY = ("./var/lib/dpkg", "./var/lib/apt", "./var/cache", "./var/log", "./etc/ld.so.cache",
-          "./tmp", "./root/.cache")
+          "./tmp", "./root/.cache", "./root/.local/state")
 
 
 def ask(*command):
