@@ -41,7 +41,8 @@ def parse(arguments):
     parser = argparse.ArgumentParser(prog="lab", description=DESCRIPTION, epilog=EPILOG,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--lab", default=os.environ.get("TERN_LAB", "lab"), metavar="NAME",
-                        help="which lab, as several may be up (default: $TERN_LAB or \"lab\")")
+                        help="which lab, as several may be up (default: $TERN_LAB or \"lab\")"
+                        ).completer = _labs
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     up = commands.add_parser("up", help="boot hosts on one wire")
@@ -68,11 +69,11 @@ def parse(arguments):
                     help="install it in the hosts, which then have nothing that is built here")
 
     run = commands.add_parser("run", help="run a command on hosts; its exit code is passed on")
-    run.add_argument("hosts")
+    run.add_argument("hosts").completer = _hosts
     run.add_argument("words", nargs=argparse.REMAINDER, metavar="-- COMMAND")
 
     shell = commands.add_parser("shell", help="log in to a host")
-    shell.add_argument("host")
+    shell.add_argument("host").completer = _hosts
 
     for name in ("copy", "cp"):
         copy = commands.add_parser(name, help="copy files to a host or from it")
@@ -88,7 +89,7 @@ def parse(arguments):
     faults.add_argument("--seed", type=int)
 
     cable = commands.add_parser("cable", help="pull out a card's cable or plug it in")
-    cable.add_argument("host")
+    cable.add_argument("host").completer = _hosts
     cable.add_argument("card", nargs="?", type=int, default=0, help="default %(default)s")
     cable.add_argument("action", choices=("off", "on", "flap"), help="flap: off for a second")
 
@@ -96,7 +97,7 @@ def parse(arguments):
     asked.add_argument("--json", action="store_true", help="all that the card tells")
     reason = commands.add_parser("why", help="the reason for which a card or QP does not go on")
     for parser_of_one in (asked, reason):
-        parser_of_one.add_argument("host")
+        parser_of_one.add_argument("host").completer = _hosts
         parser_of_one.add_argument("card", nargs="?", type=int, default=0,
                                    help="default %(default)s")
         parser_of_one.add_argument("--qp", type=_qpn, metavar="NUMBER", help="of this QP only")
@@ -112,9 +113,23 @@ def parse(arguments):
         asked = commands.add_parser(name, help=told)
         asked.add_argument("--json", action="store_true", help="for programs")
     console = commands.add_parser("console", help="print what a host's kernel said")
-    console.add_argument("host")
+    console.add_argument("host").completer = _hosts
     commands.add_parser("down", help="stop it all")
+    if "_ARGCOMPLETE" in os.environ:
+        # Only completion needs this package.
+        import argcomplete
+        argcomplete.autocomplete(parser)
     return parser.parse_args(arguments)
+
+
+def _labs(**_):
+    """Returns what may complete the name of a lab."""
+    return [lab.name for lab in Lab.all()]
+
+
+def _hosts(parsed_args, **_):
+    """Returns what may complete the name of a host of the lab that the line names."""
+    return [host.name for lab in Lab.all() if lab.name == parsed_args.lab for host in lab.hosts]
 
 
 def up(args):

@@ -9,6 +9,7 @@ that is gone when the test has ended. Needs root.
 import os
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -119,6 +120,7 @@ class Packages(unittest.TestCase):
         self.check_module()
         self.check_provider()
         self.check_card()
+        self.check_completion()
         self.assertIn("there is no lab", self.root.run("tern-lab status 2>&1 || true"))
         self.check_hosts()
         self.check_hosts("tern-dkms", "libibverbs-tern")
@@ -151,6 +153,12 @@ class Packages(unittest.TestCase):
         self.assertIn("engines=", self.root.run("qemu-system-x86_64-tern -device tern,help"))
         refused = "TERN_QEMU=true qemu-system-x86_64-tern -version 2>&1 || echo $?"
         self.assertRegex(self.root.run(refused), "^qemu-system-x86_64-tern: .*\n1$")
+
+    def check_completion(self):
+        """What bash is offered when the package bash-completion has loaded the file."""
+        press = (". /usr/share/bash-completion/completions/tern-lab; COMP_LINE='tern-lab st' "
+                 "COMP_POINT=11 COMP_TYPE=9; _python_argcomplete tern-lab; echo $COMPREPLY")
+        self.assertEqual(self.root.run(f"bash -c {shlex.quote(press)}"), "status")
 
     def check_hosts(self, *packages):
         """Hosts without a checkout, by the lines of the README."""
