@@ -28,6 +28,8 @@ hosts are named host1, host2, ... or 1, 2, ...; "all" means every one
   {COMMAND} up 2
   {COMMAND} run all -- ibv_devinfo
   {COMMAND} shell host1
+  {COMMAND} serve host1 -- ib_write_bw
+  {COMMAND} run host2 -- ib_write_bw host1
   {COMMAND} capture start wire.pcap
   {COMMAND} why host1 --qp 0x11
   {COMMAND} down
@@ -35,6 +37,27 @@ hosts are named host1, host2, ... or 1, 2, ...; "all" means every one
 TERN_STACK chooses what the hosts that come up are of, a row of scripts/stacks.txt;
 `TERN_STACK=bookworm-6.12 make lab` builds what they need, too
 """
+
+
+# Where in a host the output of a program that serves is.
+SERVED = "/tmp/served"
+SERVE_TIMEOUT = 60
+# Programs listen on a port of TCP or of RDMA CM, which does not list its ports in /proc/net.
+SERVE = """
+exec 3>&1 </dev/null >{output} 2>&1 || exit
+{command} 3>&- &
+pid=$!
+for _ in $(seq $(({seconds} * 10))); do
+    if {{ ss -Hltnp; rdma resource show cm_id; }} 2>/dev/null |
+            grep -Eq "LISTEN.*(pid=$pid,| pid $pid )"; then
+        exit 0
+    fi
+    kill -0 $pid || break
+    sleep 0.1
+done
+kill $pid 2>/dev/null
+cat {output} >&3
+exit 1"""
 
 
 def parse(arguments):
@@ -71,6 +94,11 @@ def parse(arguments):
     run = commands.add_parser("run", help="run a command on hosts; its exit code is passed on")
     run.add_argument("hosts").completer = _hosts
     run.add_argument("words", nargs=argparse.REMAINDER, metavar="-- COMMAND")
+
+    serve = commands.add_parser(
+        "serve", help="start a program on a host, and return when it listens for its peer")
+    serve.add_argument("host")
+    serve.add_argument("words", nargs=argparse.REMAINDER, metavar="-- COMMAND")
 
     shell = commands.add_parser("shell", help="log in to a host")
     shell.add_argument("host").completer = _hosts
@@ -144,12 +172,16 @@ def up(args):
     say(f"{names} up; try: {COMMAND} run all -- ibv_devinfo")
 
 
-def run(args):
+def _command(args):
+    """One word is a line for the guest's shell, several are the words of a command."""
     words = args.words[1:] if args.words[:1] == ["--"] else args.words
     if not words:
-        raise LabError(f"run what? {COMMAND} run HOST -- COMMAND")
-    # One word is a line for the guest's shell, several are the words of a command.
-    command = words[0] if len(words) == 1 else " ".join(map(_quote, words))
+        raise LabError(f"{args.command} what? {COMMAND} {args.command} HOST -- COMMAND")
+    return words[0] if len(words) == 1 else " ".join(map(_quote, words))
+
+
+def run(args):
+    command = _command(args)
     lab = Lab.find(args.lab)
     hosts = lab.select(args.hosts)
     if len(hosts) == 1:
@@ -165,6 +197,14 @@ def run(args):
 
 def _quote(word):
     return "'" + word.replace("'", "'\\''") + "'"
+
+
+def serve(args):
+    ssh = Lab.find(args.lab).host(args.host).ssh
+    done = ssh.run(SERVE.format(command=_command(args), output=SERVED, seconds=SERVE_TIMEOUT))
+    if done.returncode:
+        raise LabError(f"{args.host}: the program does not listen\n{done.stdout}{done.stderr}"
+                       .rstrip())
 
 
 def shell(args):
