@@ -52,7 +52,7 @@ for _ in $(seq $(({seconds} * 10))); do
             grep -Eq "LISTEN.*(pid=$pid,| pid $pid )"; then
         exit 0
     fi
-    kill -0 $pid || break
+    kill -0 $pid 2>/dev/null || break
     sleep 0.1
 done
 kill $pid 2>/dev/null
