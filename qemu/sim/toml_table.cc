@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
-#include <ranges>
+#include <functional>
 
 #include "qemu/sim/scenario.h"
 
@@ -16,11 +16,13 @@ const toml::table kEmpty;
 /* Far more than anything that is simulated, and exact as a double. */
 constexpr double kMaxQuantity = 1e15;
 
-std::string list_of(auto &&names)
+/* What @name_of makes of each item. */
+template <typename T, typename NameOf = std::identity>
+std::string list_of(std::span<const T> items, NameOf name_of = {})
 {
 	std::string all;
-	for (const auto &name : names)
-		all += (all.empty() ? "" : ", ") + std::string(name);
+	for (const T &item : items)
+		all += (all.empty() ? "" : ", ") + std::string(std::invoke(name_of, item));
 	return all;
 }
 
@@ -116,8 +118,7 @@ uint64_t TomlTable::quantity(std::string_view key, std::span<const Unit> units, 
 	name.remove_prefix(std::min(name.find_first_not_of(' '), name.size()));
 	const auto unit = std::ranges::find(units, name, &Unit::name);
 	if (error != std::errc() || unit == units.end())
-		fail(key, "must be a number with one of the units " +
-		                  list_of(units | std::views::transform(&Unit::name)));
+		fail(key, "must be a number with one of the units " + list_of(units, &Unit::name));
 	const double value = number * unit->factor;
 	if (!(value >= static_cast<double>(least) && value <= kMaxQuantity))
 		fail(key, least && value <= 0 ? "must be more than 0" : "is out of range");
