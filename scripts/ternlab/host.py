@@ -27,7 +27,6 @@ def netdev(card):
 
 
 NETDEV = netdev(0)
-DEATH = re.compile(r"Oops|BUG:|RIP: 0010|Kernel panic")
 
 # What programs are told most often, asked of the guest's shell alone: to start a process takes a
 # tenth of a second under TCG. A PCI card's device knows its interfaces, rxe its one. Only udev
@@ -208,7 +207,7 @@ class Host:
         for log in (self._qemu_log(), self.log):
             if log.exists():
                 said = log.read_text(encoding="utf-8", errors="replace").splitlines()
-                deaths = [line for line in said[:-lines] if DEATH.search(line)]
+                deaths = [line for line in said[:-lines] if machine.DEATH.search(line)]
                 text += "\n".join([f"--- the end of {log}:", *deaths, *said[-lines:], ""])
         return text
 

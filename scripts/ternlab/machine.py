@@ -6,6 +6,7 @@ import pathlib
 import re
 
 SLOTS = 9  # for eight cards and one device more
+DEATH = re.compile(r"Oops|BUG:|RIP: 0010|Kernel panic")  # what a dying kernel says
 CPUINFO = pathlib.Path("/proc/cpuinfo")
 MANAGEMENT_MAC = "52:54:00:4d:00:01"  # by which guest/net.rules names the interface
 

@@ -7,6 +7,7 @@ A snapshot is a folder of the cache, one for each image, QEMU and kind of machin
   disk.qcow2  what the boot has written, over the image's root file system
 """
 
+import contextlib
 import fcntl
 import hashlib
 import os
@@ -24,6 +25,7 @@ from .progress import say, step, wait_until
 
 BOOT_TIMEOUT = 180
 SAVE_TIMEOUT = 60
+ATTEMPTS = 3
 # What programs and the kernel read first is in the page cache of each host from then on.
 WARM_UP = """
     cd /usr/bin
@@ -34,6 +36,10 @@ WARM_UP = """
     ibv_devinfo; rdma link; bash -c true
     sync
     true"""
+# What hosts do first: start processes, from memory and from the disk, on each CPU.
+TRIAL = """
+    for n in 1 2 3 4 5 6; do ip -o link & done; wait
+    find /usr/lib/modules -name '*.ko' | head -n 50 | xargs cat >/dev/null"""
 
 
 class Snapshot:
@@ -70,45 +76,79 @@ def _key(image, options):
     return hashlib.sha256("\n".join(ingredients).encode()).hexdigest()[:16]
 
 
+class BrokenSnapshot(LabError):
+    """No guest goes on from it."""
+
+
 def _make(image, options, folder):
-    half = pathlib.Path(tempfile.mkdtemp(prefix=f"{folder.name}.", dir=folder.parent))
+    for left in reversed(range(ATTEMPTS)):
+        half = pathlib.Path(tempfile.mkdtemp(prefix=f"{folder.name}.", dir=folder.parent))
+        try:
+            _boot_and_save(image, options, half)
+            _try(image, options, half)
+            half.rename(folder)
+            say(f"saved as {folder}")
+            return
+        except BrokenSnapshot as error:
+            if not left:
+                raise
+            say(f"{error}\nmaking it once more")
+        finally:
+            shutil.rmtree(half, ignore_errors=True)
+
+
+def _boot_and_save(image, options, half):
+    disk = f"format=raw,file.locking=off,file={image.root}"
+    with _guest(image, options, half, disk, ["-S"]) as (guest, monitor):
+        # All that it writes goes to a file of its own: others read the image meanwhile.
+        monitor.execute("blockdev-snapshot-sync", device="root", format="qcow2",
+                        **{"snapshot-file": str(half / "disk.qcow2")})
+        monitor.execute("cont")
+        guest.run(WARM_UP, timeout=BOOT_TIMEOUT)
+        _check_clock(guest)
+        guest.close()
+        _save(monitor, half / "state")
+
+
+def _try(image, options, half):
+    """One that was made on a busy machine had all hosts die of an oops in their first second."""
+    snapshot = Snapshot(half)
     try:
-        _boot_and_save(image, options, half, folder)
-        half.rename(folder)
-    except BaseException:
-        shutil.rmtree(half, ignore_errors=True)
-        raise
+        with _guest(image, options, half, snapshot.drive(), snapshot.arguments()) as (guest, _):
+            guest.run(TRIAL, timeout=BOOT_TIMEOUT)
+            guest.close()
+    except LabError as error:
+        raise BrokenSnapshot(f"the saved guest does not go on: {error}") from None
 
 
-def _boot_and_save(image, options, half, folder):
+@contextlib.contextmanager
+def _guest(image, options, half, disk, arguments):
+    """Yields the channel and the monitor of a guest, which is stopped at the end. Raises a
+    LabError with what it has said if it fails or its kernel has died."""
     # A socket's path has to be short.
     with tempfile.TemporaryDirectory(prefix="tern-") as sockets:
-        sockets, console = pathlib.Path(sockets), half / "console"
+        sockets, console, log = pathlib.Path(sockets), half / "console", half / "log"
         monitor_path, channel_path = sockets / "qmp", sockets / "channel"
+
+        def said():
+            return "".join(file.read_text(errors="replace")[-2000:]
+                           for file in (log, console) if file.exists())
+
         process = Process.start(
-            "a guest", ["qemu-system-x86_64", "-S", *machine.command(
-                image, options, f"format=raw,file.locking=off,file={image.root}", console,
-                monitor_path, channel_path)], half / "log", True)
+            "a guest", ["qemu-system-x86_64", *arguments, *machine.command(
+                image, options, disk, console, monitor_path, channel_path)], log, True)
         try:
             guest = channel.connect("the guest", channel_path, process.alive, 30)
             with qmp.Qmp(monitor_path, SAVE_TIMEOUT) as monitor:
-                # All that it writes goes to a file of its own: others read the image meanwhile.
-                monitor.execute("blockdev-snapshot-sync", device="root", format="qcow2",
-                                **{"snapshot-file": str(half / "disk.qcow2")})
-                monitor.execute("cont")
-                guest.run(WARM_UP, timeout=BOOT_TIMEOUT)
-                _check_clock(guest)
-                guest.close()
-                _save(monitor, half / "state")
+                yield guest, monitor
         except LabError as error:
-            said = "".join(log.read_text(errors="replace")[-2000:]
-                           for log in (half / "log", console) if log.exists())
-            raise LabError(f"the guest does not boot: {error}\n{said}") from None
+            raise LabError(f"{error}\n{said()}") from None
         finally:
             process.stop()
+    if machine.DEATH.search(console.read_text(errors="replace")):
+        raise LabError(f"the guest's kernel has died\n{said()}")
     console.unlink()
-    (half / "log").unlink()
-    say(f"saved as {folder}")
+    log.unlink()
 
 
 def _check_clock(guest):
