@@ -102,6 +102,7 @@ class Why:
     def _other(self, _, qp):
         waits = qp["requester"]["waits_for"]
         return {"room": "waits for the peer's host, which takes no frames",
+                "pause": "waits, as a pause frame has stopped the priority of its frames",
                 "rate": "waits for its rate limit",
                 "turn": "has its turn soon"}.get(waits, f"waits for {waits}")
 

@@ -104,6 +104,8 @@ class Reasons(unittest.TestCase):
         self.assertEqual(self.reason(self.sender()), "has nothing to send")
         self.assertEqual(self.reason(qp_of(QPN, 0, 2, state="INIT")), "is not connected")
         self.assertEqual(self.reason(self.sender(waits_for="rate")), "waits for its rate limit")
+        self.assertEqual(self.reason(self.sender(waits_for="pause")),
+                         "waits, as a pause frame has stopped the priority of its frames")
 
     def test_card(self):
         def said(**card):

@@ -55,7 +55,7 @@ void Dcqcn::on_sent(uint64_t now, uint64_t bytes)
 	if (!limited() || !p_.rp_byte_reset)
 		return;
 	bytes_ += bytes;
-	while (bytes_ >= p_.rp_byte_reset) {
+	while (limited() && bytes_ >= p_.rp_byte_reset) {
 		bytes_ -= p_.rp_byte_reset;
 		counter_increases_++;
 		increase();

@@ -50,8 +50,7 @@ struct CongestionParameters {
 	uint32_t np_enable = 1;                /* send CNPs */
 	uint32_t np_min_time_between_cnps = 4; /* of a QP */
 	uint32_t np_cnp_dscp = 48;
-	uint32_t np_cnp_prio_mode =
-	        0; /* the VLAN tag of a CNP has 0: np_cnp_prio, 1: the QP's SL */
+	uint32_t np_cnp_prio_mode = 0; /* the tag of a CNP has 0: np_cnp_prio, 1: the QP's SL */
 	uint32_t np_cnp_prio = 6;
 
 	/* Priority-based flow control: the priorities that a pause frame stops, a bit for each. */

@@ -19,6 +19,8 @@ public:
 	bool scheduled() const { return place_ == Place::Active; }
 	/** Whether it waits for room at the destination of its next frame. */
 	bool parked() const { return place_ == Place::Parked; }
+	/** Whether it is parked because the priority of its next frame is paused. */
+	bool paused() const;
 
 protected:
 	~Sender() = default;
@@ -118,5 +120,10 @@ private:
 	List active_;
 	std::array<List, kPaused + kPriorities> parked_; /* by destination */
 };
+
+inline bool Sender::paused() const
+{
+	return parked() && destination_ >= Scheduler::kPaused;
+}
 
 } // namespace tern

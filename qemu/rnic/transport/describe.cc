@@ -84,7 +84,7 @@ std::string_view Requester::waits_for() const
 	if (refused_)
 		return assumed_ || has_recv_wqe(requests_[0]) ? "receive" : "credits";
 	if (qp_.parked())
-		return "room";
+		return qp_.paused() ? "pause" : "room";
 	if (next_psn_ != una_ || timeout_at_ != UINT64_MAX)
 		return retries_left_ < qp_.attr_.retry_cnt ? "retry" : "acknowledgement";
 	return qp_.rate_limited() ? "rate" : "turn";

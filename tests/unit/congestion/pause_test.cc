@@ -99,6 +99,20 @@ TEST_F(Pause, APausedPriorityWaitsForItsTime)
 	EXPECT_EQ(stat(TERN_STAT_RX_PRIO3_PAUSE), 1u);
 }
 
+TEST_F(Pause, TheCardNamesItAsTheReason)
+{
+	auto qp = connect(3);
+	pause(1 << 3, 100);
+	post(*qp);
+	const auto waits_for = [&](const std::string &what) {
+		return card_.describe(qp->number).find("\"waits_for\":\"" + what + "\"") !=
+		       std::string::npos;
+	};
+	EXPECT_TRUE(waits_for("pause"));
+	pass(100 * kQuantum);
+	EXPECT_TRUE(waits_for("acknowledgement"));
+}
+
 TEST_F(Pause, OthersGoOn)
 {
 	auto paused = connect(3), other = connect(4);
