@@ -70,8 +70,7 @@ class Header:
         text = ""
         for name, rows in self.structs.items():
             text += f"\n`{name}`, {self.sizes[name]} bytes:\n\n"
-            text += ROW.format("offset", "bytes", "type", "field", "meaning")
-            text += ROW.format(*5 * ["---"])
+            text += ROW.format(*"offset bytes type field meaning".split()) + "| --- " * 5 + "|\n"
             for offset, size, kind, field, comment in rows:
                 comment = re.sub(r"\b(TERN_\w+\*?)", r"`\1`", comment)
                 place = (f"0x{offset:02x}", size, kind, f"`{field}`") if field else 4 * [""]
