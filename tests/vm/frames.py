@@ -159,7 +159,8 @@ class Frames(Scenario):
     def test_mtu_under_traffic(self):
         """The MTU shrinks while longer frames are on their way, which are dropped."""
         host, peer = self.host, self.peer
-        flood = (f"timeout 20 socat -b 8900 -u /dev/zero UDP-SENDTO:{peer.ipv4}:9996")
+        # In the shell's process group, with which it is killed.
+        flood = f"timeout --foreground 20 socat -b 8900 -u /dev/zero UDP-SENDTO:{peer.ipv4}:9996"
         before = self.errors()
         host.run(f"ip link set {NETDEV} mtu 9000")
         senders = [host.spawn(f"while :; do {flood}; done") for _ in range(2)]
@@ -170,7 +171,7 @@ class Frames(Scenario):
         finally:
             for sender in senders:
                 sender.give_up()
-            host.run(f"pkill -x socat; ip link set {NETDEV} mtu {MTU}", check=False)
+            host.run(f"ip link set {NETDEV} mtu {MTU}", check=False)
         self.ping(host, peer.ipv4)
         self.assertEqual(self.errors(), before)
 
