@@ -119,7 +119,7 @@ Ecn mark(Ipv4 &ip)
 	const uint16_t before = static_cast<uint16_t>(ip.version_ihl << 8 | ip.tos);
 	ip.tos |= kCongestionExperienced;
 	const uint16_t after = static_cast<uint16_t>(ip.version_ihl << 8 | ip.tos);
-	/* RFC 1624: the checksum's complement is the sum, to which the difference is added. */
+	/* RFC 1624 updates the checksum by the difference of the old and the new word. */
 	InetSum sum(static_cast<uint16_t>(~ip.checksum.get()));
 	sum.add(uint32_t{static_cast<uint16_t>(~before)});
 	sum.add(uint32_t{after});

@@ -56,7 +56,7 @@ FramePtr EgressQueues::pop(uint8_t held, uint64_t now)
 	return ready ? take_weighted(ready, now) : nullptr;
 }
 
-/* Deficit round robin: Shreedhar and Varghese, 1995. */
+/* Implements deficit round robin (Shreedhar and Varghese, 1995). */
 FramePtr EgressQueues::take_weighted(uint8_t ready, uint64_t now)
 {
 	for (;;) {

@@ -11,8 +11,9 @@
 
 namespace tern {
 
-/** Simulated time: events happen in order of (time, order of scheduling), and time passes only
- * between them. A function that captures up to 16 plain bytes is scheduled without allocation. */
+/** Runs events in simulated time, which passes only between them. Events of the same time run in
+ * the order in which they were scheduled. A function that captures up to 16 plain bytes is
+ * scheduled without allocation. */
 class EventLoop : public Clock {
 public:
 	using Action = std::function<void()>;

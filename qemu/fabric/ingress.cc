@@ -35,7 +35,7 @@ void Ingress::release(uint8_t priority, uint64_t size)
 	}
 }
 
-/* Repeated halfway through the pause as long as it is needed. */
+/* Pauses the sender, and repeats the pause after half of its time while the buffer is too full. */
 void Ingress::pause(uint8_t priority)
 {
 	const uint64_t time = kMaxPauseBits * kSecond / port_.link.rate;

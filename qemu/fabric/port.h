@@ -28,7 +28,7 @@ public:
 	virtual void arrived(Port &port, FramePtr frame) = 0;
 	/** @frame, which the owner had given to @port, is sent next. */
 	virtual void sending(Port &port, Frame &frame) = 0;
-	/** @frame, which the owner had given to @port, is no longer there: sent or lost. */
+	/** @port no longer holds @frame, which the owner gave it: it was sent or lost. */
 	virtual void departed(Port &port, const Frame &frame) = 0;
 };
 
@@ -51,7 +51,7 @@ public:
 	/** Preamble, FCS and the gap between frames, bytes. */
 	static constexpr uint64_t kFrameOverhead = 8 + 4 + 12;
 
-	/** All references must outlive this. @number: the owner's. */
+	/** What the references name must outlive the port. The owner numbers its ports. */
 	Port(EventLoop &loop, FramePool &pool, PortOwner &owner, uint16_t number,
 	     const Weights &weights, const LinkConfig &link)
 	        : number(number), link(link), queues(weights), loop_(loop), pool_(pool),
@@ -63,8 +63,8 @@ public:
 
 	/** Queues @frame; the owner has made sure that it may. */
 	void send(FramePtr frame);
-	/** Asks the peer to stop sending @priority for @quanta, or with 0 to go on. Goes ahead of
-	 * all frames. */
+	/** Asks the peer to stop sending @priority for @quanta; 0 ends the pause. The pause frame
+	 * overtakes all queued frames. */
 	void pause_peer(uint8_t priority, uint16_t quanta);
 	/** Without a link all frames are lost, those in the queues and on their way among them. */
 	void set_up(bool up);

@@ -54,8 +54,8 @@ struct Frame {
 	std::byte data[kMaxFrame];
 };
 
-/** One engine of a card: its thread, which runs the card's core, and what QEMU's threads ask of
- * it. engine.h is its interface for C. */
+/** An engine of a card. Its thread runs the card's core; QEMU's threads pass it commands and
+ * frames. engine.h declares the interface for C. */
 class Engine : private HostMemory, private Interrupts, private Wire, private shm::SharedWire::Sink {
 public:
 	/** @first: engine 0 of the same card; null for engine 0. */

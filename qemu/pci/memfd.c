@@ -4,9 +4,9 @@
 #include <unistd.h>
 
 /*
- * In place of the C library's function, as this object is preloaded. Guest RAM that is lent must be
- * sealed against writing by others, which is possible only once QEMU has mapped it. With seal=on
- * QEMU allows no further seal by then, with seal=off it creates a memfd that takes none at all.
+ * This function replaces the C library's, as the object is preloaded. The card seals guest RAM
+ * against writing by others, after QEMU has mapped it. With seal=on, QEMU has forbidden further
+ * seals by then; with seal=off, it creates a memfd that allows none, which this function changes.
  */
 __attribute__((visibility("default"))) int memfd_create(const char *name, unsigned int flags)
 {

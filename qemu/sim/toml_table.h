@@ -28,7 +28,7 @@ inline constexpr Unit kSizeUnits[] = {{"B", 1},      {"KB", 1e3},      {"MB", 1e
  * with file, line and key. */
 class TomlTable {
 public:
-	/** @name: what errors call it; empty for the whole file. */
+	/** Error messages name the table @name, which is empty for the whole file. */
 	TomlTable(const toml::table &table, std::string name, const std::string &file)
 	        : table_(table), name_(std::move(name)), file_(file)
 	{

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The rate that the card gives a flow, for tests/model/dcqcn_test.py. Standard input has the link's
- * Mb/s, and then the events, each with its time in ns: "T cnp", "T sent BYTES". After each the rate
- * in kb/s is printed; "T rate" prints it, too. The parameters are those of the paper.
+ * Prints the rate that the card gives a flow, for tests/model/dcqcn_test.py. Standard input has the
+ * link's Mb/s, and then events with their time T in ns: "T cnp", "T sent BYTES" and "T rate", which
+ * changes nothing. The program prints the rate in kb/s after each. It uses the paper's parameters.
  */
 #include <iostream>
 #include <string>

@@ -15,7 +15,7 @@ struct Fixture : ::testing::Test {
 		const std::vector<std::byte> bytes(size);
 		queues.push(pool.make(bytes, priority), now);
 	}
-	/** The priorities of the next frames. */
+	/** Takes all frames that may be sent, and returns their priorities. */
 	static std::vector<int> order(EgressQueues &queues, uint8_t held = 0)
 	{
 		std::vector<int> all;

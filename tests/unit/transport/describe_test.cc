@@ -51,7 +51,7 @@ TEST_F(Describe, PeerDoesNotAnswer)
 	EXPECT_TRUE(observed("state " + qpn() + " " + std::to_string(TERN_QPS_ERR)));
 }
 
-/* An answer ends what was said of the failure before it. */
+/* An ACK clears the reason that an RNR NAK has set. */
 TEST_F(Describe, PeerHasNoReceive)
 {
 	post(send(10));
@@ -65,7 +65,7 @@ TEST_F(Describe, PeerHasNoReceive)
 	EXPECT_TRUE(waits_for(""));
 }
 
-/* The peer has acknowledged the first message with the credits of none. */
+/* The ACK of the first message grants no credits. */
 TEST_F(Describe, PeerGivesNoCredits)
 {
 	post(send(10));
