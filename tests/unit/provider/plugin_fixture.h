@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <memory>
 #include <thread>
@@ -32,16 +33,24 @@ public:
 	~Deadline() { alarm(0); }
 };
 
-/* Runs @reset in another thread, and @use repeatedly until the former has had time to get stuck. */
+/* Runs @reset in another thread, and @use repeatedly until the former has had time to get stuck:
+ * that is time and not a number of turns, each of which a busy machine may make as long as a time
+ * slice of every other process. */
 template <class Reset, class Use>
 std::thread race(Reset reset, Use use)
 {
+	using Clock = std::chrono::steady_clock;
+	constexpr std::chrono::milliseconds kTime(20);
+	constexpr int kTurns = 100; /* at least */
 	std::atomic<bool> started = false;
 	std::thread other([&started, reset] {
 		started = true;
 		reset();
 	});
-	for (int left = 10000; left > 0; left -= started) {
+	while (!started)
+		sched_yield();
+	const auto begun = Clock::now();
+	for (int turn = 0; turn < kTurns || Clock::now() - begun < kTime; turn++) {
 		use();
 		sched_yield();
 	}
