@@ -109,16 +109,41 @@ int tern_cmd_query_device(struct tern_engine *engine, struct tern_device_attr *a
 	return 0;
 }
 
-int tern_cmd_query_stats(struct tern_engine *engine, dma_addr_t to, u32 count)
+int tern_cmd_query_stats(struct tern_engine *engine, u32 set, dma_addr_t to, u32 count)
 {
 	struct tern_hw_aq_cmd cmd = {
 		.query_stats = {
 			.iova = cpu_to_le64(to),
 			.count = cpu_to_le32(count),
+			.set = cpu_to_le32(set),
 		},
 	};
 
 	return tern_cmd(engine, TERN_AQ_QUERY_STATS, &cmd, NULL);
+}
+
+int tern_cmd_create_stats(struct tern_engine *engine, u32 *set)
+{
+	struct tern_hw_aq_cmd cmd = {};
+
+	return tern_cmd_create(engine, TERN_AQ_CREATE_STATS, &cmd, set);
+}
+
+int tern_cmd_bind_stats(struct tern_dev *tdev, u32 qpn, u32 set)
+{
+	struct tern_hw_aq_cmd cmd = {
+		.bind_stats = {
+			.qpn = cpu_to_le32(qpn),
+			.set = cpu_to_le32(set),
+		},
+	};
+
+	return tern_cmd(tern_engine_of(tdev, qpn), TERN_AQ_BIND_STATS, &cmd, NULL);
+}
+
+void tern_cmd_destroy_stats(struct tern_dev *tdev, u32 set)
+{
+	tern_cmd_destroy(tdev, TERN_AQ_DESTROY_STATS, set);
 }
 
 int tern_cmd_create_eq(struct tern_engine *engine, const struct tern_hw_create_eq *hw, u32 *eqn)

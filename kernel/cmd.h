@@ -21,7 +21,10 @@ struct tern_device_attr;
 struct tern_engine;
 
 int tern_cmd_query_device(struct tern_engine *engine, struct tern_device_attr *attr);
-int tern_cmd_query_stats(struct tern_engine *engine, dma_addr_t to, u32 count);
+int tern_cmd_query_stats(struct tern_engine *engine, u32 set, dma_addr_t to, u32 count);
+int tern_cmd_create_stats(struct tern_engine *engine, u32 *set);
+int tern_cmd_bind_stats(struct tern_dev *tdev, u32 qpn, u32 set);
+void tern_cmd_destroy_stats(struct tern_dev *tdev, u32 set);
 
 int tern_cmd_query_congestion(struct tern_dev *tdev, u32 param, u32 *value);
 int tern_cmd_set_congestion(struct tern_dev *tdev, u32 param, u32 value);
@@ -84,6 +87,7 @@ int tern_cmd_set_rx_mode(struct tern_dev *tdev, u32 rx_mode);
 /* card_stats.c */
 int tern_stats_init(struct tern_dev *tdev);
 void tern_stats_exit(struct tern_dev *tdev);
-int tern_stats_read(struct tern_dev *tdev, u64 *values);
+int tern_stats_add(struct tern_engine *engine, u32 set, u64 *values);
+int tern_stats_read(struct tern_dev *tdev, u32 set, u64 *values);
 
 #endif

@@ -365,7 +365,7 @@ static void tern_get_ethtool_stats(struct net_device *ndev, struct ethtool_stats
 	const struct tern_netdev *nd = netdev_priv(ndev);
 	u32 i;
 
-	if (tern_stats_read(nd->tdev, data))
+	if (tern_stats_read(nd->tdev, TERN_STATS_ALL, data))
 		memset(data, 0, TERN_STAT_COUNT * sizeof(*data));
 	data += TERN_STAT_COUNT;
 	for (i = 0; i < nd->max_queues; i++, data += ARRAY_SIZE(tern_queue_stat_names)) {

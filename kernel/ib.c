@@ -194,7 +194,7 @@ static void tern_query_violations(struct tern_dev *tdev, struct ib_port_attr *pr
 {
 	u64 values[TERN_STAT_COUNT];
 
-	if (tern_stats_read(tdev, values))
+	if (tern_stats_read(tdev, TERN_STATS_ALL, values))
 		return;
 	props->bad_pkey_cntr = min_t(u64, values[TERN_STAT_RX_BAD_PKEY], U16_MAX);
 	props->qkey_viol_cntr = min_t(u64, values[TERN_STAT_RX_BAD_QKEY], U16_MAX);
@@ -382,6 +382,7 @@ static void tern_ib_set_optional_ops(const struct tern_dev *tdev, struct ib_devi
 		{ TERN_CAP_MULTICAST, &tern_mcast_ops },
 		{ TERN_CAP_RAW, &tern_flow_ops },
 		{ TERN_CAP_FLOW_COUNTERS, &tern_counters_ops },
+		{ TERN_CAP_QP_STATS, &tern_qp_counter_ops },
 		{ TERN_CAP_RSS, &tern_wq_ops },
 		{ TERN_CAP_RSS, &tern_rss_ops },
 		{ TERN_CAP_MW, &tern_mw_ops },
@@ -430,6 +431,7 @@ static int tern_ib_init(struct tern_ib *ib, struct tern_dev *tdev)
 	ib->tdev = tdev;
 	ida_init(&ib->db_ida);
 	xa_init(&ib->odps);
+	xa_init_flags(&ib->qp_counters, XA_FLAGS_ALLOC1);
 	err = tern_dm_init(ib);
 	if (err)
 		return err;

@@ -35,6 +35,7 @@ struct tern_ib {
 	struct tern_dm_pool dm;
 	atomic_t mr_variant;	/* low byte of the next key, so that stale keys are refused */
 	struct xarray odps;	/* on-demand regions, by index of the key */
+	struct xarray qp_counters;	/* struct tern_qp_counter, by id of the rdma_counter */
 	struct workqueue_struct *fault_wq;	/* resolves page faults of the card */
 };
 
@@ -315,6 +316,7 @@ extern const struct ib_device_ops tern_xrcd_ops;	/* xrcd.c */
 extern const struct ib_device_ops tern_mcast_ops;	/* mcast.c */
 extern const struct ib_device_ops tern_flow_ops;	/* flow.c */
 extern const struct ib_device_ops tern_counters_ops;	/* flow_counters.c */
+extern const struct ib_device_ops tern_qp_counter_ops;	/* qp_counters.c */
 extern const struct ib_device_ops tern_mw_ops;		/* mw.c */
 extern const struct ib_device_ops tern_rereg_ops;	/* rereg.c */
 extern const struct ib_device_ops tern_odp_dev_ops;	/* odp.c */
@@ -341,6 +343,8 @@ int tern_add_gid(const struct ib_gid_attr *attr, void **context);
 int tern_del_gid(const struct ib_gid_attr *attr, void **context);
 
 /* port_stats.c */
+struct rdma_hw_stats *tern_port_stats_alloc(void);
+void tern_port_stats_fill(struct rdma_hw_stats *stats, const u64 *values);
 struct rdma_hw_stats *tern_alloc_hw_port_stats(struct ib_device *ibdev, u32 port);
 int tern_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats, u32 port, int index);
 

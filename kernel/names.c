@@ -54,6 +54,9 @@ static const char * const tern_aq_op_names[] = {
 	[TERN_AQ_SET_ETH_RSS] = "SET_ETH_RSS",
 	[TERN_AQ_QUERY_CONGESTION] = "QUERY_CONGESTION",
 	[TERN_AQ_SET_CONGESTION] = "SET_CONGESTION",
+	[TERN_AQ_CREATE_STATS] = "CREATE_STATS",
+	[TERN_AQ_DESTROY_STATS] = "DESTROY_STATS",
+	[TERN_AQ_BIND_STATS] = "BIND_STATS",
 };
 
 static const char * const tern_congestion_param_names[] = {

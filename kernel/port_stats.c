@@ -136,24 +136,39 @@ static const u8 tern_port_stat_ids[] = {
 
 static_assert(ARRAY_SIZE(tern_port_stats) == ARRAY_SIZE(tern_port_stat_ids));
 
-struct rdma_hw_stats *tern_alloc_hw_port_stats(struct ib_device *ibdev, u32 port)
+struct rdma_hw_stats *tern_port_stats_alloc(void)
 {
 	return rdma_alloc_hw_stats_struct(tern_port_stats, ARRAY_SIZE(tern_port_stats),
 					  RDMA_HW_STATS_DEFAULT_LIFESPAN);
 }
 
-int tern_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats, u32 port, int index)
+/* @values: by enum tern_hw_stat. */
+void tern_port_stats_fill(struct rdma_hw_stats *stats, const u64 *values)
 {
-	u64 values[TERN_STAT_COUNT];
-	int i, err;
-
-	if (port != TERN_PORT)
-		return -EINVAL;
-	err = tern_stats_read(to_tdev(ibdev), values);
-	if (err)
-		return err;
+	int i;
 
 	for (i = 0; i < ARRAY_SIZE(tern_port_stat_ids); i++)
 		stats->value[i] = values[tern_port_stat_ids[i]];
+}
+
+struct rdma_hw_stats *tern_alloc_hw_port_stats(struct ib_device *ibdev, u32 port)
+{
+	return tern_port_stats_alloc();
+}
+
+int tern_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats, u32 port, int index)
+{
+	struct tern_dev *tdev = to_tdev(ibdev);
+	u64 values[TERN_STAT_COUNT];
+	int err;
+
+	if (port != TERN_PORT)
+		return -EINVAL;
+	/* ib_core adds the counters of QPs that have their own. */
+	err = tern_stats_read(tdev, tdev->caps & TERN_CAP_QP_STATS ? TERN_STATS_UNBOUND :
+								     TERN_STATS_ALL, values);
+	if (err)
+		return err;
+	tern_port_stats_fill(stats, values);
 	return ARRAY_SIZE(tern_port_stat_ids);
 }

@@ -45,7 +45,7 @@ enum {
 	TERN_BAR_DM = 5,	/* device memory, 32-bit, prefetchable (TERN_CAP_DM) */
 
 	TERN_HW_MAJOR = 1,	/* a driver refuses a major it does not know */
-	TERN_HW_MINOR = 6,
+	TERN_HW_MINOR = 7,
 };
 
 /* ---- engines ----------------------------------------------------------- */
@@ -136,6 +136,7 @@ enum tern_hw_fatal {
 #define TERN_CAP_ETH_OFFLOAD	0x02000000u	/* ETH QPs: checksums, segmentation of TCP */
 #define TERN_CAP_ETH_QUEUES	0x04000000u	/* several ETH QPs, frames spread over them */
 #define TERN_CAP_CONGESTION	0x08000000u	/* congestion control has parameters */
+#define TERN_CAP_QP_STATS	0x10000000u	/* sets of counters for chosen QPs */
 
 /* TERN_REG_CTRL */
 #define TERN_CTRL_ENABLE	0x00000001u	/* latches the admin ring registers */
@@ -565,6 +566,9 @@ enum tern_hw_aq_op {
 	TERN_AQ_SET_ETH_RSS = 0x3e,
 	TERN_AQ_QUERY_CONGESTION = 0x40,
 	TERN_AQ_SET_CONGESTION = 0x41,
+	TERN_AQ_CREATE_STATS = 0x42,
+	TERN_AQ_DESTROY_STATS = 0x43,
+	TERN_AQ_BIND_STATS = 0x44,
 };
 
 enum tern_hw_aq_status {
@@ -582,11 +586,23 @@ enum { TERN_AQ_ENTRY = 128 };
 
 /* The bodies of commands; each fits in 120 bytes. */
 
+/* Sets of counters that are not made by CREATE_STATS. */
+enum {
+	TERN_STATS_ALL = 0,		/* whatever the engine counts */
+	TERN_STATS_UNBOUND = 0xffffff,	/* what is not counted for a QP that is bound to a set */
+};
+
 /* QUERY_STATS: the card writes the first count values of enum tern_hw_stat, each a __le64. */
 struct tern_hw_query_stats {
 	__le64 iova;
 	__le32 count;
-	__le32 rsvd;
+	__le32 set;		/* of CREATE_STATS, or TERN_STATS_*; only 0 without QP_STATS */
+};
+
+/* BIND_STATS: from now on what happens to the QP is counted in that set, or in none. */
+struct tern_hw_bind_stats {
+	__le32 qpn;
+	__le32 set;		/* of CREATE_STATS; 0: none */
 };
 
 struct tern_hw_create_eq {
@@ -1091,6 +1107,7 @@ struct tern_hw_aq_cmd {
 		struct tern_hw_create_rss_qp create_rss_qp;
 		struct tern_hw_set_eth_rss set_eth_rss;
 		struct tern_hw_set_congestion set_congestion;
+		struct tern_hw_bind_stats bind_stats;
 		__u8 body[120];
 	};
 };
@@ -1130,7 +1147,7 @@ struct tern_hw_device_attr {
 	__le32 max_wq;
 	__le32 max_wq_tables;
 	__le32 max_counters;
-	__le32 rsvd3;
+	__le32 max_stats_sets;
 };
 
 /* CREATE_*, ALLOC_*: the number of the new object (regions and windows: the key) */
@@ -1297,6 +1314,7 @@ static_assert(sizeof(struct tern_hw_tag_op) == 64, "tag operation");
 static_assert(sizeof(struct tern_hw_cqe) == 64, "CQE");
 static_assert(sizeof(struct tern_hw_eqe) == 16, "EQE");
 static_assert(sizeof(struct tern_hw_query_stats) == 16, "QUERY_STATS");
+static_assert(sizeof(struct tern_hw_bind_stats) == 8, "BIND_STATS");
 static_assert(sizeof(struct tern_hw_create_eq) == 24, "CREATE_EQ");
 static_assert(sizeof(struct tern_hw_create_mr) == 40, "CREATE_MR");
 static_assert(sizeof(struct tern_hw_create_cq) == 40, "CREATE_CQ");

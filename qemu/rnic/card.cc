@@ -10,7 +10,8 @@ Card::Card(const CardConfig &config, const Ports &ports, bool link_up)
           xrcds(kMaxXrcds, config.base()), wqs(kMaxWqs, config.base()),
           wq_tables(kMaxWqTables, config.base()),
           qps(kMaxQps, config.base(), config.engine == 0 ? kGsiQpn : 0),
-          flow_counters(kMaxFlowCounters, config.base()), link_up(link_up)
+          flow_counters(kMaxFlowCounters, config.base()), stats_sets(kMaxStatsSets, config.base()),
+          link_up(link_up)
 {
 }
 

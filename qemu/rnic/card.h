@@ -59,6 +59,7 @@ struct Card : DataPath {
 	ObjectTable<WqTable> wq_tables;
 	ObjectTable<Qp> qps;
 	ObjectTable<FlowCounters> flow_counters;
+	ObjectTable<StatsSet> stats_sets;
 	bool link_up;
 	bool enabled = false;
 	/* What had stopped the card when it was reset; none once it is enabled again. */

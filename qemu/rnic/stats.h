@@ -9,13 +9,62 @@
 namespace tern {
 
 /** The counters of QUERY_STATS, indexed by enum tern_hw_stat. */
-class Stats {
+class Counters {
 public:
-	void add(hw::tern_hw_stat which, uint64_t n = 1) { values_[which] += n; }
+	void add(hw::tern_hw_stat which, uint64_t n) { values_[which] += n; }
 	uint64_t operator[](hw::tern_hw_stat which) const { return values_[which]; }
 
 private:
 	std::array<uint64_t, hw::TERN_STAT_COUNT> values_{};
+};
+
+/** An object of CREATE_STATS. */
+struct StatsSet {
+	Counters counters;
+	uint32_t users = 0; /* QPs bound to it */
+};
+
+/**
+ * What an engine counts. Each event is counted twice: for the engine, and either in the set of the
+ * QP at work or, if it is bound to none, in unbound().
+ */
+class Stats {
+public:
+	Stats() = default;
+	Stats(const Stats &) = delete;
+	Stats &operator=(const Stats &) = delete;
+
+	void add(hw::tern_hw_stat which, uint64_t n = 1)
+	{
+		all_.add(which, n);
+		current_->add(which, n);
+	}
+	uint64_t operator[](hw::tern_hw_stat which) const { return all_[which]; }
+	const Counters &all() const { return all_; }
+	const Counters &unbound() const { return unbound_; }
+
+	/** As long as it exists, @set counts what would otherwise be unbound; null changes
+	 * nothing. */
+	class Scope {
+	public:
+		Scope(Stats &stats, StatsSet *set) : stats_(stats), outer_(stats.current_)
+		{
+			if (set)
+				stats.current_ = &set->counters;
+		}
+		~Scope() { stats_.current_ = outer_; }
+		Scope(const Scope &) = delete;
+		Scope &operator=(const Scope &) = delete;
+
+	private:
+		Stats &stats_;
+		Counters *outer_;
+	};
+
+private:
+	Counters all_;
+	Counters unbound_;
+	Counters *current_ = &unbound_;
 };
 
 } // namespace tern

@@ -149,7 +149,8 @@ void Vandal::command()
 	        TERN_AQ_SET_SRQ_LIMIT,  TERN_AQ_QUERY_SRQ,    TERN_AQ_DESTROY_SRQ,
 	        TERN_AQ_ALLOC_XRCD,     TERN_AQ_DEALLOC_XRCD, TERN_AQ_CREATE_FLOW,
 	        TERN_AQ_DESTROY_FLOW,   TERN_AQ_ALLOC_MW,     TERN_AQ_DEALLOC_MW,
-	        TERN_AQ_CREATE_FAST_MR, TERN_AQ_MODIFY_MR};
+	        TERN_AQ_CREATE_FAST_MR, TERN_AQ_MODIFY_MR,    TERN_AQ_CREATE_STATS,
+	        TERN_AQ_DESTROY_STATS,  TERN_AQ_BIND_STATS};
 	auto c = test::make_command(kOps[rng_.below(std::size(kOps))]);
 	if (rng_.chance(1, 5)) {
 		rng_.fill(std::as_writable_bytes(std::span(c.body)));
@@ -254,6 +255,11 @@ void Vandal::command()
 	case TERN_AQ_QUERY_STATS:
 		c.query_stats.iova = somewhere();
 		c.query_stats.count = number();
+		c.query_stats.set = number();
+		break;
+	case TERN_AQ_BIND_STATS:
+		c.bind_stats.qpn = number();
+		c.bind_stats.set = number();
 		break;
 	case TERN_AQ_SET_GID:
 		/* Not somebody else's address: RoCE has nothing against that. */

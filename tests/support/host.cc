@@ -675,11 +675,12 @@ void Driver::set_gid(uint32_t index, tern_hw_gid_type type, const Gid &gid, uint
 	must(status == TERN_AQ_OK, "SET_GID", status);
 }
 
-uint64_t Driver::stat(tern_hw_stat which)
+uint64_t Driver::stat(tern_hw_stat which, uint32_t set)
 {
 	auto c = make_command(TERN_AQ_QUERY_STATS);
 	c.query_stats.iova = stats_;
 	c.query_stats.count = TERN_STAT_COUNT;
+	c.query_stats.set = set;
 	const auto status = status_of(c);
 	must(status == TERN_AQ_OK, "QUERY_STATS", status);
 	return memory.get<Le<uint64_t>>(stats_ + which * sizeof(uint64_t)).get();

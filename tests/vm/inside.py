@@ -158,6 +158,59 @@ class Inside(Programs):
         said = host.run(f"rdma -j statistic show link {self.devices[host.name]}/1").out
         return json.loads(said)[0][name]
 
+    # --- rdma statistic qp
+
+    def qp_counters(self, host):
+        said = host.run(f"rdma -j statistic qp show link {self.devices[host.name]}/1").out
+        return json.loads(said)
+
+    def assert_port_counts_all(self):
+        """What the port counts is what the card counts, with QPs that are counted apart."""
+        said = self.host.run(f"ethtool -S {NETDEV}").out
+        card = int(re.search(r"roce_tx_packets: (\d+)", said)[1])
+        self.assertEqual(self.counter(self.host, "sent_pkts"), card)
+
+    def exchange(self, agents, qpns, count):
+        agents[1].receive(local=qpns[1], offset=0, length=100, count=count)
+        agents[0].send(local=qpns[0], opcode="SEND", length=100, count=count)
+        self.assertEqual(len(agents[0].poll(local=qpns[0], kind="send", count=count)), count)
+
+    def test_counters_of_one_qp(self):
+        link = f"{self.devices[self.host.name]}/1"
+        with self.connected() as (agents, qpns):
+            self.exchange(agents, qpns, 2)
+            self.host.run(f"rdma statistic qp bind link {link} lqpn {qpns[0]}")
+            self.exchange(agents, qpns, 3)
+            (found,) = self.qp_counters(self.host)
+            self.assertEqual((found["lqpn"], found["sent_pkts"]), ([qpns[0]], 3))
+            self.assertGreaterEqual(found["rcvd_pkts"], 1)
+            self.assert_port_counts_all()
+            self.host.run(
+                f"rdma statistic qp unbind link {link} cntn {found['cntn']} lqpn {qpns[0]}")
+            self.assertEqual(self.qp_counters(self.host), [])
+            self.assert_port_counts_all()
+            wrong = self.host.run(f"rdma statistic qp bind link {link} lqpn {qpns[0] + 77}",
+                                  check=False)
+            self.assertNotEqual(wrong.code, 0)
+
+    def test_counters_by_process(self):
+        """In the automatic mode the QPs of a process and type have counters of their own."""
+        link = f"{self.devices[self.host.name]}/1"
+        self.host.run(f"rdma statistic qp set link {link} auto type,pid on")
+        try:
+            with self.connected() as one, self.connected() as other:
+                self.exchange(*one, 3)
+                self.exchange(*other, 5)
+                sent = {tuple(entry["lqpn"]): entry["sent_pkts"]
+                        for entry in self.qp_counters(self.host)}
+                self.assertEqual(sent[one[1][0],], 3)
+                self.assertEqual(sent[other[1][0],], 5)
+                self.assert_port_counts_all()
+        finally:
+            self.host.run(f"rdma statistic qp set link {link} auto off")
+        self.assertEqual(self.qp_counters(self.host), [])
+        self.assert_port_counts_all()
+
     def await_growth(self, host, name, before):
         grown = wait_until(lambda: self.counter(host, name) > before, 20)
         self.assertTrue(grown, f"{name} of {host.name} stays {before}")

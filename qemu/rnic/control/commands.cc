@@ -59,17 +59,31 @@ tern_hw_aq_status query_device(Card &, tern_hw_device_attr &attr)
 	attr.max_wq = kMaxWqs;
 	attr.max_wq_tables = kMaxWqTables;
 	attr.max_counters = kMaxFlowCounters;
+	attr.max_stats_sets = kMaxStatsSets;
 	return TERN_AQ_OK;
+}
+
+const Counters *find_counters(const Card &card, uint32_t set)
+{
+	if (set == TERN_STATS_ALL)
+		return &card.stats.all();
+	if (set == TERN_STATS_UNBOUND)
+		return &card.stats.unbound();
+	const StatsSet *object = card.stats_sets.find(set);
+	return object ? &object->counters : nullptr;
 }
 
 tern_hw_aq_status query_stats(Card &card, const tern_hw_query_stats &cmd)
 {
 	const uint32_t count = cmd.count.get();
-	if (count > TERN_STAT_COUNT || cmd.rsvd.get())
+	if (count > TERN_STAT_COUNT)
 		return TERN_AQ_BAD_FIELD;
+	const Counters *counters = find_counters(card, cmd.set.get());
+	if (!counters)
+		return TERN_AQ_BAD_OBJECT;
 	std::array<__le64, TERN_STAT_COUNT> values;
 	for (uint32_t i = 0; i < count; i++)
-		values[i] = card.stats[static_cast<tern_hw_stat>(i)];
+		values[i] = (*counters)[static_cast<tern_hw_stat>(i)];
 	return card.memory.host().write(cmd.iova.get(),
 	                                std::as_bytes(std::span(values).first(count)))
 	               ? TERN_AQ_OK
@@ -267,6 +281,12 @@ std::optional<tern_hw_aq_status> execute(Card &card, const tern_hw_aq_cmd &comma
 		return read_counters(card, id, completion.counters);
 	case TERN_AQ_DESTROY_COUNTERS:
 		return destroy_unused(card.flow_counters, id);
+	case TERN_AQ_CREATE_STATS:
+		return created(card.stats_sets, std::make_unique<StatsSet>(), completion.created);
+	case TERN_AQ_DESTROY_STATS:
+		return destroy_unused(card.stats_sets, id);
+	case TERN_AQ_BIND_STATS:
+		return bind_stats(card, command.bind_stats);
 	case TERN_AQ_ATTACH_MCAST:
 		return attach_mcast(card, command.mcast);
 	case TERN_AQ_DETACH_MCAST:

@@ -249,6 +249,18 @@ tern_hw_aq_status resume_qp(Card &card, const tern_hw_resume_qp &cmd)
 	return TERN_AQ_OK;
 }
 
+tern_hw_aq_status bind_stats(Card &card, const tern_hw_bind_stats &cmd)
+{
+	Qp *qp = card.qps.find(cmd.qpn.get());
+	StatsSet *set = card.stats_sets.find(cmd.set.get());
+	if (!qp || (cmd.set.get() && !set))
+		return TERN_AQ_BAD_OBJECT;
+	add_users(set, 1);
+	add_users(qp->stats_set(), -1);
+	qp->bind(set);
+	return TERN_AQ_OK;
+}
+
 std::optional<tern_hw_aq_status> destroy_qp(Card &card, uint32_t qpn, Slice &slice)
 {
 	Qp *qp = card.qps.find(qpn);
@@ -266,6 +278,7 @@ std::optional<tern_hw_aq_status> destroy_qp(Card &card, uint32_t qpn, Slice &sli
 	    !card.groups.forget(qpn, slice.budget))
 		return std::nullopt;
 	count_users(card, qp->config(), -1);
+	add_users(qp->stats_set(), -1);
 	card.scheduler.remove(*qp);
 	card.timers.drop(qp->timer_owner(), qp->timer);
 	card.drop_events(kQpEvents, qpn);

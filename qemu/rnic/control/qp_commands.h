@@ -22,6 +22,7 @@ std::optional<hw::tern_hw_aq_status> modify_qp(Card &card, const hw::tern_hw_mod
 hw::tern_hw_aq_status query_qp(Card &card, uint32_t qpn, hw::tern_hw_qp_attr &attr);
 hw::tern_hw_aq_status query_fault(Card &card, uint32_t qpn, hw::tern_hw_faults &faults);
 hw::tern_hw_aq_status resume_qp(Card &card, const hw::tern_hw_resume_qp &cmd);
+hw::tern_hw_aq_status bind_stats(Card &card, const hw::tern_hw_bind_stats &cmd);
 std::optional<hw::tern_hw_aq_status> destroy_qp(Card &card, uint32_t qpn, Slice &slice);
 
 /** Inserts @qp into the table of QPs and writes its number to @result. A null @qp stands for an

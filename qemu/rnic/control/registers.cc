@@ -15,7 +15,7 @@ constexpr uint32_t kCaps =
         TERN_CAP_XRC | TERN_CAP_RAW | TERN_CAP_MW | TERN_CAP_FAST_REG | TERN_CAP_MODIFY_MR |
         TERN_CAP_CLOCK | TERN_CAP_MODIFY_CQ | TERN_CAP_ATOMIC_WRITE | TERN_CAP_RSS | TERN_CAP_ODP |
         TERN_CAP_TAG_MATCHING | TERN_CAP_PACING | TERN_CAP_FLOW_COUNTERS | TERN_CAP_ETH_OFFLOAD |
-        TERN_CAP_ETH_QUEUES | TERN_CAP_FLUSH | TERN_CAP_CONGESTION;
+        TERN_CAP_ETH_QUEUES | TERN_CAP_FLUSH | TERN_CAP_CONGESTION | TERN_CAP_QP_STATS;
 
 /* Operations that a doorbell executes itself, so that they apply to the next message. */
 constexpr unsigned kTagOpsAtOnce = 4;

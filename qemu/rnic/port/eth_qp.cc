@@ -124,7 +124,7 @@ bool EthQp::deliver(const Packet &)
 	return false;
 }
 
-bool EthQp::transmit(unsigned &budget)
+bool EthQp::take_turn(unsigned &budget)
 {
 	if (state_ != TERN_QPS_RTS)
 		return false;
@@ -322,6 +322,7 @@ bool EthQp::receives() const
 
 void EthQp::receive(std::span<const std::byte> frame, const RxInfo &info)
 {
+	const Stats::Scope scope(data_.stats, stats_set());
 	if (!receives())
 		return;
 	if (frame.size() > max_frame()) {

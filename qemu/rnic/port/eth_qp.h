@@ -37,7 +37,6 @@ public:
 	EthQp(DataPath &data, Port &port, const QpConfig &config, SendQueue sq, RecvQueue rq);
 	~EthQp() override;
 
-	bool transmit(unsigned &budget) override;
 	bool deliver(const Packet &packet) override;
 	hw::tern_hw_aq_status modify(uint32_t mask, const hw::tern_hw_qp_attr &attr) override;
 	void query(hw::tern_hw_qp_attr &attr) const override;
@@ -51,6 +50,7 @@ public:
 	void receive(std::span<const std::byte> frame, const RxInfo &info);
 
 protected:
+	bool take_turn(unsigned &budget) override;
 	void on_timer(uint64_t) override {}
 	void enter_error() override;
 	/** Whether page faults can be reported to the host, which needs a QP number. */

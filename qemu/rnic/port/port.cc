@@ -102,11 +102,12 @@ void Port::receive(std::span<const std::byte> frame)
 
 void Port::receive_roce(std::span<const std::byte> frame)
 {
+	const auto parsed = parse(frame);
+	const auto *packet = std::get_if<Packet>(&parsed);
+	const Stats::Scope scope(data_.stats, packet ? stats_set_of(*packet) : nullptr);
 	data_.stats.add(TERN_STAT_ROCE_RX_PACKETS);
 	data_.stats.add(TERN_STAT_ROCE_RX_BYTES, frame.size());
-
-	const auto parsed = parse(frame);
-	if (const auto *packet = std::get_if<Packet>(&parsed))
+	if (packet)
 		admit(*packet);
 	else
 		count_error(std::get<ParseError>(parsed));
@@ -125,6 +126,7 @@ void Port::receive(std::span<const std::byte> head, const Payload &payload, uint
 	const size_t size =
 	        burst ? burst_size(packet->bth.opcode, head.size(), payload.size(), segment)
 	              : whole_size(head.size(), payload.size());
+	const Stats::Scope scope(data_.stats, packet ? stats_set_of(*packet) : nullptr);
 	data_.stats.add(TERN_STAT_RX_FRAMES, packets);
 	data_.stats.add(TERN_STAT_RX_BYTES, size);
 	data_.stats.add(TERN_STAT_ROCE_RX_PACKETS, packets);
@@ -148,6 +150,12 @@ void Port::receive_whole(const Packet &packet, std::span<const std::byte> head,
 		for (uint32_t i = 0; i < packets_in(packet); i++)
 			receive(make_whole(packet, i, head, *buffer));
 	data_.out.put_buffer(std::move(buffer));
+}
+
+StatsSet *Port::stats_set_of(const Packet &packet) const
+{
+	const Qp *qp = qps_.find(packet.bth.dest_qpn);
+	return qp ? qp->stats_set() : nullptr;
 }
 
 void Port::count_error(ParseError error)
@@ -199,8 +207,11 @@ void Port::deliver(const Packet &packet)
 	const auto members = data_.groups.members(packet.path.dgid);
 	if (members.empty())
 		data_.drop(TERN_STAT_RX_NO_QP, packet.bth.dest_qpn);
-	for (const uint32_t qpn : members)
-		qps_.find(qpn)->deliver(packet);
+	for (const uint32_t qpn : members) {
+		Qp *member = qps_.find(qpn);
+		const Stats::Scope scope(data_.stats, member->stats_set());
+		member->deliver(packet);
+	}
 }
 
 } // namespace tern

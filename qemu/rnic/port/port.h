@@ -48,6 +48,8 @@ private:
 	void receive_roce(std::span<const std::byte> frame);
 	void receive_whole(const Packet &packet, std::span<const std::byte> head,
 	                   const Payload &payload);
+	/** That of the QP that @packet is for; null: none. */
+	StatsSet *stats_set_of(const Packet &packet) const;
 	void count_error(ParseError error);
 	void admit(const Packet &packet);
 	void admit_burst(const Packet &burst);

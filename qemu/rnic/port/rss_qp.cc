@@ -25,6 +25,7 @@ void RssQp::query(tern_hw_qp_attr &attr) const
 
 void RssQp::receive(std::span<const std::byte> frame)
 {
+	const Stats::Scope scope(data_.stats, stats_set());
 	const uint32_t hash = hash_of(read_fields(frame), spread_.fields, spread_.key);
 	ReceiveWq *wq = wqs_.find(table_.wqns[hash % table_.wqns.size()]);
 	if (wq->receives())

@@ -21,7 +21,6 @@ public:
 	RssQp(DataPath &data, const ObjectTable<ReceiveWq> &wqs, const WqTable &table,
 	      const QpConfig &config, const Spread &spread);
 
-	bool transmit(unsigned &) override { return false; }
 	bool deliver(const Packet &) override { return false; }
 	void on_timer(uint64_t) override {}
 	hw::tern_hw_aq_status modify(uint32_t mask, const hw::tern_hw_qp_attr &attr) override;
@@ -33,6 +32,7 @@ public:
 	void receive(std::span<const std::byte> frame) override;
 
 private:
+	bool take_turn(unsigned &) override { return false; }
 	void enter_error() override {}
 	void resume_requester(bool) override {}
 	void resume_responder(bool) override {}

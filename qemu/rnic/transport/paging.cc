@@ -60,6 +60,7 @@ bool Qp::end_fault(Side side, tern_hw_resume how)
 
 void Qp::resume(tern_hw_resume requester, tern_hw_resume responder)
 {
+	const Stats::Scope scope(data_.stats, stats_set_);
 	fault_reported_ = false;
 	if (end_fault(Side::Requester, requester))
 		resume_requester(requester == TERN_RESUME_RETRY);

@@ -39,6 +39,7 @@ void Qp::ring(uint32_t pi)
 
 void Qp::expire(uint64_t now)
 {
+	const Stats::Scope scope(data_.stats, stats_set_);
 	if (state_ == TERN_QPS_ERR)
 		data_.chores.add(*this);
 	else
@@ -296,6 +297,7 @@ void Qp::start_send_flush()
 
 bool Qp::work(unsigned &budget)
 {
+	const Stats::Scope scope(data_.stats, stats_set_);
 	if (!flushes_sends())
 		return false;
 	if (!flush_requests(budget) || !flush_send(budget))
@@ -354,6 +356,7 @@ bool Qp::flush_send(unsigned &budget)
 
 bool Qp::flush_failed_sends(unsigned &budget)
 {
+	const Stats::Scope scope(data_.stats, stats_set_);
 	while (!sq_.empty() && static_cast<int32_t>(failed_sends_end_ - sq_.head()) > 0) {
 		if (!budget)
 			return false;

@@ -53,6 +53,10 @@ public:
 	const QpConfig &config() const { return config_; }
 	hw::tern_hw_qp_state state() const { return state_; }
 
+	/** The counters of what happens to this QP; null: none of its own. */
+	StatsSet *stats_set() const { return stats_set_; }
+	void bind(StatsSet *set) { stats_set_ = set; }
+
 	/** Send doorbell. */
 	void ring(uint32_t pi);
 	/** Receives a packet. Returns false if it is not of this QP's service. */
@@ -64,6 +68,11 @@ public:
 	virtual void deliver_cnp(const Packet &) { data_.stats.add(hw::TERN_STAT_RP_CNP_IGNORED); }
 	/** Congestion control is another now: all flows begin anew. */
 	void forget_congestion() { rate_control_.reset(); }
+	bool transmit(unsigned &budget) final
+	{
+		const Stats::Scope scope(data_.stats, stats_set_);
+		return take_turn(budget);
+	}
 	/** A deadline of set_timer() has passed. */
 	void expire(uint64_t now);
 	/** In ERR and SQE: flushes what is posted. */
@@ -118,6 +127,8 @@ protected:
 		if (deadline < timer.deadline)
 			data_.timers.move(timer_owner(), timer, deadline);
 	}
+	/** As Sender::transmit(). */
+	virtual bool take_turn(unsigned &budget) = 0;
 	/** A deadline has passed, not in ERR. Other deadlines of the QP may not have; set them
 	 * again. */
 	virtual void on_timer(uint64_t now) = 0;
@@ -291,6 +302,7 @@ private:
 	};
 
 	RecvQueue rq_;
+	StatsSet *stats_set_ = nullptr;
 	std::optional<Claimed> claimed_;
 	bool last_wqe_reported_ = false;
 	uint32_t failed_sends_end_ = 0; /* in SQE: end of the WQEs posted before the error */

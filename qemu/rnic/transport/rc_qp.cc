@@ -80,7 +80,7 @@ uint32_t RcQp::deliver_burst(const Packet &burst)
 	return responder_.receive_burst(burst);
 }
 
-bool RcQp::transmit(unsigned &budget)
+bool RcQp::take_turn(unsigned &budget)
 {
 	prefetch(*this);
 	if (!send_cnp(budget))

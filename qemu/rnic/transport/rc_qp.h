@@ -24,7 +24,6 @@ class RcQp final : public ConnectedQp {
 public:
 	RcQp(DataPath &data, const QpConfig &config, SendQueue sq, RecvQueue rq);
 
-	bool transmit(unsigned &budget) override;
 	bool deliver(const Packet &packet) override;
 	uint32_t deliver_burst(const Packet &burst) override;
 	void query(hw::tern_hw_qp_attr &attr) const override;
@@ -35,6 +34,7 @@ private:
 	friend class Requester;
 	friend class Responder;
 
+	bool take_turn(unsigned &budget) override;
 	void start_receiver() override { responder_.reset(Psn(attr_.rq_psn.get())); }
 	void start_sender() override { requester_.reset(Psn(attr_.sq_psn.get())); }
 	void stop() override;

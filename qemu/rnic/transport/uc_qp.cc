@@ -29,7 +29,7 @@ bool UcQp::deliver(const Packet &packet)
 	return true;
 }
 
-bool UcQp::transmit(unsigned &budget)
+bool UcQp::take_turn(unsigned &budget)
 {
 	return send_cnp(budget) && requester_.transmit(budget);
 }

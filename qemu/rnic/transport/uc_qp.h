@@ -14,7 +14,6 @@ class UcQp final : public ConnectedQp {
 public:
 	UcQp(DataPath &data, const QpConfig &config, SendQueue sq, RecvQueue rq);
 
-	bool transmit(unsigned &budget) override;
 	bool deliver(const Packet &packet) override;
 	void query(hw::tern_hw_qp_attr &attr) const override;
 
@@ -22,6 +21,7 @@ private:
 	friend class UcRequester;
 	friend class UcResponder;
 
+	bool take_turn(unsigned &budget) override;
 	void start_receiver() override { responder_.reset(Psn(attr_.rq_psn.get())); }
 	void start_sender() override { requester_.reset(Psn(attr_.sq_psn.get())); }
 	void stop() override;

@@ -67,7 +67,7 @@ void UdQp::query(tern_hw_qp_attr &attr) const
 
 /* ---- send ---- */
 
-bool UdQp::transmit(unsigned &budget)
+bool UdQp::take_turn(unsigned &budget)
 {
 	while (state_ == TERN_QPS_RTS && !waits_for_pages(Side::Requester)) {
 		if (!send_posted() || paced())

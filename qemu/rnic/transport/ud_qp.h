@@ -19,11 +19,11 @@ class UdQp final : public IbQp {
 public:
 	UdQp(DataPath &data, const QpConfig &config, SendQueue sq, RecvQueue rq);
 
-	bool transmit(unsigned &budget) override;
 	bool deliver(const Packet &packet) override;
 	void query(hw::tern_hw_qp_attr &attr) const override;
 
 private:
+	bool take_turn(unsigned &budget) override;
 	void start_receiver() override {}
 	void start_sender() override { psn_ = Psn(attr_.sq_psn.get()); }
 	void stop() override { set_well_known(); }

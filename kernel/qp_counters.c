@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Counters of chosen QPs (rdma statistic qp). A counter of ib_core is a set of counters in each
+ * engine that has one of its QPs. ib_core adds these counters to those of the port, so the port's
+ * own are what the card counts for QPs without a set.
+ */
+#include <rdma/ib_verbs.h>
+#include <rdma/rdma_counter.h>
+
+#include "ib.h"
+
+struct tern_qp_counter {
+	u32 sets[TERN_MAX_ENGINES];	/* by engine; 0: none yet */
+};
+
+/* Finds what counter->id names, or makes it. counter->lock is held. */
+static struct tern_qp_counter *tern_qp_counter_get(struct tern_ib *ib,
+						   struct rdma_counter *counter)
+{
+	struct tern_qp_counter *qc;
+	int err;
+
+	if (counter->id)
+		return xa_load(&ib->qp_counters, counter->id);
+
+	qc = kzalloc(sizeof(*qc), GFP_KERNEL);
+	if (!qc)
+		return ERR_PTR(-ENOMEM);
+	err = xa_alloc(&ib->qp_counters, &counter->id, qc, xa_limit_31b, GFP_KERNEL);
+	if (err) {
+		kfree(qc);
+		return ERR_PTR(err);
+	}
+	return qc;
+}
+
+static void tern_qp_counter_free(struct tern_ib *ib, struct rdma_counter *counter)
+{
+	struct tern_qp_counter *qc = xa_erase(&ib->qp_counters, counter->id);
+	u32 i;
+
+	for (i = 0; i < ib->tdev->num_engines; i++)
+		if (qc->sets[i])
+			tern_cmd_destroy_stats(ib->tdev, qc->sets[i]);
+	kfree(qc);
+	counter->id = 0;
+}
+
+static int tern_qp_counter_bind(struct tern_dev *tdev, struct tern_qp_counter *qc, u32 qpn)
+{
+	struct tern_engine *engine = tern_engine_of(tdev, qpn);
+	u32 *set = &qc->sets[engine - tdev->engines];
+	int err = 0;
+
+	if (!*set)
+		err = tern_cmd_create_stats(engine, set);
+	return err ?: tern_cmd_bind_stats(tdev, qpn, *set);
+}
+
+static int tern_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp)
+{
+	struct tern_ib *ib = to_tib(ibqp->device);
+	bool is_new = !counter->id;
+	struct tern_qp_counter *qc = tern_qp_counter_get(ib, counter);
+	int err;
+
+	if (IS_ERR(qc))
+		return PTR_ERR(qc);
+	err = tern_qp_counter_bind(ib->tdev, qc, to_tqp(ibqp)->core.qpn);
+	if (!err)
+		ibqp->counter = counter;
+	else if (is_new) /* ib_core does not release a counter that never had a QP. */
+		tern_qp_counter_free(ib, counter);
+	return err;
+}
+
+/* A dead card counts nothing any more, so the QP is unbound all the same. */
+static int tern_counter_unbind_qp(struct ib_qp *ibqp)
+{
+	tern_cmd_bind_stats(to_tdev(ibqp->device), to_tqp(ibqp)->core.qpn, 0);
+	ibqp->counter = NULL;
+	return 0;
+}
+
+static int tern_counter_dealloc(struct rdma_counter *counter)
+{
+	tern_qp_counter_free(to_tib(counter->device), counter);
+	return 0;
+}
+
+static struct rdma_hw_stats *tern_counter_alloc_stats(struct rdma_counter *counter)
+{
+	return tern_port_stats_alloc();
+}
+
+static int tern_counter_update_stats(struct rdma_counter *counter)
+{
+	struct tern_ib *ib = to_tib(counter->device);
+	struct tern_qp_counter *qc = xa_load(&ib->qp_counters, counter->id);
+	u64 values[TERN_STAT_COUNT] = {};
+	int err = 0;
+	u32 i;
+
+	for (i = 0; !err && i < ib->tdev->num_engines; i++)
+		if (qc->sets[i])
+			err = tern_stats_add(&ib->tdev->engines[i], qc->sets[i], values);
+	if (!err)
+		tern_port_stats_fill(counter->stats, values);
+	return err;
+}
+
+const struct ib_device_ops tern_qp_counter_ops = {
+	.counter_bind_qp = tern_counter_bind_qp,
+	.counter_unbind_qp = tern_counter_unbind_qp,
+	.counter_dealloc = tern_counter_dealloc,
+	.counter_alloc_stats = tern_counter_alloc_stats,
+	.counter_update_stats = tern_counter_update_stats,
+};
