@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The layouts in docs/hardware.md, and its bytes of a WRITE, are those of the header.
+"""The layouts and numbers in docs/hardware.md are those of the header.
 
 Both are made of include/tern/tern_hw.h; --write puts them into the page.
 """
@@ -14,17 +14,33 @@ PAGE = TOP / "docs/hardware.md"
 HEADER = TOP / "include/tern/tern_hw.h"
 FORMATS = {"u8": "<B", "le16": "<H", "le32": "<I", "le64": "<Q", "be16": ">H", "be32": ">I"}
 ROW = "| {} | {} | {} | {} | {} |\n"
-LAYOUTS = "## 12. Layouts\n"
-EXAMPLE = "The bytes of that WRITE and of its CQE:\n"
+LAYOUTS = "## 13. Layouts\n"
+NUMBERS = "## 14. Numbers\n"
 
-# The example in the page: what it says in words, field by field. Other fields are zero.
-WRITE = [
-    ("tern_hw_ctrl_seg", {"opcode": 0x03, "flags": 0x01, "segs": 3}),
-    ("tern_hw_raddr_seg", {"addr": 0x7F0012345000, "rkey": 0x00000407}),
-    ("tern_hw_data_seg", {"addr": 0x558800A01040, "length": 4096, "lkey": 0x00000203}),
-    ("tern_hw_cqe", {"byte_len": 4096, "timestamp": 1000000000, "qpn": 0x11, "opcode": 0x03,
-                     "phase": 1}),
-]
+
+def quoted(comment):
+    """Puts names of the header into backquotes."""
+    return re.sub(r"(?<!`)\b((?:TERN_|tern_hw_)\w+\*?)", r"`\1`", comment)
+
+
+def plain(tail):
+    """Returns the text of a comment at the end of a line, or nothing."""
+    found = re.search(r"/\* (.*) \*/", tail)
+    return found[1] if found else ""
+
+
+def members(body, rest):
+    """Returns the rows of an enum; @rest is what follows its brace."""
+    rows, following = [], 0
+    for line in body.split("\n"):
+        found = re.match(r"\s*(TERN_\w+)(?: = (\w+))?,?", line)
+        if found:
+            value = found[2] or str(following)
+            following = int(value.rstrip("u"), 0) + 1
+            rows.append((found[1], value, plain(line) or plain(rest)))
+        elif plain(line):
+            rows.append(("", "", plain(line)))
+    return rows
 
 
 class Header:
@@ -72,43 +88,61 @@ class Header:
             text += f"\n`{name}`, {self.sizes[name]} bytes:\n\n"
             text += ROW.format(*"offset bytes type field meaning".split()) + "| --- " * 5 + "|\n"
             for offset, size, kind, field, comment in rows:
-                comment = re.sub(r"\b(TERN_\w+\*?)", r"`\1`", comment)
+                comment = quoted(comment)
                 place = (f"0x{offset:02x}", size, kind, f"`{field}`") if field else 4 * [""]
                 text += ROW.format(*place, comment)
         return re.sub(" {2,}", " ", text)
 
-    def pack(self, name, values):
-        """Returns the bytes of a struct whose fields are numbers."""
-        image = bytearray(self.sizes[name])
-        fields = {field: (offset, kind) for offset, _, kind, field, _ in self.structs[name]}
-        for field, value in values.items():
-            struct.pack_into(FORMATS[fields[field][1]], image, fields[field][0], value)
-        return image
+    def groups(self):
+        """Returns the enums and macros, in order: [(title, [(name, value, comment)])].
 
-    def example(self):
-        """Returns a hex dump of WRITE, an indented block."""
-        text = "\n"
-        for name, values in WRITE:
-            image = self.pack(name, values)
-            for at in range(0, len(image), 16):
-                text += f"    {name[8:]:10}{at:02x}  {image[at:at + 16].hex(' ', 4)}\n"
-        return text
+        A title is the comment in the line before or else the section's. A row without a name is a
+        heading inside an enum. Macros belong together up to the next empty line or comment.
+        """
+        groups, section, comment, together = [], "", "", False
+        for found in re.finditer(
+                r"^enum ?(?P<enum>\w*) \{(?P<body>.*?)\}(?P<rest>;[^\n]*)"
+                r"|^#define (?P<macro>TERN_\w+)[ \t]+(?P<value>[^\s/]+( << \w+\))?)(?P<tail>[^\n]*)"
+                r"|^/\* (?P<comment>[^\n]*) \*/$|^(?P<other>[^\n]*)$", self.source, re.M | re.S):
+            if found["macro"]:
+                if not together:
+                    groups.append((comment or section, []))
+                groups[-1][1].append((found["macro"], found["value"], plain(found["tail"])))
+            elif found["body"]:
+                title = f"enum {found['enum']}" if found["enum"] else comment or section
+                groups.append((title, members(found["body"], found["rest"])))
+            else:
+                comment = found["comment"] or ""
+                if comment.startswith("---"):
+                    section, comment = comment.strip("- "), ""
+            together = bool(found["macro"])
+        return [(title, rows) for title, rows in groups if rows]
+
+    def numbers(self):
+        """Returns a table for each enum and group of macros."""
+        text = ""
+        for title, rows in self.groups():
+            text += f"\n{quoted(title).rstrip(chr(46))}:\n\n"
+            text += "| name | value | meaning |\n" + "| --- " * 3 + "|\n"
+            for name, value, comment in rows:
+                text += f"| {f'`{name}`' if name else ''} | {value} | {quoted(comment)} |\n"
+        return re.sub(" {2,}", " ", text)
 
 
 def main(arguments):
     header = Header(HEADER.read_text(encoding="utf-8"))
     page = PAGE.read_text(encoding="utf-8")
-    wanted = re.sub(f"({EXAMPLE})(\n|    .*\n)*", lambda found: found[1] + header.example() + "\n",
-                    page)
-    wanted, found, section = wanted.partition(LAYOUTS)
+    wanted, found, section = page.partition(LAYOUTS)
     wanted += found + section.partition("\n\n`tern_hw_")[0] + "\n" + header.layouts()
-    if EXAMPLE not in page or not found or len(header.structs) < 50:
-        print(f"{PAGE}: no layouts or no example, or {HEADER} cannot be read")
+    section = section.partition(NUMBERS)[2]
+    wanted += "\n" + NUMBERS + section.partition("\n\nPCI identity:")[0] + "\n" + header.numbers()
+    if not section or len(header.structs) < 50:
+        print(f"{PAGE}: no layouts or no numbers, or {HEADER} cannot be read")
         return 1
     if wanted == page:
         return 0
     if arguments != ["--write"]:
-        print(f"{PAGE}: a layout or the example is not that of {HEADER}; "
+        print(f"{PAGE}: a layout or a number is not that of {HEADER}; "
               f"run {pathlib.Path(__file__).relative_to(TOP)} --write")
         return 1
     PAGE.write_text(wanted, encoding="utf-8")
