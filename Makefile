@@ -31,7 +31,7 @@ CMAKE_BUILD := $(BUILD)/cmake
 KERNEL = $(shell scripts/guest-kernel)
 
 .PHONY: help setup build module configure cmake image kernels hosts run test test-quick test-all \
-	stress-test soak fuzz fuzz-quick lint bench bench-apps bench-core bench-sim lab install packages clean
+	stress-test soak report fuzz fuzz-quick lint bench bench-apps bench-core bench-sim lab install packages clean
 
 help:
 	@echo 'make run         two hosts, stock RDMA programs between them, a table of results'
@@ -42,6 +42,7 @@ help:
 	@echo 'make soak        seeds of the simulation for TERN_SOAK_TIME hours (1): scripts/soak --help'
 	@echo 'make fuzz        each fuzzer for TERN_FUZZ_TIME seconds (60): see scripts/fuzz --help'
 	@echo 'make bench       Tern, rxe, siw and TCP side by side: a table and plots in build/bench'
+	@echo 'make report      one page of what these have found: build/report/index.html'
 	@echo 'make bench-apps  NVMe-oF, NFS, iSER, SRP, SMC-R and RDS over Tern next to TCP and rxe'
 	@echo 'make lint        the static checks'
 	@echo 'make bench-core  what a message costs the card, next to memcpy, and how long others wait'
@@ -104,6 +105,9 @@ stress-test: cmake kernels
 
 soak: setup
 	@scripts/soak --hours $(or $(TERN_SOAK_TIME),1)
+
+report: setup
+	@scripts/report
 
 fuzz: setup
 	@scripts/fuzz --time $(or $(TERN_FUZZ_TIME),60)

@@ -8,6 +8,7 @@ import os
 import re
 import time
 
+import report
 from scenario import CommandError, LabError, RXE, Scenario, pair, wait_until
 from table import Table
 
@@ -28,6 +29,7 @@ class Programs(Scenario):
     def setUpClass(cls):
         super().setUpClass()
         cls.table = Table(cls.TITLE, *cls.COLUMNS)
+        report.COST.tables.append(cls.table)
         cls.addClassCleanup(lambda: print(f"\n{cls.table}", flush=True))
         for host in cls.hosts:
             # As rdma-core has systemd do it; the guests' udev does it, too, at its own pace.

@@ -30,6 +30,7 @@ class Costs:
         self.begun = time.monotonic()
         self.starting = self.guests_cpu = 0.0
         self.logs = []
+        self.tables = []
 
     def started(self, lab, took):
         self.starting += took
@@ -39,9 +40,10 @@ class Costs:
         """While its processes still are there to ask."""
         self.guests_cpu += sum(host.process.cpu_time() for host in lab.hosts)
 
-    def save(self, tests):
+    def save(self, tests, failed):
         COSTS.mkdir(parents=True, exist_ok=True)
-        cost = {"tests": tests, "seconds": time.monotonic() - self.begun,
+        cost = {"tests": tests, "failed": failed, "tables": list(map(str, self.tables)),
+                "seconds": time.monotonic() - self.begun,
                 "starting": self.starting, "commands": Channel.commands,
                 "guests_cpu": self.guests_cpu,
                 "budget": float(os.environ.get("TERN_BUDGET", "0"))}
@@ -98,7 +100,7 @@ def main():
     with open(FAILED / "output.log", "w", encoding="utf-8") as log:
         sys.stdout, sys.stderr = Tee(sys.stdout, log), Tee(sys.stderr, log)
         result = unittest.main(exit=False).result
-        COST.save(result.testsRun)
+        COST.save(result.testsRun, len(result.failures) + len(result.errors))
         if not result.wasSuccessful():
             collect(result, sys.stderr)
         sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__
