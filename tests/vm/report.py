@@ -42,7 +42,7 @@ class Costs:
 
     def save(self, tests, failed):
         COSTS.mkdir(parents=True, exist_ok=True)
-        cost = {"tests": tests, "failed": failed, "tables": list(map(str, self.tables)),
+        cost = {"tests": tests, "failed": failed, "tables": [str(table) for table in self.tables if table],
                 "seconds": time.monotonic() - self.begun,
                 "starting": self.starting, "commands": Channel.commands,
                 "guests_cpu": self.guests_cpu,
