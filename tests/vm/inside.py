@@ -56,6 +56,12 @@ class Inside(Programs):
                               capture_output=True, text=True, check=False)
         return done.returncode, done.stdout + done.stderr
 
+    @staticmethod
+    def monitor(host, command):
+        """For one command: a monitor has one client at a time, and scripts/lab is one."""
+        with host.qmp() as monitor:
+            monitor.execute(command)
+
     def assert_reason(self, qpn, expression):
         """In the end: the card may be about to find out."""
         said = []
@@ -239,6 +245,23 @@ class Inside(Programs):
             self.assertEqual(self.details(agents[0], "qp")[0]["drv_sq_pi"], 1)
             self.assert_reason(qpns[0], "waits for an acknowledgement of PSN 5, retry [1-7] of 7: "
                                f"host2 has no QP {qpns[1]:#x}")
+
+    def test_paused_machine(self):
+        """A virtual machine that is paused still tells of its card, to its peer's reasons, too."""
+        with self.connected(timeout=20) as (agents, qpns):
+            self.monitor(self.peer, "stop")
+            try:
+                agents[0].send(local=qpns[0], opcode="WRITE", length=100, rkey=agents[1].rkey,
+                               address=agents[1].address)
+                self.assert_reason(qpns[0], "waits for an acknowledgement of PSN 5.*: "
+                                   "host2: the virtual machine is paused")
+                code, said = self.ask("query", self.peer.name)
+                self.assertEqual(code, 0, said)
+                self.assertRegex(said, rf"(?m)^{qpns[1]:#x} +RC +RTS +{qpns[0]:#x} ")
+            finally:
+                self.monitor(self.peer, "cont")
+            (done,) = agents[0].poll(local=qpns[0], kind="send")
+            self.assertEqual(done["status"], 0)
 
     # --- tracepoints
 
