@@ -146,6 +146,10 @@ bool is_roce(std::span<const std::byte> frame);
  * BTH; none for other frames. */
 std::optional<uint32_t> roce_engine(std::span<const std::byte> frame);
 
+/** The bytes of a RoCE frame from the BTH to the end of the ICRC, without Ethernet padding; empty
+ * for other frames, and for one whose IP or UDP header is malformed. */
+std::span<const std::byte> roce_transport(std::span<const std::byte> frame);
+
 /** Parses a frame for which is_roce() holds. The frame must not change meanwhile. */
 std::variant<Packet, ParseError> parse(std::span<const std::byte> frame);
 

@@ -438,6 +438,17 @@ std::optional<uint32_t> roce_engine(std::span<const std::byte> frame)
 	return (bth->qpn.get() & headers::kMask24) >> hw::TERN_ENGINE_SHIFT;
 }
 
+std::span<const std::byte> roce_transport(std::span<const std::byte> frame)
+{
+	Reader in(frame);
+	Link link;
+	PathInfo path;
+	Network net;
+	if (!take_link(in, link) || !take_network(in.rest(), link.ethertype, path, net))
+		return {};
+	return net.transport;
+}
+
 std::variant<Packet, ParseError> parse(std::span<const std::byte> frame)
 {
 	std::variant<Packet, ParseError> result;

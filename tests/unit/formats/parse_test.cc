@@ -500,6 +500,18 @@ TEST_P(IsRoce, EngineOfTheDestination)
 		        << size;
 }
 
+/* From the BTH to the ICRC, whatever is behind it; a truncated frame has none. */
+TEST_P(IsRoce, Transport)
+{
+	Frame f = make_frame(GetParam().av, Opcode::RcSendOnly, 100);
+	const size_t whole = f.size(), size = whole - GetParam().transport_offset;
+	f.resize(whole + 9);
+	EXPECT_EQ(roce_transport(f).data(), f.data() + GetParam().transport_offset);
+	EXPECT_EQ(roce_transport(f).size(), size);
+	for (size_t left = 0; left < whole; left++)
+		EXPECT_TRUE(roce_transport(std::span(f).first(left)).empty()) << left;
+}
+
 INSTANTIATE_TEST_SUITE_P(Paths, IsRoce, testing::ValuesIn(all_paths()), path_name);
 
 TEST(IsRoce, OtherEthertypes)
