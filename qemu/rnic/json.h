@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,6 +27,12 @@ public:
 		enclose(name, "[]", body);
 	}
 	void number(std::string_view name, uint64_t value) { add(name, std::to_string(value)); }
+	void real(std::string_view name, double value)
+	{
+		char text[32];
+		std::snprintf(text, sizeof(text), "%.10g", value);
+		add(name, text);
+	}
 	void flag(std::string_view name, bool value) { add(name, value ? "true" : "false"); }
 	void text(std::string_view name, std::string_view value)
 	{

@@ -4,33 +4,36 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
-#include <pcap/pcap.h>
-
-#include "qemu/wire/framing.h"
+#include "qemu/wire/capture_file.h"
 
 namespace tern::wire {
 
-/** Writes frames to a pcap file, as hosts sent them, before faults are applied. */
+/** Writes frames to a file, as hosts sent them, before faults are applied. */
 class Capture {
 public:
-	/** Starts a new file; returns an error message, or empty. */
-	std::string start(const std::string &path);
+	struct Options {
+		/* addresses of the hosts whose frames are captured; empty: all */
+		std::vector<uint64_t> hosts;
+		/* pcap in the layout of Lumina's mirrored packets */
+		bool mirror = false;
+	};
+
+	/** Starts a new file: pcapng if its name ends so, else pcap. Returns an error message, or
+	 * empty. */
+	std::string start(const std::string &path, Options options);
 	/** Completes the file. Returns an error message, or empty. */
 	std::string stop();
 
-	bool running() const { return dumper_ != nullptr; }
+	bool running() const { return file_ != nullptr; }
+	const Options &options() const { return options_; }
 	uint64_t frames() const { return frames_; }
-	void frame(Frame frame);
+	void frame(const Captured &captured) { frames_ += file_->write(captured); }
 
 private:
-	struct Close {
-		void operator()(pcap_t *pcap) const { pcap_close(pcap); }
-		void operator()(pcap_dumper_t *dumper) const { pcap_dump_close(dumper); }
-	};
-
-	std::unique_ptr<pcap_t, Close> pcap_;
-	std::unique_ptr<pcap_dumper_t, Close> dumper_;
+	std::unique_ptr<CaptureFile> file_;
+	Options options_;
 	uint64_t frames_ = 0;
 };
 

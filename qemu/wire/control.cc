@@ -1,26 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "qemu/wire/control.h"
 
-#include <charconv>
 #include <optional>
 #include <sstream>
 
-namespace tern::wire {
+#include "qemu/rnic/json.h"
+#include "qemu/wire/numbers.h"
 
-template <typename Number>
-static std::optional<Number> parse(const std::string &text)
-{
-	Number number{};
-	const char *end = text.data() + text.size();
-	const auto [stopped, error] = std::from_chars(text.data(), end, number);
-	if (error != std::errc() || stopped != end)
-		return std::nullopt;
-	return number;
-}
+namespace tern::wire {
 
 static std::string reply(const std::string &error)
 {
 	return error.empty() ? "ok" : "error " + error;
+}
+
+static void describe(Json &to, unsigned number, const Rule &rule)
+{
+	to.object("", [&] {
+		to.number("rule", number);
+		to.text("text", rule.text());
+		to.number("matched", rule.matched());
+		to.number("hits", rule.hits());
+		to.flag("spent", rule.spent());
+	});
 }
 
 std::string Control::execute(std::string_view line)
@@ -32,7 +34,7 @@ std::string Control::execute(std::string_view line)
 	const std::string argument(space == line.npos ? "" : line.substr(space + 1));
 
 	if (command == "capture")
-		return argument.empty() ? "error capture PATH" : reply(capture_.start(argument));
+		return start_capture(argument);
 	if (command == "loss")
 		return set_fault(Faults::kLoss, argument);
 	if (command == "dup")
@@ -45,21 +47,76 @@ std::string Control::execute(std::string_view line)
 		return set_fault(Faults::kMark, argument);
 	if (command == "seed")
 		return seed(argument);
+	if (command == "rules")
+		return reply(switch_.faults().add_rules(argument));
+	if (command == "fault-log")
+		return argument.empty() ? "error fault-log PATH" : reply(log_.open(argument));
 	if (!argument.empty())
 		return "error unknown command, or it takes no argument";
 	if (command == "capture-stop")
 		return stop_capture();
+	if (command == "clear")
+		return clear();
+	if (command == "faults")
+		return faults();
 	if (command == "stats")
 		return stats();
 	if (command == "ports")
 		return "ok " + ports_.describe_ports();
 	return "error unknown command; there are capture, capture-stop, loss, dup, reorder, "
-	       "corrupt, ce, seed, stats, ports";
+	       "corrupt, ce, seed, rules, faults, clear, fault-log, stats, ports";
+}
+
+/* Options come before the path. */
+std::string Control::start_capture(std::string_view argument)
+{
+	static constexpr std::string_view kMirror = "mirror ", kHost = "host=";
+	Capture::Options options;
+	if (argument.starts_with(kHost)) {
+		const size_t end = std::min(argument.find(' '), argument.size());
+		options.hosts = parse_addresses(argument.substr(kHost.size(), end - kHost.size()));
+		if (options.hosts.empty())
+			return "error host= needs Ethernet addresses, separated by commas";
+		argument.remove_prefix(std::min(end + 1, argument.size()));
+	}
+	options.mirror = argument.starts_with(kMirror);
+	if (options.mirror)
+		argument.remove_prefix(kMirror.size());
+	if (argument.empty())
+		return "error capture [host=ADDRESS,...] [mirror] PATH";
+	return reply(capture_.start(std::string(argument), std::move(options)));
+}
+
+std::string Control::clear()
+{
+	switch_.faults().clear();
+	return "ok";
+}
+
+std::string Control::faults() const
+{
+	static constexpr std::pair<std::string_view, Faults::Kind> kPercentages[] = {
+	        {"loss", Faults::kLoss},
+	        {"dup", Faults::kDuplicate},
+	        {"reorder", Faults::kReorder},
+	        {"corrupt", Faults::kCorrupt},
+	        {"ce", Faults::kMark}};
+	const Faults &faults = switch_.faults();
+	Json json;
+	json.object("", [&] {
+		for (const auto &[name, kind] : kPercentages)
+			json.real(name, faults.percent(kind));
+		json.list("rules", [&] {
+			for (const auto &[number, rule] : faults.rules())
+				describe(json, number, rule);
+		});
+	});
+	return "ok " + json.written();
 }
 
 std::string Control::set_fault(Faults::Kind kind, const std::string &argument)
 {
-	const auto percent = parse<double>(argument);
+	const auto percent = parse_decimal<double>(argument);
 	if (!percent || !(*percent >= 0 && *percent <= 100))
 		return "error a percentage from 0 to 100 is needed";
 	switch_.faults().set_percent(kind, *percent);
@@ -68,7 +125,7 @@ std::string Control::set_fault(Faults::Kind kind, const std::string &argument)
 
 std::string Control::seed(const std::string &argument)
 {
-	const auto number = parse<uint64_t>(argument);
+	const auto number = parse_decimal<uint64_t>(argument);
 	if (!number)
 		return "error a number is needed";
 	switch_.faults().seed(*number);
@@ -93,8 +150,9 @@ std::string Control::stats() const
 	    << " dropped=" << ports_.frames_dropped() << " lost=" << stats.lost
 	    << " duplicated=" << stats.duplicated << " reordered=" << stats.reordered
 	    << " corrupted=" << stats.corrupted << " marked=" << stats.marked
-	    << " direct=" << direct.sent << " direct_received=" << direct.received
-	    << " direct_lost=" << direct.lost << " links_cut=" << direct.links_cut;
+	    << " delayed=" << stats.delayed << " direct=" << direct.sent
+	    << " direct_received=" << direct.received << " direct_lost=" << direct.lost
+	    << " links_cut=" << direct.links_cut;
 	return out.str();
 }
 

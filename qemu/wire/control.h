@@ -6,6 +6,7 @@
 
 #include "qemu/shm/ring.h"
 #include "qemu/wire/capture.h"
+#include "qemu/wire/fault_log.h"
 #include "qemu/wire/switch.h"
 
 namespace tern::wire {
@@ -24,8 +25,8 @@ public:
 /** The commands that control the wire: one line each, with one line of reply. */
 class Control {
 public:
-	Control(Switch &ethernet, Capture &capture, const PortReport &ports)
-	        : switch_(ethernet), capture_(capture), ports_(ports)
+	Control(Switch &ethernet, Capture &capture, FaultLog &log, const PortReport &ports)
+	        : switch_(ethernet), capture_(capture), log_(log), ports_(ports)
 	{
 	}
 
@@ -34,13 +35,17 @@ public:
 	std::string execute(std::string_view line);
 
 private:
+	std::string start_capture(std::string_view argument);
 	std::string set_fault(Faults::Kind kind, const std::string &argument);
 	std::string seed(const std::string &argument);
+	std::string clear();
 	std::string stop_capture();
+	std::string faults() const;
 	std::string stats() const;
 
 	Switch &switch_;
 	Capture &capture_;
+	FaultLog &log_;
 	const PortReport &ports_;
 };
 

@@ -1,67 +1,60 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "qemu/wire/faults.h"
 
+#include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
-
-#include "qemu/rnic/formats/headers.h"
-#include "qemu/rnic/formats/packet.h"
 
 namespace tern::wire {
 
-namespace {
-
-/* ECT(0) or ECT(1) */
-bool is_capable(uint8_t traffic_class)
-{
-	const uint8_t ecn = traffic_class & kEcnMask;
-	return ecn && ecn != kEcnCe;
-}
-
-bool mark_ipv4(std::span<std::byte> bytes)
-{
-	headers::Ipv4 ip;
-	if (bytes.size() < sizeof(ip))
-		return false;
-	std::memcpy(&ip, bytes.data(), sizeof(ip));
-	if (ip.version_ihl != headers::kIpv4NoOptions || !is_capable(ip.tos))
-		return false;
-	ip.tos |= kEcnCe;
-	ip.checksum = 0;
-	ip.checksum = static_cast<uint16_t>(~headers::ipv4_sum(ip));
-	std::memcpy(bytes.data(), &ip, sizeof(ip));
-	return true;
-}
-
-bool mark_ipv6(std::span<std::byte> bytes)
-{
-	headers::Ipv6 ip;
-	if (bytes.size() < sizeof(ip))
-		return false;
-	std::memcpy(&ip, bytes.data(), sizeof(ip));
-	const uint32_t word = ip.version_class_flow.get();
-	if (!is_capable(static_cast<uint8_t>(word >> headers::kIpv6ClassShift)))
-		return false;
-	ip.version_class_flow = word | uint32_t{kEcnCe} << headers::kIpv6ClassShift;
-	std::memcpy(bytes.data(), &ip, sizeof(ip));
-	return true;
-}
-
-} // namespace
-
-constexpr size_t kEthernetHeader = 14;
 constexpr unsigned kMaxOvertaken = 4;
 constexpr unsigned kMaxFlips = 3;
+constexpr size_t kMaxRules = 64;
+/* Longer than a sender may have to wait for a processor, shorter than timers of queue pairs. */
+constexpr std::chrono::milliseconds kPatienceOfRules(100);
 
 void Faults::set_percent(Kind kind, double percent)
 {
 	const double share = percent / 100;
+	percents_[kind] = percent;
 	thresholds_[kind] = share >= 1 ? std::numeric_limits<uint64_t>::max()
 	                               : static_cast<uint64_t>(std::ldexp(share, 64));
 	any_ = false;
 	for (const uint64_t threshold : thresholds_)
 		any_ |= threshold != 0;
+}
+
+void Faults::seed(uint64_t seed)
+{
+	random_.seed(seed);
+	random_of_rules_.seed(seed);
+}
+
+std::string Faults::add_rules(std::string_view text)
+{
+	std::vector<NumberedRule> added;
+	for (bool more = true; more;) {
+		const size_t end = text.find(';');
+		const auto position = static_cast<unsigned>(added.size() + 1);
+		added.push_back({last_number_ + position, Rule()});
+		const std::string error = added.back().rule.parse(text.substr(0, end));
+		if (!error.empty())
+			return "rule " + std::to_string(position) + ": " + error;
+		if (rules_.size() + added.size() > kMaxRules)
+			return "there may be " + std::to_string(kMaxRules) + " rules";
+		more = end != text.npos;
+		text.remove_prefix(more ? end + 1 : 0);
+	}
+	last_number_ = added.back().number;
+	std::ranges::move(added, std::back_inserter(rules_));
+	return {};
+}
+
+void Faults::clear()
+{
+	rules_.clear();
+	for (unsigned kind = 0; kind < kKinds; kind++)
+		set_percent(static_cast<Kind>(kind), 0);
 }
 
 /* Always draws a number, so that one fault's rate does not affect the others. */
@@ -83,41 +76,62 @@ Faults::Decision Faults::decide()
 	return decision;
 }
 
-void Faults::corrupt(std::span<std::byte> frame)
+namespace {
+
+void add(Faults::Decision &decision, const Rule &rule)
 {
-	if (frame.size() <= kEthernetHeader)
+	switch (rule.fault()) {
+	case Fault::Count:
+		break;
+	case Fault::Drop:
+		decision.lost = true;
+		break;
+	case Fault::Corrupt:
+		decision.corrupted = decision.spare_headers = true;
+		break;
+	case Fault::Mark:
+		decision.marked = true;
+		break;
+	case Fault::Duplicate:
+		decision.duplicated = true;
+		break;
+	case Fault::Delay:
+		decision.delay = std::max(decision.delay, std::chrono::nanoseconds(rule.amount()));
+		break;
+	case Fault::Reorder:
+		decision.patience = kPatienceOfRules;
+		decision.overtaken =
+		        std::max(decision.overtaken, static_cast<unsigned>(rule.amount()));
+		break;
+	}
+}
+
+} // namespace
+
+/* Every rule sees every frame, so that what one counts does not depend on the others. */
+void Faults::apply_rules(const Passage &passage, const AddressTable &addresses, Decision &decision,
+                         std::vector<FaultEvent> &events)
+{
+	std::uniform_real_distribution<double> unit(0, 1);
+	for (auto &[number, rule] : rules_) {
+		if (!rule.see(passage, addresses, unit(random_of_rules_)))
+			continue;
+		add(decision, rule);
+		events.push_back({rule.fault(), number, rule.amount(), passage.to});
+	}
+}
+
+void Faults::corrupt(std::span<std::byte> bytes)
+{
+	if (bytes.empty())
 		return;
-	const size_t bits = 8 * (frame.size() - kEthernetHeader);
+	const size_t bits = 8 * bytes.size();
 	/* An even number of flips could cancel out; distinct positions prevent that. */
 	const size_t first = random_() % bits;
 	const size_t flips = 1 + random_() % kMaxFlips;
 	for (size_t i = 0; i < flips; i++) {
 		const size_t bit = (first + i * (bits / kMaxFlips)) % bits;
-		frame[kEthernetHeader + bit / 8] ^= std::byte{1} << (bit % 8);
-	}
-}
-
-bool Faults::mark(std::span<std::byte> frame)
-{
-	headers::Ethernet link;
-	headers::Vlan tag;
-	headers::Reader in(frame);
-	if (!in.take(link))
-		return false;
-	uint16_t type = link.ethertype.get();
-	if (type == headers::kEtherVlan) {
-		if (!in.take(tag))
-			return false;
-		type = tag.ethertype.get();
-	}
-	const auto ip = frame.last(in.rest().size());
-	switch (type) {
-	case headers::kEtherIpv4:
-		return mark_ipv4(ip);
-	case headers::kEtherIpv6:
-		return mark_ipv6(ip);
-	default:
-		return false;
+		bytes[bit / 8] ^= std::byte{1} << (bit % 8);
 	}
 }
 

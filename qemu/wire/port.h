@@ -11,8 +11,6 @@
 
 namespace tern::wire {
 
-using SteadyTime = std::chrono::steady_clock::time_point;
-
 class Port;
 
 /** The receiver of a port's frames. */

@@ -19,12 +19,10 @@ constexpr size_t kMaxPorts = 64;
 static_assert(kMaxPorts <= shm::kMaxHosts);
 constexpr size_t kMaxRefused = 8;
 constexpr size_t kMaxClients = 16;
-constexpr size_t kMaxLine = 4096;
+constexpr size_t kMaxLine = 65536;
 /* Senders wait this long for a host that takes too little. */
 constexpr auto kStallTimeout = 1s;
 constexpr int kStallCheckMs = 100;
-/* A held frame is released if no frame overtakes it for this long. */
-constexpr int kHoldMs = 5;
 
 /** A client of the control socket. */
 class ControlClient final : private Watched {
@@ -74,7 +72,7 @@ void ControlClient::answer(std::string_view line)
 }
 
 Server::Server()
-        : control_(switch_, capture_, *this), stream_hosts_(*this, &Server::add_stream),
+        : control_(switch_, capture_, fault_log_, *this), stream_hosts_(*this, &Server::add_stream),
           shared_hosts_(*this, &Server::add_shared, SOCK_SEQPACKET),
           controls_(*this, &Server::add_client)
 {
@@ -144,10 +142,9 @@ void Server::step(std::optional<int> timeout_ms)
 	std::optional<int> timeout = event_timeout();
 	if (timeout_ms)
 		timeout = std::min(timeout.value_or(*timeout_ms), *timeout_ms);
-	const uint64_t before = switch_.stats().frames;
 	loop_.wait(timeout);
-	if (switch_.holds() && switch_.stats().frames == before)
-		switch_.release_held();
+	if (switch_.holds())
+		switch_.release_held(std::chrono::steady_clock::now());
 	process_ports();
 }
 
@@ -155,11 +152,15 @@ std::optional<int> Server::event_timeout() const
 {
 	if (std::ranges::any_of(ports_, [](const auto &port) { return port->has_more(); }))
 		return 0;
-	if (switch_.holds())
-		return kHoldMs;
+	std::optional<int> timeout;
 	if (std::ranges::any_of(ports_, [](const auto &port) { return port->waiting_for(); }))
-		return kStallCheckMs;
-	return std::nullopt;
+		timeout = kStallCheckMs;
+	if (!switch_.holds())
+		return timeout;
+	const auto left = std::chrono::ceil<std::chrono::milliseconds>(
+	        switch_.next_due() - std::chrono::steady_clock::now());
+	const int hold = static_cast<int>(std::max(left, 0ms).count());
+	return std::min(timeout.value_or(hold), hold);
 }
 
 /* After events: writes all ports, resumes those that waited, and removes dead ones. */
@@ -224,9 +225,25 @@ void Server::remove_dead_ports()
 
 Port *Server::frame_from(Port &port, Frame frame)
 {
-	if (capture_.running())
-		capture_.frame(frame);
-	return static_cast<Port *>(switch_.forward(port.id, frame));
+	Outlet *congested = switch_.forward(port.id, frame, std::chrono::steady_clock::now());
+	if (capture_.running() || !switch_.fault_events().empty())
+		record(port.id, frame);
+	return static_cast<Port *>(congested);
+}
+
+/* Captures and logs the frame that was forwarded last. */
+void Server::record(Switch::PortId from, Frame frame)
+{
+	timespec now;
+	clock_gettime(CLOCK_REALTIME, &now);
+	const std::vector<FaultEvent> &events = switch_.fault_events();
+	for (const FaultEvent &event : events)
+		fault_log_.write(event, frame, now);
+	if (!capture_.running())
+		return;
+	const std::vector<uint64_t> &hosts = capture_.options().hosts;
+	if (hosts.empty() || switch_.concerns(from, frame, hosts))
+		capture_.frame({frame, now, from, events});
 }
 
 std::string Server::describe_ports() const

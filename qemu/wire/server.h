@@ -8,6 +8,7 @@
 #include "qemu/wire/capture.h"
 #include "qemu/wire/control.h"
 #include "qemu/wire/event_loop.h"
+#include "qemu/wire/fault_log.h"
 #include "qemu/wire/port.h"
 #include "qemu/wire/shared_hosts.h"
 #include "qemu/wire/switch.h"
@@ -58,6 +59,7 @@ private:
 
 	/* FrameSink */
 	Port *frame_from(Port &port, Frame frame) override;
+	void record(Switch::PortId from, Frame frame);
 	/* PortReport */
 	std::string describe_ports() const override;
 	uint64_t frames_dropped() const override;
@@ -72,6 +74,7 @@ private:
 	EventLoop loop_;
 	Switch switch_;
 	Capture capture_;
+	FaultLog fault_log_;
 	Control control_;
 	Acceptor stream_hosts_;
 	Acceptor shared_hosts_;

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "qemu/rnic/formats/headers.h"
 #include "qemu/rnic/formats/packet.h"
 #include "qemu/shm/address_page.h"
 
@@ -13,6 +14,9 @@ namespace tern::wire {
 /* Guests can invent addresses; a full table is cleared. */
 constexpr size_t kMaxAddresses = 4096;
 constexpr size_t kMacSize = 6;
+constexpr size_t kBthSize = sizeof(headers::Bth);
+/* Frames that are to be held back beyond this are lost, as in a switch with full buffers. */
+constexpr size_t kMaxHeldBytes = 64 << 20;
 constexpr uint64_t kGroupBit = uint64_t{1} << 40;
 
 std::string to_string(const Mac &mac)
@@ -81,9 +85,12 @@ void Switch::arrange(uint64_t card)
 void Switch::detach(PortId id)
 {
 	Port &port = ports_[id];
-	if (!port.held.empty())
-		held_--;
-	port.held.clear();
+	std::erase_if(held_, [&](const auto &entry) {
+		const Held &held = entry.second;
+		held_bytes_ -= held.to == id ? held.frame.size() : 0;
+		return held.to == id;
+	});
+	port.to_be_overtaken = 0;
 	port.outlet = nullptr;
 	std::erase_if(addresses_, [id](const auto &entry) { return entry.second == id; });
 	address_changes_++;
@@ -91,8 +98,10 @@ void Switch::detach(PortId id)
 		arrange(std::exchange(port.card, 0));
 }
 
-Outlet *Switch::forward(PortId from, Frame frame)
+Outlet *Switch::forward(PortId from, Frame frame, SteadyTime now)
 {
+	now_ = now;
+	fault_events_.clear();
 	stats_.frames++;
 	stats_.bytes += frame.size();
 	if (frame.size() < kMinFrame) {
@@ -113,8 +122,7 @@ Outlet *Switch::forward(PortId from, Frame frame)
 		stats_.filtered++;
 		return nullptr;
 	}
-	Port &port = ports_[to];
-	return send(port, frame) ? nullptr : port.outlet;
+	return send(from, to, frame) ? nullptr : ports_[to].outlet;
 }
 
 /* Each engine has its own multicast groups; only the primary takes frames that are not RoCE. */
@@ -128,9 +136,9 @@ void Switch::flood(PortId from, Frame frame, bool group)
 			continue;
 		if (to_lanes ? id == from : id == own || id != ports_[id].place.primary)
 			continue;
-		Port &port = ports_[to_lanes ? id : lane_for(id, frame)];
-		if (port.outlet->takes_copy())
-			send(port, frame);
+		const PortId to = to_lanes ? id : lane_for(id, frame);
+		if (ports_[to].outlet->takes_copy())
+			send(from, to, frame);
 	}
 }
 
@@ -163,61 +171,147 @@ void Switch::learn(PortId from, Frame frame)
 	addresses_.emplace(source, owner);
 }
 
-bool Switch::send(Port &port, Frame frame)
+bool Switch::send(PortId from, PortId to, Frame frame)
 {
-	if (!faults_.any() && port.held.empty())
-		return port.outlet->deliver(frame);
-	return send_with_faults(port, frame);
+	if (!faults_.any() && held_.empty())
+		return ports_[to].outlet->deliver(frame);
+	return send_with_faults(from, to, frame);
 }
 
-bool Switch::send_with_faults(Port &port, Frame frame)
+bool Switch::send_with_faults(PortId from, PortId to, Frame frame)
 {
-	const Faults::Decision decision = faults_.decide();
+	const Passage passage(frame, ports_[from].place.primary, ports_[to].place.primary);
+	const Faults::Decision decision = decide(passage, ports_[to]);
 	if (decision.lost) {
 		stats_.lost++;
 		return true;
 	}
-	if (decision.marked || decision.corrupted) {
-		scratch_.assign(frame.begin(), frame.end());
-		frame = scratch_;
+	ports_[to].arrivals++;
+	stats_.duplicated += decision.duplicated;
+	frame = change(passage, decision);
+	if (decision.overtaken || decision.delay.count()) {
+		hold(to, frame, decision);
+		return release_overtaken(to);
 	}
+	const bool room = deliver(to, frame, decision.duplicated ? 2 : 1);
+	return release_overtaken(to) && room;
+}
+
+/* Percentages hold back one frame of a port at a time, so that what overtakes it is not held back,
+ * too. */
+Faults::Decision Switch::decide(const Passage &passage, const Port &port)
+{
+	Faults::Decision decision = faults_.decide();
+	decision.marked &= can_mark(passage.frame);
+	if (port.to_be_overtaken)
+		decision.overtaken = 0;
+	const auto note = [&](bool happened, Fault fault, uint64_t amount = 0) {
+		if (happened)
+			fault_events_.push_back({fault, 0, amount, passage.to});
+	};
+	note(decision.lost, Fault::Drop);
+	if (!decision.lost) {
+		note(decision.corrupted, Fault::Corrupt);
+		note(decision.marked, Fault::Mark);
+		note(decision.duplicated, Fault::Duplicate);
+		note(decision.overtaken, Fault::Reorder, decision.overtaken);
+	}
+	faults_.apply_rules(passage, addresses_, decision, fault_events_);
+	return decision;
+}
+
+/* The frame with its faults, valid until the next call. */
+Frame Switch::change(const Passage &passage, const Faults::Decision &decision)
+{
+	if (!decision.marked && !decision.corrupted)
+		return passage.frame;
+	scratch_.assign(passage.frame.begin(), passage.frame.end());
 	if (decision.marked)
-		stats_.marked += Faults::mark(scratch_);
+		stats_.marked += mark(scratch_);
 	if (decision.corrupted) {
 		stats_.corrupted++;
-		faults_.corrupt(scratch_);
+		size_t begin = kMinFrame, end = scratch_.size();
+		if (decision.spare_headers && passage.roce) {
+			const Frame packet = roce_transport(passage.frame);
+			begin = static_cast<size_t>(packet.data() - passage.frame.data()) +
+			        kBthSize;
+			end = begin + packet.size() - kBthSize;
+		}
+		faults_.corrupt(std::span(scratch_).subspan(begin, end - begin));
 	}
-	if (decision.overtaken && port.held.empty()) {
+	return scratch_;
+}
+
+bool Switch::deliver(PortId to, Frame frame, unsigned copies)
+{
+	bool room = true;
+	while (copies--)
+		room = ports_[to].outlet->deliver(frame);
+	return room;
+}
+
+void Switch::hold(PortId to, Frame frame, const Faults::Decision &decision)
+{
+	if (held_bytes_ + frame.size() > kMaxHeldBytes) {
+		stats_.lost++;
+		fault_events_.push_back({Fault::Drop, FaultEvent::kNoRoom, 0, to});
+		return;
+	}
+	Held held{.to = to,
+	          .frame = {frame.begin(), frame.end()},
+	          .copies = decision.duplicated ? 2u : 1u,
+	          .last_arrival = std::nullopt};
+	SteadyTime due = now_ + decision.delay;
+	if (decision.delay.count()) {
+		stats_.delayed++;
+	} else {
 		stats_.reordered++;
-		port.held.assign(frame.begin(), frame.end());
-		port.overtaken_by = decision.overtaken;
-		held_++;
-		return true;
+		due = now_ + decision.patience;
+		held.last_arrival = ports_[to].arrivals + decision.overtaken;
+		ports_[to].to_be_overtaken++;
 	}
-	bool room = port.outlet->deliver(frame);
-	if (decision.duplicated) {
-		stats_.duplicated++;
-		room = port.outlet->deliver(frame);
+	held_bytes_ += frame.size();
+	held_.emplace(due, std::move(held));
+}
+
+bool Switch::release_overtaken(PortId to)
+{
+	bool room = true;
+	for (auto held = held_.begin(); ports_[to].to_be_overtaken && held != held_.end();) {
+		const auto candidate = held++;
+		const auto &last = candidate->second.last_arrival;
+		if (candidate->second.to == to && last && *last <= ports_[to].arrivals)
+			room &= release(candidate);
 	}
-	if (!port.held.empty() && --port.overtaken_by == 0)
-		room = release(port);
 	return room;
 }
 
-bool Switch::release(Port &port)
+/* Sends a frame that was held back. Returns whether its port has room for more. */
+bool Switch::release(HeldFrames::iterator held)
 {
-	const bool room = port.outlet->deliver(port.held);
-	port.held.clear();
-	held_--;
-	return room;
+	const Held frame = std::move(held->second);
+	held_.erase(held);
+	held_bytes_ -= frame.frame.size();
+	ports_[frame.to].to_be_overtaken -= frame.last_arrival.has_value();
+	return deliver(frame.to, frame.frame, frame.copies);
 }
 
-void Switch::release_held()
+void Switch::release_held(SteadyTime now)
 {
-	for (Port &port : ports_) {
-		if (!port.held.empty())
-			release(port);
-	}
+	while (holds() && next_due() <= now)
+		release(held_.begin());
+}
+
+bool Switch::concerns(PortId from, Frame frame, const std::vector<uint64_t> &hosts) const
+{
+	if (frame.size() < kMinFrame)
+		return false;
+	const uint64_t destination = shm::address_at(frame, 0);
+	const auto known = addresses_.find(destination);
+	return destination & kGroupBit || known == addresses_.end() ||
+	       belongs_to(destination, known->second, hosts, addresses_) ||
+	       belongs_to(shm::address_at(frame, kMacSize), ports_[from].place.primary, hosts,
+	                  addresses_);
 }
 
 std::vector<Mac> Switch::addresses_of(PortId id) const

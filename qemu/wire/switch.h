@@ -9,7 +9,9 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,9 +21,11 @@
 #include "qemu/shm/message.h"
 #include "qemu/wire/faults.h"
 #include "qemu/wire/framing.h"
+#include "qemu/wire/passage.h"
 
 namespace tern::wire {
 
+using SteadyTime = std::chrono::steady_clock::time_point;
 using Mac = std::array<uint8_t, 6>;
 std::string to_string(const Mac &mac);
 
@@ -51,6 +55,7 @@ public:
 		uint64_t reordered = 0;
 		uint64_t corrupted = 0;
 		uint64_t marked = 0; /* as congested */
+		uint64_t delayed = 0;
 	};
 
 	/* A port's position among the lanes of its card. */
@@ -67,20 +72,26 @@ public:
 	void detach(PortId id);
 
 	/**
-	 * Forwards a frame. Returns the outlet that it congested, if any; the sender should wait
-	 * for that.
+	 * Forwards a frame at the time @now. Returns the outlet that it congested, if any; the
+	 * sender should wait for that.
 	 */
-	Outlet *forward(PortId from, Frame frame);
+	Outlet *forward(PortId from, Frame frame, SteadyTime now = SteadyTime());
+	/** The faults of the last frame forwarded. */
+	const std::vector<FaultEvent> &fault_events() const { return fault_events_; }
 
-	/** Whether frames are held back to be overtaken; release_held() sends those that nothing
-	 * overtakes. */
-	bool holds() const { return held_ != 0; }
-	void release_held();
+	/** Whether frames are held back, to be overtaken or by a delay; then next_due() is when the
+	 * first of them has to go, and release_held() sends those whose time has come. */
+	bool holds() const { return !held_.empty(); }
+	SteadyTime next_due() const { return held_.begin()->first; }
+	void release_held(SteadyTime now);
 
 	const Place &place_of(PortId id) const { return ports_[id].place; }
 	std::vector<Mac> addresses_of(PortId id) const;
-	/** Each address as a number, its first byte in 47:40, with its primary. */
-	const std::unordered_map<uint64_t, PortId> &addresses() const { return addresses_; }
+	/** Each address with its primary. */
+	const AddressTable &addresses() const { return addresses_; }
+	/** Whether a frame from @from comes from one of @hosts or goes to one, as do those to a
+	 * group or an unknown address. */
+	bool concerns(PortId from, Frame frame, const std::vector<uint64_t> &hosts) const;
 	/** A version of addresses() and places; never zero. */
 	uint64_t address_changes() const { return address_changes_; }
 	Faults &faults() { return faults_; }
@@ -93,27 +104,46 @@ private:
 		Outlet *outlet = nullptr;
 		uint64_t card = 0;
 		Place place;
-		/* a frame held back; empty: none */
-		std::vector<std::byte> held;
-		unsigned overtaken_by = 0;
+		/* frames that were not lost on the way to it, while faults are set */
+		uint64_t arrivals = 0;
+		/* those held back to be overtaken */
+		unsigned to_be_overtaken = 0;
 		Lanes lanes; /* lanes of its card, unless it is on its own */
 	};
+
+	/* A frame held back. It goes at its time, or behind the last frame that overtakes it. */
+	struct Held {
+		PortId to;
+		std::vector<std::byte> frame;
+		unsigned copies;
+		std::optional<uint64_t> last_arrival; /* none: held back by a delay */
+	};
+	/* by time; those of the same time in their order */
+	using HeldFrames = std::multimap<SteadyTime, Held>;
 
 	void arrange(uint64_t card);
 	void learn(PortId from, Frame frame);
 	PortId lane_for(PortId primary, Frame frame) const;
 	void flood(PortId from, Frame frame, bool group);
-	bool send(Port &port, Frame frame);
-	bool send_with_faults(Port &port, Frame frame);
-	bool release(Port &port);
+	bool send(PortId from, PortId to, Frame frame);
+	bool send_with_faults(PortId from, PortId to, Frame frame);
+	Faults::Decision decide(const Passage &passage, const Port &port);
+	Frame change(const Passage &passage, const Faults::Decision &decision);
+	bool deliver(PortId to, Frame frame, unsigned copies);
+	void hold(PortId to, Frame frame, const Faults::Decision &decision);
+	bool release_overtaken(PortId to);
+	bool release(HeldFrames::iterator held);
 
 	std::vector<Port> ports_;
-	std::unordered_map<uint64_t, PortId> addresses_;
+	AddressTable addresses_;
 	uint64_t address_changes_ = 1;
 	bool has_lanes_ = false; /* some card has several lanes */
 	Faults faults_;
+	std::vector<FaultEvent> fault_events_;
 	std::vector<std::byte> scratch_;
-	unsigned held_ = 0;
+	SteadyTime now_;
+	HeldFrames held_;
+	size_t held_bytes_ = 0;
 	Stats stats_;
 };
 

@@ -40,7 +40,7 @@ private:
 
 class World final : private PortReport {
 public:
-	explicit World(Rng &rng) : rng_(rng), control_(switch_, capture_, *this)
+	explicit World(Rng &rng) : rng_(rng), control_(switch_, capture_, log_, *this)
 	{
 		for (size_t i = 0; i < ids_.size(); i++)
 			ids_[i] = switch_.attach(outlets_[i]);
@@ -63,7 +63,8 @@ public:
 			              static_cast<uint32_t>(rng_.below(shm::kMaxLanes + 1)));
 			break;
 		case 3:
-			switch_.release_held();
+			now_ += std::chrono::milliseconds(rng_.below(20));
+			switch_.release_held(now_);
 			break;
 		default:
 			stream(port);
@@ -79,9 +80,22 @@ private:
 	/** A command word and an argument, or any line. A capture would write files. */
 	void command()
 	{
-		static constexpr const char *kWords[] = {
-		        "loss ", "dup ",  "reorder ",     "corrupt ", "seed ",
-		        "stats", "ports", "capture-stop", "capture ", ""};
+		static constexpr const char *kWords[] = {"loss ",
+		                                         "dup ",
+		                                         "reorder ",
+		                                         "corrupt ",
+		                                         "seed ",
+		                                         "stats",
+		                                         "ports",
+		                                         "capture-stop",
+		                                         "capture ",
+		                                         "clear",
+		                                         "faults",
+		                                         "rules drop opcode=ethernet ",
+		                                         "rules delay by=9ms psn=+",
+		                                         "rules reorder by=2 every=",
+		                                         "rules ",
+		                                         ""};
 		std::string line = kWords[rng_.below(std::size(kWords))];
 		for (auto n = rng_.below(8); n > 0; n--)
 			line += static_cast<char>(rng_.chance(1, 2) ? '0' + rng_.below(10)
@@ -113,12 +127,14 @@ private:
 		std::copy_n(piece.begin(), n, room.begin());
 		readers_[port].filled(n);
 		while (const auto frame = readers_[port].next())
-			switch_.forward(ids_[port], *frame);
+			switch_.forward(ids_[port], *frame, now_);
 	}
 
 	Rng &rng_;
 	Switch switch_;
+	SteadyTime now_;
 	Capture capture_;
+	FaultLog log_;
 	Control control_;
 	std::array<AnyOutlet, 4> outlets_;
 	std::array<Switch::PortId, 4> ids_{};

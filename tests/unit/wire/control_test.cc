@@ -10,7 +10,7 @@ namespace {
 
 class ControlTest : public testing::Test, private PortReport {
 protected:
-	ControlTest() : control(ethernet, capture, *this) {}
+	ControlTest() : control(ethernet, capture, log, *this) {}
 
 	std::string describe_ports() const override { return "2; port=0; port=1"; }
 	uint64_t frames_dropped() const override { return 42; }
@@ -18,6 +18,7 @@ protected:
 
 	Switch ethernet;
 	Capture capture;
+	FaultLog log;
 	Control control;
 };
 
@@ -36,12 +37,56 @@ TEST_F(ControlTest, SetsFaults)
 	EXPECT_EQ(control.execute("seed 18446744073709551615"), "ok");
 }
 
+TEST_F(ControlTest, SetsRules)
+{
+	EXPECT_EQ(control.execute("loss 1.5"), "ok");
+	EXPECT_EQ(control.execute("rules drop qp=5 once;delay by=5ms"), "ok");
+	EXPECT_EQ(control.execute("rules mark"), "ok");
+	EXPECT_EQ(control.execute("faults"),
+	          "ok {\"loss\":1.5,\"dup\":0,\"reorder\":0,\"corrupt\":0,\"ce\":0,\"rules\":["
+	          "{\"rule\":1,\"text\":\"drop qp=5 once\",\"matched\":0,\"hits\":0,"
+	          "\"spent\":false},"
+	          "{\"rule\":2,\"text\":\"delay by=5ms\",\"matched\":0,\"hits\":0,"
+	          "\"spent\":false},"
+	          "{\"rule\":3,\"text\":\"mark\",\"matched\":0,\"hits\":0,\"spent\":false}]}");
+	EXPECT_EQ(control.execute("clear"), "ok");
+	EXPECT_FALSE(ethernet.faults().any());
+	EXPECT_EQ(control.execute("faults"), "ok {\"loss\":0,\"dup\":0,\"reorder\":0,"
+	                                     "\"corrupt\":0,\"ce\":0,\"rules\":[]}");
+}
+
 TEST_F(ControlTest, RefusesNonsense)
 {
-	for (const char *line :
-	     {"", " ", "loss", "loss x", "loss 1x", "loss -1", "loss 101", "loss nan", "loss inf",
-	      "seed", "seed -1", "seed 18446744073709551616", "capture", "capture-stop",
-	      "stats now", "ports 1", "halt", "\x01\xff"})
+	for (const char *line : {"",
+	                         " ",
+	                         "loss",
+	                         "loss x",
+	                         "loss 1x",
+	                         "loss -1",
+	                         "loss 101",
+	                         "loss nan",
+	                         "loss inf",
+	                         "seed",
+	                         "seed -1",
+	                         "seed 18446744073709551616",
+	                         "capture",
+	                         "capture-stop",
+	                         "stats now",
+	                         "ports 1",
+	                         "halt",
+	                         "rules",
+	                         "rules drop;",
+	                         "rules drop psn",
+	                         "clear all",
+	                         "faults 1",
+	                         "fault-log",
+	                         "fault-log /nowhere/at/all",
+	                         "capture host= /tmp/x",
+	                         "capture host=x /tmp/x",
+	                         "capture host=00:00:00:00:00:01",
+
+	                         "capture mirror /tmp/x.pcapng",
+	                         "\x01\xff"})
 		EXPECT_EQ(control.execute(line).rfind("error ", 0), 0u) << line;
 	EXPECT_FALSE(ethernet.faults().any());
 }
@@ -51,7 +96,8 @@ TEST_F(ControlTest, Captures)
 	const std::string path = testing::TempDir() + "tern control test.pcap";
 	EXPECT_EQ(control.execute("capture " + path), "ok");
 	EXPECT_EQ(control.execute("capture " + path), "error a capture is running");
-	capture.frame(frame(1, 2));
+	const Bytes bytes = frame(1, 2);
+	capture.frame({bytes, {}, 0, {}});
 	EXPECT_EQ(control.execute("capture-stop"), "ok 1 frames");
 	EXPECT_TRUE(std::filesystem::remove(path));
 }
@@ -63,7 +109,8 @@ TEST_F(ControlTest, Reports)
 	ethernet.forward(ethernet.attach(host), frame(1, 2));
 	EXPECT_EQ(control.execute("stats"),
 	          "ok frames=1 bytes=64 flooded=1 filtered=0 dropped=42 lost=0 duplicated=0 "
-	          "reordered=0 corrupted=0 marked=0 direct=7 direct_received=5 direct_lost=2 "
+	          "reordered=0 corrupted=0 marked=0 delayed=0 direct=7 direct_received=5 "
+	          "direct_lost=2 "
 	          "links_cut=1");
 }
 

@@ -84,7 +84,7 @@ TEST_P(Marking, CapablePacketsAlone)
 		const auto before = ip_frame(ipv4, static_cast<uint8_t>(0x68 | ecn), vlan);
 		auto frame = before;
 		const bool capable = ecn == 1 || ecn == 2;
-		EXPECT_EQ(Faults::mark(frame), capable);
+		EXPECT_EQ(mark(frame), capable);
 		EXPECT_EQ(frame == before, !capable);
 		/* Everything else, the IP checksum and the ICRC too, is right. */
 		const auto parsed = parse(frame);
@@ -101,10 +101,10 @@ TEST(Faults, OtherFramesAreNotMarked)
 	std::vector<std::byte> arp(60);
 	arp[12] = std::byte{0x08};
 	arp[13] = std::byte{0x06};
-	EXPECT_FALSE(Faults::mark(arp));
+	EXPECT_FALSE(mark(arp));
 	auto frame = ip_frame(true, 2);
 	for (size_t size = 0; size < 34; size++)
-		EXPECT_FALSE(Faults::mark(std::span(frame).first(size)));
+		EXPECT_FALSE(mark(std::span(frame).first(size)));
 }
 
 } // namespace

@@ -168,7 +168,7 @@ TEST_F(SwitchTest, ReordersWithoutLosing)
 		send(0, 1, i);
 		sent.push_back(i);
 	}
-	ethernet.release_held();
+	ethernet.release_held(SteadyTime::max());
 	EXPECT_FALSE(ethernet.holds());
 	Tags got = hosts[1].tags();
 	EXPECT_NE(got, sent);

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <ctime>
+#include <memory>
+#include <string>
+
+#include "qemu/wire/fault.h"
+#include "qemu/wire/framing.h"
+
+namespace tern::wire {
+
+/** A file with a line of JSON for each fault of a frame (docs/wire.md). */
+class FaultLog {
+public:
+	/** Appends to that file from now on. Returns an error message, or empty. */
+	std::string open(const std::string &path);
+
+	/** Adds a line, unless the file is full: what guests send must not fill the disk. @time is
+	 * of CLOCK_REALTIME. */
+	void write(const FaultEvent &event, Frame frame, const timespec &time);
+
+private:
+	struct Close {
+		void operator()(std::FILE *file) const { std::fclose(file); }
+	};
+
+	std::unique_ptr<std::FILE, Close> file_;
+	uint64_t written_ = 0; /* bytes, with those found */
+};
+
+} // namespace tern::wire
