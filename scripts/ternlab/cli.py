@@ -10,9 +10,10 @@ import subprocess
 import sys
 import time
 
+from . import faults as wire_faults
 from . import ladder as ladders
 from . import query as queries
-from . import stack, wire
+from . import stack
 from .errors import LabError
 from .host import MAX_CARDS, NETDEV, WIRES, Options
 from .lab import Lab
@@ -20,6 +21,7 @@ from .paths import COMMAND
 from .progress import say
 from .watch import watch as watch_lab
 from .why import Why
+from .wire import PERCENTAGES
 
 DESCRIPTION = "Brings up hosts with Tern cards on one wire, and works on them."
 EPILOG = f"""\
@@ -38,6 +40,20 @@ TERN_STACK chooses what the hosts that come up are of, a row of scripts/stacks.t
 `TERN_STACK=bookworm-6.12 make lab` builds what they need, too
 """
 
+
+MATCHES = f"""\
+a MATCH has some of these words; '' is every frame
+  from=HOST, to=HOST, host=HOST   or Ethernet addresses; several with commas
+  opcode=NAME,...    WRITE, SEND, READ, READ_RESPONSE, ATOMIC, ACK, NAK, RNR_NAK, CNP, UC_WRITE,
+                     SEND_FIRST, UD, 0x0a, ...; ETHERNET is all that is not RoCE
+  qp=NUMBER          the destination
+  psn=+N, psn=0x..   from the first packet of the flow on, or absolute
+  retransmission=yes|no
+  nth=N              the n-th frame of all that match
+
+  {COMMAND} faults --drop 'opcode=WRITE psn=+4' --once
+  {COMMAND} faults host1 --delay opcode=ACK --by 5ms --every 10
+"""
 
 # Where in a host the output of a program that serves is.
 SERVED = "/tmp/served"
@@ -109,12 +125,15 @@ def parse(arguments):
 
     capture = commands.add_parser("capture", help="record the wire: start FILE, stop")
     capture.add_argument("action", choices=("start", "stop"))
-    capture.add_argument("file", nargs="?")
+    capture.add_argument("file", nargs="?", help="pcapng with comments on faults, if named so, "
+                         "else pcap")
+    capture.add_argument("--host", help="what this host sends and gets").completer = _hosts
+    capture.add_argument("--mirror", action="store_true",
+                         help="pcap in the layout of the packets that Lumina's switch mirrors")
 
-    faults = commands.add_parser("faults", help="make the wire a bad one, or good again")
-    for fault in wire.FAULTS:
-        faults.add_argument(f"--{fault}", type=float, default=0, metavar="PERCENT")
-    faults.add_argument("--seed", type=int)
+    _add_faults(commands.add_parser(
+        "faults", help="show the faults of the wire, or set some", epilog=MATCHES,
+        formatter_class=argparse.RawDescriptionHelpFormatter))
 
     cable = commands.add_parser("cable", help="pull out a card's cable or plug it in")
     cable.add_argument("host").completer = _hosts
@@ -148,6 +167,27 @@ def parse(arguments):
         import argcomplete
         argcomplete.autocomplete(parser)
     return parser.parse_args(arguments)
+
+
+def _add_faults(parser):
+    parser.add_argument("host", nargs="?",
+                        help="a rule is for frames from and to this host").completer = _hosts
+    parser.add_argument("--clear", action="store_true", help="a good wire again")
+    parser.add_argument("--log", action="store_true", help="print what the faults did")
+    parser.add_argument("--seed", type=int, help="of the random numbers")
+    for name in PERCENTAGES:
+        more = "|MATCH" if name in wire_faults.ACTIONS else ""
+        parser.add_argument(f"--{name}", metavar="PERCENT" + more, help="of all frames"
+                            + (", or a rule" if more else ""))
+    for name in wire_faults.ACTIONS:
+        if name not in PERCENTAGES:
+            parser.add_argument(f"--{name}", metavar="MATCH", help="a rule")
+    parser.add_argument("--by", metavar="TIME|N",
+                        help="how long a rule delays, or how many frames overtake")
+    parser.add_argument("--once", action="store_true", help="the rule acts once")
+    parser.add_argument("--every", metavar="N", help="it acts on each n-th match")
+    parser.add_argument("--probability", metavar="P", help="it acts on some, 0 to 1")
+    parser.add_argument("--file", metavar="RULES.toml", help="rules from a file")
 
 
 def _labs(**_):
@@ -228,17 +268,64 @@ def capture(args):
     if args.action == "stop":
         lab.wire.stop_capture()
     elif args.file:
-        lab.wire.capture(args.file)
+        lab.wire.capture(args.file, lab.host(args.host).macs() if args.host else (),
+                         args.mirror)
     else:
         raise LabError(f"capture where to? {COMMAND} capture start FILE")
 
 
+def _percentages(args):
+    """Those that are given; what looks like no number is a rule's match."""
+    found = {}
+    for name in PERCENTAGES:
+        value = getattr(args, name)
+        with contextlib.suppress(TypeError, ValueError):
+            found[name] = float(value)
+        is_rule = value is None or name in wire_faults.ACTIONS and name not in found
+        if not is_rule and not 0 <= found.get(name, -1) <= 100:
+            raise LabError(f"--{name} needs a percentage from 0 to 100")
+    return found
+
+
+def _rule(args, percentages):
+    """(action, match, other conditions) of the rule that the options give, or None."""
+    given = [name for name in wire_faults.ACTIONS
+             if getattr(args, name) is not None and name not in percentages]
+    others = [(key, getattr(args, key)) for key in ("host", "by", "every", "probability")
+              if getattr(args, key) is not None] + [("once", None)] * args.once
+    if len(given) + (args.file is not None) > 1:
+        raise LabError("one rule at a time, please; a file may have several")
+    if not given and others:
+        raise LabError(f"{others[0][0]} is for a rule, such as --drop opcode=WRITE")
+    return (given[0], getattr(args, given[0]), others) if given else None
+
+
 def faults(args):
     lab = Lab.find(args.lab)
+    percentages = _percentages(args)
+    rule = _rule(args, percentages)
+    if args.log:
+        print(wire_faults.log(lab), end="")
+        return
+    chosen = args.file or percentages or rule or args.seed is not None
+    if args.clear and chosen:
+        raise LabError("--clear goes without other faults, so that none is lost if they are wrong")
+    if args.clear:
+        lab.wire.tell("clear")
+        return
+    if not chosen:
+        print("\n".join(wire_faults.text(lab)))
+        return
+    lab.wire.tell(f"fault-log {lab.fault_log}")
     if args.seed is not None:
         lab.wire.tell(f"seed {args.seed}")
-    for fault in wire.FAULTS:
-        lab.wire.tell(f"{fault} {getattr(args, fault):g}")
+    # What may be refused comes first, so that then nothing is set.
+    if args.file:
+        wire_faults.add_file(lab, args.file)
+    if rule:
+        wire_faults.add(lab, *rule)
+    for name, percent in percentages.items():
+        lab.wire.tell(f"{name} {percent:g}")
 
 
 def cable(args):

@@ -105,6 +105,10 @@ class Host:
         self._started, self._devices, self._rdma_devices = 0.0, [], {}
         self._ssh_control = folder / f"{self.name}.ssh"
 
+    def macs(self):
+        """The Ethernet addresses of its cards; see guest/net.rules."""
+        return [f"52:54:00:77:{card:02x}:{self.index:02x}" for card in range(self.options.cards)]
+
     # --- life
 
     def start(self, wire, owned):
@@ -172,8 +176,7 @@ class Host:
 
     def _card(self, wire, card):
         options = self.options
-        # See guest/net.rules.
-        properties = f"id={card_id(card)},mac=52:54:00:77:{card:02x}:{self.index:02x}"
+        properties = f"id={card_id(card)},mac={self.macs()[card]}"
         if options.nic_options:
             properties += f",{options.nic_options}"
         if self._shares_memory():

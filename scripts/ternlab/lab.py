@@ -22,6 +22,7 @@ class Lab:
         self.name = name
         self.folder = paths.runtime(name)
         self.logs = paths.logs(name)
+        self.fault_log = self.logs / "faults.jsonl"
         self.hosts = []
         self.wire = Wire(self.folder)
 

@@ -3,6 +3,7 @@
 
 import dataclasses
 import html
+import re
 import struct
 
 from . import roce
@@ -32,6 +33,11 @@ RNR_TIMERS = (65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256
               1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152)
 NO_CREDITS = 31
 MOST_HOSTS = 6
+# The switch's comment on a packet, and what a label says about it.
+FAULT = re.compile(r"fault: (\w+)(?: (\d+)(?:us)?)?, ")
+FAULTS = {"drop": "dropped", "corrupt": "corrupted", "mark": "marked CE",
+          "duplicate": "duplicated", "delay": "delayed by {:g} ms",
+          "reorder": "behind the next {:g}"}
 RUN = 4  # middle packets from which on one line stands for all
 
 
@@ -46,17 +52,24 @@ class Step:
     name: str
     psn: int
     more: str
+    faults: tuple = ()  # what the switch did to it, as labels say
     packets: int = 1
 
     @property
     def label(self):
         if self.kind == "cnp":
-            return f"CNP to QP {self.qpn:#x}"
+            return ", ".join((f"CNP to QP {self.qpn:#x}", *self.faults))
         psns = f"PSN {self.psn}"
         if self.packets > 1:
             psns += f" to {(self.psn + self.packets - 1) % PSNS}, {self.packets} packets"
         again = ", again" if self.kind == "again" else ""
-        return ", ".join(filter(None, (f"{self.name} {psns}", self.more))) + again
+        named = ", ".join(filter(None, (f"{self.name} {psns}", self.more))) + again
+        return ", ".join((named, *self.faults))
+
+    @property
+    def style(self):
+        """What it looks like: its kind, unless it does not arrive."""
+        return "dropped" if FAULTS["drop"] in self.faults else self.kind
 
 
 def distance(psn, other):
@@ -68,11 +81,13 @@ def read(path):
     """The RoCE packets of a capture, of which there is one at least."""
     found = []
     try:
-        for time, frame in roce.records(path):
+        for record in roce.records(path):
             try:
-                found.append(roce.decode(time, frame))
+                found.append(roce.decode(*record))
             except (IndexError, struct.error):
                 continue  # too short for what its headers announce
+    except struct.error:
+        raise LabError(f"{path} has a block that is too short") from None
     except (OSError, ValueError) as error:
         raise LabError(str(error)) from None
     found = [packet for packet in found if packet]
@@ -123,6 +138,14 @@ def _syndrome(packet):
     return "response", "ACK", f"MSN {int.from_bytes(packet.body[1:4], 'big')}{credits}"
 
 
+def _faults(comments):
+    """What the switch did to a packet, once each: copies of it may have had the same fault."""
+    found = [match.groups() for match in map(FAULT.match, comments) if match]
+    return tuple(dict.fromkeys(
+        FAULTS[name].format(int(amount or 0) / (1000 if name == "delay" else 1))
+        for name, amount in found if name in FAULTS))
+
+
 def _step(packet, begun, ends):
     """ends: the highest PSN of the requests of each way so far."""
     operation = packet.opcode & 0x1f
@@ -146,11 +169,12 @@ def _step(packet, begun, ends):
         elif operation <= 5:
             more = f"{max(0, len(packet.body) - extra - packet.pad)} B in packet"
     return Step(packet.time - begun, packet.source, packet.target, packet.qpn, kind, name,
-                packet.psn, more)
+                packet.psn, more, _faults(packet.comments))
 
 
 def _joins(step, before):
-    return ("middle" in step.name and (step.kind, step.name, step.source, step.qpn) ==
+    return ("middle" in step.name and not step.faults and not before.faults
+            and (step.kind, step.name, step.source, step.qpn) ==
             (before.kind, before.name, before.source, before.qpn)
             and distance(step.psn, before.psn) == before.packets)
 
@@ -187,28 +211,34 @@ MARGIN = 14  # of the times
 HEADS = {"again": "=", "nak": "x", "cnp": "~"}
 
 
+def _text_shaft(step, room, to_right):
+    """An arrow that takes as many characters."""
+    shaft = HEADS.get(step.kind, "-")
+    if step.style == "dropped":  # ends on its way
+        arrow = f"{shaft * 2} {step.label} {shaft * 2}"[:room - 1]
+        return f"{arrow}X".ljust(room) if to_right else f"X{arrow}".rjust(room)
+    body = f" {step.label} "[:room - 4].center(room - 2, shaft)
+    return f"{shaft}{body}>" if to_right else f"<{body}{shaft}"
+
+
 def _text_arrow(step, names, width):
     left, right = sorted((names.index(step.source), names.index(step.target)))
     room = (right - left) * width - 1
-    shaft = HEADS.get(step.kind, "-")
-    # A packet to the own host is an arrow that comes back.
-    body = f" {step.label} "[:max(room - 4, 0)].center(max(room - 2, 0), shaft) if room > 0 else ""
-    if left == right:
-        arrow, room = f"<{shaft * 2} {step.label}", None
-    elif step.source == names[left]:
-        arrow = f"{shaft}{body}>"
+    if left == right:  # a packet to the own host is an arrow that comes back
+        arrow = f"<{HEADS.get(step.kind, '-') * 2} {step.label}"
     else:
-        arrow = f"<{body}{shaft}"
+        arrow = _text_shaft(step, room, step.source == names[left])
     line = list("|".ljust(width) * (len(names) - 1) + "|")
     start = left * width + 1
-    line[start:start + (room or len(arrow))] = arrow
+    line[start:start + len(arrow)] = arrow
     return "".join(line).rstrip()
 
 
 def text(arrows):
     """Lines for a terminal."""
     names = hosts(arrows)
-    width = max(24, *(len(step.label) + 8 for step in arrows), *map(len, names))
+    width = max(24, *(len(step.label) + (20 if step.style == "dropped" else 8)
+                      for step in arrows), *map(len, names))
     heading = "".join(name.ljust(width) for name in names)
     lines = [" " * MARGIN + heading.rstrip()]
     for step in arrows:
@@ -218,16 +248,18 @@ def text(arrows):
 
 # --- as SVG
 
-COLUMN, ROW, TOP, LEFT = 460, 24, 60, 110
+COLUMN, ROW, TOP, LEFT, LEGEND_COLUMN = 460, 24, 60, 110, 190
 STYLE = """
 text { font: 12px monospace; fill: #222 } .axis { stroke: #bbb }
 line.request { stroke: #1f5fa8 } line.response { stroke: #2e7d32 }
 line.again { stroke: #d97706; stroke-dasharray: 6 3 } line.nak { stroke: #c62828 }
-line.cnp { stroke: #7b1fa2; stroke-dasharray: 2 3 }
+line.cnp { stroke: #7b1fa2; stroke-dasharray: 2 3 } line.dropped { stroke: #c62828 }
 text.again { fill: #b45309 } text.nak { fill: #c62828 } text.cnp { fill: #7b1fa2 }
+text.dropped { fill: #c62828 } path.cross { stroke: #c62828; stroke-width: 2 }
 """
 LEGEND = (("request", "request"), ("response", "response"), ("again", "sent again"),
-          ("nak", "NAK"), ("cnp", "congestion notification"))
+          ("nak", "NAK"), ("cnp", "congestion notification"),
+          ("dropped", "dropped by the switch"))
 
 
 def _svg_text(x, y, words, style="", anchor="middle"):
@@ -239,20 +271,26 @@ def _svg_arrow(step, names, y):
     start, end = (LEFT + names.index(name) * COLUMN for name in (step.source, step.target))
     if start == end:
         end = start + 40
-    return [f'<line class="{step.kind}" x1="{start}" y1="{y}" x2="{end}" y2="{y + 6}" '
-            'marker-end="url(#head)"/>',
-            _svg_text((start + end) / 2, y - 3, step.label, step.kind)]
+    middle, head = (start + end) / 2, "head"
+    if step.style == "dropped":
+        end, head = middle, "cross"
+    return [f'<line class="{step.style}" x1="{start}" y1="{y}" x2="{end:g}" y2="{y + 6}" '
+            f'marker-end="url(#{head})"/>',
+            _svg_text(middle, y - 3, step.label, step.style)]
 
 
 def svg(arrows):
     """A picture of the same."""
     names = hosts(arrows)
-    width = LEFT + (len(names) - 1) * COLUMN + 110
+    used = [entry for entry in LEGEND if entry[0] in {step.style for step in arrows}]
+    width = LEFT + max((len(names) - 1) * COLUMN + 110, len(used) * LEGEND_COLUMN)
     bottom = TOP + len(arrows) * ROW
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{bottom + 50}">',
            f"<style>{STYLE}</style>",
            '<defs><marker id="head" markerWidth="9" markerHeight="8" refX="9" refY="4" '
-           'orient="auto"><path d="M0,0 L9,4 L0,8 z" fill="#444"/></marker></defs>',
+           'orient="auto"><path d="M0,0 L9,4 L0,8 z" fill="#444"/></marker>'
+           '<marker id="cross" markerWidth="10" markerHeight="10" refX="5" refY="5">'
+           '<path class="cross" d="M1,1 L9,9 M1,9 L9,1"/></marker></defs>',
            f'<rect width="{width}" height="{bottom + 50}" fill="white"/>']
     for column, name in enumerate(names):
         x = LEFT + column * COLUMN
@@ -262,9 +300,8 @@ def svg(arrows):
         y = TOP + row * ROW
         out += [_svg_text(8, y + 4, f"{step.time * 1e3:.3f} ms", anchor="start"),
                 *_svg_arrow(step, names, y)]
-    used = [entry for entry in LEGEND if entry[0] in {step.kind for step in arrows}]
     for number, (kind, words) in enumerate(used):
-        x = LEFT + number * 150
+        x = LEFT + number * LEGEND_COLUMN
         out += [f'<line class="{kind}" x1="{x}" y1="{bottom + 26}" x2="{x + 30}" '
                 f'y2="{bottom + 26}"/>', _svg_text(x + 36, bottom + 30, words, anchor="start")]
     return "\n".join([*out, "</svg>", ""])

@@ -15,30 +15,99 @@ PCAP_UNITS = {b"\xa1\xb2\xc3\xd4": 1e-6, b"\xa1\xb2\x3c\x4d": 1e-9}  # of times,
 
 
 def records(path):
-    """(time, frame) of each frame of a pcap file."""
+    """(time, frame, comments) of each frame of a pcap or pcapng file; pcap has no comments."""
     with open(path, "rb") as capture:
-        header = capture.read(24)
-        endian = "<" if header[:4] in (magic[::-1] for magic in PCAP_UNITS) else ">"
-        unit = PCAP_UNITS.get(header[:4] if endian == ">" else header[3::-1])
-        if not unit or len(header) < 24:
-            raise ValueError(f"{path} is no pcap file")
-        if struct.unpack(endian + "I", header[20:])[0] != LINKTYPE_ETHERNET:
-            raise ValueError(f"{path} holds no Ethernet frames")
-        while header := capture.read(16):
-            if len(header) < 16:
-                raise ValueError(f"{path} ends within a frame")
-            seconds, fraction, captured, original = struct.unpack(endian + "IIII", header)
-            frame = capture.read(captured)
-            if len(frame) < captured:
-                raise ValueError(f"{path} ends within a frame")
-            if captured != original:
-                raise ValueError(f"{path} has frames that were cut short")
-            yield seconds + fraction * unit, frame
+        start = capture.read(4)
+        capture.seek(0)
+        yield from (_pcapng if start == PCAPNG_MAGIC else _pcap)(path, capture)
+
+
+def _read(path, capture, size):
+    data = capture.read(size)
+    if len(data) < size:
+        raise ValueError(f"{path} ends within a frame")
+    return data
+
+
+def _check(path, linktype=LINKTYPE_ETHERNET, captured=0, original=0):
+    if linktype != LINKTYPE_ETHERNET:
+        raise ValueError(f"{path} holds no Ethernet frames")
+    if captured != original:
+        raise ValueError(f"{path} has frames that were cut short")
+
+
+def _pcap(path, capture):
+    header = capture.read(24)
+    endian = "<" if header[:4] in (magic[::-1] for magic in PCAP_UNITS) else ">"
+    unit = PCAP_UNITS.get(header[:4] if endian == ">" else header[3::-1])
+    if not unit or len(header) < 24:
+        raise ValueError(f"{path} is no pcap or pcapng file")
+    _check(path, struct.unpack(endian + "I", header[20:])[0])
+    while header := capture.read(16):
+        if len(header) < 16:
+            raise ValueError(f"{path} ends within a frame")
+        seconds, fraction, captured, original = struct.unpack(endian + "IIII", header)
+        _check(path, captured=captured, original=original)
+        yield seconds + fraction * unit, _read(path, capture, captured), []
+
+
+# Types of pcapng's blocks and codes of their options (draft-ietf-opsawg-pcapng).
+SECTION_HEADER, INTERFACE, ENHANCED_PACKET = 0x0a0d0d0a, 1, 6
+COMMENT, TIME_RESOLUTION = 1, 9
+PCAPNG_MAGIC, BYTE_ORDER = SECTION_HEADER.to_bytes(4, "big"), b"\x1a\x2b\x3c\x4d"
+
+
+def _blocks(path, capture):
+    """(byte order, type, body) of each block."""
+    endian = "<"
+    while start := capture.read(8):
+        start += _read(path, capture, 4)
+        if start[:4] == PCAPNG_MAGIC:
+            endian = ">" if start[8:] == BYTE_ORDER else "<"
+        kind, length = struct.unpack(endian + "II", start[:8])
+        if length < 12 or length % 4:
+            raise ValueError(f"{path} has a block of {length} bytes")
+        yield endian, kind, (start[8:] + _read(path, capture, length - 12))[:-4]
+
+
+def _options(endian, data):
+    while len(data) >= 4:
+        code, length = struct.unpack(endian + "HH", data[:4])
+        if not code:
+            return
+        yield code, data[4:4 + length]
+        data = data[4 + (length + 3) // 4 * 4:]
+
+
+def _time_unit(options):
+    for code, value in options:
+        if code == TIME_RESOLUTION and value:
+            return 2.0 ** -(value[0] & 127) if value[0] & 128 else 10.0 ** -value[0]
+    return 1e-6
+
+
+def _pcapng(path, capture):
+    units = []  # of each interface
+    for endian, kind, body in _blocks(path, capture):
+        if kind == SECTION_HEADER:
+            units = []
+        elif kind == INTERFACE:
+            _check(path, struct.unpack(endian + "H", body[:2])[0])
+            units.append(_time_unit(_options(endian, body[8:])))
+        elif kind == ENHANCED_PACKET:
+            number, high, low, captured, original = struct.unpack(endian + "IIIII", body[:20])
+            _check(path, captured=captured, original=original)
+            if number >= len(units) or len(body) < 20 + captured:
+                raise ValueError(f"{path} has a packet that does not fit its block or interface")
+            options = body[20 + (captured + 3) // 4 * 4:]
+            comments = [value.decode(errors="replace")
+                        for code, value in _options(endian, options) if code == COMMENT]
+            yield (high << 32 | low) * units[number], body[20:20 + captured], comments
 
 
 def frames(path):
-    """The frames of a pcap file."""
-    return (frame for _, frame in records(path))
+    """The frames of a capture file."""
+    return (frame for _, frame, _ in records(path))
 
 
 def network(frame):
@@ -88,6 +157,7 @@ class Roce:
     wants_ack: bool
     pad: int
     body: bytes            # between BTH and ICRC
+    comments: list         # in the capture file
 
     @property
     def syndrome(self):
@@ -95,7 +165,7 @@ class Roce:
         return self.body[0]
 
 
-def decode(time, frame):
+def decode(time, frame, comments):
     """A frame as Roce, or None."""
     roce = packet(frame)
     if not roce:
@@ -114,7 +184,7 @@ def decode(time, frame):
     return Roce(time, frame[6:12].hex(":"), frame[:6].hex(":"), tag, str(source), str(target),
                 version, traffic_class, hop_limit, port, code, pkey, qpn & 0xffffff,
                 psn & 0xffffff, bool(psn >> 31), flags >> 4 & 3,
-                ip[header + BTH_SIZE:-ICRC_SIZE])
+                ip[header + BTH_SIZE:-ICRC_SIZE], comments)
 
 
 def packets(path):

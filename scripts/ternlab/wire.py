@@ -10,7 +10,14 @@ from .paths import SWITCH
 from .process import Process
 from .progress import wait_until
 
-FAULTS = ("loss", "dup", "reorder", "corrupt", "ce")
+PERCENTAGES = ("loss", "dup", "reorder", "corrupt", "ce")
+
+
+class Refused(LabError):
+    """A command that the switch does not execute, with its reason."""
+    def __init__(self, command, reason):
+        super().__init__(f"the wire refuses `{command}`: {reason}")
+        self.reason = reason
 
 
 class Wire:
@@ -46,14 +53,21 @@ class Wire:
                 raise LabError(f"the wire does not answer: {error}") from None
         word, _, rest = answer.partition(" ")
         if word != "ok":
-            raise LabError(f"the wire refuses `{command}`: {rest or answer}")
+            raise Refused(command, rest or answer)
         return rest
 
-    def capture(self, path):
-        self.tell(f"capture {pathlib.Path(path).absolute()}")
+    def capture(self, path, addresses=(), mirror=False):
+        """Of the frames from and to these Ethernet addresses, or of all."""
+        options = [f"host={','.join(addresses)}"] if addresses else []
+        options += ["mirror"] if mirror else []
+        self.tell(" ".join(["capture", *options, str(pathlib.Path(path).absolute())]))
 
     def stop_capture(self):
         self.tell("capture-stop")
+
+    def add_rules(self, rules):
+        """All of them, or none if the switch refuses one."""
+        self.tell("rules " + ";".join(rules))
 
     def stats(self):
         return self.tell("stats")

@@ -35,6 +35,8 @@ def frame(source, target, opcode, qpn, psn, body=b""):
     udp = struct.pack(">HHHH", 0xc000, 4791, 8 + len(payload), 0)
     addresses = b"".join(ipaddress.ip_address(end).packed for end in (source, target))
     ip = struct.pack(">BBHHHBBH", 0x45, 0, 28 + len(payload), 0, 0, 64, 17, 0) + addresses
+    checksum = 0xffff - sum(struct.unpack(">10H", ip)) % 0xffff  # in ones' complement
+    ip = ip[:10] + checksum.to_bytes(2, "big") + ip[12:]
     return bytes(12) + b"\x08\x00" + ip + udp + payload
 
 
@@ -159,6 +161,66 @@ class Ladder(unittest.TestCase):
                 last = ladder.steps(ladder.read(path))[-1]
                 self.assertAlmostEqual(last.time, 1e-6, delta=5e-7)
 
+    def pcapng(self, *frames, endian="<", unit=b"\x09"):
+        """A file with pairs of frame and comments, a microsecond after each other."""
+        def block(kind, body):
+            size = struct.pack(endian + "I", len(body) + 12)
+            return struct.pack(endian + "I", kind) + size + body + size
+
+        def option(code, value):
+            return struct.pack(endian + "HH", code, len(value)) + value + bytes(-len(value) % 4)
+
+        data = block(0x0a0d0d0a, struct.pack(endian + "IHHq", 0x1a2b3c4d, 1, 0, -1))
+        data += block(1, struct.pack(endian + "HHI", 1, 0, 1 << 18) + option(9, unit) + bytes(4))
+        data += block(5, bytes(12))  # statistics, which nobody asked for
+        for number, (one, comments) in enumerate(frames):
+            time = 1700000000 * 10 ** unit[0] + number * 10 ** (unit[0] - 6)
+            data += block(6, struct.pack(
+                endian + "IIIII", 0, time >> 32, time & 0xffffffff, len(one), len(one))
+                + one + bytes(-len(one) % 4)
+                + b"".join(option(1, comment.encode()) for comment in comments) + bytes(4))
+        self.path.write_bytes(data)
+        return self.path
+
+    def test_pcapng(self):
+        one = frame(A, B, 0x64, 1, 1)
+        for endian in "<>":
+            for unit in (b"\x09", b"\x06"):
+                packets = ladder.read(self.pcapng((one, []), (one, ["a", "b"]),
+                                                  endian=endian, unit=unit))
+                self.assertEqual([packet.comments for packet in packets], [[], ["a", "b"]])
+                self.assertAlmostEqual(ladder.steps(packets)[-1].time, 1e-6, delta=5e-7)
+
+    def test_faults(self):
+        """What the switch did is in the label; what it dropped is an arrow that ends on its way."""
+        middle = [(frame(A, B, 0x07, AT_B, psn, bytes(256)),
+                   ["fault: drop, rule 1, to port 1"] if psn == 5 else []) for psn in range(9)]
+        back = (frame(B, A, 0x11, AT_A, 4, aeth(0x60)), ["fault: drop, by percentage, to port 0"])
+        others = [(frame(A, B, 0x0a, AT_B, 20, reth(8) + bytes(8)), [comment]) for comment in (
+            "fault: delay 5000us, rule 2, to port 1", "fault: reorder 3, rule 2, to port 1",
+            "fault: mark, rule 2, to port 1", "fault: corrupt, rule 2, to port 1",
+            "fault: duplicate, rule 2, to port 1", "fault: count, rule 2, to port 1", "a fault")]
+        arrows = ladder.steps(ladder.read(self.pcapng(*middle, back, *others)))
+        labels = [step.label for step in arrows]
+        self.assertEqual(labels[:4], [
+            "WRITE middle PSN 0 to 4, 5 packets", "WRITE middle PSN 5, dropped",
+            "WRITE middle PSN 6", "WRITE middle PSN 7"])
+        self.assertEqual(labels[5], "NAK PSN 4, PSN sequence error, dropped")
+        self.assertEqual([label.partition("8 B")[2] for label in labels[6:]], [
+            ", delayed by 5 ms", ", again, behind the next 3", ", again, marked CE",
+            ", again, corrupted", ", again, duplicated", ", again", ", again"])
+        lines = ladder.text(arrows)
+        self.assertRegex(lines[2], r"\|-- WRITE middle PSN 5, dropped --X {8,}\|$")
+        self.assertRegex(lines[6], r"\| {8,}Xxx NAK PSN 4, PSN sequence error, dropped xx\|$")
+        self.assertEqual(len({len(line) for line in lines[1:]}), 1)
+        root = ElementTree.fromstring(ladder.svg(arrows))
+        space = {"svg": "http://www.w3.org/2000/svg"}
+        ends = {line.get("marker-end"): abs(float(line.get("x2")) - float(line.get("x1")))
+                for line in root.findall("svg:line[@marker-end]", space)}
+        self.assertEqual(ends, {"url(#head)": ladder.COLUMN, "url(#cross)": ladder.COLUMN / 2})
+        self.assertIn("dropped by the switch",
+                      [text.text for text in root.findall("svg:text", space)])
+
     def lab(self, *arguments):
         done = subprocess.run([TOP / "scripts/lab", "ladder", *map(str, arguments)],
                               capture_output=True, text=True, check=False)
@@ -183,9 +245,17 @@ class Ladder(unittest.TestCase):
         refused("no packet of QP 0x99; there are 0x12", self.path, "--qp", "0x99")
         refused("No such file", self.folder / "none.pcap")
         refused("No such file", self.path, "--svg", self.folder / "none/x.svg")
-        for data, message in ((b"", "no pcap file"), (b"#!/bin/sh\n" * 9, "no pcap file"),
+        for data, message in ((b"", "no pcap or pcapng file"),
+                              (b"#!/bin/sh\n" * 9, "no pcap or pcapng file"),
                               (good[:-3], "ends within a frame"), (good[:30], "ends within"),
                               (good[:20] + b"\x65" + good[21:], "no Ethernet frames")):
+            self.path.write_bytes(data)
+            refused(message, self.path)
+        good = self.pcapng((frame(A, B, 0x64, AT_B, 1), ["a comment"])).read_bytes()
+        for data, message in ((good[:-3], "ends within a frame"),
+                              (good[:32] + b"\x02" + good[33:], "has a block of 2 bytes"),
+                              (good[:4] + b"\x0c" + good[5:], "has a block"),
+                              (good[:36] + b"\x65" + good[37:], "no Ethernet frames")):
             self.path.write_bytes(data)
             refused(message, self.path)
         refused("has no RoCE packet", self.capture(bytes(60)))

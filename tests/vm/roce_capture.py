@@ -67,7 +67,7 @@ def complaints(path, relay=None):
     for line in lines.splitlines():
         time, number, said = line.split("\t", 2)
         found.append((float(time), f"frame {number}: tshark: {said}"))
-    for time, frame in records(path):
+    for time, frame, _ in records(path):
         roce = packet(frame)
         if roce and stored_icrc(roce) != computed_icrc(roce) and frame[6:12].hex(":") != relay:
             found.append((time, f"wrong ICRC: {frame.hex()}"))
