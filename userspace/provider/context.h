@@ -30,6 +30,8 @@ struct Context {
 		                                   offsetof(verbs_context, context));
 	}
 
+	/** The name of the RDMA device, for probes. */
+	const char *device_name() const { return verbs.context.device->name; }
 	DoorbellPage doorbell_page() const { return DoorbellPage(state.doorbells.data()); }
 	/** Whether the card has all of @caps (TERN_CAP_*). */
 	bool has(uint32_t caps) const { return (state.caps & caps) == caps; }

@@ -50,6 +50,7 @@ int map_queue(Cq &cq, Context &context, const tern_create_cq_resp &resp)
 	        .buffer = parts,
 	        .doorbells = context.doorbell_page(),
 	        .cqn = resp.cqn,
+	        .device = context.device_name(),
 	        .qps = &context.state.qps,
 	        .srqs = &context.state.srqs,
 	        .wqs = &context.state.wqs,

@@ -105,7 +105,7 @@ private:
 };
 
 /* Attaches the receive queue, which may have no entries. Returns 0 or an errno. */
-int init_rq(Qp &qp, const tern_create_qp_resp &resp, const ibv_qp_cap &cap)
+int init_rq(Qp &qp, const Context &context, const tern_create_qp_resp &resp, const ibv_qp_cap &cap)
 {
 	const auto ring = qp.mapping.slice(
 	        resp.rq_offset, uint64_t{1} << ((resp.rq_log_size + resp.rq_log_stride) & 63));
@@ -114,6 +114,8 @@ int init_rq(Qp &qp, const tern_create_qp_resp &resp, const ibv_qp_cap &cap)
 	return qp.rq.init({
 	        .ring = qp.has_rq ? ring : std::span<std::byte>(),
 	        .record = qp.record,
+	        .device = context.device_name(),
+	        .qpn = resp.qpn,
 	        .entries = qp.has_rq ? 1u << (resp.rq_log_size & 31) : 0,
 	        .log_stride = resp.rq_log_stride,
 	        .max_sge = cap.max_recv_sge,
@@ -136,13 +138,14 @@ int map_queues(Qp &qp, Context &context, const tern_create_qp_resp &resp,
 		return EPROTO;
 
 	qp.record = QpRecord(record);
-	if (const int err = init_rq(qp, resp, attr.cap))
+	if (const int err = init_rq(qp, context, resp, attr.cap))
 		return err;
 	return qp.sq.init({
 	        .ring = sq_ring,
 	        .record = qp.record,
 	        .doorbells = context.doorbell_page(),
 	        .qpn = resp.qpn,
+	        .device = context.device_name(),
 	        .max_sge = attr.cap.max_send_sge,
 	        .max_inline = attr.cap.max_inline_data,
 	        .service = qp.service,

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <numeric>
 
+#include "datapath/probes.h"
 #include "queue_fixture.h"
 
 namespace tern::provider::test {
@@ -381,6 +382,28 @@ TEST_F(SendQueueTest, InlineDataGoesOverTheEnd)
 	const Bytes whole = bytes(192 + 16, 48) + bytes(0, 64);
 	EXPECT_EQ(Bytes(whole.begin(), whole.begin() + 100), data);
 	EXPECT_EQ(Bytes(whole.begin() + 100, whole.end()), Bytes(12, 0));
+}
+
+/* What observers are told of is read back from the ring, over its end, too. */
+TEST_F(SendQueueTest, ObserversChangeNothing)
+{
+	SendQueue sq;
+	const std::vector<uint8_t> data = counting(100);
+	const std::vector<ibv_sge> pieces = {
+	        {reinterpret_cast<uint64_t>(data.data()), static_cast<uint32_t>(data.size()), 0}};
+
+	make_sq(sq, 8);
+	tern_post_semaphore = 1;
+	tern_doorbell_semaphore = 1;
+	for (uint32_t round = 0; round < 20; round++) {
+		EXPECT_EQ(sq.build_inline(request(TERN_OP_WRITE, round), pieces), 0);
+		EXPECT_EQ(sq.build(request(TERN_OP_WRITE), sges(5)), 0);
+		sq.publish();
+		EXPECT_EQ(doorbell(TERN_DB_SQ), 0x123456 | uint64_t{5 * round + 5} << 32);
+		sq.complete(5 * round + 3);
+	}
+	tern_post_semaphore = 0;
+	tern_doorbell_semaphore = 0;
 }
 
 TEST_F(SendQueueTest, LargestInline)

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cerrno>
 
+#include "datapath/probes.h"
 #include "datapath/recv_queue.h"
 #include "datapath/send_queue.h"
 #include "datapath/shared_recv_queue.h"
@@ -124,6 +125,10 @@ bool CompletionQueue::resolve(const tern_hw_cqe &cqe, const Tail &tail,
 	completion.status = tail.status;
 	completion.flags = tail.flags;
 	completion.sl = packet_type(cqe.net_type);
+	if (tern_complete_semaphore) [[unlikely]]
+		probes::complete(config_.device, config_.cqn, completion.qpn, completion.opcode,
+		                 completion.flags, completion.status, completion.byte_len,
+		                 cqe.wqe_index.get());
 	return true;
 }
 

@@ -45,6 +45,7 @@ public:
 		Buffer buffer;
 		DoorbellPage doorbells;
 		uint32_t cqn = 0;
+		const char *device = ""; /* name of the RDMA device, for probes */
 		const QpTable *qps = nullptr;
 		const SrqTable *srqs = nullptr;
 		const WqTable *wqs = nullptr;

@@ -8,6 +8,7 @@
 #include <infiniband/verbs.h>
 
 #include "datapath/owned_array.h"
+#include "datapath/probes.h"
 #include "datapath/record.h"
 #include "spinlock.h"
 
@@ -21,7 +22,9 @@ public:
 	struct Config {
 		std::span<std::byte> ring; /* entries << log_stride bytes */
 		QpRecord record;
-		uint32_t entries = 0; /* a power of two, or zero: every post fails */
+		const char *device = ""; /* name of the RDMA device, for probes */
+		uint32_t qpn = 0;        /* zero: the ring of a WQ, of which no probe tells */
+		uint32_t entries = 0;    /* a power of two, or zero: every post fails */
 		uint8_t log_stride = 4;
 		uint32_t max_sge = 0;
 		const Allocator *allocator = nullptr;
@@ -36,7 +39,12 @@ public:
 	int build(uint64_t wr_id, std::span<const ibv_sge> sges);
 
 	/** Hands the WQEs built to the card, which reads the index when a SEND arrives. */
-	void publish() { config_.record.publish_rq(pi_); }
+	void publish()
+	{
+		config_.record.publish_rq(pi_);
+		if (tern_post_recv_semaphore && config_.qpn) [[unlikely]]
+			probes::post_recv(config_.device, config_.qpn, pi_);
+	}
 
 	/** Completes WQE @index and returns its wr_id. The caller holds the lock of the CQ. */
 	uint64_t complete(uint32_t index)

@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstring>
 
+#include "datapath/probes.h"
+
 namespace tern::provider {
 
 namespace {
@@ -303,9 +305,48 @@ void SendQueue::publish()
 
 	if (next_ == old_pi)
 		return;
+	/* Before the card can complete them. */
+	if (tern_post_semaphore) [[unlikely]]
+		report_posts();
 	pi_ = next_;
-	if (!config_.shadow_doorbell || config_.record.publish_sq(old_pi, pi_))
+	const bool rings = !config_.shadow_doorbell || config_.record.publish_sq(old_pi, pi_);
+	if (rings)
 		config_.doorbells.ring_sq(config_.qpn, pi_);
+	if (tern_doorbell_semaphore) [[unlikely]]
+		probes::doorbell(config_.device, config_.qpn, pi_, rings);
+}
+
+/* Tells observers of the WQEs built since the last publish(). */
+void SendQueue::report_posts() const
+{
+	for (uint32_t at = pi_; at != next_; at = slots_[at & (blocks_ - 1)].end) {
+		tern_hw_ctrl_seg ctrl;
+		const uint32_t block = at & (blocks_ - 1);
+
+		std::memcpy(&ctrl, config_.ring.data() + size_t{block} * TERN_SQ_BLOCK,
+		            sizeof(ctrl));
+		probes::post(config_.device, config_.qpn, ctrl.opcode, ctrl.flags,
+		             data_bytes(block, ctrl), at);
+	}
+}
+
+/* The bytes of local data of the WQE that begins at @block of the ring. */
+uint64_t SendQueue::data_bytes(uint32_t block, const tern_hw_ctrl_seg &ctrl) const
+{
+	const uint32_t first = block * kSegsPerBlock;
+	uint64_t bytes = 0;
+
+	if (ctrl.flags & TERN_WQE_INLINE)
+		return ctrl.inline_len.get();
+	for (uint32_t i = header_segs(static_cast<tern_hw_wqe_op>(ctrl.opcode)); i < ctrl.segs;
+	     i++) {
+		tern_hw_data_seg seg;
+		const uint32_t at = (first + i) & (blocks_ * kSegsPerBlock - 1);
+
+		std::memcpy(&seg, config_.ring.data() + size_t{at} * TERN_SEG_SIZE, sizeof(seg));
+		bytes += seg.length.get();
+	}
+	return bytes;
 }
 
 void SendQueue::reset()

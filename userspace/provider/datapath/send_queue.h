@@ -74,6 +74,7 @@ public:
 		QpRecord record;
 		DoorbellPage doorbells;
 		uint32_t qpn = 0;
+		const char *device = ""; /* name of the RDMA device, for probes */
 		uint32_t max_sge = 0;
 		uint32_t max_inline = 0;
 		Service service = Service::kRc;
@@ -138,6 +139,8 @@ private:
 	uint32_t put(uint32_t seg, const Segment &segment);
 	void put_bytes(uint32_t offset, const void *data, size_t length);
 	void commit(const SendRequest &request, uint32_t segs);
+	void report_posts() const;
+	uint64_t data_bytes(uint32_t block, const hw::tern_hw_ctrl_seg &ctrl) const;
 
 	Config config_;
 	uint32_t blocks_ = 0;
