@@ -33,6 +33,12 @@ public:
 		std::snprintf(text, sizeof(text), "%.10g", value);
 		add(name, text);
 	}
+	/** @value of a unit a thousand times as small as the one that is written. */
+	void thousandths(std::string_view name, uint64_t value)
+	{
+		const std::string digits = std::to_string(1000 + value % 1000).substr(1);
+		add(name, std::to_string(value / 1000) + "." + digits);
+	}
 	void flag(std::string_view name, bool value) { add(name, value ? "true" : "false"); }
 	void text(std::string_view name, std::string_view value)
 	{
