@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "options.h"
+
+#include <gtest/gtest.h>
+
+using namespace tern::tools;
+
+namespace {
+
+TEST(Options, Numbers)
+{
+	EXPECT_EQ(parse_number("--qp", "17", 1, 100), 17u);
+	EXPECT_EQ(parse_number("--qp", "0x11", 1, 100), 17u);
+	for (const char *wrong : {"", "0", "101", "x", "1x", "-1", "0x", "99999999999"})
+		EXPECT_THROW(parse_number("--qp", wrong, 1, 100), UsageError) << wrong;
+}
+
+TEST(Options, Seconds)
+{
+	EXPECT_EQ(parse_seconds("--interval", "2"), 2000u);
+	EXPECT_EQ(parse_seconds("--interval", "0.25"), 250u);
+	for (const char *wrong : {"", "0", "-1", "nan", "inf", "1s", "86401"})
+		EXPECT_THROW(parse_seconds("--interval", wrong), UsageError) << wrong;
+}
+
+TEST(Options, ErrorsGiveExitCodes)
+{
+	EXPECT_EQ(report_errors(
+	                  "t", [](int, char **) { return 0; }, 0, nullptr),
+	          0);
+	testing::internal::CaptureStderr();
+	EXPECT_EQ(report_errors(
+	                  "t", [](int, char **) -> int { throw Error("no"); }, 0, nullptr),
+	          1);
+	EXPECT_EQ(report_errors(
+	                  "t", [](int, char **) -> int { throw UsageError("x"); }, 0, nullptr),
+	          2);
+	EXPECT_EQ(testing::internal::GetCapturedStderr(), "t: no\nt: x\n");
+}
+
+} // namespace

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "trace_report.h"
+
+#include <cstring>
+#include <gtest/gtest.h>
+
+#include "tern/tern_hw.h"
+
+using namespace tern::hw;
+using namespace tern::tools;
+
+namespace {
+
+constexpr uint32_t kPid = 7, kQpn = 0x11, kCqn = 5;
+
+tern_trace_event event(uint32_t kind, uint64_t time, uint32_t number = kQpn, const char *text = "")
+{
+	tern_trace_event result{};
+
+	result.kind = kind;
+	result.time = time;
+	result.tgid = kPid;
+	result.number = number;
+	std::strcpy(result.program, "pong");
+	std::strcpy(result.device, "tern0");
+	std::strcpy(result.text, text);
+	return result;
+}
+
+tern_trace_event post(uint64_t time, uint32_t index)
+{
+	tern_trace_event result = event(TERN_TRACE_POST, time);
+	result.op = TERN_OP_WRITE;
+	result.index = index;
+	result.bytes = 64;
+	return result;
+}
+
+tern_trace_event completion(uint64_t time, uint32_t index)
+{
+	tern_trace_event result = event(TERN_TRACE_COMPLETE, time);
+	result.op = TERN_OP_WRITE;
+	result.index = index;
+	result.cqn = kCqn;
+	return result;
+}
+
+size_t count(const std::string &text, const std::string &part)
+{
+	size_t found = 0;
+	for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
+		found++;
+	return found;
+}
+
+TEST(Line, SaysWhatWhenAndOfWhichQp)
+{
+	EXPECT_EQ(to_line(post(2500, 3), 1000),
+	          "         1.500 us            pong 7       tern0        QP 0x11   "
+	          "post WRITE, 64 bytes, WQE 3, unsignalled");
+	EXPECT_TRUE(
+	        to_line(completion(1000, 3), 1000).ends_with("WQE 3, 0 bytes, CQ 0x5: SUCCESS"));
+}
+
+TEST(Chrome, ACompletionEndsItsRequestAndThoseBefore)
+{
+	const std::string json =
+	        to_chrome({post(1000, 0), post(2000, 1), post(3000, 2), completion(4500, 1)}, 0);
+
+	EXPECT_EQ(count(json, R"("ph":"b")"), 3u);
+	EXPECT_EQ(count(json, R"("ph":"e")"), 2u);
+	EXPECT_EQ(
+	        count(json, R"("ph":"e","name":"WRITE","cat":"request","id":"0x11:0","ts":3.500)"),
+	        1u)
+	        << json;
+	EXPECT_EQ(count(json, R"("id":"0x11:2")"), 1u);
+	EXPECT_EQ(count(json, R"("name":"thread_name","pid":7,"tid":17)"), 1u);
+}
+
+TEST(Chrome, SortsAndTellsOfLoss)
+{
+	const std::string json = to_chrome({completion(2000, 0), post(1000, 0)}, 12);
+
+	EXPECT_LT(json.find(R"("ph":"b")"), json.find(R"("ph":"e")"));
+	EXPECT_NE(json.find(R"("lost_events":12)"), std::string::npos);
+}
+
+TEST(Filter, OfAQp)
+{
+	TraceFilter filter(0, kQpn);
+	const auto comp = event(TERN_TRACE_EVENT, 1, kCqn, "COMP");
+
+	EXPECT_FALSE(filter.wants(comp)) << "nobody knows its CQ yet";
+	EXPECT_FALSE(filter.wants(event(TERN_TRACE_SUBMIT, 1, 0, "REG_MR")));
+	EXPECT_TRUE(filter.wants(completion(2, 0)));
+	EXPECT_TRUE(filter.wants(comp));
+	EXPECT_TRUE(filter.wants(event(TERN_TRACE_SUBMIT, 3, 0, "REG_MR"))) << "of its process";
+	EXPECT_TRUE(filter.wants(event(TERN_TRACE_MODIFY, 3, kQpn, "ERR")));
+	EXPECT_FALSE(filter.wants(event(TERN_TRACE_MODIFY, 3, kQpn + 1, "ERR")));
+	EXPECT_TRUE(filter.wants(event(TERN_TRACE_DESTROY, 3, kQpn, "DESTROY_QP")));
+	EXPECT_FALSE(filter.wants(event(TERN_TRACE_DESTROY, 3, kQpn, "DESTROY_CQ")));
+	EXPECT_TRUE(filter.wants(event(TERN_TRACE_FAULT, 3)));
+	EXPECT_FALSE(filter.wants(event(TERN_TRACE_FAULT, 3, kQpn + 1)));
+}
+
+TEST(Filter, OfAProcess)
+{
+	TraceFilter filter(kPid, 0);
+	auto foreign = event(TERN_TRACE_SUBMIT, 1, 0, "REG_MR");
+	foreign.tgid = kPid + 1;
+
+	EXPECT_TRUE(filter.wants(event(TERN_TRACE_SUBMIT, 1, 0, "REG_MR")));
+	EXPECT_FALSE(filter.wants(foreign));
+	EXPECT_FALSE(filter.wants(event(TERN_TRACE_FAULT, 1))) << "not known to be its QP";
+	EXPECT_TRUE(filter.wants(post(2, 0)));
+	EXPECT_TRUE(filter.wants(event(TERN_TRACE_FAULT, 3)));
+}
+
+TEST(Filter, OfAll)
+{
+	TraceFilter filter(0, 0);
+
+	EXPECT_TRUE(filter.wants(event(TERN_TRACE_EVENT, 1, kCqn, "COMP")));
+	EXPECT_TRUE(filter.wants(event(TERN_TRACE_FAULT, 1)));
+}
+
+} // namespace

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "devices.h"
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "options.h"
+
+namespace tern::tools {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kDebugfs = "/sys/kernel/debug/tern";
+constexpr const char *kClass = "/sys/class/infiniband";
+
+Device read_device(const fs::path &folder)
+{
+	Device device{.name = folder.filename(),
+	              .pci = fs::canonical(folder / "device").filename(),
+	              .counters = {},
+	              .cqs = {}};
+
+	for (size_t i = 0; i < kCounters.size(); i++)
+		std::ifstream(folder / "ports/1/hw_counters" / kCounters[i]) >> device.counters[i];
+	std::ifstream cqs(kDebugfs / device.pci / "CQs");
+	device.cqs = parse_cqs(cqs);
+	return device;
+}
+
+/* A device may vanish while it is read. */
+bool is_tern(const fs::path &folder)
+{
+	std::error_code error;
+	return fs::read_symlink(folder / "device/driver", error).filename() == "tern";
+}
+
+} // namespace
+
+std::vector<Device> read_devices()
+{
+	std::vector<Device> devices;
+	std::error_code error;
+
+	for (const auto &entry : fs::directory_iterator(kClass, error))
+		if (is_tern(entry.path()))
+			devices.push_back(read_device(entry.path()));
+	return devices;
+}
+
+std::map<uint32_t, CqDepth> parse_cqs(std::istream &file)
+{
+	std::map<uint32_t, CqDepth> cqs;
+	std::string line;
+
+	std::getline(file, line); /* the names of the columns */
+	while (std::getline(file, line)) {
+		std::istringstream words(line);
+		uint32_t number, size, ci, pi;
+
+		if (words >> std::hex >> number >> std::dec >> size >> std::hex >> ci >> pi)
+			cqs[number] = {pi - ci, size};
+	}
+	return cqs;
+}
+
+bool has_qp(uint32_t qpn)
+{
+	std::error_code error;
+
+	for (const auto &entry : fs::directory_iterator(kDebugfs, error)) {
+		std::ifstream file(entry.path() / "QPs");
+		std::string line;
+
+		std::getline(file, line);
+		while (std::getline(file, line)) {
+			std::istringstream words(line);
+			uint32_t number;
+
+			if (words >> std::hex >> number && number == qpn)
+				return true;
+		}
+	}
+	if (error)
+		throw Error("cannot read " + kDebugfs.string() + ": " + error.message());
+	return false;
+}
+
+} // namespace tern::tools

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "options.h"
+
+#include <charconv>
+#include <cstdio>
+#include <system_error>
+
+namespace tern::tools {
+
+int next_option(int argc, char **argv, const option *options)
+{
+	opterr = 0;
+	const int found = getopt_long(argc, argv, "", options, nullptr);
+
+	if (found == '?')
+		throw UsageError(std::string("wrong option ") + argv[optind - 1] + "; see --help");
+	if (found == -1 && optind != argc)
+		throw UsageError(std::string("unexpected argument ") + argv[optind] +
+		                 "; see --help");
+	return found;
+}
+
+uint32_t parse_number(const char *option, const std::string &text, uint32_t least, uint32_t most)
+{
+	const bool hex = text.starts_with("0x");
+	const char *end = text.data() + text.size();
+	uint32_t value = 0;
+	const auto parsed = std::from_chars(text.data() + (hex ? 2 : 0), end, value, hex ? 16 : 10);
+
+	if (parsed.ec != std::errc() || parsed.ptr != end || value < least || value > most)
+		throw UsageError(std::string(option) + " takes a number from " +
+		                 std::to_string(least) + " to " + std::to_string(most) +
+		                 ", not \"" + text + "\"");
+	return value;
+}
+
+uint32_t parse_seconds(const char *option, const std::string &text)
+{
+	constexpr double kDay = 86400;
+	const char *end = text.data() + text.size();
+	double value = 0;
+	const auto parsed = std::from_chars(text.data(), end, value);
+
+	if (parsed.ec != std::errc() || parsed.ptr != end || !(value >= 0.001 && value <= kDay))
+		throw UsageError(std::string(option) +
+		                 " takes seconds from 0.001 to 86400, not \"" + text + "\"");
+	return static_cast<uint32_t>(value * 1000);
+}
+
+int report_errors(const char *program, int (*run)(int argc, char **argv), int argc, char **argv)
+{
+	try {
+		return run(argc, argv);
+	} catch (const UsageError &error) {
+		std::fprintf(stderr, "%s: %s\n", program, error.what());
+		return 2;
+	} catch (const std::exception &error) {
+		std::fprintf(stderr, "%s: %s\n", program, error.what());
+		return 1;
+	}
+}
+
+} // namespace tern::tools

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "target.h"
+
+#include <filesystem>
+#include <fstream>
+#include <unistd.h>
+
+#include "options.h"
+
+namespace tern::tools {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char *kBtf = "/sys/kernel/btf/vmlinux";
+/* It names the provider to libibverbs, which appends the version of its private interface. */
+constexpr const char *kDriver = "/etc/libibverbs.d/tern.driver";
+constexpr const char *kVersion = "-rdmav34.so";
+
+std::string process(uint32_t pid)
+{
+	return "/proc/" + std::to_string(pid);
+}
+
+/* Through the root of the process, which may be in a container. */
+std::string provider_of(uint32_t pid)
+{
+	if (!is_alive(pid))
+		throw Error("there is no process " + std::to_string(pid));
+	std::ifstream maps(process(pid) + "/maps");
+	for (std::string line; std::getline(maps, line);) {
+		const size_t path = line.find('/');
+		if (path == std::string::npos)
+			continue;
+		const std::string name = fs::path(line.substr(path)).filename();
+		if (name.starts_with("libtern.so.") || name == std::string("libtern") + kVersion)
+			return process(pid) + "/root" + line.substr(path);
+	}
+	throw Error("process " + std::to_string(pid) + " has not loaded Tern's provider");
+}
+
+std::string installed_provider()
+{
+	std::ifstream driver(kDriver);
+	std::string word, name;
+
+	if (!(driver >> word >> name) || word != "driver")
+		throw Error(std::string("Tern's provider is not installed: no ") + kDriver);
+	if (!name.starts_with('/'))
+		name.insert(0, TERN_PROVIDERS "/lib");
+	return name + kVersion;
+}
+
+} // namespace
+
+void check_system()
+{
+	if (geteuid() != 0)
+		throw Error("only root may attach to probes of other processes");
+	if (access(kBtf, R_OK) != 0)
+		throw Error(std::string("this kernel has no BTF (CONFIG_DEBUG_INFO_BTF): no ") +
+		            kBtf);
+}
+
+std::string find_provider(const std::string &given, uint32_t pid)
+{
+	const std::string path = !given.empty() ? given
+	                         : pid          ? provider_of(pid)
+	                                        : installed_provider();
+	std::error_code error;
+	const fs::path real = fs::canonical(path, error);
+
+	if (error)
+		throw Error("no provider: " + path + ": " + error.message());
+	if (pid && !is_alive(pid))
+		throw Error("there is no process " + std::to_string(pid));
+	return real;
+}
+
+bool is_alive(uint32_t pid)
+{
+	return access(process(pid).c_str(), F_OK) == 0;
+}
+
+} // namespace tern::tools

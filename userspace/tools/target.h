@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* What the tools look at: this kernel, a process, the provider's library. */
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace tern::tools {
+
+/** Throws Error unless this process is root and the kernel has BTF. */
+void check_system();
+
+/**
+ * The library that has the probes: @given if not empty, or the one that process @pid has loaded,
+ * or, without @pid (zero), the one that libibverbs loads. Throws Error if there is none.
+ */
+std::string find_provider(const std::string &given, uint32_t pid);
+
+/** Whether process @pid exists. */
+bool is_alive(uint32_t pid);
+
+} // namespace tern::tools

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* What processes do with Tern's cards, live: by process and QP. docs/man/terntop.8 */
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <poll.h>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+#include "attach.h"
+#include "bpf/entries.h"
+#include "options.h"
+#include "page_server.h"
+#include "sampler.h"
+#include "target.h"
+#include "top.skel.h"
+#include "top_report.h"
+
+using namespace tern::tools;
+
+namespace {
+
+constexpr const char *kUsage =
+        "usage: terntop [--interval SECONDS] [--count N] [--pid PID] [--json]\n"
+        "               [--listen [ADDRESS:]PORT] [--library PATH]\n";
+
+constexpr EntryField kFaultFields[] = {
+        {"dev", offsetof(tern_entry_page_fault, dev), 4},
+        {"qpn", offsetof(tern_entry_page_fault, qpn), 4},
+};
+
+struct Arguments {
+	uint32_t interval_ms = 1000;
+	uint32_t count = 0; /* zero: until a signal */
+	uint32_t pid = 0;   /* zero: all processes */
+	bool json = false;
+	bool help = false;
+	std::string address = "127.0.0.1";
+	uint16_t port = 0; /* zero: print */
+	std::string library;
+};
+
+constexpr int kTurnMs = 500; /* how late a signal may be noticed */
+
+volatile std::sig_atomic_t stopped = 0;
+
+void parse_listen(Arguments &arguments, const std::string &text)
+{
+	const size_t colon = text.rfind(':');
+
+	if (colon != std::string::npos)
+		arguments.address = text.substr(0, colon);
+	arguments.port = static_cast<uint16_t>(
+	        parse_number("--listen", text.substr(colon + 1), 1, UINT16_MAX));
+}
+
+Arguments parse(int argc, char **argv)
+{
+	const option options[] = {
+	        {"interval", required_argument, nullptr, 'i'},
+	        {"count", required_argument, nullptr, 'n'},
+	        {"pid", required_argument, nullptr, 'p'},
+	        {"json", no_argument, nullptr, 'j'},
+	        {"listen", required_argument, nullptr, 'l'},
+	        {"library", required_argument, nullptr, 'L'},
+	        {"help", no_argument, nullptr, 'h'},
+	        {},
+	};
+	Arguments arguments;
+
+	for (int c; (c = next_option(argc, argv, options)) != -1;) {
+		if (c == 'i')
+			arguments.interval_ms = parse_seconds("--interval", optarg);
+		else if (c == 'n')
+			arguments.count = parse_number("--count", optarg, 1, UINT32_MAX);
+		else if (c == 'p')
+			arguments.pid = parse_number("--pid", optarg, 1, INT32_MAX);
+		else if (c == 'j')
+			arguments.json = true;
+		else if (c == 'l')
+			parse_listen(arguments, optarg);
+		else if (c == 'L')
+			arguments.library = optarg;
+		else
+			arguments.help = true;
+	}
+	return arguments;
+}
+
+uint64_t now_ms()
+{
+	const auto now = std::chrono::steady_clock::now().time_since_epoch();
+	return static_cast<uint64_t>(
+	        std::chrono::duration_cast<std::chrono::milliseconds>(now).count());
+}
+
+/* Calls @visit(key, value) for each entry of @map. Entries may come and go meanwhile. */
+template <class Key, class Value, class Visit>
+void for_each(const bpf_map *map, Visit visit)
+{
+	std::vector<Key> keys;
+	Key key;
+
+	/* Where a key has gone meanwhile, the kernel begins anew: hence the limit. */
+	for (const Key *previous = nullptr;
+	     keys.size() < bpf_map__max_entries(map) &&
+	     !bpf_map__get_next_key(map, previous, &key, sizeof(key));
+	     previous = &keys.back())
+		keys.push_back(key);
+	for (const Key &each : keys) {
+		Value value;
+		if (!bpf_map__lookup_elem(map, &each, sizeof(each), &value, sizeof(value), 0))
+			visit(each, value);
+	}
+}
+
+/* The attached programs and their maps. */
+class Watch {
+public:
+	Watch(const std::string &library, uint32_t pid)
+	{
+		check_loaded(top_bpf::load(skeleton_.get()));
+		const auto &programs = skeleton_->progs;
+		attachments_.usdt(programs.on_post, pid, library, "post");
+		attachments_.usdt(programs.on_complete, pid, library, "complete");
+		attachments_.tracepoint(programs.on_page_fault, "tern_page_fault", kFaultFields);
+	}
+
+	Counts read() const
+	{
+		Counts counts{
+		        .time_ms = now_ms(), .qps = {}, .faults = {}, .devices = read_devices()};
+
+		for_each<tern_qp_key, tern_qp_stats>(
+		        skeleton_->maps.qps,
+		        [&](const tern_qp_key &key, const tern_qp_stats &stats) {
+			        counts.qps.push_back({key, stats});
+		        });
+		for_each<tern_fault_key, uint64_t>(skeleton_->maps.faults,
+		                                   [&](const tern_fault_key &key, uint64_t number) {
+			                                   counts.faults.push_back({key, number});
+		                                   });
+		return counts;
+	}
+
+	/** Forgets the QPs of @counts whose processes have ended. */
+	void forget_ended(const Counts &counts) const
+	{
+		for (const Counts::Qp &qp : counts.qps)
+			if (!is_alive(qp.key.tgid))
+				bpf_map__delete_elem(skeleton_->maps.qps, &qp.key, sizeof(qp.key),
+				                     0);
+	}
+
+private:
+	Opened<top_bpf> skeleton_;
+	Attachments attachments_;
+};
+
+Sample take(const Watch &watch, Sampler &sampler)
+{
+	const Counts counts = watch.read();
+
+	watch.forget_ended(counts);
+	return sampler.next(counts);
+}
+
+/* Returns whether the output was written. */
+bool print(const Sample &sample, bool json)
+{
+	if (!json && isatty(STDOUT_FILENO))
+		std::fputs("\033[H\033[2J", stdout);
+	std::fputs(json ? to_json(sample).c_str() : to_text(sample).c_str(), stdout);
+	std::fputc('\n', stdout);
+	return std::fflush(stdout) == 0;
+}
+
+void print_intervals(const Watch &watch, const Arguments &arguments)
+{
+	Sampler sampler(watch.read());
+	uint64_t due = now_ms();
+
+	for (uint32_t i = 0; !arguments.count || i < arguments.count; i++) {
+		due += arguments.interval_ms;
+		for (uint64_t now; !stopped && (now = now_ms()) < due;)
+			poll(nullptr, 0, static_cast<int>(due - now));
+		if (!print(take(watch, sampler), arguments.json))
+			throw Error("cannot write the output");
+		if (stopped || (arguments.pid && !is_alive(arguments.pid)))
+			return;
+	}
+}
+
+void serve_pages(const Watch &watch, const Arguments &arguments)
+{
+	const PageServer server(arguments.address, arguments.port);
+	Sampler sampler(watch.read());
+
+	while (!stopped) {
+		pollfd wait{.fd = server.fd(), .events = POLLIN, .revents = 0};
+		if (poll(&wait, 1, kTurnMs) == 1)
+			server.answer(to_prometheus(take(watch, sampler)));
+	}
+}
+
+int run(int argc, char **argv)
+{
+	const Arguments arguments = parse(argc, argv);
+
+	if (arguments.help) {
+		std::fputs(kUsage, stdout);
+		return 0;
+	}
+	check_system();
+	const Watch watch(find_provider(arguments.library, arguments.pid), arguments.pid);
+
+	struct sigaction stop = {};
+	stop.sa_handler = [](int) { stopped = 1; };
+	sigaction(SIGINT, &stop, nullptr);
+	sigaction(SIGTERM, &stop, nullptr);
+	signal(SIGPIPE, SIG_IGN);
+	if (arguments.port)
+		serve_pages(watch, arguments);
+	else
+		print_intervals(watch, arguments);
+	return 0;
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+	return report_errors("terntop", run, argc, argv);
+}
