@@ -17,11 +17,12 @@ import tempfile
 from . import paths
 
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
+TOOLS = ("terntop", "terntrace")
 
 
 def pack(image, archive):
     """Writes the archive, with whatever of the parts there is so far."""
-    kernel_module, provider, header, programs = _parts(image.kernel)
+    kernel_module, provider, header, programs, tools = _parts(image.kernel)
     with tarfile.open(archive, "w", format=tarfile.GNU_FORMAT) as tar:
         if image.has_packages:
             return
@@ -35,20 +36,24 @@ def pack(image, archive):
             _add(tar, header, "usr/include/infiniband/terndv.h", 0o644)
         for program in programs:
             _add_stripped(tar, program, f"opt/tern/bin/{program.name}", 0o755)
+        for tool in filter(pathlib.Path.exists, tools):
+            _add_stripped(tar, tool, f"usr/sbin/{tool.name}", 0o755)
 
 
 def _parts(kernel):
-    """The module, the provider, its header, and the programs of the tests."""
+    """The module, the provider, its header, the programs of the tests, and the tools."""
     if paths.INSTALLED:
         built = pathlib.Path("/lib/modules", kernel, "updates/dkms/tern.ko")
         packed = built.with_suffix(".ko.xz")
         return (packed if packed.exists() else built, _installed_provider(),
-                paths.PREFIX / "include/infiniband/terndv.h", [])
+                paths.PREFIX / "include/infiniband/terndv.h", [],
+                [paths.PREFIX / "sbin" / tool for tool in TOOLS])
     programs = paths.BUILD / "cmake/guest"
     return (paths.BUILD / "kernel" / kernel / "tern.ko",
             paths.BUILD / "cmake/userspace/provider/libtern.so.1",
             paths.CHECKOUT / "userspace/provider/terndv.h",
-            sorted(filter(pathlib.Path.is_file, programs.glob("*"))))
+            sorted(filter(pathlib.Path.is_file, programs.glob("*"))),
+            [paths.BUILD / "cmake/userspace/tools" / tool for tool in TOOLS])
 
 
 def _installed_provider():

@@ -7,7 +7,6 @@ import json
 import re
 import subprocess
 
-from agent import Agent
 from programs import Programs
 from scenario import NETDEV, Options, main, wait_until
 from ternlab.paths import SCRIPTS
@@ -30,23 +29,6 @@ class Inside(Programs):
     def pci_of(self, host):
         path = f"/sys/class/net/{NETDEV}/device"
         return host.run(f"basename $(readlink -f {path})").out.strip()
-
-    @contextlib.contextmanager
-    def connected(self, on_demand=False, **how):
-        """Two agents and their QPs, connected."""
-        agents = [Agent(host, self.devices[host.name], on_demand=on_demand)
-                  for host in (self.host, self.peer)]
-        try:
-            qpns = [agent.create(service="RC") for agent in agents]
-            for end, agent in enumerate(agents):
-                peer = agents[1 - end].host
-                agent.connect(local=qpns[end], qpn=qpns[1 - end], psn=5, rq_psn=5,
-                              gid="0000:" * 5 + "ffff:0a4d:{:04x}".format(peer.index),
-                              gid_index=agent.host.gid_index(agent.device), mtu=3, qkey=0, **how)
-            yield agents, qpns
-        finally:
-            for agent in agents:
-                agent.close()
 
     # --- what the cards say
 

@@ -8,6 +8,7 @@ import os
 import re
 import time
 
+from agent import Agent
 import report
 from scenario import CommandError, LabError, RXE, Scenario, pair, wait_until
 from table import Table
@@ -75,6 +76,25 @@ class Programs(Scenario):
     def sample(self, columns):
         """All columns, or for each row of a test the next one."""
         return columns if EVERY_CELL else [columns[next(self.rows) % len(columns)]]
+
+    # --- verbs, step by step
+
+    @contextlib.contextmanager
+    def connected(self, on_demand=False, **how):
+        """An agent on each of two hosts, and their RC QPs, which are connected."""
+        agents = [Agent(host, self.devices[host.name], on_demand=on_demand)
+                  for host in self.hosts[:2]]
+        try:
+            qpns = [agent.create(service="RC") for agent in agents]
+            for end, agent in enumerate(agents):
+                peer = agents[1 - end].host
+                agent.connect(local=qpns[end], qpn=qpns[1 - end], psn=5, rq_psn=5,
+                              gid="0000:" * 5 + "ffff:0a4d:{:04x}".format(peer.index),
+                              gid_index=agent.host.gid_index(agent.device), mtu=3, qkey=0, **how)
+            yield agents, qpns
+        finally:
+            for agent in agents:
+                agent.close()
 
     # --- the pingpongs of ibverbs-utils
 
