@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -36,6 +37,11 @@ public:
 	}
 	void after(uint64_t ns, Action action) { at(now_ + ns, std::move(action)); }
 
+	/** Returns the time of the next event, if there is one. */
+	std::optional<uint64_t> next() const
+	{
+		return heap_.empty() ? std::nullopt : std::optional(heap_.front().when);
+	}
 	/** Lets the next event happen; false when there is none. */
 	bool step()
 	{

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "qemu/fabric/port.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace tern::fabric {
@@ -9,10 +10,12 @@ namespace {
 constexpr uint64_t kSecond = 1'000'000'000;
 } // namespace
 
-void Port::connect(Port &a, Port &b)
+void Port::connect(Port &a, Port &b, uint32_t seed)
 {
 	a.peer_ = &b;
 	b.peer_ = &a;
+	a.random_.seed(2 * seed);
+	b.random_.seed(2 * seed + 1);
 }
 
 uint64_t Port::time_of(uint64_t size) const
@@ -86,9 +89,24 @@ void Port::finish()
 	start_next();
 }
 
+/* Draws nothing for a share of 0, so that a link without it costs nothing. */
+bool Port::happens(double share)
+{
+	return share > 0 && std::uniform_real_distribution()(random_) < share;
+}
+
+/* Frames do not overtake each other, however their delays vary. */
 void Port::launch(FramePtr frame)
 {
-	in_flight_.push_back({loop_.now() + link.delay, std::move(frame)});
+	if (happens(link.loss)) {
+		stats_.lost++;
+		return;
+	}
+	uint64_t arrival = loop_.now() + link.delay;
+	if (link.jitter)
+		arrival += std::uniform_int_distribution<uint64_t>(0, link.jitter)(random_);
+	last_arrival_ = std::max(last_arrival_, arrival);
+	in_flight_.push_back({last_arrival_, std::move(frame)});
 	await_arrival();
 }
 
@@ -114,8 +132,10 @@ void Port::arrive(uint64_t when)
 
 void Port::receive(FramePtr frame)
 {
-	if (const auto pause = parse_pause(frame->bytes()))
-		return obey(*pause);
+	if (const auto pause = parse_pause(frame->bytes())) {
+		obey(*pause);
+		return owner_.pause_arrived(*this, *frame);
+	}
 	stats_.rx_frames++;
 	stats_.rx_bytes += frame->size;
 	owner_.arrived(*this, std::move(frame));

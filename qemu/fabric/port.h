@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <random>
 
 #include "qemu/fabric/egress_queues.h"
 #include "qemu/fabric/event_loop.h"
@@ -17,6 +18,8 @@ class Port;
 struct LinkConfig {
 	uint64_t rate = 100'000'000'000; /* bits per second */
 	uint64_t delay = 1000;           /* ns, from the last bit sent to the frame received */
+	uint64_t jitter = 0;             /* ns, at most, by which the delay of a frame varies */
+	double loss = 0;                 /* the share of frames that do not arrive */
 };
 
 /** A switch or a host. */
@@ -30,6 +33,8 @@ public:
 	virtual void sending(Port &port, Frame &frame) = 0;
 	/** @port no longer holds @frame, which the owner gave it: it was sent or lost. */
 	virtual void departed(Port &port, const Frame &frame) = 0;
+	/** A pause frame came in by @port, which obeys it. */
+	virtual void pause_arrived(Port & /* port */, const Frame & /* frame */) {}
 };
 
 /**
@@ -43,8 +48,8 @@ public:
 		uint64_t tx_bytes = 0;
 		uint64_t rx_frames = 0;
 		uint64_t rx_bytes = 0;
-		uint64_t lost = 0;    /* frames that the link lost because it was down */
-		uint64_t busy_ns = 0; /* time spent transmitting */
+		uint64_t lost = 0; /* frames that the link lost, by chance or because it was down */
+		uint64_t busy_ns = 0;                            /* time spent transmitting */
 		std::array<uint64_t, kPriorities> pauses_sent{}; /* not those that end a pause */
 		std::array<uint64_t, kPriorities> pauses_received{};
 	};
@@ -58,8 +63,8 @@ public:
 	          owner_(owner)
 	{
 	}
-	/** Plugs one cable into both. */
-	static void connect(Port &a, Port &b);
+	/** Plugs one cable into both. Jitter and loss follow from @seed. */
+	static void connect(Port &a, Port &b, uint32_t seed = 1);
 
 	/** Queues @frame; the owner has made sure that it may. */
 	void send(FramePtr frame);
@@ -71,6 +76,8 @@ public:
 	bool up() const { return up_; }
 	/** Time on the wire of a frame of @size bytes, ns, rounded up. */
 	uint64_t time_of(uint64_t size) const;
+	/** Returns the priorities that the peer has paused, a bit for each. */
+	uint8_t paused() const;
 	const Stats &stats() const { return stats_; }
 
 	const uint16_t number;
@@ -83,9 +90,9 @@ private:
 		FramePtr frame;
 	};
 
-	uint8_t paused() const;
 	void start_next();
 	void finish();
+	bool happens(double share);
 	void launch(FramePtr frame);
 	void await_arrival();
 	void arrive(uint64_t when);
@@ -106,8 +113,10 @@ private:
 	bool sending_pause_ = false;
 	RingBuffer<FramePtr> pauses_;  /* to be sent */
 	RingBuffer<Flying> in_flight_; /* to peer_ */
+	uint64_t last_arrival_ = 0;    /* of those in flight, or before them */
 	uint64_t next_arrival_ = kNever;
 	std::array<uint64_t, kPriorities> paused_until_{};
+	std::minstd_rand random_; /* small: there may be thousands of ports */
 	Stats stats_;
 };
 

@@ -9,7 +9,6 @@ namespace {
 /* Hosts can invent addresses; a full table is cleared. */
 constexpr size_t kMaxLearned = 4096;
 constexpr size_t kMacSize = 6;
-constexpr uint64_t kGroupBit = uint64_t{1} << 40;
 constexpr size_t kEthernetHeader = 14;
 /* Differs from switch to switch: flows that one sends the same way the next one distributes. */
 constexpr uint64_t kHashStep = 0x9e3779b97f4a7c15;

@@ -22,6 +22,8 @@ struct SwitchConfig {
 	PfcConfig pfc{};
 };
 
+constexpr uint64_t kGroupBit = uint64_t{1} << 40; /* of an address as a number */
+
 /** An address as a number, its first byte in 47:40. */
 uint64_t mac_at(std::span<const std::byte> frame, size_t offset);
 
@@ -29,6 +31,8 @@ uint64_t mac_at(std::span<const std::byte> frame, size_t offset);
 struct Location {
 	unsigned switch_number = 0;
 	uint16_t port = 0;
+
+	bool operator==(const Location &) const = default;
 };
 using Locations = std::unordered_map<uint64_t, Location>;
 

@@ -11,6 +11,9 @@ namespace {
 
 constexpr Weights kHostWeights{}; /* strict */
 
+/* Hosts can invent addresses; a full table is cleared. */
+constexpr size_t kMaxLearned = 4096;
+
 constexpr unsigned kFar = std::numeric_limits<unsigned>::max();
 
 } // namespace
@@ -25,8 +28,30 @@ unsigned Fabric::add_switch(const SwitchConfig &config)
 
 unsigned Fabric::add_host(const Mac &mac, PortOwner &owner)
 {
-	hosts_.push_back({mac, &owner, nullptr});
+	hosts_.push_back({mac, &owner, nullptr, std::nullopt});
 	return static_cast<unsigned>(hosts_.size() - 1);
+}
+
+unsigned Fabric::add_host(PortOwner &owner)
+{
+	hosts_.push_back({std::nullopt, &owner, nullptr, std::nullopt});
+	return static_cast<unsigned>(hosts_.size() - 1);
+}
+
+void Fabric::learn(unsigned host, uint64_t mac)
+{
+	const auto location = hosts_[host].location;
+	if (!location || mac & kGroupBit || is_at(host, mac))
+		return;
+	if (locations_.size() >= kMaxLearned + hosts_.size())
+		locations_.clear();
+	locations_[mac] = *location;
+}
+
+bool Fabric::is_at(unsigned host, uint64_t mac) const
+{
+	const auto known = locations_.find(mac);
+	return known != locations_.end() && known->second == hosts_[host].location;
 }
 
 Port &Fabric::add_port(const End &end, const LinkConfig &link)
@@ -43,20 +68,22 @@ unsigned Fabric::connect(const End &a, const End &b, const LinkConfig &link)
 {
 	Port &port_a = add_port(a, link);
 	Port &port_b = add_port(b, link);
-	Port::connect(port_a, port_b);
+	Port::connect(port_a, port_b, static_cast<uint32_t>(seed_ + links_.size()));
 	locate(a, b, port_b);
 	locate(b, a, port_a);
 	links_.push_back({a, b, &port_a, &port_b});
 	return static_cast<unsigned>(links_.size() - 1);
 }
 
-/* @host, if it is one, is behind @port of @at. */
-void Fabric::locate(const End &host, const End &at, const Port &port)
+/* @end, if it is a host, is behind @port of @at. */
+void Fabric::locate(const End &end, const End &at, const Port &port)
 {
-	if (host.kind != End::Kind::Host || at.kind != End::Kind::Switch)
+	if (end.kind != End::Kind::Host || at.kind != End::Kind::Switch)
 		return;
-	const auto bytes = std::as_bytes(std::span(hosts_[host.number].mac));
-	locations_[mac_at(bytes, 0)] = {at.number, port.number};
+	Host &host = hosts_[end.number];
+	host.location = {at.number, port.number};
+	if (host.mac)
+		locations_[mac_at(std::as_bytes(std::span(*host.mac)), 0)] = *host.location;
 }
 
 /* The switches next to each. */

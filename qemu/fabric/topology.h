@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "qemu/fabric/switch.h"
@@ -19,6 +20,8 @@ public:
 		enum class Kind { Host, Switch };
 		Kind kind;
 		unsigned number;
+
+		bool operator==(const End &) const = default;
 	};
 
 	/** All random choices follow from @seed. */
@@ -28,6 +31,12 @@ public:
 	unsigned add_switch(const SwitchConfig &config);
 	/** A host port with that address, which gets frames by @owner. It has no link yet. */
 	unsigned add_host(const Mac &mac, PortOwner &owner);
+	/** As add_host(), of a host whose addresses learn() will tell. */
+	unsigned add_host(PortOwner &owner);
+	/** @host has @mac (a number, as of mac_at()) now; frames to it take the shortest paths. */
+	void learn(unsigned host, uint64_t mac);
+	/** Whether frames to @mac go to @host. */
+	bool is_at(unsigned host, uint64_t mac) const;
 	/** The number of the new link. A host has one link; connect all before the first frame. */
 	unsigned connect(const End &a, const End &b, const LinkConfig &link);
 	/** Computes the routes; to be called when all is connected. */
@@ -50,9 +59,10 @@ public:
 
 private:
 	struct Host {
-		Mac mac;
+		std::optional<Mac> mac;
 		PortOwner *owner;
 		std::unique_ptr<Port> port;
+		std::optional<Location> location; /* none: not at a switch */
 	};
 	struct Link {
 		End from;
@@ -68,7 +78,7 @@ private:
 	};
 
 	Port &add_port(const End &end, const LinkConfig &link);
-	void locate(const End &host, const End &at, const Port &port);
+	void locate(const End &end, const End &at, const Port &port);
 	std::vector<std::vector<Neighbour>> neighbours() const;
 	void update_tree(const std::vector<std::vector<Neighbour>> &neighbours);
 

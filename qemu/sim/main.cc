@@ -101,7 +101,7 @@ int main(int argc, char **argv)
 		return usage();
 	try {
 		return run(*arguments);
-	} catch (const ScenarioError &error) {
+	} catch (const tern::fabric::TomlError &error) {
 		return fail(error.what());
 	}
 }

@@ -33,7 +33,7 @@ std::string name_of(const World &world, const Flow &flow)
 	return world.scenario.cards[flow.spec.from] + " to " + world.scenario.cards[flow.spec.to];
 }
 
-std::string name_of(const QueueRef &queue)
+std::string name_of(const fabric::QueueRef &queue)
 {
 	return queue.name + format(" priority %u", queue.priority);
 }

@@ -1,30 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "qemu/sim/scenario.h"
 
-#include <fnmatch.h>
-
 #include <algorithm>
 #include <optional>
-#include <set>
-#include <sstream>
 #include <utility>
-
-#include "qemu/sim/toml_table.h"
 
 namespace tern::sim {
 
 namespace {
 
-using fabric::Fabric;
-using End = Fabric::End;
+using fabric::kRateUnits;
+using fabric::kSizeUnits;
+using fabric::kTimeUnits;
+using fabric::TomlTable;
+using End = fabric::Fabric::End;
 
 constexpr uint64_t kMaxCards = 100'000;
-constexpr uint64_t kMaxCardsOfHost = 8;
 constexpr uint64_t kMaxFlows = 1'000'000;
 constexpr uint64_t kMaxDepth = 1024;
 constexpr uint64_t kMaxMessage = uint64_t{1} << 31; /* IBA 9.7.7 */
 constexpr uint64_t kMaxDscp = 63;
-constexpr uint64_t kMaxWeight = 1000;
 constexpr uint64_t kMaxPort = UINT16_MAX;
 /* Points of a curve unless the file says how far they are apart. */
 constexpr uint64_t kSamples = 200;
@@ -71,37 +66,22 @@ public:
 
 private:
 	void parse_times();
-	void parse_queues();
 	void parse_congestion();
-	void parse_switches();
-	void parse_hosts();
-	void parse_links();
 	void parse_flows();
 	void parse_flow(TomlTable &table);
 	void parse_faults();
-	void add_name(TomlTable &table, std::vector<std::string> &list, const std::string &name);
-	std::vector<End> ends(TomlTable &table, std::string_view key, const std::string &pattern);
 	std::vector<unsigned> cards(TomlTable &table, std::string_view key);
-	void link(TomlTable &table, const End &a, const End &b, const fabric::LinkConfig &config);
-	std::optional<unsigned> find_link(const End &a, const End &b) const;
 	void check_flow(TomlTable &table, const Scenario::Flow &flow) const;
 
 	TomlTable file_;
 	Scenario s_;
-	std::set<std::string> names_;
-	/* Of each card. */
-	std::vector<bool> linked_;
-	std::vector<TomlTable> host_tables_;
 };
 
 Scenario Parser::parse()
 {
 	parse_times();
-	parse_queues();
 	parse_congestion();
-	parse_switches();
-	parse_hosts();
-	parse_links();
+	fabric::read_plan(file_, kMaxCards, s_);
 	parse_flows();
 	parse_faults();
 	file_.end();
@@ -110,7 +90,6 @@ Scenario Parser::parse()
 
 void Parser::parse_times()
 {
-	s_.seed = file_.integer("seed", 0, INT64_MAX, 1);
 	s_.duration = file_.quantity("duration", kTimeUnits, 1);
 	s_.warmup = file_.quantity("warmup", kTimeUnits, 0, 0);
 	if (s_.warmup >= s_.duration)
@@ -123,42 +102,6 @@ void Parser::parse_times()
 	s_.mtu = file_.integer("mtu", kMinPathMtu, kMaxPathMtu, s_.mtu);
 	if (s_.mtu & (s_.mtu - 1))
 		file_.fail("mtu", "must be a power of two");
-}
-
-void Parser::parse_queues()
-{
-	TomlTable queues = file_.table("queues");
-	s_.queues.queue_limit =
-	        queues.quantity("limit", kSizeUnits, kMaxEthFrame, s_.queues.queue_limit);
-	if (queues.has("weights")) {
-		const auto weights = queues.integers("weights", kMaxWeight);
-		if (weights.size() != kPriorities)
-			queues.fail("weights", "must be eight numbers, of priorities 0 to 7");
-		std::ranges::copy(weights, s_.queues.weights.begin());
-	}
-	queues.end();
-
-	TomlTable ecn = file_.table("ecn");
-	if (file_.has("ecn")) {
-		s_.queues.red.kmax = ecn.quantity("kmax", kSizeUnits, 1);
-		s_.queues.red.kmin = ecn.quantity("kmin", kSizeUnits, 0, s_.queues.red.kmax);
-		s_.queues.red.pmax = ecn.share("pmax", 1);
-		if (s_.queues.red.kmin > s_.queues.red.kmax)
-			ecn.fail("kmin", "must not exceed kmax");
-	}
-	ecn.end();
-
-	TomlTable pfc = file_.table("pfc");
-	fabric::PfcConfig &config = s_.queues.pfc;
-	if (file_.has("pfc"))
-		for (const uint64_t priority : pfc.integers("priorities", kPriorities - 1))
-			config.lossless |= static_cast<uint8_t>(1u << priority);
-	config.xoff = pfc.quantity("xoff", kSizeUnits, 1, config.xoff);
-	config.xon = pfc.quantity("xon", kSizeUnits, 0, std::min(config.xon, config.xoff));
-	config.headroom = pfc.quantity("headroom", kSizeUnits, 0, 0);
-	if (config.xon > config.xoff)
-		pfc.fail("xon", "must not exceed xoff");
-	pfc.end();
 }
 
 /* The cards' own flow control stays off: their ports obey pause frames. */
@@ -180,104 +123,12 @@ void Parser::parse_congestion()
 	table.end();
 }
 
-void Parser::add_name(TomlTable &table, std::vector<std::string> &list, const std::string &name)
-{
-	if (!names_.insert(name).second)
-		table.fail("name", "there is a \"" + name + "\" already");
-	list.push_back(name);
-}
-
-void Parser::parse_switches()
-{
-	for (TomlTable &table : file_.tables("switch")) {
-		add_name(table, s_.switches, table.text("name"));
-		table.end();
-	}
-}
-
-/* With a count their names are numbered, and so are the cards of one that has several. */
-void Parser::parse_hosts()
-{
-	for (TomlTable &table : file_.tables("host")) {
-		const std::string name = table.text("name");
-		const uint64_t count = table.integer("count", 1, kMaxCards, 1);
-		const uint64_t each = table.integer("cards", 1, kMaxCardsOfHost, 1);
-		const bool numbered = table.has("count");
-		for (uint64_t i = 1; i <= count; i++) {
-			const std::string host = numbered ? name + std::to_string(i) : name;
-			for (uint64_t card = 1; card <= each; card++)
-				add_name(table, s_.cards,
-				         each == 1 ? host : host + "." + std::to_string(card));
-			for (uint64_t card = 0; card < each; card++)
-				host_tables_.push_back(table);
-		}
-		if (s_.cards.size() > kMaxCards)
-			table.fail("count",
-			           "makes more than " + std::to_string(kMaxCards) + " cards");
-		table.end();
-	}
-	linked_.resize(s_.cards.size());
-}
-
-/* What @pattern, as of file names, matches. */
-std::vector<End> Parser::ends(TomlTable &table, std::string_view key, const std::string &pattern)
-{
-	std::vector<End> all;
-	const auto add = [&](const std::vector<std::string> &names, End::Kind kind) {
-		for (unsigned i = 0; i < names.size(); i++)
-			if (!fnmatch(pattern.c_str(), names[i].c_str(), 0))
-				all.push_back({kind, i});
-	};
-	add(s_.cards, End::Kind::Host);
-	add(s_.switches, End::Kind::Switch);
-	if (all.empty())
-		table.fail(key, "there is no host or switch \"" + pattern + "\"");
-	return all;
-}
-
-void Parser::parse_links()
-{
-	for (TomlTable &table : file_.tables("link")) {
-		const auto names = table.texts("ends");
-		if (names.size() != 2)
-			table.fail("ends", "must be two names");
-		fabric::LinkConfig config;
-		config.rate = table.quantity("rate", kRateUnits, 1, config.rate);
-		config.delay = table.quantity("delay", kTimeUnits, 0, config.delay);
-		for (const End &a : ends(table, "ends", names[0]))
-			for (const End &b : ends(table, "ends", names[1]))
-				link(table, a, b, config);
-		table.end();
-	}
-	for (size_t i = 0; i < linked_.size(); i++)
-		if (!linked_[i])
-			host_tables_[i].fail("name", "\"" + s_.cards[i] + "\" has no link");
-	/* Enough for the longest. */
-	fabric::PfcConfig &pfc = s_.queues.pfc;
-	for (const Scenario::Link &each : pfc.headroom ? std::vector<Scenario::Link>() : s_.links)
-		pfc.headroom = std::max(pfc.headroom, fabric::headroom_for(each.config));
-}
-
-void Parser::link(TomlTable &table, const End &a, const End &b, const fabric::LinkConfig &config)
-{
-	if (a.kind == b.kind && a.number == b.number)
-		table.fail("ends", "\"" + s_.name_of(a) + "\" cannot be linked to itself");
-	for (const End &end : {a, b}) {
-		if (end.kind != End::Kind::Host)
-			continue;
-		if (linked_[end.number])
-			table.fail("ends", "\"" + s_.name_of(end) + "\" has a link already");
-		linked_[end.number] = true;
-	}
-	s_.links.push_back({a, b, config});
-}
-
 /* Cards alone. */
 std::vector<unsigned> Parser::cards(TomlTable &table, std::string_view key)
 {
 	std::vector<unsigned> all;
 	for (const std::string &pattern : table.texts(key)) {
-		for (const End &end : ends(table, key, pattern)) {
+		for (const End &end : fabric::find_ends(s_, table, key, pattern)) {
 			if (end.kind != End::Kind::Host)
 				table.fail(key, "\"" + s_.name_of(end) + "\" is a switch");
 			all.push_back(end.number);
@@ -342,19 +193,6 @@ void Parser::parse_flow(TomlTable &table)
 	table.end();
 }
 
-std::optional<unsigned> Parser::find_link(const End &a, const End &b) const
-{
-	const auto same = [](const End &x, const End &y) {
-		return x.kind == y.kind && x.number == y.number;
-	};
-	for (unsigned i = 0; i < s_.links.size(); i++) {
-		const Scenario::Link &link = s_.links[i];
-		if ((same(link.a, a) && same(link.b, b)) || (same(link.a, b) && same(link.b, a)))
-			return i;
-	}
-	return std::nullopt;
-}
-
 void Parser::parse_faults()
 {
 	for (TomlTable &table : file_.tables("fault")) {
@@ -367,9 +205,9 @@ void Parser::parse_faults()
 		if (fault.up <= fault.down)
 			table.fail("up", "must be after down");
 		const size_t before = s_.faults.size();
-		for (const End &a : ends(table, "link", names[0])) {
-			for (const End &b : ends(table, "link", names[1])) {
-				if (const auto link = find_link(a, b)) {
+		for (const End &a : fabric::find_ends(s_, table, "link", names[0])) {
+			for (const End &b : fabric::find_ends(s_, table, "link", names[1])) {
+				if (const auto link = find_link(s_, a, b)) {
 					fault.link = *link;
 					s_.faults.push_back(fault);
 				}
@@ -382,32 +220,16 @@ void Parser::parse_faults()
 	}
 }
 
-Scenario scenario_of(const toml::parse_result &parsed, const std::string &path)
-{
-	return Parser(parsed, path).parse();
-}
-
-[[noreturn]] void fail(const toml::parse_error &error, const std::string &path)
-{
-	std::ostringstream text;
-	text << path << ":" << error.source().begin.line << ": " << error.description();
-	throw ScenarioError(text.str());
-}
-
 } // namespace
 
 Scenario read_scenario(const std::string &path)
-try {
-	return scenario_of(toml::parse_file(path), path);
-} catch (const toml::parse_error &error) {
-	fail(error, path);
+{
+	return Parser(fabric::parse_toml_file(path), path).parse();
 }
 
 Scenario parse_scenario(const std::string &text, const std::string &path)
-try {
-	return scenario_of(toml::parse(text), path);
-} catch (const toml::parse_error &error) {
-	fail(error, path);
+{
+	return Parser(fabric::parse_toml(text, path), path).parse();
 }
 
 } // namespace tern::sim

@@ -2,11 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
-#include "qemu/fabric/topology.h"
+#include "qemu/fabric/plan.h"
 #include "qemu/rnic/congestion/parameters.h"
 
 namespace tern::sim {
@@ -16,12 +15,7 @@ enum class Operation : uint8_t { Write, Send, Read };
 
 /** What a scenario file says, with all patterns and counts resolved. Times in ns, sizes in bytes,
  * rates in bits per second. */
-struct Scenario {
-	struct Link {
-		fabric::Fabric::End a;
-		fabric::Fabric::End b;
-		fabric::LinkConfig config;
-	};
+struct Scenario : fabric::Plan {
 	/** A queue pair at each end, and what the first sends. */
 	struct Flow {
 		unsigned from; /* cards */
@@ -42,33 +36,16 @@ struct Scenario {
 		uint64_t up;   /* and up again */
 	};
 
-	uint64_t seed = 1;
 	uint64_t duration = 10'000'000;
-	uint64_t warmup = 0; /* results are of what comes after it */
-	uint64_t sample = 0; /* between two points of the curves */
-	uint64_t mtu = 1024; /* of paths */
-	fabric::SwitchConfig queues;
+	uint64_t warmup = 0;             /* results are of what comes after it */
+	uint64_t sample = 0;             /* between two points of the curves */
+	uint64_t mtu = 1024;             /* of paths */
 	CongestionParameters congestion; /* of all cards */
-	std::vector<std::string> switches;
-	std::vector<std::string> cards;
-	std::vector<Link> links;
 	std::vector<Flow> flows;
 	std::vector<Fault> faults;
-
-	const std::string &name_of(const fabric::Fabric::End &end) const
-	{
-		const bool is_host = end.kind == fabric::Fabric::End::Kind::Host;
-		return (is_host ? cards : switches)[end.number];
-	}
 };
 
-/** what() is "FILE:LINE: KEY: what is wrong". */
-class ScenarioError : public std::runtime_error {
-public:
-	using std::runtime_error::runtime_error;
-};
-
-/** Reads a TOML file (docs/fabric.md); throws a ScenarioError. */
+/** Reads a TOML file (docs/fabric.md); throws a fabric::TomlError. */
 Scenario read_scenario(const std::string &path);
 /** As read_scenario(), of @text; errors name @path. */
 Scenario parse_scenario(const std::string &text, const std::string &path);

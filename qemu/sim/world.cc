@@ -7,8 +7,6 @@
 
 namespace tern::sim {
 
-using fabric::Fabric;
-
 namespace {
 
 constexpr double kSecond = 1e9;
@@ -23,7 +21,7 @@ World::World(const Scenario &s) : scenario(s), fabric(loop, s.seed)
 {
 	build_fabric();
 	build_flows();
-	list_queues();
+	queues = fabric::queues_of(scenario, fabric);
 	schedule();
 }
 
@@ -36,19 +34,11 @@ void World::build_fabric()
 			qps[card]++;
 		}
 	}
-	std::vector<uint64_t> rates(scenario.cards.size());
-	for (const Scenario::Link &link : scenario.links)
-		for (const Fabric::End &end : {link.a, link.b})
-			if (end.kind == Fabric::End::Kind::Host)
-				rates[end.number] = link.config.rate;
-	for (size_t i = 0; i < scenario.switches.size(); i++)
-		fabric.add_switch(scenario.queues);
+	const auto rates = scenario.card_rates();
 	for (unsigned i = 0; i < scenario.cards.size(); i++)
 		hosts.push_back(std::make_unique<Host>(loop, fabric, i, entries[i], qps[i],
 		                                       rates[i], scenario.congestion));
-	for (const Scenario::Link &link : scenario.links)
-		fabric.connect(link.a, link.b, link.config);
-	fabric.update_routes();
+	connect_all(scenario, fabric);
 }
 
 void World::build_flows()
@@ -60,25 +50,6 @@ void World::build_flows()
 		                                       spec, scenario.mtu, port));
 		Flow &flow = *flows.back();
 		loop.at(spec.start + random() % kStartSpread, [&flow] { flow.start(); });
-	}
-}
-
-void World::list_queues()
-{
-	for (size_t i = 0; i < scenario.links.size(); i++) {
-		const Scenario::Link &link = scenario.links[i];
-		const auto add = [&](const Fabric::End &at, const Fabric::End &to,
-		                     fabric::Port *port) {
-			if (at.kind != Fabric::End::Kind::Switch)
-				return;
-			const std::string name =
-			        scenario.name_of(at) + " to " + scenario.name_of(to);
-			for (uint8_t p = 0; p < kPriorities; p++)
-				queues.push_back({name, port, p});
-		};
-		const auto [a, b] = fabric.ends(static_cast<unsigned>(i));
-		add(link.a, link.b, a);
-		add(link.b, link.a, b);
 	}
 }
 
@@ -96,7 +67,7 @@ void World::schedule()
 	loop.at(scenario.sample, [this] { sample(); });
 }
 
-uint64_t World::byte_ns(const QueueRef &queue)
+uint64_t World::byte_ns(const fabric::QueueRef &queue)
 {
 	return queue.port->queues.byte_ns(queue.priority, loop.now());
 }
@@ -105,7 +76,7 @@ void World::end_warmup()
 {
 	for (const auto &flow : flows)
 		start_.wire_bytes.push_back(flow->wire_bytes);
-	for (const QueueRef &queue : queues)
+	for (const fabric::QueueRef &queue : queues)
 		start_.byte_ns.push_back(byte_ns(queue));
 	for (unsigned i = 0; i < fabric.links(); i++) {
 		const auto [a, b] = fabric.ends(i);
@@ -134,7 +105,7 @@ void World::sample()
 void World::run()
 {
 	loop.run_for(scenario.duration);
-	for (const QueueRef &queue : queues)
+	for (const fabric::QueueRef &queue : queues)
 		end_byte_ns_.push_back(byte_ns(queue));
 	forget_unused_queues();
 }

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "qemu/sim/flow.h"
@@ -11,15 +10,6 @@
 #include "qemu/sim/scenario.h"
 
 namespace tern::sim {
-
-/** A queue of a switch: what waits at a port in a priority. */
-struct QueueRef {
-	std::string name; /* "SWITCH to PEER" */
-	fabric::Port *port;
-	uint8_t priority;
-
-	const fabric::EgressQueues::Stats &stats() const { return port->queues.stats(priority); }
-};
 
 /** A scenario as it runs: cards, fabric and flows in simulated time. */
 class World {
@@ -50,7 +40,8 @@ public:
 	fabric::Fabric fabric;
 	std::vector<std::unique_ptr<Host>> hosts;
 	std::vector<std::unique_ptr<Flow>> flows;
-	std::vector<QueueRef> queues; /* that had anything in them, once run() has returned */
+	std::vector<fabric::QueueRef>
+	        queues; /* that had anything in them, once run() has returned */
 	Curves curves;
 
 private:
@@ -63,11 +54,10 @@ private:
 
 	void build_fabric();
 	void build_flows();
-	void list_queues();
 	void schedule();
 	void sample();
 	void end_warmup();
-	uint64_t byte_ns(const QueueRef &queue);
+	uint64_t byte_ns(const fabric::QueueRef &queue);
 	void forget_unused_queues();
 	double measured() const { return static_cast<double>(scenario.duration - scenario.warmup); }
 

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/unit/fabric/frames.h"
 
 namespace tern::fabric {
@@ -147,6 +149,60 @@ TEST_F(PortTest, ACutEndsAPause)
 	send(76, 3);
 	loop.run_for(600);
 	EXPECT_EQ(at_b.frames.size(), 1u);
+}
+
+/* 200 frames on a link with @config; how many came, and when, is in at_c. */
+void send_all(EventLoop &loop, const LinkConfig &config, uint32_t seed, Sink &at_c)
+{
+	FramePool pool;
+	Sink at_d{loop};
+	Port c{loop, pool, at_c, 0, {}, config}, d{loop, pool, at_d, 0, {}, config};
+	Port::connect(c, d, seed);
+	for (int i = 0; i < 200; i++)
+		d.send(pool.make(plain_frame(kA, kB, 76), 0));
+	while (loop.step()) {
+	}
+	EXPECT_EQ(at_c.frames.size() + d.stats().lost, 200u);
+	EXPECT_EQ(at_d.left, 200u);
+}
+
+TEST(PortChance, JitterVariesTheDelayAndKeepsTheOrder)
+{
+	EventLoop loop;
+	Sink sink{loop};
+	/* Frames leave each 100 ns. */
+	send_all(loop, {.rate = 8'000'000'000, .delay = 1000, .jitter = 50}, 1, sink);
+	ASSERT_EQ(sink.times.size(), 200u);
+	uint64_t least = UINT64_MAX, most = 0;
+	for (size_t i = 0; i < sink.times.size(); i++) {
+		const uint64_t delay = sink.times[i] - 100 * (i + 1);
+		least = std::min(least, delay);
+		most = std::max(most, delay);
+	}
+	EXPECT_GE(least, 1000u);
+	EXPECT_LT(least, 1010u);
+	EXPECT_GT(most, 1040u);
+	EXPECT_LE(most, 1050u);
+
+	EventLoop slow;
+	Sink late{slow};
+	send_all(slow, {.rate = 8'000'000'000, .delay = 0, .jitter = 5000}, 1, late);
+	EXPECT_TRUE(std::ranges::is_sorted(late.times));
+}
+
+TEST(PortChance, LossFollowsFromTheSeed)
+{
+	const auto lost = [](double loss, uint32_t seed) {
+		EventLoop loop;
+		Sink sink{loop};
+		send_all(loop, {.rate = 8'000'000'000, .delay = 0, .loss = loss}, seed, sink);
+		return sink.times;
+	};
+	EXPECT_EQ(lost(0, 1).size(), 200u);
+	EXPECT_EQ(lost(1, 1).size(), 0u);
+	EXPECT_NEAR(static_cast<double>(lost(0.25, 1).size()), 150, 25);
+	EXPECT_EQ(lost(0.25, 7), lost(0.25, 7));
+	EXPECT_NE(lost(0.25, 7), lost(0.25, 8));
 }
 
 } // namespace

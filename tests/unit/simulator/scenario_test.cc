@@ -89,7 +89,7 @@ TEST_P(BadScenario, IsRefusedWithFileLineAndKey)
 	try {
 		parse_scenario(kGood + GetParam().text, "bad.toml");
 		FAIL() << "accepted";
-	} catch (const ScenarioError &error) {
+	} catch (const fabric::TomlError &error) {
 		EXPECT_EQ(std::string(error.what()).substr(0, std::string(GetParam().error).size()),
 		          GetParam().error);
 	}
@@ -159,7 +159,7 @@ TEST(Scenario, ANameForTwoThings)
 		try {
 			parse_scenario("duration = '1 ms'\n" + text, "bad.toml");
 			return "accepted";
-		} catch (const ScenarioError &e) {
+		} catch (const fabric::TomlError &e) {
 			return e.what();
 		}
 	};
@@ -177,7 +177,7 @@ TEST(Scenario, ANameForTwoThings)
 
 TEST(Scenario, AFileThatIsNotThere)
 {
-	EXPECT_THROW(read_scenario("/nonexistent/scenario.toml"), ScenarioError);
+	EXPECT_THROW(read_scenario("/nonexistent/scenario.toml"), fabric::TomlError);
 }
 
 } // namespace

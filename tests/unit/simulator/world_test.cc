@@ -84,7 +84,7 @@ TEST(World, IncastDropsWithoutPfc)
 {
 	const Finished run(kIncast + "[queues]\nlimit = '100 KB'\n");
 	uint64_t dropped = 0;
-	for (const QueueRef &queue : run.world.queues)
+	for (const fabric::QueueRef &queue : run.world.queues)
 		dropped += queue.stats().dropped;
 	EXPECT_GT(dropped, 0u);
 }
@@ -93,7 +93,7 @@ TEST(World, IncastIsLosslessWithPfc)
 {
 	Finished run(kIncast + "[pfc]\npriorities = [3]\nxoff = '60 KB'\nxon = '40 KB'\n");
 	uint64_t pauses = 0;
-	for (const QueueRef &queue : run.world.queues)
+	for (const fabric::QueueRef &queue : run.world.queues)
 		EXPECT_EQ(queue.stats().dropped, 0u);
 	for (unsigned i = 0; i < run.world.fabric.links(); i++) {
 		const auto [host, tor] = run.world.fabric.ends(i);

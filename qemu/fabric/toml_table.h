@@ -6,13 +6,14 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <toml++/toml.h>
 
-namespace tern::sim {
+namespace tern::fabric {
 
 struct Unit {
 	std::string_view name;
@@ -24,8 +25,17 @@ inline constexpr Unit kTimeUnits[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s",
 inline constexpr Unit kSizeUnits[] = {{"B", 1},      {"KB", 1e3},      {"MB", 1e6},
                                       {"KiB", 1024}, {"MiB", 1 << 20}, {"GiB", 1 << 30}};
 
-/** A table of a file whose values are taken one by one. What is wrong is thrown as a ScenarioError
- * with file, line and key. */
+/** what() is "FILE:LINE: KEY: what is wrong". */
+class TomlError : public std::runtime_error {
+public:
+	using std::runtime_error::runtime_error;
+};
+
+/** Parse a file, or @text whose errors name @path. Throw a TomlError. */
+toml::table parse_toml_file(const std::string &path);
+toml::table parse_toml(const std::string &text, const std::string &path);
+
+/** A table of a file whose values are taken one by one. What is wrong is thrown as a TomlError. */
 class TomlTable {
 public:
 	/** Error messages name the table @name, which is empty for the whole file. */
@@ -52,6 +62,8 @@ public:
 	TomlTable table(std::string_view key);
 	/** The tables of [[key]]. */
 	std::vector<TomlTable> tables(std::string_view key);
+	/** The key may be there, whatever its value. */
+	void ignore(std::string_view key) { known_.emplace(key); }
 	/** Refuses keys that were not asked for. */
 	void end() const;
 
@@ -70,4 +82,4 @@ private:
 	std::set<std::string, std::less<>> known_;
 };
 
-} // namespace tern::sim
+} // namespace tern::fabric

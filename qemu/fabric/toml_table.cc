@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "qemu/sim/toml_table.h"
+#include "qemu/fabric/toml_table.h"
 
 #include <algorithm>
 #include <charconv>
 #include <functional>
+#include <sstream>
 
-#include "qemu/sim/scenario.h"
-
-namespace tern::sim {
+namespace tern::fabric {
 
 namespace {
 
@@ -26,14 +25,35 @@ std::string list_of(std::span<const T> items, NameOf name_of = {})
 	return all;
 }
 
+[[noreturn]] void fail(const toml::parse_error &error, const std::string &path)
+{
+	std::ostringstream text;
+	text << path << ":" << error.source().begin.line << ": " << error.description();
+	throw TomlError(text.str());
+}
+
 } // namespace
+
+toml::table parse_toml_file(const std::string &path)
+try {
+	return toml::parse_file(path);
+} catch (const toml::parse_error &error) {
+	fail(error, path);
+}
+
+toml::table parse_toml(const std::string &text, const std::string &path)
+try {
+	return toml::parse(text);
+} catch (const toml::parse_error &error) {
+	fail(error, path);
+}
 
 void TomlTable::fail(std::string_view key, const std::string &what) const
 {
 	const toml::node *node = table_.get(key);
 	const auto line = (node ? node->source() : table_.source()).begin.line;
 	const std::string path = name_.empty() ? std::string(key) : name_ + "." + std::string(key);
-	throw ScenarioError(file_ + ":" + std::to_string(line) + ": " + path + ": " + what);
+	throw TomlError(file_ + ":" + std::to_string(line) + ": " + path + ": " + what);
 }
 
 const toml::node *TomlTable::find(std::string_view key)
@@ -177,4 +197,4 @@ void TomlTable::end() const
 			fail(key.str(), "there is no such key");
 }
 
-} // namespace tern::sim
+} // namespace tern::fabric

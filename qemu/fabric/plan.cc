@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "qemu/fabric/plan.h"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <regex>
+#include <set>
+
+namespace tern::fabric {
+
+namespace {
+
+using End = Fabric::End;
+
+constexpr uint64_t kMaxCardsOfHost = 8;
+constexpr uint64_t kMaxWeight = 1000;
+/* Cards know their rate in Mb/s. */
+constexpr uint64_t kMinRate = 1'000'000;
+
+/** Reads the tables of a file into a Plan, one kind after the other. */
+class Reader {
+public:
+	Reader(TomlTable &file, size_t max_cards, Plan &plan)
+	        : file_(file), max_cards_(max_cards), plan_(plan)
+	{
+	}
+
+	void read_queues();
+	void read_ecn();
+	void read_pfc();
+	void read_switches();
+	void read_hosts();
+	void read_links();
+
+private:
+	void add_host(TomlTable &table, const std::string &name, uint64_t cards);
+	void add_name(TomlTable &table, std::vector<std::string> &list, const std::string &name);
+	void link(TomlTable &table, const End &a, const End &b, const LinkConfig &config);
+
+	TomlTable &file_;
+	const size_t max_cards_;
+	Plan &plan_;
+	std::set<std::string> names_;
+	/* Of each card. */
+	std::vector<bool> linked_;
+	std::vector<TomlTable> host_tables_;
+};
+
+void Reader::read_queues()
+{
+	TomlTable queues = file_.table("queues");
+	SwitchConfig &config = plan_.queues;
+	config.queue_limit = queues.quantity("limit", kSizeUnits, kMaxEthFrame, config.queue_limit);
+	if (queues.has("weights")) {
+		const auto weights = queues.integers("weights", kMaxWeight);
+		if (weights.size() != kPriorities)
+			queues.fail("weights", "must be eight numbers, of priorities 0 to 7");
+		std::ranges::copy(weights, config.weights.begin());
+	}
+	queues.end();
+}
+
+void Reader::read_ecn()
+{
+	TomlTable ecn = file_.table("ecn");
+	Red &red = plan_.queues.red;
+	if (file_.has("ecn")) {
+		red.kmax = ecn.quantity("kmax", kSizeUnits, 1);
+		red.kmin = ecn.quantity("kmin", kSizeUnits, 0, red.kmax);
+		red.pmax = ecn.share("pmax", 1);
+		if (red.kmin > red.kmax)
+			ecn.fail("kmin", "must not exceed kmax");
+	}
+	ecn.end();
+}
+
+void Reader::read_pfc()
+{
+	TomlTable pfc = file_.table("pfc");
+	PfcConfig &config = plan_.queues.pfc;
+	if (file_.has("pfc"))
+		for (const uint64_t priority : pfc.integers("priorities", kPriorities - 1))
+			config.lossless |= static_cast<uint8_t>(1u << priority);
+	config.xoff = pfc.quantity("xoff", kSizeUnits, 1, config.xoff);
+	config.xon = pfc.quantity("xon", kSizeUnits, 0, std::min(config.xon, config.xoff));
+	config.headroom = pfc.quantity("headroom", kSizeUnits, 0, 0);
+	if (config.xon > config.xoff)
+		pfc.fail("xon", "must not exceed xoff");
+	pfc.end();
+}
+
+void Reader::add_name(TomlTable &table, std::vector<std::string> &list, const std::string &name)
+{
+	if (!names_.insert(name).second)
+		table.fail("name", "there is a \"" + name + "\" already");
+	list.push_back(name);
+}
+
+/* Names become those of guests and of sockets. */
+std::string name_in(TomlTable &table)
+{
+	static const std::regex shape("[A-Za-z][A-Za-z0-9_-]{0,31}");
+	const std::string name = table.text("name");
+	if (!std::regex_match(name, shape))
+		table.fail("name", "must be a letter and up to 31 letters, digits, \"-\" or \"_\"");
+	return name;
+}
+
+void Reader::read_switches()
+{
+	for (TomlTable &table : file_.tables("switch")) {
+		add_name(table, plan_.switches, name_in(table));
+		table.end();
+	}
+}
+
+/* With a count their names are numbered, and so are the cards of one that has several. */
+void Reader::read_hosts()
+{
+	for (TomlTable &table : file_.tables("host")) {
+		const std::string name = name_in(table);
+		const uint64_t count = table.integer("count", 1, max_cards_, 1);
+		const uint64_t cards = table.integer("cards", 1, kMaxCardsOfHost, 1);
+		const bool numbered = table.has("count");
+		for (uint64_t i = 1; i <= count; i++)
+			add_host(table, numbered ? name + std::to_string(i) : name, cards);
+		if (plan_.cards.size() > max_cards_)
+			table.fail("count",
+			           "makes more than " + std::to_string(max_cards_) + " cards");
+		table.end();
+	}
+	linked_.resize(plan_.cards.size());
+}
+
+void Reader::add_host(TomlTable &table, const std::string &name, uint64_t cards)
+{
+	plan_.hosts.push_back(
+	        {name, static_cast<unsigned>(plan_.cards.size()), static_cast<unsigned>(cards)});
+	for (uint64_t card = 1; card <= cards; card++) {
+		add_name(table, plan_.cards, cards == 1 ? name : name + "." + std::to_string(card));
+		host_tables_.push_back(table);
+	}
+}
+
+void Reader::read_links()
+{
+	for (TomlTable &table : file_.tables("link")) {
+		const auto names = table.texts("ends");
+		if (names.size() != 2)
+			table.fail("ends", "must be two names");
+		LinkConfig config;
+		config.rate = table.quantity("rate", kRateUnits, kMinRate, config.rate);
+		config.delay = table.quantity("delay", kTimeUnits, 0, config.delay);
+		config.jitter = table.quantity("jitter", kTimeUnits, 0, 0);
+		config.loss = table.share("loss", 0);
+		for (const End &a : find_ends(plan_, table, "ends", names[0]))
+			for (const End &b : find_ends(plan_, table, "ends", names[1]))
+				link(table, a, b, config);
+		table.end();
+	}
+	for (size_t i = 0; i < linked_.size(); i++)
+		if (!linked_[i])
+			host_tables_[i].fail("name", "\"" + plan_.cards[i] + "\" has no link");
+	/* Enough for the longest. */
+	PfcConfig &pfc = plan_.queues.pfc;
+	for (const Plan::Link &each : pfc.headroom ? std::vector<Plan::Link>() : plan_.links)
+		pfc.headroom = std::max(pfc.headroom, headroom_for(each.config));
+}
+
+void Reader::link(TomlTable &table, const End &a, const End &b, const LinkConfig &config)
+{
+	if (a == b)
+		table.fail("ends", "\"" + plan_.name_of(a) + "\" cannot be linked to itself");
+	for (const End &end : {a, b}) {
+		if (end.kind != End::Kind::Host)
+			continue;
+		if (linked_[end.number])
+			table.fail("ends", "\"" + plan_.name_of(end) + "\" has a link already");
+		linked_[end.number] = true;
+	}
+	plan_.links.push_back({a, b, config});
+}
+
+} // namespace
+
+std::vector<uint64_t> Plan::card_rates() const
+{
+	std::vector<uint64_t> rates(cards.size());
+	for (const Link &link : links)
+		for (const End &end : {link.a, link.b})
+			if (end.kind == End::Kind::Host)
+				rates[end.number] = link.config.rate;
+	return rates;
+}
+
+void read_plan(TomlTable &file, size_t max_cards, Plan &plan)
+{
+	plan.seed = file.integer("seed", 0, INT64_MAX, 1);
+	Reader reader(file, max_cards, plan);
+	reader.read_queues();
+	reader.read_ecn();
+	reader.read_pfc();
+	reader.read_switches();
+	reader.read_hosts();
+	reader.read_links();
+}
+
+std::vector<End> find_ends(const Plan &plan, const TomlTable &table, std::string_view key,
+                           const std::string &pattern)
+{
+	std::vector<End> all;
+	const auto add = [&](const std::vector<std::string> &names, End::Kind kind) {
+		for (unsigned i = 0; i < names.size(); i++)
+			if (!fnmatch(pattern.c_str(), names[i].c_str(), 0))
+				all.push_back({kind, i});
+	};
+	add(plan.cards, End::Kind::Host);
+	add(plan.switches, End::Kind::Switch);
+	if (all.empty())
+		table.fail(key, "there is no host or switch \"" + pattern + "\"");
+	return all;
+}
+
+std::optional<unsigned> find_link(const Plan &plan, const End &a, const End &b)
+{
+	for (unsigned i = 0; i < plan.links.size(); i++) {
+		const Plan::Link &link = plan.links[i];
+		if ((link.a == a && link.b == b) || (link.a == b && link.b == a))
+			return i;
+	}
+	return std::nullopt;
+}
+
+void connect_all(const Plan &plan, Fabric &fabric)
+{
+	for (size_t i = 0; i < plan.switches.size(); i++)
+		fabric.add_switch(plan.queues);
+	for (const Plan::Link &link : plan.links)
+		fabric.connect(link.a, link.b, link.config);
+	fabric.update_routes();
+}
+
+std::vector<QueueRef> queues_of(const Plan &plan, Fabric &fabric)
+{
+	std::vector<QueueRef> queues;
+	const auto add = [&](const End &at, const End &to, Port *port) {
+		const std::string name = plan.name_of(at) + " to " + plan.name_of(to);
+		for (uint8_t p = 0; at.kind == End::Kind::Switch && p < kPriorities; p++)
+			queues.push_back({name, port, p});
+	};
+	for (unsigned i = 0; i < plan.links.size(); i++) {
+		const auto [a, b] = fabric.ends(i);
+		add(plan.links[i].a, plan.links[i].b, a);
+		add(plan.links[i].b, plan.links[i].a, b);
+	}
+	return queues;
+}
+
+} // namespace tern::fabric

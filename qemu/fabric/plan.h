@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "qemu/fabric/toml_table.h"
+#include "qemu/fabric/topology.h"
+
+namespace tern::fabric {
+
+/** What a file says of switches, hosts and links (docs/fabric.md), with all patterns and counts
+ * resolved. Times in ns, sizes in bytes, rates in bits per second. */
+struct Plan {
+	struct Host {
+		std::string name;
+		unsigned first; /* of its cards; they follow one another */
+		unsigned cards;
+	};
+	struct Link {
+		Fabric::End a;
+		Fabric::End b;
+		LinkConfig config;
+	};
+
+	uint64_t seed = 1;
+	SwitchConfig queues; /* of each switch */
+	std::vector<std::string> switches;
+	std::vector<Host> hosts;
+	std::vector<std::string> cards;
+	std::vector<Link> links;
+
+	const std::string &name_of(const Fabric::End &end) const
+	{
+		return (end.kind == Fabric::End::Kind::Host ? cards : switches)[end.number];
+	}
+	/** Returns the rate of the link of each card. */
+	std::vector<uint64_t> card_rates() const;
+};
+
+/** Takes the keys of a plan from @file, and no others. Throws a TomlError, also if there are more
+ * than @max_cards. */
+void read_plan(TomlTable &file, size_t max_cards, Plan &plan);
+
+/** Returns what @pattern, as of file names, matches: at least one, or @table fails at @key. */
+std::vector<Fabric::End> find_ends(const Plan &plan, const TomlTable &table, std::string_view key,
+                                   const std::string &pattern);
+
+/** Returns the number of the link between the two, in either order. */
+std::optional<unsigned> find_link(const Plan &plan, const Fabric::End &a, const Fabric::End &b);
+
+/** Adds switches, links and routes to a fabric that has the plan's cards. */
+void connect_all(const Plan &plan, Fabric &fabric);
+
+/** A queue of a switch: what waits at a port in a priority. */
+struct QueueRef {
+	std::string name; /* "SWITCH to PEER" */
+	Port *port;
+	uint8_t priority;
+
+	const EgressQueues::Stats &stats() const { return port->queues.stats(priority); }
+};
+/** All queues of all switches. */
+std::vector<QueueRef> queues_of(const Plan &plan, Fabric &fabric);
+
+} // namespace tern::fabric
