@@ -26,10 +26,15 @@ void EventLoop::forget(int fd)
 	epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
 }
 
-void EventLoop::wait(std::optional<int> timeout_ms)
+void EventLoop::wait(std::optional<std::chrono::nanoseconds> timeout)
 {
+	using namespace std::chrono;
+	const auto ns = timeout.value_or(nanoseconds(0));
+	const timespec limit{.tv_sec = duration_cast<seconds>(ns).count(),
+	                     .tv_nsec = (ns % seconds(1)).count()};
 	epoll_event events[kEventsAtOnce];
-	const int count = epoll_wait(epoll_.get(), events, kEventsAtOnce, timeout_ms.value_or(-1));
+	const int count = epoll_pwait2(epoll_.get(), events, kEventsAtOnce,
+	                               timeout ? &limit : nullptr, nullptr);
 	for (int i = 0; i < count; i++)
 		static_cast<Watched *>(events[i].data.ptr)->ready(events[i].events);
 }

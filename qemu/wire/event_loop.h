@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 
@@ -26,10 +27,10 @@ public:
 	void forget(int fd);
 
 	/**
-	 * Waits for events, at most @timeout_ms, and calls their handlers. No handler may be
-	 * destroyed meanwhile.
+	 * Waits for events, at most @timeout, and calls their handlers. No handler may be destroyed
+	 * meanwhile.
 	 */
-	void wait(std::optional<int> timeout_ms);
+	void wait(std::optional<std::chrono::nanoseconds> timeout);
 
 private:
 	Fd epoll_;

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* tern-switch --listen PATH [--shared PATH] [--control PATH] */
-#include <cerrno>
+/* tern-switch --listen PATH [--shared PATH] [--control PATH] [--topology FILE] */
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <getopt.h>
+#include <optional>
 #include <string>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
+#include <utility>
 
 #include "qemu/wire/server.h"
 
@@ -37,9 +39,16 @@ private:
 	bool came_ = false;
 };
 
+struct Arguments {
+	std::string listen, shared, control, topology, describe;
+};
+
 int usage()
 {
-	std::fputs("usage: tern-switch --listen PATH [--shared PATH] [--control PATH]\n", stderr);
+	std::fputs("usage: tern-switch --listen PATH [--shared PATH] [--control PATH] "
+	           "[--topology FILE]\n"
+	           "       tern-switch --describe FILE\n",
+	           stderr);
 	return 2;
 }
 
@@ -49,43 +58,67 @@ int fail(const std::string &error)
 	return 1;
 }
 
+std::optional<Arguments> parse(int argc, char **argv)
+{
+	Arguments arguments;
+	const std::pair<option, std::string *> known[] = {
+	        {{"listen", required_argument, nullptr, 0}, &arguments.listen},
+	        {{"shared", required_argument, nullptr, 0}, &arguments.shared},
+	        {{"control", required_argument, nullptr, 0}, &arguments.control},
+	        {{"topology", required_argument, nullptr, 0}, &arguments.topology},
+	        {{"describe", required_argument, nullptr, 0}, &arguments.describe},
+	};
+	option options[std::size(known) + 1]{};
+	std::ranges::transform(known, options, [](const auto &each) { return each.first; });
+	int index = 0;
+	for (int c; (c = getopt_long(argc, argv, "", options, &index)) != -1;) {
+		if (c != 0)
+			return std::nullopt;
+		*known[index].second = optarg;
+	}
+	if (optind != argc || arguments.listen.empty() == arguments.describe.empty())
+		return std::nullopt;
+	return arguments;
+}
+
+/* Returns an error message, or empty. */
+std::string open(Server &server, const Arguments &arguments)
+{
+	if (!arguments.topology.empty())
+		server.use(read_topology(arguments.topology));
+	std::string error = server.listen(arguments.listen);
+	if (error.empty() && !arguments.shared.empty())
+		error = server.listen_for_shared(arguments.shared);
+	if (error.empty() && !arguments.control.empty())
+		error = server.listen_for_control(arguments.control);
+	return error;
+}
+
+int run(const Arguments &arguments)
+{
+	if (!arguments.describe.empty()) {
+		std::puts(describe(read_topology(arguments.describe)).c_str());
+		return 0;
+	}
+	Server server;
+	Signals signals(server.loop());
+	if (const std::string error = open(server, arguments); !error.empty())
+		return fail(error);
+	while (!signals.came())
+		server.step();
+	return 0;
+}
+
 } // namespace
 
 int main(int argc, char **argv)
 {
-	const option options[] = {
-	        {"listen", required_argument, nullptr, 'l'},
-	        {"shared", required_argument, nullptr, 's'},
-	        {"control", required_argument, nullptr, 'c'},
-	        {},
-	};
-	std::string listen, shared, control;
-	for (int c; (c = getopt_long(argc, argv, "", options, nullptr)) != -1;) {
-		if (c == 'l')
-			listen = optarg;
-		else if (c == 's')
-			shared = optarg;
-		else if (c == 'c')
-			control = optarg;
-		else
-			return usage();
-	}
-	if (listen.empty() || optind != argc)
+	const auto arguments = parse(argc, argv);
+	if (!arguments)
 		return usage();
-
-	Server server;
-	Signals signals(server.loop());
-	if (const std::string error = server.listen(listen); !error.empty())
-		return fail(error);
-	if (!shared.empty()) {
-		if (const std::string error = server.listen_for_shared(shared); !error.empty())
-			return fail(error);
+	try {
+		return run(*arguments);
+	} catch (const tern::fabric::TomlError &error) {
+		return fail(error.what());
 	}
-	if (!control.empty()) {
-		if (const std::string error = server.listen_for_control(control); !error.empty())
-			return fail(error);
-	}
-	while (!signals.came())
-		server.step();
-	return 0;
 }

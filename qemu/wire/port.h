@@ -13,12 +13,27 @@ namespace tern::wire {
 
 class Port;
 
+/** What a port may have to wait for before it sends more. */
+class Waitable {
+public:
+	virtual ~Waitable() = default;
+
+	virtual bool congested() const = 0;
+	/** Call repeatedly while a port waits: it must not do so for ever. */
+	virtual void give_up_if_stalled(SteadyTime /* now */, SteadyTime::duration /* patience */)
+	{
+	}
+};
+
 /** The receiver of a port's frames. */
 class FrameSink {
 public:
 	virtual ~FrameSink() = default;
-	/** Returns a port that is congested by the frame, or nullptr. */
-	virtual Port *frame_from(Port &port, Frame frame) = 0;
+	/** Returns what is congested by the frame, or nullptr. */
+	virtual Waitable *frame_from(Port &port, Frame frame) = 0;
+	/** @port can send and receive from now on, until it has left(). */
+	virtual void joined(Port & /* port */) {}
+	virtual void left(Port & /* port */) {}
 };
 
 /**
@@ -27,7 +42,7 @@ public:
  * and that takes too little (its host is stopped) drops frames instead, so that it does not block
  * others.
  */
-class Port : public Outlet {
+class Port : public Outlet, public Waitable {
 public:
 	/** Writes queued frames as far as the host takes them. */
 	virtual void flush() = 0;
@@ -44,15 +59,19 @@ public:
 
 	/** Disconnected, or violated the protocol. */
 	bool dead() const { return dead_; }
+	void hang_up() { dead_ = true; }
 
-	bool congested() const { return !dead_ && !given_up_ && queued() > high_water_ / 2; }
+	bool congested() const override
+	{
+		return !dead_ && !given_up_ && queued() > high_water_ / 2;
+	}
 	bool takes_copy() override;
 	/** Gives up if the host took less than a quarter of high_water_ in @patience. Call
 	 * repeatedly while another port waits for this one. */
-	void give_up_if_stalled(SteadyTime now, SteadyTime::duration patience);
+	void give_up_if_stalled(SteadyTime now, SteadyTime::duration patience) override;
 
-	/** The congested port this one waits for before it sends more. */
-	Port *waiting_for() const { return waiting_for_; }
+	/** What this port waits for before it sends more. */
+	Waitable *waiting_for() const { return waiting_for_; }
 	/** Continues with the frames already received. */
 	void resume()
 	{
@@ -68,6 +87,7 @@ public:
 		uint64_t dropped = 0;
 	};
 	const Stats &stats() const { return stats_; }
+	FrameSink &sink() const { return sink_; }
 
 protected:
 	/** @high_water: in bytes; senders wait while more is queued, until half of it is. */
@@ -88,7 +108,7 @@ protected:
 			awaited_since_.reset();
 	}
 
-	Port *waiting_for_ = nullptr;
+	Waitable *waiting_for_ = nullptr;
 	bool dead_ = false;
 	bool given_up_ = false;
 	Stats stats_;

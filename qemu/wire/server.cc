@@ -13,6 +13,8 @@
 
 namespace tern::wire {
 
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
 using namespace std::chrono_literals;
 
 constexpr size_t kMaxPorts = 64;
@@ -22,7 +24,7 @@ constexpr size_t kMaxClients = 16;
 constexpr size_t kMaxLine = 65536;
 /* Senders wait this long for a host that takes too little. */
 constexpr auto kStallTimeout = 1s;
-constexpr int kStallCheckMs = 100;
+constexpr auto kStallCheck = 100ms;
 
 /** A client of the control socket. */
 class ControlClient final : private Watched {
@@ -72,95 +74,125 @@ void ControlClient::answer(std::string_view line)
 }
 
 Server::Server()
-        : control_(switch_, capture_, fault_log_, *this), stream_hosts_(*this, &Server::add_stream),
-          shared_hosts_(*this, &Server::add_shared, SOCK_SEQPACKET),
-          controls_(*this, &Server::add_client)
+        : tap_(switch_, capture_, fault_log_), control_(switch_, capture_, fault_log_, *this)
 {
 }
 
 Server::~Server() = default;
 
+void Server::use(fabric::Plan plan)
+{
+	topology_ = std::make_unique<Topology>(std::move(plan), clock_, switch_, tap_);
+}
+
 std::string Server::listen(const std::string &path)
 {
-	return open(stream_hosts_, path);
+	return listen_for_hosts(path, &Server::add_stream, SOCK_STREAM);
 }
 
 std::string Server::listen_for_shared(const std::string &path)
 {
-	return open(shared_hosts_, path);
+	return listen_for_hosts(path, &Server::add_shared, SOCK_SEQPACKET);
 }
 
 std::string Server::listen_for_control(const std::string &path)
 {
-	return open(controls_, path);
+	return open(path, *this, &Server::add_client, SOCK_STREAM);
 }
 
-std::string Server::open(Acceptor &acceptor, const std::string &path)
+std::string Server::listen_for_hosts(const std::string &path, Acceptor::Add add, int type)
 {
-	std::string error = acceptor.listener.open(path);
-	if (error.empty() && !loop_.watch(acceptor.listener.fd(), EPOLLIN, acceptor))
+	if (!topology_)
+		return open(path, *this, add, type);
+	std::string error;
+	for (size_t i = 0; error.empty() && i < topology_->cards(); i++)
+		error = open(path + "." + topology_->name_of(i), topology_->edge(i), add, type);
+	return error;
+}
+
+std::string Server::open(const std::string &path, FrameSink &sink, Acceptor::Add add, int type)
+{
+	auto acceptor = std::make_unique<Acceptor>(*this, sink, add, type);
+	std::string error = acceptor->listener.open(path);
+	if (error.empty() && !loop_.watch(acceptor->listener.fd(), EPOLLIN, *acceptor))
 		error = path + ": cannot be watched";
+	acceptors_.push_back(std::move(acceptor));
 	return error;
 }
 
 void Server::Acceptor::ready(uint32_t)
 {
 	while (Fd fd = listener.accept())
-		(server.*add)(std::move(fd));
+		(server.*add)(std::move(fd), sink);
 }
 
 /* Connections above the limit are closed at once. */
-void Server::add_stream(Fd fd)
+void Server::add_stream(Fd fd, FrameSink &sink)
 {
-	FrameSink &sink = *this;
-	if (ports_.size() < kMaxPorts)
-		attach(std::make_unique<StreamPort>(loop_, sink, std::move(fd)));
+	if (ports_.size() >= kMaxPorts)
+		return;
+	Port &port = attach(std::make_unique<StreamPort>(loop_, sink, std::move(fd)));
+	sink.joined(port);
 }
 
 /* A few more are accepted, to be told that the wire is full. */
-void Server::add_shared(Fd fd)
+void Server::add_shared(Fd fd, FrameSink &sink)
 {
-	FrameSink &sink = *this;
+	const size_t inbound = topology_ ? kInbound : SharedPort::kInbound;
 	if (ports_.size() < kMaxPorts + kMaxRefused)
-		attach(std::make_unique<SharedPort>(loop_, sink, switch_, sharing_, std::move(fd)));
+		attach(std::make_unique<SharedPort>(loop_, sink, switch_, sharing_, std::move(fd),
+		                                    inbound));
 }
 
-void Server::attach(std::unique_ptr<Port> port)
+Port &Server::attach(std::unique_ptr<Port> port)
 {
 	port->id = switch_.attach(*port);
 	ports_.push_back(std::move(port));
+	return *ports_.back();
 }
 
-void Server::add_client(Fd fd)
+void Server::add_client(Fd fd, FrameSink &)
 {
 	if (clients_.size() < kMaxClients)
 		clients_.push_back(std::make_unique<ControlClient>(*this, std::move(fd)));
 }
 
+static nanoseconds sooner(std::optional<nanoseconds> a, nanoseconds b)
+{
+	return std::min(a.value_or(b), b);
+}
+
 void Server::step(std::optional<int> timeout_ms)
 {
-	std::optional<int> timeout = event_timeout();
+	std::optional<nanoseconds> timeout = event_timeout();
 	if (timeout_ms)
-		timeout = std::min(timeout.value_or(*timeout_ms), *timeout_ms);
+		timeout = sooner(timeout, milliseconds(*timeout_ms));
 	loop_.wait(timeout);
+	if (topology_)
+		topology_->advance();
 	if (switch_.holds())
 		switch_.release_held(std::chrono::steady_clock::now());
 	process_ports();
 }
 
-std::optional<int> Server::event_timeout() const
+std::optional<nanoseconds> Server::event_timeout() const
+{
+	const auto ports = port_timeout();
+	const auto event = topology_ ? topology_->until_next() : std::nullopt;
+	return event ? sooner(ports, *event) : ports;
+}
+
+std::optional<nanoseconds> Server::port_timeout() const
 {
 	if (std::ranges::any_of(ports_, [](const auto &port) { return port->has_more(); }))
-		return 0;
-	std::optional<int> timeout;
+		return 0ms;
+	std::optional<nanoseconds> timeout;
 	if (std::ranges::any_of(ports_, [](const auto &port) { return port->waiting_for(); }))
-		timeout = kStallCheckMs;
+		timeout = kStallCheck;
 	if (!switch_.holds())
 		return timeout;
-	const auto left = std::chrono::ceil<std::chrono::milliseconds>(
-	        switch_.next_due() - std::chrono::steady_clock::now());
-	const int hold = static_cast<int>(std::max(left, 0ms).count());
-	return std::min(timeout.value_or(hold), hold);
+	const nanoseconds left = switch_.next_due() - std::chrono::steady_clock::now();
+	return sooner(timeout, std::max(left, nanoseconds(0)));
 }
 
 /* After events: writes all ports, resumes those that waited, and removes dead ones. */
@@ -175,7 +207,7 @@ void Server::process_ports()
 		for (auto &port : ports_)
 			port->flush();
 		for (auto &port : ports_) {
-			if (Port *slow = port->waiting_for())
+			if (Waitable *slow = port->waiting_for())
 				slow->give_up_if_stalled(now, kStallTimeout);
 		}
 	} while (resume_waiting());
@@ -188,14 +220,17 @@ void Server::process_ports()
 
 void Server::publish()
 {
-	sharing_.publish(switch_, capture_.running() || switch_.faults().any() || switch_.holds());
+	sharing_.publish(switch_, topology_ || capture_.running() || switch_.faults().any() ||
+	                                  switch_.holds());
 }
 
 std::string Server::execute(std::string_view line)
 {
-	std::string reply = control_.execute(line);
+	auto reply = topology_ ? topology_->execute(line) : std::nullopt;
+	if (!reply)
+		reply = control_.execute(line);
 	publish();
-	return reply;
+	return *reply;
 }
 
 bool Server::resume_waiting()
@@ -216,6 +251,7 @@ void Server::remove_dead_ports()
 	std::erase_if(ports_, [this](const auto &port) {
 		if (!port->dead())
 			return false;
+		port->sink().left(*port);
 		switch_.detach(port->id);
 		dropped_by_gone_ports_ += port->stats().dropped;
 		direct_of_gone_ports_ += port->direct();
@@ -223,27 +259,11 @@ void Server::remove_dead_ports()
 	});
 }
 
-Port *Server::frame_from(Port &port, Frame frame)
+Waitable *Server::frame_from(Port &port, Frame frame)
 {
 	Outlet *congested = switch_.forward(port.id, frame, std::chrono::steady_clock::now());
-	if (capture_.running() || !switch_.fault_events().empty())
-		record(port.id, frame);
+	tap_.record(port.id, frame);
 	return static_cast<Port *>(congested);
-}
-
-/* Captures and logs the frame that was forwarded last. */
-void Server::record(Switch::PortId from, Frame frame)
-{
-	timespec now;
-	clock_gettime(CLOCK_REALTIME, &now);
-	const std::vector<FaultEvent> &events = switch_.fault_events();
-	for (const FaultEvent &event : events)
-		fault_log_.write(event, frame, now);
-	if (!capture_.running())
-		return;
-	const std::vector<uint64_t> &hosts = capture_.options().hosts;
-	if (hosts.empty() || switch_.concerns(from, frame, hosts))
-		capture_.frame({frame, now, from, events});
 }
 
 std::string Server::describe_ports() const

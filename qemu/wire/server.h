@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
+#include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "qemu/shm/monotonic.h"
 #include "qemu/wire/capture.h"
 #include "qemu/wire/control.h"
 #include "qemu/wire/event_loop.h"
@@ -12,6 +15,8 @@
 #include "qemu/wire/port.h"
 #include "qemu/wire/shared_hosts.h"
 #include "qemu/wire/switch.h"
+#include "qemu/wire/tap.h"
+#include "qemu/wire/topology.h"
 #include "qemu/wire/unix_socket.h"
 
 namespace tern::wire {
@@ -23,6 +28,10 @@ class Server final : private FrameSink, private PortReport {
 public:
 	Server();
 	~Server() override;
+
+	/** Has frames pass the switches and links of @plan, from now on: before any host. Each card
+	 * then connects at a path of its own, the path of the others with a dot and its name. */
+	void use(fabric::Plan plan);
 
 	/** Return an error message, or empty. */
 	std::string listen(const std::string &path);
@@ -40,26 +49,33 @@ public:
 private:
 	/* Accepts connections and passes each to a member function. */
 	struct Acceptor final : Watched {
-		Acceptor(Server &server, void (Server::*add)(Fd), int type = SOCK_STREAM)
-		        : server(server), add(add), listener(type)
+		using Add = void (Server::*)(Fd, FrameSink &);
+
+		Acceptor(Server &server, FrameSink &sink, Add add, int type)
+		        : server(server), sink(sink), add(add), listener(type)
 		{
 		}
 		void ready(uint32_t events) override;
 
 		Server &server;
-		void (Server::*add)(Fd);
+		FrameSink &sink; /* of those that connect */
+		const Add add;
 		UnixListener listener;
 	};
 
-	std::string open(Acceptor &acceptor, const std::string &path);
-	void add_stream(Fd fd);
-	void add_shared(Fd fd);
-	void attach(std::unique_ptr<Port> port);
-	void add_client(Fd fd);
+	class MonotonicClock final : public Clock {
+		uint64_t now() override { return monotonic_ns(); }
+	};
+
+	std::string listen_for_hosts(const std::string &path, Acceptor::Add add, int type);
+	std::string open(const std::string &path, FrameSink &sink, Acceptor::Add add, int type);
+	void add_stream(Fd fd, FrameSink &sink);
+	void add_shared(Fd fd, FrameSink &sink);
+	Port &attach(std::unique_ptr<Port> port);
+	void add_client(Fd fd, FrameSink &sink);
 
 	/* FrameSink */
-	Port *frame_from(Port &port, Frame frame) override;
-	void record(Switch::PortId from, Frame frame);
+	Waitable *frame_from(Port &port, Frame frame) override;
 	/* PortReport */
 	std::string describe_ports() const override;
 	uint64_t frames_dropped() const override;
@@ -68,17 +84,20 @@ private:
 	void process_ports();
 	bool resume_waiting();
 	void remove_dead_ports();
-	std::optional<int> event_timeout() const;
+	std::optional<std::chrono::nanoseconds> event_timeout() const;
+	/** Of what ports and frames that are held back wait for. */
+	std::optional<std::chrono::nanoseconds> port_timeout() const;
 	void publish();
 
 	EventLoop loop_;
 	Switch switch_;
 	Capture capture_;
 	FaultLog fault_log_;
+	Tap tap_;
 	Control control_;
-	Acceptor stream_hosts_;
-	Acceptor shared_hosts_;
-	Acceptor controls_;
+	MonotonicClock clock_;
+	std::unique_ptr<Topology> topology_; /* null: hosts share one Ethernet without rates */
+	std::vector<std::unique_ptr<Acceptor>> acceptors_;
 	SharedHosts sharing_;
 	std::vector<std::unique_ptr<Port>> ports_;
 	std::vector<std::unique_ptr<ControlClient>> clients_;

@@ -22,9 +22,10 @@ static_assert(kHighWater / 2 == kRingSize / 4); /* as Producer::has_room() */
 constexpr unsigned kForwardBudget = 64;
 
 SharedPort::SharedPort(EventLoop &loop, FrameSink &sink, Switch &ethernet, SharedHosts &hosts,
-                       Fd socket)
+                       Fd socket, size_t inbound)
         : Port(sink, kHighWater), loop_(loop), ethernet_(ethernet), hosts_(hosts),
-          socket_(std::move(socket)), host_listener_(*this, &SharedPort::receive_from_host),
+          socket_(std::move(socket)), inbound_(inbound),
+          host_listener_(*this, &SharedPort::receive_from_host),
           bell_listener_(*this, &SharedPort::bell_rung)
 {
 	dead_ = !from_host_.bell || !to_host_.bell ||
@@ -83,13 +84,14 @@ std::string SharedPort::handle_hello(const Message &hello, std::vector<Fd> &fds)
 		return error;
 	admitted_ = true;
 	hosts_.add(*this);
+	sink().joined(*this);
 	return {};
 }
 
 std::string SharedPort::open_rings()
 {
 	const Fd to_host = shm::RingEnd::make(kRingSize);
-	const Fd from_host = shm::RingEnd::make(kRingSize);
+	const Fd from_host = shm::RingEnd::make(inbound_);
 	const Fd page = hosts_.address_page();
 	if (!to_host || !from_host || !page)
 		return "no memory for rings";

@@ -19,8 +19,11 @@ class SharedHosts;
  * they are paired. */
 class SharedPort final : public Port {
 public:
+	/** Bytes in the ring from a host: what the host may have sent that is not yet forwarded. */
+	static constexpr size_t kInbound = 2 << 20;
+
 	SharedPort(EventLoop &loop, FrameSink &sink, Switch &ethernet, SharedHosts &hosts,
-	           Fd socket);
+	           Fd socket, size_t inbound = kInbound);
 	~SharedPort() override;
 
 	bool deliver(Frame frame) override;
@@ -68,6 +71,7 @@ private:
 	Switch &ethernet_;
 	SharedHosts &hosts_;
 	const Fd socket_;
+	const size_t inbound_;
 	shm::BellPair from_host_ = shm::BellPair::make();
 	shm::BellPair to_host_ = shm::BellPair::make();
 	Listener host_listener_;

@@ -98,18 +98,24 @@ void Switch::detach(PortId id)
 		arrange(std::exchange(port.card, 0));
 }
 
-Outlet *Switch::forward(PortId from, Frame frame, SteadyTime now)
+bool Switch::receive(PortId from, Frame frame)
 {
-	now_ = now;
 	fault_events_.clear();
 	stats_.frames++;
 	stats_.bytes += frame.size();
 	if (frame.size() < kMinFrame) {
 		stats_.filtered++;
-		return nullptr;
+		return false;
 	}
 	learn(from, frame);
+	return true;
+}
 
+Outlet *Switch::forward(PortId from, Frame frame, SteadyTime now)
+{
+	now_ = now;
+	if (!receive(from, frame))
+		return nullptr;
 	const uint64_t destination = shm::address_at(frame, 0);
 	const auto known =
 	        destination & kGroupBit ? addresses_.end() : addresses_.find(destination);
@@ -139,6 +145,24 @@ void Switch::flood(PortId from, Frame frame, bool group)
 		const PortId to = to_lanes ? id : lane_for(id, frame);
 		if (ports_[to].outlet->takes_copy())
 			send(from, to, frame);
+	}
+}
+
+void Switch::deliver(PortId primary, Frame frame, SteadyTime now, std::optional<PortId> except)
+{
+	now_ = now;
+	fault_events_.clear();
+	const auto source = addresses_.find(shm::address_at(frame, kMacSize));
+	const PortId from = source == addresses_.end() ? primary : source->second;
+	const bool to_lanes = shm::address_at(frame, 0) & kGroupBit && is_roce(frame);
+	if (ports_[primary].place.lanes == 1 || !to_lanes) {
+		if (const PortId to = lane_for(primary, frame); to != except)
+			send(from, to, frame);
+		return;
+	}
+	for (const auto &lane : ports_[primary].lanes) {
+		if (lane && lane != except)
+			send(from, *lane, frame);
 	}
 }
 
@@ -193,7 +217,7 @@ bool Switch::send_with_faults(PortId from, PortId to, Frame frame)
 		hold(to, frame, decision);
 		return release_overtaken(to);
 	}
-	const bool room = deliver(to, frame, decision.duplicated ? 2 : 1);
+	const bool room = transmit(to, frame, decision.duplicated ? 2 : 1);
 	return release_overtaken(to) && room;
 }
 
@@ -242,7 +266,7 @@ Frame Switch::change(const Passage &passage, const Faults::Decision &decision)
 	return scratch_;
 }
 
-bool Switch::deliver(PortId to, Frame frame, unsigned copies)
+bool Switch::transmit(PortId to, Frame frame, unsigned copies)
 {
 	bool room = true;
 	while (copies--)
@@ -293,7 +317,7 @@ bool Switch::release(HeldFrames::iterator held)
 	held_.erase(held);
 	held_bytes_ -= frame.frame.size();
 	ports_[frame.to].to_be_overtaken -= frame.last_arrival.has_value();
-	return deliver(frame.to, frame.frame, frame.copies);
+	return transmit(frame.to, frame.frame, frame.copies);
 }
 
 void Switch::release_held(SteadyTime now)

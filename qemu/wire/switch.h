@@ -76,7 +76,14 @@ public:
 	 * sender should wait for that.
 	 */
 	Outlet *forward(PortId from, Frame frame, SteadyTime now = SteadyTime());
-	/** The faults of the last frame forwarded. */
+	/** Counts a frame that forward() is not to be called for, and learns its source. Returns
+	 * false if it is too short for a frame. */
+	bool receive(PortId from, Frame frame);
+	/** Sends @frame at the time @now to the card with that @primary: to the lane it is for, or
+	 * if it is for several to all but @except. */
+	void deliver(PortId primary, Frame frame, SteadyTime now,
+	             std::optional<PortId> except = std::nullopt);
+	/** The faults of the frame that was forwarded or delivered last. */
 	const std::vector<FaultEvent> &fault_events() const { return fault_events_; }
 
 	/** Whether frames are held back, to be overtaken or by a delay; then next_due() is when the
@@ -129,7 +136,7 @@ private:
 	bool send_with_faults(PortId from, PortId to, Frame frame);
 	Faults::Decision decide(const Passage &passage, const Port &port);
 	Frame change(const Passage &passage, const Faults::Decision &decision);
-	bool deliver(PortId to, Frame frame, unsigned copies);
+	bool transmit(PortId to, Frame frame, unsigned copies);
 	void hold(PortId to, Frame frame, const Faults::Decision &decision);
 	bool release_overtaken(PortId to);
 	bool release(HeldFrames::iterator held);

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "qemu/fabric/plan.h"
+#include "qemu/fabric/real_time.h"
+#include "qemu/wire/port.h"
+#include "qemu/wire/switch.h"
+#include "qemu/wire/tap.h"
+
+namespace tern::wire {
+
+/** Bytes that a card may send ahead of its link, in the ring of its connection. Much more would be
+ * a second queue before the link, with a delay of its own. A process that has to wait some
+ * milliseconds for a processor should find the link of a few hundred Mb/s still busy. */
+constexpr size_t kInbound = 128 << 10;
+
+/** What all edges share. */
+struct EdgeContext {
+	fabric::Fabric &fabric;
+	fabric::RealTime &time;
+	Switch &ethernet;
+	Tap &tap;
+};
+
+/**
+ * The end of a card's link, where frames of its connection enter and leave the fabric.
+ *
+ * It stands for the card's own port: it sends at the link's rate, obeys pause frames, and has the
+ * connection wait rather than drop. A card has one connection, or one for each of its lanes; a new
+ * one replaces those of another card.
+ */
+class Edge final : public FrameSink, public Waitable, private fabric::PortOwner {
+public:
+	/** The next card of the fabric. What @context refers to must outlive this. */
+	explicit Edge(const EdgeContext &context)
+	        : context_(context), card_(context.fabric.add_host(*this))
+	{
+	}
+
+	/* FrameSink */
+	Waitable *frame_from(Port &port, Frame frame) override;
+	void joined(Port &port) override;
+	void left(Port &port) override { std::erase(ports_, &port); }
+	/* Waitable */
+	bool congested() const override;
+
+	bool connected() const { return !ports_.empty(); }
+	/** Frames longer than a link of the fabric takes, which were dropped. */
+	uint64_t too_long() const { return too_long_; }
+
+private:
+	void arrived(fabric::Port &, fabric::FramePtr frame) override { deliver(*frame); }
+	void sending(fabric::Port &, fabric::Frame &) override {}
+	void departed(fabric::Port &, const fabric::Frame &) override;
+	void pause_arrived(fabric::Port &, const fabric::Frame &frame) override { deliver(frame); }
+	void deliver(const fabric::Frame &frame);
+	void deliver(Switch::PortId primary, Frame frame,
+	             std::optional<Switch::PortId> except = std::nullopt);
+	bool is_for_own_lanes(Frame frame) const;
+	fabric::Port &link() const { return context_.fabric.host_port(card_); }
+
+	const EdgeContext context_;
+	const unsigned card_;
+	std::vector<Port *> ports_;
+	uint8_t priority_ = 0; /* of the last frame from the card */
+	uint64_t too_long_ = 0;
+};
+
+} // namespace tern::wire

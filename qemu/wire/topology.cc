@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "qemu/wire/topology.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include "qemu/rnic/json.h"
+
+namespace tern::wire {
+
+using fabric::Plan;
+using fabric::TomlTable;
+using End = fabric::Fabric::End;
+
+namespace {
+
+constexpr uint64_t kMega = 1'000'000;
+
+Plan plan_of(const toml::table &parsed, const std::string &path)
+{
+	TomlTable file(parsed, "", path);
+	Plan plan;
+	fabric::read_plan(file, kMaxCards, plan);
+	for (const char *key :
+	     {"duration", "warmup", "sample", "mtu", "congestion", "flow", "fault"})
+		file.ignore(key);
+	file.end();
+	return plan;
+}
+
+} // namespace
+
+Plan read_topology(const std::string &path)
+{
+	return plan_of(fabric::parse_toml_file(path), path);
+}
+
+Plan parse_topology(const std::string &text, const std::string &path)
+{
+	return plan_of(fabric::parse_toml(text, path), path);
+}
+
+std::string describe(const Plan &plan)
+{
+	const auto rates = plan.card_rates();
+	Json json;
+	json.object("", [&] {
+		json.list("hosts", [&] {
+			for (const Plan::Host &host : plan.hosts)
+				json.object("", [&] {
+					json.text("name", host.name);
+					json.list("cards", [&] {
+						for (unsigned i = host.first;
+						     i < host.first + host.cards; i++)
+							json.object("", [&] {
+								json.text("name", plan.cards[i]);
+								json.number("mbps",
+								            rates[i] / kMega);
+							});
+					});
+				});
+		});
+	});
+	return json.written();
+}
+
+Topology::Topology(Plan plan, Clock &clock, Switch &ethernet, Tap &tap)
+        : plan_(std::move(plan)), fabric_(loop_, plan_.seed), time_(loop_, clock)
+{
+	for (size_t i = 0; i < plan_.cards.size(); i++)
+		edges_.push_back(
+		        std::make_unique<Edge>(EdgeContext{fabric_, time_, ethernet, tap}));
+	connect_all(plan_, fabric_);
+}
+
+std::optional<std::chrono::nanoseconds> Topology::until_next() const
+{
+	const auto next = time_.until_next();
+	return next ? std::optional(std::chrono::nanoseconds(*next)) : std::nullopt;
+}
+
+std::optional<std::string> Topology::execute(std::string_view line)
+{
+	std::istringstream words{std::string(line)};
+	std::string command, a, b, state, rest;
+	words >> command >> a >> b >> state >> rest;
+	advance();
+	if (command == "fabric")
+		return a.empty() ? "ok " + report() : "error fabric takes no argument";
+	if (command != "link")
+		return std::nullopt;
+	if (!rest.empty() || (state != "up" && state != "down"))
+		return "error link SWITCH SWITCH up|down";
+	const std::string error = set_link(a, b, state);
+	return error.empty() ? "ok" : "error " + error;
+}
+
+std::optional<End> Topology::find_switch(const std::string &name) const
+{
+	const auto found = std::ranges::find(plan_.switches, name);
+	if (found == plan_.switches.end())
+		return std::nullopt;
+	return End{End::Kind::Switch, static_cast<unsigned>(found - plan_.switches.begin())};
+}
+
+/* Returns why that is not possible, or empty. The link of a card is cut at the card, whose host
+ * then sees that it is. */
+std::string Topology::set_link(const std::string &a, const std::string &b, const std::string &state)
+{
+	const auto from = find_switch(a), to = find_switch(b);
+	const auto link = from && to ? find_link(plan_, *from, *to) : std::nullopt;
+	if (!link)
+		return "there is no link between switches \"" + a + "\" and \"" + b + "\"";
+	fabric_.set_link(*link, state == "up");
+	return {};
+}
+
+/* ---- counters ---- */
+
+namespace {
+
+using Counters = std::array<uint64_t, kPriorities>;
+
+void add_counters(Json &json, const char *name, const Counters &counters)
+{
+	json.list(name, [&] {
+		for (const uint64_t each : counters)
+			json.number("", each);
+	});
+}
+
+/* A queue that was never used is left out. */
+void add_queue(Json &json, const fabric::Port &port, uint8_t priority, uint64_t now)
+{
+	const auto &stats = port.queues.stats(priority);
+	if (!stats.frames && !stats.dropped)
+		return;
+	json.object("", [&] {
+		json.number("priority", priority);
+		json.number("length", port.queues.bytes(priority));
+		json.number("byte_ns", port.queues.byte_ns(priority, now));
+		json.number("max_length", stats.max_bytes);
+		json.number("frames", stats.frames);
+		json.number("bytes", stats.bytes);
+		json.number("dropped", stats.dropped);
+		json.number("marked", stats.marked);
+	});
+}
+
+void add_end(Json &json, const std::string &name, const fabric::Port &port, uint64_t now)
+{
+	const auto &stats = port.stats();
+	json.object("", [&] {
+		json.text("name", name);
+		json.number("tx_frames", stats.tx_frames);
+		json.number("tx_bytes", stats.tx_bytes);
+		json.number("rx_frames", stats.rx_frames);
+		json.number("rx_bytes", stats.rx_bytes);
+		json.number("lost", stats.lost);
+		json.number("busy_ns", stats.busy_ns);
+		add_counters(json, "pauses_sent", stats.pauses_sent);
+		add_counters(json, "pauses_received", stats.pauses_received);
+		json.list("queues", [&] {
+			for (uint8_t priority = 0; priority < kPriorities; priority++)
+				add_queue(json, port, priority, now);
+		});
+	});
+}
+
+void add_switch(Json &json, const std::string &name, const fabric::Switch::Stats &stats)
+{
+	json.object("", [&] {
+		json.text("name", name);
+		json.number("flooded", stats.flooded);
+		json.number("filtered", stats.filtered);
+		json.number("unreachable", stats.unreachable);
+		json.number("pfc_dropped", stats.pfc_dropped);
+	});
+}
+
+} // namespace
+
+std::string Topology::report()
+{
+	Json json;
+	json.object("", [&] {
+		json.number("now_ns", loop_.now());
+		json.list("links", [&] {
+			for (unsigned i = 0; i < plan_.links.size(); i++) {
+				const auto [a, b] = fabric_.ends(i);
+				json.object("", [&] {
+					json.number("rate", a->link.rate);
+					json.flag("up", a->up());
+					json.list("ends", [&] {
+						add_end(json, plan_.name_of(plan_.links[i].a), *a,
+						        loop_.now());
+						add_end(json, plan_.name_of(plan_.links[i].b), *b,
+						        loop_.now());
+					});
+				});
+			}
+		});
+		json.list("switches", [&] {
+			for (unsigned i = 0; i < plan_.switches.size(); i++)
+				add_switch(json, plan_.switches[i], fabric_.at(i).stats());
+		});
+		json.list("cards", [&] {
+			for (size_t i = 0; i < edges_.size(); i++)
+				json.object("", [&] {
+					json.text("name", plan_.cards[i]);
+					json.flag("connected", edges_[i]->connected());
+					json.number("too_long", edges_[i]->too_long());
+				});
+		});
+	});
+	return json.written();
+}
+
+} // namespace tern::wire
