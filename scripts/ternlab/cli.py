@@ -13,7 +13,7 @@ import time
 from . import faults as wire_faults
 from . import ladder as ladders
 from . import query as queries
-from . import stack
+from . import stack, topology, wire
 from .errors import LabError
 from .host import MAX_CARDS, NETDEV, WIRES, Options
 from .lab import Lab
@@ -25,7 +25,8 @@ from .wire import PERCENTAGES
 
 DESCRIPTION = "Brings up hosts with Tern cards on one wire, and works on them."
 EPILOG = f"""\
-hosts are named host1, host2, ... or 1, 2, ...; "all" means every one
+hosts are named host1, host2, ... (as its file says with --topology) or 1, 2, ...;
+"all" means every one
 
   {COMMAND} up 2
   {COMMAND} run all -- ibv_devinfo
@@ -35,6 +36,8 @@ hosts are named host1, host2, ... or 1, 2, ...; "all" means every one
   {COMMAND} capture start wire.pcap
   {COMMAND} why host1 --qp 0x11
   {COMMAND} down
+  {COMMAND} up --topology examples/lab-incast.toml
+  {COMMAND} fabric
 
 TERN_STACK chooses what the hosts that come up are of, a row of scripts/stacks.txt;
 `TERN_STACK=bookworm-6.12 make lab` builds what they need, too
@@ -85,9 +88,11 @@ def parse(arguments):
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     up = commands.add_parser("up", help="boot hosts on one wire")
-    up.add_argument("count", nargs="?", type=int, default=2, help="how many (default 2)")
-    up.add_argument("--cards", type=int, default=Options.cards, choices=range(1, MAX_CARDS + 1),
-                    metavar="N", help="cards each, on one wire; default %(default)s")
+    up.add_argument("count", nargs="?", type=int, help="how many (default 2)")
+    up.add_argument("--cards", type=int, choices=range(1, MAX_CARDS + 1), metavar="N",
+                    help=f"cards each, on one wire; default {Options.cards}")
+    up.add_argument("--topology", default="", metavar="FILE.toml",
+                    help="hosts, switches and links with rates: see docs/fabric.md")
     up.add_argument("--mtu", type=int, default=Options.mtu, help="default %(default)s")
     up.add_argument("--smp", type=int, default=Options.smp, help="CPUs each; default %(default)s")
     up.add_argument("--mem", default="1G", help="memory of each; default %(default)s")
@@ -139,6 +144,12 @@ def parse(arguments):
     cable.add_argument("host").completer = _hosts
     cable.add_argument("card", nargs="?", type=int, default=0, help="default %(default)s")
     cable.add_argument("action", choices=("off", "on", "flap"), help="flap: off for a second")
+
+    link = commands.add_parser("link", help="cut a link between two switches of a topology")
+    link.add_argument("ends", nargs=2, metavar="SWITCH")
+    link.add_argument("action", choices=("off", "on"))
+    fabric = commands.add_parser("fabric", help="what links and queues of a topology count")
+    fabric.add_argument("--json", action="store_true", help="for programs")
 
     asked = commands.add_parser("query", help="what a host's card does; the guest may hang")
     asked.add_argument("--json", action="store_true", help="all that the card tells")
@@ -203,11 +214,15 @@ def _hosts(parsed_args, **_):
 def up(args):
     if args.share and not os.path.isdir(args.share):
         raise LabError(f"there is no folder {args.share} to share")
-    options = Options(**{name: getattr(args, name) for name in (
-        "cards", "mtu", "smp", "mem", "viommu", "load", "nic", "wire", "nic_options",
-        "kernel_options", "share")})
+    if args.topology and (args.count is not None or args.cards):
+        raise LabError("the topology says how many hosts and cards there are")
+    options = Options(cards=args.cards or Options.cards, **{name: getattr(args, name) for name in (
+        "mtu", "smp", "mem", "viommu", "load", "nic", "wire", "nic_options", "kernel_options",
+        "share")})
+    hosts = (topology.hosts(args.topology, options) if args.topology
+             else [options] * (2 if args.count is None else args.count))
     lab = Lab(args.lab)
-    lab.up([options] * args.count, packages=args.packages)
+    lab.up(hosts, packages=args.packages, topology=args.topology)
     names = ", ".join(host.name for host in lab.hosts)
     say(f"{names} up; try: {COMMAND} run all -- ibv_devinfo")
 
@@ -338,6 +353,15 @@ def cable(args):
         time.sleep(1)
     if args.action != "off":
         host.set_cable(True, args.card)
+
+
+def link(args):
+    topology.set_link(Lab.find(args.lab).wire, args.ends, args.action == "on")
+
+
+def fabric(args):
+    told = topology.report(Lab.find(args.lab).wire)
+    print(json.dumps(told, indent=2) if args.json else "\n".join(topology.text(told)))
 
 
 def _qpn(text):

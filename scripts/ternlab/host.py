@@ -85,6 +85,8 @@ class Options:
     netdevs: tuple = ()     # more -netdevs of QEMU; "{folder}" in one is the lab's, for sockets
     devices: tuple = ()     # more -devices, in slots of their own
     share: str = ""         # a folder of this machine, the host's /share
+    name: str = ""          # default: hostN
+    edges: tuple = ()       # of a topology: the name and the rate in Mb/s of each card
 
 
 def card_id(card):
@@ -95,7 +97,7 @@ def card_id(card):
 class Host:
     def __init__(self, index, image, options, folder, log, process=None, port=None):
         self.index, self.image, self.options = index, image, options
-        self.name = f"host{index}"
+        self.name = options.name or f"host{index}"
         self.log = log
         self.process, self.port = process, port
         self.ipv4, self.ipv6 = self.addresses(0)
@@ -179,16 +181,23 @@ class Host:
         properties = f"id={card_id(card)},mac={self.macs()[card]}"
         if options.nic_options:
             properties += f",{options.nic_options}"
+        if options.edges and options.nic == "tern":
+            properties += f",speed={options.edges[card][1]}"
         if self._shares_memory():
-            return f"tern,wire={wire.shared_path},{properties}"
+            return f"tern,wire={self._socket(wire.shared_path, card)},{properties}"
         model = {"tern": "tern", "virtio": "virtio-net-pci,romfile="}[options.nic]
         return f"{model},netdev={netdev(card)},{properties}"
 
     def _netdevs(self, wire):
         if self._shares_memory():
             return self.options.netdevs
-        return (*(f"stream,id={netdev(card)},server=off,addr.type=unix,addr.path={wire.path}"
+        return (*(f"stream,id={netdev(card)},server=off,addr.type=unix,"
+                  f"addr.path={self._socket(wire.path, card)}"
                   for card in range(self.options.cards)), *self.options.netdevs)
+
+    def _socket(self, path, card):
+        """In a topology each card has one of its own."""
+        return f"{path}.{self.options.edges[card][0]}" if self.options.edges else path
 
     def _shares_memory(self):
         return self.options.nic == "tern" and self.options.wire == "shm"
@@ -256,6 +265,12 @@ class Host:
         """The IPv4 and the IPv6 address of a card: each has a subnet of its own."""
         return f"10.77.{card}.{self.index}", str(
             ipaddress.ip_address(f"fd77::{card:x}:0:0:0:{self.index:x}"))
+
+    def names(self):
+        """Those of its cards, with their IPv4 addresses; the host's is its first card's."""
+        cards = [name for name, _ in self.options.edges] or [self.name]
+        return [(self.name, self.ipv4), *((name, self.addresses(card)[0])
+                                          for card, name in enumerate(cards) if name != self.name)]
 
     def configure(self, timeout=30):
         """Gives the cards' interfaces, once udev or modprobe has brought them, their addresses."""

@@ -28,10 +28,13 @@ class Lab:
 
     # --- life
 
-    def up(self, hosts, owned=False, packages=()):
+    def up(self, hosts, owned=False, packages=(), topology=None):
         """Boots a host for each Options. An owned lab dies with this process. With packages,
-        files of Debian's, the hosts have these installed and nothing that is built here."""
+        files of Debian's, the hosts have these installed and nothing that is built here. With a
+        topology, a file, the hosts are those that topology.hosts() makes of it."""
         self._claim()
+        if topology:
+            shutil.copyfile(topology, self.wire.topology)
         try:
             image = Image.get(packages)
             archive = self.folder / "parts.tar"
@@ -46,6 +49,8 @@ class Lab:
             with step(f"starting {len(hosts)} hosts"):
                 self.each(lambda host: host.wait_ready(archive))
             self._save(image)
+            if topology:
+                self._spread_names()
             with step("giving them their addresses"):
                 self.each(self._configure, [host for host in self.hosts if host.options.load])
         except BaseException:
@@ -78,6 +83,13 @@ class Lab:
         """Those of this checkout that are up, or were until their processes died."""
         labs = [cls(state.parent.name) for state in sorted(paths.runtime("").glob(f"*/{STATE}"))]
         return [lab for lab in labs if lab._load()]
+
+    def _spread_names(self):
+        """In place of the names that the image has, which are those of hosts by number."""
+        known = [("localhost", "127.0.0.1"), ("localhost", "::1"),
+                 *(entry for host in self.hosts for entry in host.names())]
+        table = "".join(f"{address} {name}\n" for name, address in known)
+        self.each(lambda host: host.write_file("/etc/hosts", table.encode()))
 
     @staticmethod
     def _configure(host):

@@ -20,23 +20,29 @@ class Refused(LabError):
         self.reason = reason
 
 
+def switch_program():
+    switch = pathlib.Path(os.environ.get("TERN_SWITCH", SWITCH))
+    if not switch.exists():
+        raise LabError(f"{switch} is not built; run `make build`")
+    return switch
+
+
 class Wire:
     def __init__(self, folder, process=None):
         self.path = folder / "wire"
         self.shared_path = folder / "wire.shm"
+        self.topology = folder / "topology.toml"  # if there is one
         self._control = folder / "wire.ctl"
         self.process = process
 
     def start(self, log, owned):
         """Also again, when it was killed."""
         self._control.unlink(missing_ok=True)
-        switch = pathlib.Path(os.environ.get("TERN_SWITCH", SWITCH))
-        if not switch.exists():
-            raise LabError(f"{switch} is not built; run `make build`")
-        self.process = Process.start(
-            "tern-switch", [switch, "--listen", self.path, "--shared", self.shared_path,
-                            "--control", self._control],
-            log, owned)
+        command = [switch_program(), "--listen", self.path, "--shared", self.shared_path,
+                   "--control", self._control]
+        if self.topology.exists():
+            command += ["--topology", self.topology]
+        self.process = Process.start("tern-switch", command, log, owned)
         wait_until(lambda: self._control.exists() or not self.process.alive(), 10)
         if not self.process.alive():
             raise LabError("tern-switch died at start:\n" + log.read_text(errors="replace"))

@@ -59,6 +59,14 @@ class Program(unittest.TestCase):
         self.assertEqual(len(result["flows"]), 8 * 7)
         self.assertGreater(sum(end["lost"] for link in result["links"] for end in link), 0)
 
+    def test_lab_examples(self):
+        """What the lab brings up, with flows that take the links."""
+        for name, rate in (("lab-two-hosts", 2 * 500e6), ("lab-incast", 200e6),
+                           ("lab-leaf-spine", 8 * 200e6)):
+            rates = [flow["rate"] for flow in self.example(f"{name}.toml")["flows"]]
+            self.assertGreater(sum(rates), 0.9 * rate, name)
+            self.assertLess(sum(rates), rate, name)
+
     def test_another_seed(self):
         scenario = TOP / "examples/leaf-spine.toml"
         self.assertNotEqual(self.result(scenario, "--seed", 1)[1],

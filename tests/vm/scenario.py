@@ -37,6 +37,7 @@ class Scenario(unittest.TestCase):
     """Tests in one lab. Each leaves it as it found it: up, with addresses, without faults."""
 
     HOSTS = (Options(), Options())
+    TOPOLOGY = None  # a file, of which topology.hosts() has made HOSTS
     maxDiff = None
 
     @classmethod
@@ -46,7 +47,7 @@ class Scenario(unittest.TestCase):
         if RXE:
             hosts = [dataclasses.replace(options, nic="virtio") for options in hosts]
         begun = time.monotonic()
-        cls.lab.up(hosts, owned=True)  # which leaves nothing if it fails
+        cls.lab.up(hosts, owned=True, topology=cls.TOPOLOGY)  # which leaves nothing if it fails
         cls.addClassCleanup(cls.take_down)
         report.COST.started(cls.lab, time.monotonic() - begun)
         cls.hosts = cls.lab.hosts

@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Hosts in a topology (docs/fabric.md): rates, ECN with DCQCN, PFC, links that fail, two paths.
+
+Bounds are shares of the links' rate, which is low enough for two busy processors to carry, and
+what is compared are runs on the same machine.
+"""
+
+import contextlib
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+from scenario import NETDEV, Options, Scenario, main, pair, wait_until
+from ternlab import topology
+from ternlab.host import DEFAULT_WIRE
+
+HERE = pathlib.Path(__file__).resolve().parent
+LAB = HERE.parent.parent / "scripts/lab"
+TOPOLOGY = HERE / "fabric.toml"
+RATE = 200e6
+PFC_CLASS = 26 << 2  # DSCP 26: priority 3
+ENDLESS = 600        # seconds; a stream is ended by the test
+# As the rates are hundreds of times less than those that mlx5's parameters are for, the steps of
+# DCQCN are slower.
+SLOW_DCQCN = {"rp_time_reset": 10000, "rp_byte_reset": 0, "rp_ai_rate": 1, "rp_hai_rate": 5,
+              "rp_dce_tcp_rtt": 2000, "rp_rate_reduce_monitor_period": 5000,
+              "np_min_time_between_cnps": 2000}
+
+
+# The two ways between the leaves, by which the second cards of hosts a and b are linked.
+SPINES = ("spine1", "spine2")
+
+
+def lab(*words):
+    return subprocess.run([LAB, *words], capture_output=True, text=True, check=False)
+
+
+def edge(host, card=0):
+    """The name of a card in the topology."""
+    return host.options.edges[card][0]
+
+
+def jain(values):
+    return sum(values) ** 2 / (len(values) * sum(value * value for value in values))
+
+
+class Fabric(Scenario):
+    TOPOLOGY = TOPOLOGY
+
+    @classmethod
+    def setUpClass(cls):
+        cls.HOSTS = topology.hosts(TOPOLOGY, Options())
+        super().setUpClass()
+        cls.receiver, *cls.senders = cls.hosts
+
+    # --- what the fabric tells
+
+    def end(self, name, peer):
+        """The counters of the port of NAME at its link to PEER."""
+        for link in topology.report(self.lab.wire)["links"]:
+            for this, other in (link["ends"], link["ends"][::-1]):
+                if (this["name"], other["name"]) == (name, peer):
+                    return this
+        raise AssertionError(f"no link between {name} and {peer}")
+
+    def bottleneck(self, priority):
+        """The queue to the receiver."""
+        end = self.end("tor", edge(self.receiver))
+        empty = dict.fromkeys(("byte_ns", "marked", "dropped", "max_length"), 0)
+        return next((queue for queue in end["queues"] if queue["priority"] == priority), empty)
+
+    def pfc_dropped(self):
+        return sum(switch["pfc_dropped"] for switch in topology.report(self.lab.wire)["switches"])
+
+    # --- cards' parameters and counters
+
+    def set(self, host, **parameters):
+        device = host.run(f"readlink /sys/class/infiniband/{host.rdma_device()}/device").out
+        folder = f"/sys/kernel/debug/tern/{device.strip().rsplit('/', 1)[-1]}/cc_params"
+        host.run("".join(f"echo {value} >{folder}/{name} || exit\n"
+                         for name, value in parameters.items()))
+
+    def set_all(self, **parameters):
+        self.lab.each(lambda host: self.set(host, **parameters))
+
+    def counter(self, host, name):
+        told = host.run(f"rdma -j statistic show link {host.rdma_device()}/1").out
+        return int(re.search(rf'"{name}":(\d+)', told)[1])
+
+    # --- streams to the receiver
+
+    @contextlib.contextmanager
+    def streams(self, senders, arguments=""):
+        """WRITEs from each of the senders, until the end of the block."""
+        tasks = []
+        try:
+            for index, sender in enumerate(senders):
+                port = pair.PERFTEST_PORT + index
+                command = f"ib_write_bw -s 65536 -t 16 -D {ENDLESS} -p {port} {arguments}"
+                serving = self.receiver.spawn(f"{command} {self.verbs(self.receiver)}")
+                tasks.append(serving)
+                pair.await_listener(self.receiver, port, serving)
+                tasks.append(sender.spawn(
+                    f"{command} {self.verbs(sender)} {self.receiver.ipv4}"))
+            for sender in senders:
+                self.await_stream(sender, 2 << 20)
+            yield
+        finally:
+            for task in tasks:
+                task.kill()
+                task.wait(check=False)
+
+    def sent(self, sender):
+        return self.end(edge(sender), "tor")["tx_bytes"]
+
+    def await_stream(self, sender, amount):
+        before = self.sent(sender)
+        self.assertTrue(wait_until(lambda: self.sent(sender) - before > amount, 60),
+                        f"{sender.name} sends nothing")
+
+    def measure(self, senders, priority=0, seconds=4):
+        """The rate of each sender in bits per second, and the mean length of the queue to the
+        receiver in bytes, while streams run."""
+        def look():
+            told = topology.report(self.lab.wire)["now_ns"]
+            return told, [self.sent(sender) for sender in senders], \
+                self.bottleneck(priority)["byte_ns"]
+
+        begun, sent, filled = look()
+        time.sleep(seconds)
+        ended, later, then = look()
+        took = ended - begun
+        return [(b - a) * 8e9 / took for a, b in zip(sent, later)], (then - filled) / took
+
+    # --- tests
+
+    def test_rate(self):
+        """A stream takes its link, and no more."""
+        with self.streams(self.senders[:1]):
+            (rate,), _ = self.measure(self.senders[:1])
+        self.assertLess(rate, 1.01 * RATE)
+        self.assertGreater(rate, 0.85 * RATE)
+
+    def incast(self, settle):
+        """Three senders in a lossless priority. Returns their rates, the mean length of the queue
+        that they share, and what its counters have grown by."""
+        before = self.bottleneck(3)
+        with self.streams(self.senders, f"--tclass={PFC_CLASS}"):
+            time.sleep(settle)
+            rates, length = self.measure(self.senders, 3, 6)
+        after = self.bottleneck(3)
+        self.assertEqual(after["dropped"], before["dropped"])
+        self.assertEqual(self.pfc_dropped(), 0)
+        return rates, length, {name: after[name] - before[name] for name in before}
+
+    def pauses(self):
+        """Those that the switch has sent to senders, and those that their ports received."""
+        return [sum(self.end(*ends)[name][3] for ends in links) for name, links in (
+            ("pauses_sent", [("tor", edge(host)) for host in self.senders]),
+            ("pauses_received", [(edge(host), "tor") for host in self.senders]))]
+
+    def test_incast(self):
+        """With PFC alone nothing is lost, and senders are paused. With DCQCN, too, they are told
+        by CNPs, are fair, and leave the queue short."""
+        self.addCleanup(self.set_all, pfc_enable=0, pfc_trust_dscp=0, rp_algorithm=1)
+        self.set_all(pfc_enable=1 << 3, pfc_trust_dscp=1, rp_algorithm=0)
+        rates, paused_length, grown = self.incast(settle=0)
+        sent, received = self.pauses()
+        self.assertGreater(sent, 0)
+        self.assertEqual(sent, received)
+        for host in self.senders:
+            told = host.run(f"ethtool -S {NETDEV}").out
+            self.assertGreater(int(re.search(r"rx_prio3_pause: (\d+)", told)[1]), 0)
+        self.assertEqual(grown["marked"], 0, "senders that do not react are not capable of ECN")
+        self.assertGreater(sum(rates), 0.85 * RATE)
+
+        self.set_all(rp_algorithm=1, **SLOW_DCQCN)
+        rates, length, grown = self.incast(settle=6)
+        self.assertGreater(grown["marked"], 0)
+        for host in self.senders:
+            self.assertGreater(self.counter(host, "rp_cnp_handled"), 0)
+        found = f"rates {rates}, mean length {length:.0f}, with PFC alone {paused_length:.0f}"
+        self.assertGreater(sum(rates), 0.6 * RATE, found)
+        self.assertLess(length, paused_length / 2, found)
+        self.assertGreaterEqual(jain(rates), 0.95, found)
+
+    def carrier(self, host):
+        return host.run(f"cat /sys/class/net/{NETDEV}/carrier").out.strip()
+
+    def answers(self, asking, asked, patience):
+        """Whether a ping comes back: the first one, or a later one within patience seconds."""
+        return bool(wait_until(lambda: asking.run(
+            f"ping -q -w 2 -c 1 {asked.name}", check=False).code == 0, patience))
+
+    def test_cable(self):
+        """A card's cable out and in again."""
+        one, two = self.hosts[:2]
+        for action, carrier in (("off", "0"), ("on", "1")):
+            told = lab("--lab", self.lab.name, "cable", two.name, action)
+            self.assertEqual((told.returncode, told.stderr), (0, ""))
+            self.assertTrue(wait_until(lambda: self.carrier(two) == carrier, 20))
+            self.assertEqual(self.answers(one, two, 20 if action == "on" else 0), action == "on")
+
+    def connect(self, server, client):
+        """rping by RDMA CM between their second cards."""
+        address = server.addresses(1)[0]
+        serving = server.spawn(f"rping -s -a {address} -C 5")
+        pair.await_cm_listener(server, 7174, serving)
+        client.run(f"rping -c -a {address} -C 5")
+        serving.wait()
+
+    def frames_of_spines(self):
+        return [self.end("leaf1", spine)["tx_frames"] for spine in SPINES]
+
+    def test_two_paths(self):
+        """Connections spread over both spines. With the link to one cut, all take the other."""
+        one, two = self.hosts[:2]
+        before = self.frames_of_spines()
+
+        def both_used():
+            self.connect(one, two)
+            return all(now > was for now, was in zip(self.frames_of_spines(), before))
+
+        self.assertTrue(any(both_used() for _ in range(20)), self.frames_of_spines())
+        self.addCleanup(lab, "--lab", self.lab.name, "link", "leaf1", "spine1", "on")
+        told = lab("--lab", self.lab.name, "link", "leaf1", "spine1", "off")
+        self.assertEqual((told.returncode, told.stderr), (0, ""))
+        before = self.frames_of_spines()
+        for _ in range(2):
+            self.connect(one, two)
+        after = self.frames_of_spines()
+        self.assertEqual(after[0], before[0])
+        self.assertGreater(after[1], before[1])
+
+    def test_command(self):
+        """What a person sees."""
+        told = lab("--lab", self.lab.name, "fabric")
+        self.assertEqual((told.returncode, told.stderr), (0, ""))
+        self.assertRegex(told.stdout, r"\na\.1 to tor +200 +up ")
+        refused = lab("--lab", self.lab.name, "link", "leaf1", "leaf2", "off")
+        self.assertEqual((refused.returncode, refused.stdout), (1, ""))
+        self.assertIn('there is no link between switches "leaf1" and "leaf2"', refused.stderr)
+
+    @unittest.skipUnless(DEFAULT_WIRE == "shm", "QEMU 7.2 does not reconnect a stream")
+    def test_switch_dies(self):
+        """It comes back with the topology, and the hosts connect again."""
+        wire, (one, two) = self.lab.wire, self.hosts[:2]
+        os.kill(wire.process.pid, signal.SIGKILL)
+        wire.process.wait(10)
+        self.assertTrue(wait_until(lambda: self.carrier(one) == "0", 20))
+        wire.start(self.lab.logs / "wire.log", True)
+        self.assertTrue(wait_until(lambda: self.carrier(one) == self.carrier(two) == "1", 20))
+        self.assertTrue(self.answers(one, two, 20))
+        self.assertGreater(self.sent(one), 0)
+
+    def test_bad_topology(self):
+        """File, line and key of what is wrong, from the lab as well."""
+        good = TOPOLOGY.read_text(encoding="utf-8")
+        lines = good.count("\n")
+        for text, wrong in (
+                ("[[link]]\nends = ['d', 'tor9']\n",
+                 f"{lines + 2}: link.ends: there is no host or switch \"tor9\""),
+                ("[[host]]\nname = 'd'\n", f"{lines + 2}: host.name: there is a \"d\" already"),
+                ("[[link]]\nends = ['tor', 'leaf1']\nrate = '0 Mb/s'\n",
+                 f"{lines + 3}: link.rate: must be more than 0")):
+            with tempfile.NamedTemporaryFile("w", suffix=".toml", encoding="utf-8") as file:
+                file.write(good + text)
+                file.flush()
+                told = lab("--lab", "never", "up", "--topology", file.name)
+                self.assertEqual((told.returncode, told.stdout), (1, ""))
+                self.assertEqual(told.stderr, f"lab: {file.name}:{wrong}\n")
+
+
+if __name__ == "__main__":
+    main()
