@@ -13,7 +13,7 @@ import time
 from . import faults as wire_faults
 from . import ladder as ladders
 from . import query as queries
-from . import stack, topology, wire
+from . import stack, topology
 from .errors import LabError
 from .host import MAX_CARDS, NETDEV, WIRES, Options
 from .lab import Lab

@@ -42,7 +42,8 @@ class Costs:
 
     def save(self, tests, failed):
         COSTS.mkdir(parents=True, exist_ok=True)
-        cost = {"tests": tests, "failed": failed, "tables": [str(table) for table in self.tables if table],
+        cost = {"tests": tests, "failed": failed,
+                "tables": [str(table) for table in self.tables if table],
                 "seconds": time.monotonic() - self.begun,
                 "starting": self.starting, "commands": Channel.commands,
                 "guests_cpu": self.guests_cpu,
