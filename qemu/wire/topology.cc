@@ -187,14 +187,16 @@ std::string Topology::report()
 		json.number("now_ns", loop_.now());
 		json.list("links", [&] {
 			for (unsigned i = 0; i < plan_.links.size(); i++) {
-				const auto [a, b] = fabric_.ends(i);
+				/* No binding of both, which clang 14 does not capture. */
+				const auto ends = fabric_.ends(i);
+				const fabric::Port &a = *ends.a, &b = *ends.b;
 				json.object("", [&] {
-					json.number("rate", a->link.rate);
-					json.flag("up", a->up());
+					json.number("rate", a.link.rate);
+					json.flag("up", a.up());
 					json.list("ends", [&] {
-						add_end(json, plan_.name_of(plan_.links[i].a), *a,
+						add_end(json, plan_.name_of(plan_.links[i].a), a,
 						        loop_.now());
-						add_end(json, plan_.name_of(plan_.links[i].b), *b,
+						add_end(json, plan_.name_of(plan_.links[i].b), b,
 						        loop_.now());
 					});
 				});
