@@ -23,6 +23,17 @@ double median_of(const std::vector<benchmark::BenchmarkReporter::Run> &runs, con
 	return median(values);
 }
 
+/* The message of a run that failed, or null. Debian 13's library says it otherwise than Debian
+ * 12's. */
+template <typename Run>
+const std::string *failure(const Run &run)
+{
+	if constexpr (requires { run.error_occurred; })
+		return run.error_occurred ? &run.error_message : nullptr;
+	else
+		return run.skipped ? &run.skip_message : nullptr;
+}
+
 } // namespace
 
 bool Table::ReportContext(const Context &)
@@ -39,8 +50,11 @@ void Table::ReportRuns(const std::vector<Run> &runs)
 	if (runs.front().run_type != Run::RT_Iteration)
 		return;
 	const std::string name = runs.front().benchmark_name();
-	if (std::ranges::any_of(runs, &Run::error_occurred)) {
-		std::printf("%-33s %s\n", name.c_str(), runs.front().error_message.c_str());
+	for (const Run &run : runs) {
+		const std::string *message = failure(run);
+		if (!message)
+			continue;
+		std::printf("%-33s %s\n", name.c_str(), message->c_str());
 		failed_ = true;
 		return;
 	}
