@@ -165,7 +165,7 @@ class Roce:
         return self.body[0]
 
 
-def decode(time, frame, comments):
+def decode(time, frame, comments=()):
     """A frame as Roce, or None."""
     roce = packet(frame)
     if not roce:
