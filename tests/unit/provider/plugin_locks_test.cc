@@ -164,7 +164,7 @@ protected:
 
 	std::vector<Call> calls()
 	{
-		ibv_wc wc[4];
+		ibv_wc wc[4] = {};
 		return {
 		        {"poll", [=, this]() mutable { ibv_poll_cq(cq_, 4, wc); }},
 		        {"poll and post", [this] { poll_and_post(); }},
