@@ -18,7 +18,7 @@ constexpr uint64_t kMaxWeight = 1000;
 /* Cards know their rate in Mb/s. */
 constexpr uint64_t kMinRate = 1'000'000;
 
-/** Reads the tables of a file into a Plan, one kind after the other. */
+/** Reads the tables of a topology file into a Plan: queues, switches, hosts and links. */
 class Reader {
 public:
 	Reader(TomlTable &file, size_t max_cards, Plan &plan)

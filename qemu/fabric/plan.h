@@ -45,14 +45,15 @@ struct Plan {
  * than @max_cards. */
 void read_plan(TomlTable &file, size_t max_cards, Plan &plan);
 
-/** Returns what @pattern, as of file names, matches: at least one, or @table fails at @key. */
+/** Returns the cards and switches whose names match @pattern (a shell pattern, glob(7)). Throws the
+ * error of @table for @key if there is none. */
 std::vector<Fabric::End> find_ends(const Plan &plan, const TomlTable &table, std::string_view key,
                                    const std::string &pattern);
 
 /** Returns the number of the link between the two, in either order. */
 std::optional<unsigned> find_link(const Plan &plan, const Fabric::End &a, const Fabric::End &b);
 
-/** Adds switches, links and routes to a fabric that has the plan's cards. */
+/** Adds the switches, links and routes of @plan to @fabric, which already has the cards. */
 void connect_all(const Plan &plan, Fabric &fabric);
 
 /** A queue of a switch: what waits at a port in a priority. */

@@ -33,7 +33,7 @@ public:
 	virtual void sending(Port &port, Frame &frame) = 0;
 	/** @port no longer holds @frame, which the owner gave it: it was sent or lost. */
 	virtual void departed(Port &port, const Frame &frame) = 0;
-	/** A pause frame came in by @port, which obeys it. */
+	/** @port has received @frame, a pause frame, and obeys it. */
 	virtual void pause_arrived(Port & /* port */, const Frame & /* frame */) {}
 };
 

@@ -12,9 +12,9 @@ namespace tern::fabric {
 /**
  * Lets an event loop follow a clock that passes by itself.
  *
- * The loop is late by what its process had to wait for a processor. Events still happen at the time
- * for which they were scheduled, as the loop tells it: a port that could have sent ten frames
- * meanwhile sends ten, and its rate is right in the mean.
+ * The loop falls behind while its process waits for a processor. When it catches up, it runs each
+ * event at the time for which the event was scheduled. A port that had time for ten frames sends all
+ * ten of them, so its average rate is correct.
  */
 class RealTime {
 public:

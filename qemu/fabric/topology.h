@@ -31,7 +31,7 @@ public:
 	unsigned add_switch(const SwitchConfig &config);
 	/** A host port with that address, which gets frames by @owner. It has no link yet. */
 	unsigned add_host(const Mac &mac, PortOwner &owner);
-	/** As add_host(), of a host whose addresses learn() will tell. */
+	/** Adds a host without an address, and returns its number; learn() adds its addresses. */
 	unsigned add_host(PortOwner &owner);
 	/** @host has @mac (a number, as of mac_at()) now; frames to it take the shortest paths. */
 	void learn(unsigned host, uint64_t mac);

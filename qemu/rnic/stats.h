@@ -25,8 +25,8 @@ struct StatsSet {
 };
 
 /**
- * What an engine counts. Each event is counted twice: for the engine, and either in the set of the
- * QP at work or, if it is bound to none, in unbound().
+ * The counters of an engine. It counts each event twice: once in all(), and once in the set that the
+ * QP at work is bound to, or in unbound() if that QP is bound to no set.
  */
 class Stats {
 public:

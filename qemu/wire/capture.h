@@ -10,13 +10,13 @@
 
 namespace tern::wire {
 
-/** Writes frames to a file, as hosts sent them, before faults are applied. */
+/** Writes frames to a file as their hosts sent them; faults do not change them. */
 class Capture {
 public:
 	struct Options {
 		/* addresses of the hosts whose frames are captured; empty: all */
 		std::vector<uint64_t> hosts;
-		/* pcap in the layout of Lumina's mirrored packets */
+		/* The file is a pcap whose packets are laid out as those that Lumina mirrors. */
 		bool mirror = false;
 	};
 

@@ -12,7 +12,7 @@
 
 namespace tern::wire {
 
-/** A file with a line of JSON for each fault of a frame (docs/wire.md). */
+/** Appends a line of JSON to a file for each fault that is applied to a frame (docs/wire.md). */
 class FaultLog {
 public:
 	/** Appends to that file from now on. Returns an error message, or empty. */

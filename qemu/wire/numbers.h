@@ -11,7 +11,7 @@
 
 namespace tern::wire {
 
-/** A decimal number. */
+/** Parses a decimal number. */
 template <typename Number>
 std::optional<Number> parse_decimal(std::string_view text)
 {
@@ -23,7 +23,7 @@ std::optional<Number> parse_decimal(std::string_view text)
 	return number;
 }
 
-/** A decimal number, or a hexadecimal one after "0x". */
+/** Parses a decimal number, or a hexadecimal number that begins with "0x". */
 template <std::unsigned_integral Number>
 std::optional<Number> parse_integer(std::string_view text)
 {

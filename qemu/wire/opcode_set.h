@@ -47,7 +47,8 @@ private:
 /** Whether packets with this opcode are retransmitted with their PSN: the requests and READ
  * responses of RC and XRC. */
 bool is_data(uint8_t opcode);
-/** Whether the PSN of such a packet is that of a request which it answers. */
+/** Returns whether packets with @opcode are responses, which carry the PSN of the request that they
+ * answer. */
 bool is_response(uint8_t opcode);
 
 } // namespace tern::wire

@@ -33,7 +33,7 @@ struct Device {
 /** All of this host. */
 std::vector<Device> read_devices();
 
-/** The CQs of the driver's debugfs file of that name. */
+/** Parses the driver's debugfs file "CQs". Returns the depth of each CQ, by its number. */
 std::map<uint32_t, CqDepth> parse_cqs(std::istream &file);
 
 /** Whether a device has a QP of that number now. Throws Error if debugfs does not tell. */

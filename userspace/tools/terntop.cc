@@ -102,7 +102,8 @@ void for_each(const bpf_map *map, Visit visit)
 	std::vector<Key> keys;
 	Key key;
 
-	/* Where a key has gone meanwhile, the kernel begins anew: hence the limit. */
+	/* The kernel starts again at the first key if the previous key was deleted meanwhile; the
+	 * limit ends the loop then. */
 	for (const Key *previous = nullptr;
 	     keys.size() < bpf_map__max_entries(map) &&
 	     !bpf_map__get_next_key(map, previous, &key, sizeof(key));

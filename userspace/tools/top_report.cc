@@ -130,7 +130,7 @@ void put_qp(Json &json, const QpSample &qp, const Sample &sample)
 	json.number("page_faults", qp.page_faults.total);
 }
 
-/* ---- Prometheus ------------------------------------------------------------------------ */
+/* ---- the page that Prometheus reads ---------------------------------------------------- */
 
 class Page {
 public:

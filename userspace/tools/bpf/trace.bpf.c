@@ -29,7 +29,9 @@ static __always_inline struct tern_trace_event *reserve(__u32 kind)
 	return event;
 }
 
-/* An event of the provider. Null if it is not wanted, or there is no room. */
+/* Reserves room for an event of the provider. Returns null if the user has not asked for this QP,
+ * or if the ring buffer is full.
+ */
 static __always_inline struct tern_trace_event *reserve_of_qp(__u32 kind, const void *device,
 							      __u32 qpn)
 {
