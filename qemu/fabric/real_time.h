@@ -13,8 +13,8 @@ namespace tern::fabric {
  * Lets an event loop follow a clock that passes by itself.
  *
  * The loop falls behind while its process waits for a processor. When it catches up, it runs each
- * event at the time for which the event was scheduled. A port that had time for ten frames sends all
- * ten of them, so its average rate is correct.
+ * event at the time for which the event was scheduled. A port that had time for ten frames sends
+ * all ten of them, so its average rate is correct.
  */
 class RealTime {
 public:

@@ -25,8 +25,8 @@ struct StatsSet {
 };
 
 /**
- * The counters of an engine. It counts each event twice: once in all(), and once in the set that the
- * QP at work is bound to, or in unbound() if that QP is bound to no set.
+ * The counters of an engine. It counts each event twice: once in all(), and once in the set that
+ * the QP at work is bound to, or in unbound() if that QP is bound to no set.
  */
 class Stats {
 public:
