@@ -43,7 +43,7 @@ help:
 	@echo 'make fuzz        each fuzzer for TERN_FUZZ_TIME seconds (60): see scripts/fuzz --help'
 	@echo 'make bench       Tern, rxe, siw and TCP side by side: a table and plots in build/bench'
 	@echo 'make report      one page of what these have found: build/report/index.html'
-	@echo 'make bench-apps  NVMe-oF, NFS, iSER, SRP, SMC-R and RDS over Tern next to TCP and rxe'
+	@echo 'make bench-apps  NVMe-oF, NFS, iSER, SRP, RNBD, SMC-R and RDS over Tern next to TCP and rxe'
 	@echo 'make lint        the static checks'
 	@echo 'make bench-core  what a message costs the card, next to memcpy, and how long others wait'
 	@echo 'make bench-sim   what a packet costs tern-sim, by the number of cards'

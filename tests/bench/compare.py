@@ -17,7 +17,8 @@ import subprocess
 import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
+TESTS = pathlib.Path(__file__).resolve().parents[1]
+sys.path += [str(TESTS / "vm"), str(TESTS.parent / "scripts")]
 
 # pylint: disable=wrong-import-position
 from stacks import STACKS  # noqa: E402

@@ -2,13 +2,11 @@
 """What is compared: Tern, and what people use where they have no RDMA card."""
 
 import json
-import pathlib
 import re
-import subprocess
 
+import source_modules
 from ternlab import pair
 from ternlab.errors import LabError
-from ternlab.paths import SCRIPTS
 from ternlab.progress import say
 
 MIB = 1 << 20
@@ -154,13 +152,8 @@ class Siw(Software):
     ready = staticmethod(pair.await_cm_listener)
 
     def load(self, host):
-        made = subprocess.run([SCRIPTS / "siw-module"], stdout=subprocess.PIPE, text=True,
-                              check=False)
-        if made.returncode:
-            raise LabError("siw could not be built; see above")
-        host.write_file("/tmp/siw.ko", pathlib.Path(made.stdout.strip()).read_bytes())
-        host.run("modprobe -a ib_core iw_cm libcrc32c rdma_ucm; "
-                 "grep -q ^siw /proc/modules || insmod /tmp/siw.ko")
+        host.run("modprobe -a ib_core iw_cm libcrc32c rdma_ucm")
+        source_modules.insert(host, "siw", ("siw",))
 
     def __enter__(self):
         super().__enter__()

@@ -11,6 +11,7 @@ import iser
 import lio
 import nfs
 import nvmeof
+import rnbd
 import smc
 import srp
 from stacks import Rxe, Tcp, Tern, peer_address
@@ -147,6 +148,17 @@ class Srp(Storage):
             yield self.fill(lio.find_disk(self.client))
 
 
+class Rnbd(Storage):
+    name = "RNBD"
+    routes = (TERN, RXE)  # its transport is RDMA alone
+
+    @contextlib.contextmanager
+    def attached(self, route):
+        with rnbd.exported(self.server) as disk, \
+                rnbd.mapped(self.client, route.address(self.server), disk) as path:
+            yield self.fill(path)
+
+
 # --- sockets
 
 class Sockets(User):
@@ -217,4 +229,4 @@ class Rds(Sockets):
                 unload(host, module)
 
 
-USERS = (NvmeOf, Nfs, Iser, Srp, Smc, Rds)
+USERS = (NvmeOf, Nfs, Iser, Srp, Rnbd, Smc, Rds)
