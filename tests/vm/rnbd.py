@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""RNBD: a block device over RTRS, whose client writes into buffers of the server that it is lent."""
+"""RNBD: a block device over RTRS, whose client writes into buffers that the server lends it."""
 
 import contextlib
 
