@@ -27,6 +27,7 @@ struct tern_aq_wait {
 	u16 opcode;
 	ktime_t begun;
 	u8 status;
+	u16 refused;	/* with BAD_FIELD, the offset in the command of the field; 0: unknown */
 	int err;
 };
 
@@ -104,6 +105,8 @@ static void tern_aq_complete(struct tern_aq *aq, const struct tern_hw_aq_cqe *cq
 	wait = aq->waits[id];
 	aq->waits[id] = NULL;
 	wait->status = cqe->status;
+	if (cqe->status == TERN_AQ_BAD_FIELD)
+		wait->refused = le16_to_cpu(cqe->refused.field);
 	if (wait->result)
 		*wait->result = *cqe;
 	complete(&wait->done);
@@ -247,8 +250,11 @@ int tern_aq_exec(struct tern_engine *engine, struct tern_hw_aq_cmd *cmd,
 	if (err)
 		return err;
 	err = wait.err ?: tern_aq_errno(wait.status);
-	trace_tern_cmd_complete(engine, wait.opcode, le16_to_cpu(cmd->id), wait.status, err,
-				ktime_us_delta(ktime_get(), wait.begun));
+	trace_tern_cmd_complete(engine, wait.opcode, le16_to_cpu(cmd->id), wait.status,
+				wait.refused, err, ktime_us_delta(ktime_get(), wait.begun));
+	if (wait.status == TERN_AQ_BAD_FIELD)
+		dev_dbg(&engine->tdev->pdev->dev, "%s: the card refuses the field at byte %u\n",
+			tern_aq_op_name(wait.opcode), wait.refused);
 	return err;
 }
 

@@ -37,17 +37,21 @@ TRACE_EVENT(tern_cmd_submit,
 		  __get_str(op))
 );
 
-/* @err is what the caller gets: -EIO without a status if the card has stopped. */
+/*
+ * @err is what the caller gets: -EIO without a status if the card has stopped. @refused is the
+ * offset in the command of the field that is a BAD_FIELD, else 0.
+ */
 TRACE_EVENT(tern_cmd_complete,
-	TP_PROTO(const struct tern_engine *engine, u16 opcode, u16 id, u8 status, int err,
-		 s64 usecs),
-	TP_ARGS(engine, opcode, id, status, err, usecs),
+	TP_PROTO(const struct tern_engine *engine, u16 opcode, u16 id, u8 status, u16 refused,
+		 int err, s64 usecs),
+	TP_ARGS(engine, opcode, id, status, refused, err, usecs),
 	TP_STRUCT__entry(
 		__string(dev, pci_name(engine->tdev->pdev))
 		__string(op, tern_aq_op_name(opcode))
 		__string(status, tern_aq_status_name(status))
 		__field(u32, engine)
 		__field(u16, id)
+		__field(u16, refused)
 		__field(int, err)
 		__field(s64, usecs)
 	),
@@ -57,12 +61,13 @@ TRACE_EVENT(tern_cmd_complete,
 		tern_assign_str(status, tern_aq_status_name(status));
 		__entry->engine = engine - engine->tdev->engines;
 		__entry->id = id;
+		__entry->refused = refused;
 		__entry->err = err;
 		__entry->usecs = usecs;
 	),
-	TP_printk("%s engine %u id %u %s status %s err %d in %lld us", __get_str(dev),
-		  __entry->engine, __entry->id, __get_str(op), __get_str(status), __entry->err,
-		  __entry->usecs)
+	TP_printk("%s engine %u id %u %s status %s err %d in %lld us, refused byte %u",
+		  __get_str(dev), __entry->engine, __entry->id, __get_str(op), __get_str(status),
+		  __entry->err, __entry->usecs, __entry->refused)
 );
 
 /* ---- objects ------------------------------------------------------------------------- */

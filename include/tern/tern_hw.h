@@ -1150,6 +1150,12 @@ struct tern_hw_device_attr {
 	__le32 max_stats_sets;
 };
 
+/* Any command that ends with TERN_AQ_BAD_FIELD: which field was refused. */
+struct tern_hw_refused {
+	__le16 field;		/* its offset in struct tern_hw_aq_cmd; 0: the card does not name it */
+	__u8 rsvd[6];
+};
+
 /* CREATE_*, ALLOC_*: the number of the new object (regions and windows: the key) */
 struct tern_hw_created {
 	__le32 id;
@@ -1170,6 +1176,7 @@ struct tern_hw_counters {
 struct tern_hw_aq_cqe {
 	union {
 		struct tern_hw_device_attr device;
+		struct tern_hw_refused refused;
 		struct tern_hw_created created;
 		struct tern_hw_qp_attr qp;
 		struct tern_hw_srq_attr srq;

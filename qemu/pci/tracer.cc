@@ -121,10 +121,10 @@ void Tracer::command_started(uint16_t opcode, uint16_t id)
 	print(CmdStart, "id %u %s", id, command_name(opcode).data());
 }
 
-void Tracer::command_done(uint16_t opcode, uint16_t id, tern_hw_aq_status status)
+void Tracer::command_done(uint16_t opcode, uint16_t id, tern_hw_aq_status status, uint16_t field)
 {
-	print(CmdDone, "id %u %s status %s", id, command_name(opcode).data(),
-	      command_status_name(status).data());
+	print(CmdDone, "id %u %s status %s field %u", id, command_name(opcode).data(),
+	      command_status_name(status).data(), field);
 }
 
 void Tracer::state_changed(uint32_t qpn, tern_hw_qp_state from, tern_hw_qp_state to)

@@ -26,7 +26,8 @@ public:
 	void recalled(const Recall &what, uint64_t revoked);
 
 	void command_started(uint16_t opcode, uint16_t id) override;
-	void command_done(uint16_t opcode, uint16_t id, hw::tern_hw_aq_status status) override;
+	void command_done(uint16_t opcode, uint16_t id, hw::tern_hw_aq_status status,
+	                  uint16_t field) override;
 	void state_changed(uint32_t qpn, hw::tern_hw_qp_state from,
 	                   hw::tern_hw_qp_state to) override;
 	void nak_queued(uint32_t qpn, uint32_t psn, uint8_t syndrome) override;

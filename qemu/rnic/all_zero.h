@@ -7,6 +7,16 @@
 
 namespace tern {
 
+/** The number of bytes at the beginning of @value that are zero. */
+template <typename T>
+size_t leading_zeros(const T &value)
+{
+	const auto bytes = std::as_bytes(std::span(&value, 1));
+	const auto other =
+	        std::ranges::find_if(bytes, [](std::byte b) { return b != std::byte{0}; });
+	return static_cast<size_t>(other - bytes.begin());
+}
+
 /** Whether all bytes of @reserved from @from on are zero. */
 template <typename T>
 bool all_zero(const T &reserved, size_t from = 0)

@@ -16,7 +16,11 @@ public:
 	virtual ~Observer() = default;
 
 	virtual void command_started(uint16_t /*opcode*/, uint16_t /*id*/) {}
-	virtual void command_done(uint16_t /*opcode*/, uint16_t /*id*/, hw::tern_hw_aq_status) {}
+	/** @field: with BAD_FIELD, the offset in the command of the field that was refused. */
+	virtual void command_done(uint16_t /*opcode*/, uint16_t /*id*/, hw::tern_hw_aq_status,
+	                          uint16_t /*field*/)
+	{
+	}
 	virtual void state_changed(uint32_t /*qpn*/, hw::tern_hw_qp_state /*from*/,
 	                           hw::tern_hw_qp_state /*to*/)
 	{

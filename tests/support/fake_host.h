@@ -432,7 +432,8 @@ private:
 	{
 		lines.push_back("command " + std::string(command_name(opcode)));
 	}
-	void command_done(uint16_t opcode, uint16_t, hw::tern_hw_aq_status status) override
+	void command_done(uint16_t opcode, uint16_t, hw::tern_hw_aq_status status,
+	                  uint16_t) override
 	{
 		lines.push_back("done " + std::string(command_name(opcode)) + " " +
 		                std::string(command_status_name(status)));

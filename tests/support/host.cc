@@ -499,6 +499,12 @@ std::optional<tern_hw_aq_cqe> Driver::result(uint32_t index) const
 /* Of a command: more than the longest one in the tests takes. */
 static constexpr int kMaxPumps = 10'000;
 
+/* Opcode and id, at the beginning of a command, are never refused as BAD_FIELD. */
+static bool is_field(uint16_t offset)
+{
+	return offset >= offsetof(tern_hw_aq_cmd, rsvd) && offset < sizeof(tern_hw_aq_cmd);
+}
+
 tern_hw_aq_cqe Driver::command(tern_hw_aq_cmd c)
 {
 	const uint32_t index = submit(c);
@@ -509,6 +515,8 @@ tern_hw_aq_cqe Driver::command(tern_hw_aq_cmd c)
 		cqe = result(index);
 	}
 	must(cqe.has_value(), "admin command did not complete", c.opcode.get());
+	must(cqe->status != TERN_AQ_BAD_FIELD || is_field(cqe->refused.field.get()),
+	     "BAD_FIELD without a field of the command", c.opcode.get());
 	return *cqe;
 }
 

@@ -278,6 +278,17 @@ class Inside(Programs):
             rf"tern_create: {self.pci} CREATE_MR 0x\w+",
             rf"tern_create: {self.pci} CREATE_CQ 0x\w+")
 
+    def test_refused_field(self):
+        """The card names the field of a command that it refuses: here the value of SET_CONGESTION,
+        four bytes behind the beginning of the body at byte 8."""
+        params = f"/sys/kernel/debug/tern/{self.pci}/cc_params"
+        with self.traced() as lines:
+            refused = self.host.run(f"echo 4000000000 >{params}/rp_gd", check=False)
+        self.assertTrue(refused.code, "a value out of range is taken")
+        self.assert_traced(
+            lines, rf"tern_cmd_complete: {self.pci} .* SET_CONGESTION status BAD_FIELD err -22 .*"
+            "refused byte 12")
+
     def test_trace_of_pages(self):
         """A program with memory on demand: the card faults."""
         with self.traced() as lines:

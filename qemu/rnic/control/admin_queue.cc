@@ -72,13 +72,25 @@ bool AdminQueue::fetch()
 	return running_;
 }
 
-bool AdminQueue::complete(tern_hw_aq_status status, tern_hw_aq_cqe &completion)
+uint16_t AdminQueue::offset_in_command(const void *field) const
 {
-	card_.ports.observer.command_done(command_.opcode.get(), command_.id.get(), status);
+	if (!field)
+		return 0;
+	return static_cast<uint16_t>(static_cast<const std::byte *>(field) -
+	                             reinterpret_cast<const std::byte *>(&command_));
+}
+
+bool AdminQueue::complete(const CommandStatus &status, tern_hw_aq_cqe &completion)
+{
 	if (status != TERN_AQ_OK)
 		card_.stats.add(TERN_STAT_AQ_ERRORS);
+	const uint16_t field = offset_in_command(status.field());
+	if (field)
+		completion.refused.field = field;
+	card_.ports.observer.command_done(command_.opcode.get(), command_.id.get(), status.value(),
+	                                  field);
 	completion.id = command_.id;
-	completion.status = static_cast<uint8_t>(status);
+	completion.status = static_cast<uint8_t>(status.value());
 	completion.phase = !((ci_ >> log_size_) & 1);
 	const Iova place = completions_ + offset();
 	ci_++;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "qemu/rnic/command_status.h"
 #include "qemu/rnic/ports.h"
 #include "tern/tern_hw.h"
 
@@ -33,7 +34,9 @@ private:
 	/* These return false if a ring is not reachable. */
 	bool step(unsigned &budget);
 	bool fetch();
-	bool complete(hw::tern_hw_aq_status status, hw::tern_hw_aq_cqe &completion);
+	/** 0 for null. */
+	uint16_t offset_in_command(const void *field) const;
+	bool complete(const CommandStatus &status, hw::tern_hw_aq_cqe &completion);
 	Iova offset() const { return uint64_t{ci_ & ((1u << log_size_) - 1)} * hw::TERN_AQ_ENTRY; }
 
 	Card &card_;

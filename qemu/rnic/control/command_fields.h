@@ -10,6 +10,7 @@
 
 #include "qemu/rnic/all_zero.h"
 #include "qemu/rnic/card.h"
+#include "qemu/rnic/command_status.h"
 #include "tern/tern_hw.h"
 
 namespace tern {
@@ -31,7 +32,7 @@ void add_users(T *object, int n)
 
 /** Removes an object that nothing uses from its table. */
 template <typename T>
-hw::tern_hw_aq_status destroy_unused(ObjectTable<T> &table, uint32_t number)
+CommandStatus destroy_unused(ObjectTable<T> &table, uint32_t number)
 {
 	const T *object = table.find(number);
 	if (!object)
@@ -44,8 +45,7 @@ hw::tern_hw_aq_status destroy_unused(ObjectTable<T> &table, uint32_t number)
 
 /** Inserts a new object into its table and writes its number to @result. */
 template <typename T>
-hw::tern_hw_aq_status created(ObjectTable<T> &table, std::unique_ptr<T> object,
-                              hw::tern_hw_created &result)
+CommandStatus created(ObjectTable<T> &table, std::unique_ptr<T> object, hw::tern_hw_created &result)
 {
 	const auto number = table.insert(std::move(object));
 	if (!number)

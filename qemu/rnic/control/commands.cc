@@ -28,7 +28,7 @@ constexpr uint16_t kMaxMtu = 9000;
 
 /* ---- QUERY ---- */
 
-tern_hw_aq_status query_device(Card &, tern_hw_device_attr &attr)
+CommandStatus query_device(Card &, tern_hw_device_attr &attr)
 {
 	attr.fw_version = (uint32_t{TERN_HW_MAJOR} << 16) | TERN_HW_MINOR;
 	attr.max_qp = kMaxQps;
@@ -73,11 +73,11 @@ const Counters *find_counters(const Card &card, uint32_t set)
 	return object ? &object->counters : nullptr;
 }
 
-tern_hw_aq_status query_stats(Card &card, const tern_hw_query_stats &cmd)
+CommandStatus query_stats(Card &card, const tern_hw_query_stats &cmd)
 {
 	const uint32_t count = cmd.count.get();
 	if (count > TERN_STAT_COUNT)
-		return TERN_AQ_BAD_FIELD;
+		return bad_field(cmd.count);
 	const Counters *counters = find_counters(card, cmd.set.get());
 	if (!counters)
 		return TERN_AQ_BAD_OBJECT;
@@ -92,16 +92,19 @@ tern_hw_aq_status query_stats(Card &card, const tern_hw_query_stats &cmd)
 
 /* ---- CREATE ---- */
 
-tern_hw_aq_status create_eq(Card &card, const tern_hw_create_eq &cmd, tern_hw_created &result)
+CommandStatus create_eq(Card &card, const tern_hw_create_eq &cmd, tern_hw_created &result)
 {
-	if (!all_zero(cmd.rsvd) || cmd.log_size < 1 || cmd.log_size > kMaxLogEq ||
-	    cmd.vector.get() >= card.config.vectors)
-		return TERN_AQ_BAD_FIELD;
+	const auto valid =
+	        check_fields({{cmd.vector, cmd.vector.get() < card.config.vectors},
+	                      {cmd.log_size, cmd.log_size >= 1 && cmd.log_size <= kMaxLogEq},
+	                      {cmd.rsvd, all_zero(cmd.rsvd)}});
+	if (valid != TERN_AQ_OK)
+		return valid;
 	if (card.eq_of_vector(cmd.vector.get()))
 		return TERN_AQ_BUSY;
 	const auto pages = PageList::make(cmd.pages, 0, sizeof(tern_hw_eqe) << cmd.log_size);
 	if (!pages)
-		return TERN_AQ_BAD_FIELD;
+		return bad_field(cmd.pages);
 	return created(card.eqs,
 	               std::make_unique<EventQueue>(*pages, cmd.log_size, cmd.vector.get()),
 	               result);
@@ -109,7 +112,7 @@ tern_hw_aq_status create_eq(Card &card, const tern_hw_create_eq &cmd, tern_hw_cr
 
 /* ---- DESTROY ---- */
 
-tern_hw_aq_status destroy_eq(Card &card, uint32_t eqn)
+CommandStatus destroy_eq(Card &card, uint32_t eqn)
 {
 	const EventQueue *eq = card.eqs.find(eqn);
 	const PageList pages = eq ? eq->pages() : PageList();
@@ -121,12 +124,15 @@ tern_hw_aq_status destroy_eq(Card &card, uint32_t eqn)
 
 /* ---- SET ---- */
 
-tern_hw_aq_status set_gid(Card &card, const tern_hw_set_gid &cmd)
+CommandStatus set_gid(Card &card, const tern_hw_set_gid &cmd)
 {
 	const uint16_t vlan = cmd.vlan.get();
-	if (cmd.index.get() >= card.gids.size() || cmd.type > TERN_GID_ROCE_V2 || cmd.rsvd0 ||
-	    (vlan != kNoVlan && vlan > 4095))
-		return TERN_AQ_BAD_FIELD;
+	const auto valid = check_fields({{cmd.index, cmd.index.get() < card.gids.size()},
+	                                 {cmd.type, cmd.type <= TERN_GID_ROCE_V2},
+	                                 {cmd.rsvd0, !cmd.rsvd0},
+	                                 {cmd.vlan, vlan == kNoVlan || vlan <= 4095}});
+	if (valid != TERN_AQ_OK)
+		return valid;
 	GidEntry entry;
 	entry.type = static_cast<tern_hw_gid_type>(cmd.type);
 	entry.vlan = vlan;
@@ -135,19 +141,19 @@ tern_hw_aq_status set_gid(Card &card, const tern_hw_set_gid &cmd)
 	return TERN_AQ_OK;
 }
 
-tern_hw_aq_status set_eth(Card &card, const tern_hw_set_eth &cmd)
+CommandStatus set_eth(Card &card, const tern_hw_set_eth &cmd)
 {
 	const uint32_t mask = cmd.mask.get();
 	const uint16_t mtu = cmd.mtu.get();
 	if (mask & ~(TERN_ETH_MAC | TERN_ETH_MTU | TERN_ETH_RX_MODE))
-		return TERN_AQ_BAD_FIELD;
+		return bad_field(cmd.mask);
 	if ((mask & TERN_ETH_MTU) && (mtu < kMinMtu || mtu > kMaxMtu))
-		return TERN_AQ_BAD_FIELD;
+		return bad_field(cmd.mtu);
 	if ((mask & TERN_ETH_MAC) && (cmd.mac[0] & 1))
-		return TERN_AQ_BAD_FIELD;
+		return bad_field(cmd.mac);
 	if ((mask & TERN_ETH_RX_MODE) &&
 	    (cmd.rx_mode.get() & ~(TERN_ETH_PROMISC | TERN_ETH_ALLMULTI)))
-		return TERN_AQ_BAD_FIELD;
+		return bad_field(cmd.rx_mode);
 
 	if (mask & TERN_ETH_MAC)
 		std::ranges::copy(cmd.mac, card.out.mac.begin());
@@ -188,11 +194,13 @@ bool names_object(uint16_t opcode)
 
 } // namespace
 
-std::optional<tern_hw_aq_status> execute(Card &card, const tern_hw_aq_cmd &command,
-                                         tern_hw_aq_cqe &completion, Slice &slice)
+std::optional<CommandStatus> execute(Card &card, const tern_hw_aq_cmd &command,
+                                     tern_hw_aq_cqe &completion, Slice &slice)
 {
-	if (command.rsvd.get() || (names_object(command.opcode.get()) && command.object.rsvd.get()))
-		return TERN_AQ_BAD_FIELD;
+	if (command.rsvd.get())
+		return bad_field(command.rsvd);
+	if (names_object(command.opcode.get()) && command.object.rsvd.get())
+		return bad_field(command.object.rsvd);
 	const uint32_t id = command.object.id.get();
 
 	switch (command.opcode.get()) {
@@ -215,7 +223,7 @@ std::optional<tern_hw_aq_status> execute(Card &card, const tern_hw_aq_cmd &comma
 	case TERN_AQ_DESTROY_MR:
 		return destroy_mr(card, id);
 	case TERN_AQ_SYNC_MR:
-		return sync_mr(card, id);
+		return sync_mr(card, command.object);
 	case TERN_AQ_CREATE_FAST_MR:
 		return create_fast_mr(card, id, completion.created);
 	case TERN_AQ_ALLOC_MW:

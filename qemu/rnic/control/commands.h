@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "qemu/rnic/command_status.h"
 #include "tern/tern_hw.h"
 
 namespace tern {
@@ -21,7 +22,7 @@ struct Slice {
  * command needs more than @slice, which is then used up: execute it again with the next one. How
  * far it came is in the objects, and its checks are made again, because packets arrive in between.
  */
-std::optional<hw::tern_hw_aq_status> execute(Card &card, const hw::tern_hw_aq_cmd &command,
-                                             hw::tern_hw_aq_cqe &completion, Slice &slice);
+std::optional<CommandStatus> execute(Card &card, const hw::tern_hw_aq_cmd &command,
+                                     hw::tern_hw_aq_cqe &completion, Slice &slice);
 
 } // namespace tern

@@ -23,20 +23,21 @@ static_assert(offsetof(CongestionParameters, np_cnp_prio) ==
 
 } // namespace
 
-tern_hw_aq_status query_congestion(const Card &card, tern_hw_congestion &result)
+CommandStatus query_congestion(const Card &card, tern_hw_congestion &result)
 {
 	std::ranges::copy(std::bit_cast<Values>(card.congestion), result.value);
 	return TERN_AQ_OK;
 }
 
-tern_hw_aq_status set_congestion(Card &card, const tern_hw_set_congestion &cmd)
+CommandStatus set_congestion(Card &card, const tern_hw_set_congestion &cmd)
 {
 	auto values = std::bit_cast<Values>(card.congestion);
 	if (cmd.param.get() >= values.size())
-		return TERN_AQ_BAD_FIELD;
+		return bad_field(cmd.param);
 	values[cmd.param.get()] = cmd.value.get();
-	return card.set_congestion(std::bit_cast<CongestionParameters>(values)) ? TERN_AQ_OK
-	                                                                        : TERN_AQ_BAD_FIELD;
+	if (!card.set_congestion(std::bit_cast<CongestionParameters>(values)))
+		return bad_field(cmd.value);
+	return TERN_AQ_OK;
 }
 
 } // namespace tern

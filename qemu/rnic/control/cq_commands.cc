@@ -14,53 +14,60 @@ namespace {
 
 constexpr uint64_t kNsPerUs = 1000;
 
-/* The ring fields that CREATE_CQ and RESIZE_CQ share; none if invalid. */
+/* Takes the ring fields that CREATE_CQ and RESIZE_CQ share. */
 template <typename Command>
-std::optional<CompletionQueue::Place> make_place(const Command &cmd)
+CommandStatus take_place(const Command &cmd, CompletionQueue::Place &place)
 {
-	if (!all_zero(cmd.rsvd) || cmd.log_size > kMaxLogCq || cmd.record.get() % kRecordAlign)
-		return std::nullopt;
+	const auto valid = check_fields({{cmd.record, cmd.record.get() % kRecordAlign == 0},
+	                                 {cmd.log_size, cmd.log_size <= kMaxLogCq},
+	                                 {cmd.rsvd, all_zero(cmd.rsvd)}});
+	if (valid != TERN_AQ_OK)
+		return valid;
 	const auto pages = PageList::make(cmd.pages, 0, sizeof(tern_hw_cqe) << cmd.log_size);
 	if (!pages)
-		return std::nullopt;
-	return CompletionQueue::Place{*pages, cmd.record.get(), cmd.log_size};
+		return bad_field(cmd.pages);
+	place = {*pages, cmd.record.get(), cmd.log_size};
+	return TERN_AQ_OK;
 }
 
 } // namespace
 
-tern_hw_aq_status create_cq(Card &card, const tern_hw_create_cq &cmd, tern_hw_created &result)
+CommandStatus create_cq(Card &card, const tern_hw_create_cq &cmd, tern_hw_created &result)
 {
-	const auto place = make_place(cmd);
-	if (!place || !page_valid(card, cmd.db_page.get()))
-		return TERN_AQ_BAD_FIELD;
+	CompletionQueue::Place place;
+	const auto valid = take_place(cmd, place);
+	if (valid != TERN_AQ_OK)
+		return valid;
+	if (!page_valid(card, cmd.db_page.get()))
+		return bad_field(cmd.db_page);
 	EventQueue *eq = card.eqs.find(cmd.eqn.get());
 	if (!eq)
 		return TERN_AQ_BAD_OBJECT;
-	const auto status =
-	        created(card.cqs,
-	                std::make_unique<CompletionQueue>(*place, cmd.eqn.get(), cmd.db_page.get()),
-	                result);
+	const auto status = created(
+	        card.cqs,
+	        std::make_unique<CompletionQueue>(place, cmd.eqn.get(), cmd.db_page.get()), result);
 	if (status == TERN_AQ_OK)
 		eq->users++;
 	return status;
 }
 
-std::optional<tern_hw_aq_status> resize_cq(Card &card, const tern_hw_resize_cq &cmd, Slice &slice)
+std::optional<CommandStatus> resize_cq(Card &card, const tern_hw_resize_cq &cmd, Slice &slice)
 {
 	CompletionQueue *cq = card.cqs.find(cmd.cqn.get());
 	if (!cq)
 		return TERN_AQ_BAD_OBJECT;
-	const auto place = make_place(cmd);
-	if (!place)
-		return TERN_AQ_BAD_FIELD;
+	CompletionQueue::Place place;
+	const auto valid = take_place(cmd, place);
+	if (valid != TERN_AQ_OK)
+		return valid;
 	const PageList before = cq->pages();
-	const auto status = cq->move_to(card.dma, card.memory.tables(), *place, slice.budget);
+	const auto status = cq->move_to(card.dma, card.memory.tables(), place, slice.budget);
 	if (status)
-		(status == TERN_AQ_OK ? before : place->pages).forget(card.memory.tables());
+		(status == TERN_AQ_OK ? before : place.pages).forget(card.memory.tables());
 	return status;
 }
 
-tern_hw_aq_status moderate_cq(Card &card, const tern_hw_moderate_cq &cmd)
+CommandStatus moderate_cq(Card &card, const tern_hw_moderate_cq &cmd)
 {
 	CompletionQueue *cq = card.cqs.find(cmd.cqn.get());
 	if (!cq)
@@ -70,7 +77,7 @@ tern_hw_aq_status moderate_cq(Card &card, const tern_hw_moderate_cq &cmd)
 	return TERN_AQ_OK;
 }
 
-tern_hw_aq_status destroy_cq(Card &card, uint32_t cqn)
+CommandStatus destroy_cq(Card &card, uint32_t cqn)
 {
 	CompletionQueue *cq = card.cqs.find(cqn);
 	if (!cq)

@@ -23,34 +23,41 @@ bool is_ipv4_address(std::span<const uint8_t, 16> address)
 }
 
 /* Key bits outside the mask must be zero; otherwise no frame could match. */
-bool key_within_mask(const tern_hw_create_flow &cmd)
+CommandStatus check_key(const tern_hw_create_flow &cmd)
 {
 	const auto key = std::as_bytes(std::span(&cmd.key, 1));
 	const auto mask = std::as_bytes(std::span(&cmd.mask, 1));
-	return std::ranges::equal(
+	const auto outside = std::ranges::mismatch(
 	        key, mask, [](std::byte k, std::byte m) { return (k & ~m) == std::byte{0}; });
+	if (outside.in1 != key.end())
+		return bad_field(*outside.in1);
+	return TERN_AQ_OK;
 }
 
-bool fields_valid(const tern_hw_create_flow &cmd)
+CommandStatus check_values(const tern_hw_create_flow &cmd)
 {
 	if (cmd.type != TERN_FLOW_NORMAL)
-		return cmd.type <= TERN_FLOW_SNIFFER && !cmd.ip_version && all_zero(cmd.key) &&
-		       all_zero(cmd.mask);
-	if (!key_within_mask(cmd))
-		return false;
-	if (!matches_ip(cmd.mask))
-		return cmd.ip_version == 0;
-	if (cmd.ip_version == 4)
-		return is_ipv4_address(cmd.mask.src_ip) && is_ipv4_address(cmd.mask.dst_ip);
-	return cmd.ip_version == 6;
+		return check_fields({{cmd.type, cmd.type <= TERN_FLOW_SNIFFER},
+		                     {cmd.ip_version, !cmd.ip_version},
+		                     {cmd.key, all_zero(cmd.key)},
+		                     {cmd.mask, all_zero(cmd.mask)}});
+	const auto valid = check_key(cmd);
+	if (valid != TERN_AQ_OK)
+		return valid;
+	const bool ipv4 = cmd.ip_version == 4;
+	return check_fields({{cmd.ip_version,
+	                      matches_ip(cmd.mask) ? ipv4 || cmd.ip_version == 6 : !cmd.ip_version},
+	                     {cmd.mask.src_ip, !ipv4 || is_ipv4_address(cmd.mask.src_ip)},
+	                     {cmd.mask.dst_ip, !ipv4 || is_ipv4_address(cmd.mask.dst_ip)}});
 }
 
 } // namespace
 
-tern_hw_aq_status create_flow(Card &card, const tern_hw_create_flow &cmd, tern_hw_created &result)
+CommandStatus create_flow(Card &card, const tern_hw_create_flow &cmd, tern_hw_created &result)
 {
-	if (!fields_valid(cmd))
-		return TERN_AQ_BAD_FIELD;
+	const auto valid = check_values(cmd);
+	if (valid != TERN_AQ_OK)
+		return valid;
 	Qp *qp = card.qps.find(cmd.qpn.get());
 	FrameSink *sink = qp ? qp->frame_sink() : nullptr;
 	FlowCounters *counters = card.flow_counters.find(cmd.counters.get());
@@ -72,7 +79,7 @@ tern_hw_aq_status create_flow(Card &card, const tern_hw_create_flow &cmd, tern_h
 	return TERN_AQ_OK;
 }
 
-tern_hw_aq_status destroy_flow(Card &card, uint32_t number)
+CommandStatus destroy_flow(Card &card, uint32_t number)
 {
 	const auto flow = card.port.steering.remove(number);
 	if (!flow)
@@ -82,7 +89,7 @@ tern_hw_aq_status destroy_flow(Card &card, uint32_t number)
 	return TERN_AQ_OK;
 }
 
-tern_hw_aq_status read_counters(Card &card, uint32_t number, tern_hw_counters &result)
+CommandStatus read_counters(Card &card, uint32_t number, tern_hw_counters &result)
 {
 	const FlowCounters *counters = card.flow_counters.find(number);
 	if (!counters)

@@ -4,15 +4,16 @@
 
 #include <cstdint>
 
+#include "qemu/rnic/command_status.h"
 #include "tern/tern_hw.h"
 
 namespace tern {
 
 struct Card;
 
-hw::tern_hw_aq_status create_flow(Card &card, const hw::tern_hw_create_flow &cmd,
-                                  hw::tern_hw_created &result);
-hw::tern_hw_aq_status destroy_flow(Card &card, uint32_t number);
-hw::tern_hw_aq_status read_counters(Card &card, uint32_t number, hw::tern_hw_counters &result);
+CommandStatus create_flow(Card &card, const hw::tern_hw_create_flow &cmd,
+                          hw::tern_hw_created &result);
+CommandStatus destroy_flow(Card &card, uint32_t number);
+CommandStatus read_counters(Card &card, uint32_t number, hw::tern_hw_counters &result);
 
 } // namespace tern

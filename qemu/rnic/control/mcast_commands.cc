@@ -18,17 +18,19 @@ Gid mgid_of(const tern_hw_mcast &cmd)
 	return mgid;
 }
 
-tern_hw_aq_status check_mcast(const Card &card, const tern_hw_mcast &cmd)
+CommandStatus check_mcast(const Card &card, const tern_hw_mcast &cmd)
 {
-	if (cmd.rsvd.get() || !mgid_of(cmd).is_multicast())
-		return TERN_AQ_BAD_FIELD;
+	const auto valid = check_fields(
+	        {{cmd.mgid, mgid_of(cmd).is_multicast()}, {cmd.rsvd, !cmd.rsvd.get()}});
+	if (valid != TERN_AQ_OK)
+		return valid;
 	const Qp *qp = card.qps.find(cmd.qpn.get());
 	return qp && qp->config().type == TERN_QPT_UD ? TERN_AQ_OK : TERN_AQ_BAD_OBJECT;
 }
 
 } // namespace
 
-tern_hw_aq_status attach_mcast(Card &card, const tern_hw_mcast &cmd)
+CommandStatus attach_mcast(Card &card, const tern_hw_mcast &cmd)
 {
 	const auto status = check_mcast(card, cmd);
 	if (status == TERN_AQ_OK && !card.groups.attach(mgid_of(cmd), cmd.qpn.get()))
@@ -36,7 +38,7 @@ tern_hw_aq_status attach_mcast(Card &card, const tern_hw_mcast &cmd)
 	return status;
 }
 
-tern_hw_aq_status detach_mcast(Card &card, const tern_hw_mcast &cmd)
+CommandStatus detach_mcast(Card &card, const tern_hw_mcast &cmd)
 {
 	const auto status = check_mcast(card, cmd);
 	if (status == TERN_AQ_OK && !card.groups.detach(mgid_of(cmd), cmd.qpn.get()))

@@ -2,13 +2,14 @@
 /* The admin commands of multicast groups. */
 #pragma once
 
+#include "qemu/rnic/command_status.h"
 #include "tern/tern_hw.h"
 
 namespace tern {
 
 struct Card;
 
-hw::tern_hw_aq_status attach_mcast(Card &card, const hw::tern_hw_mcast &cmd);
-hw::tern_hw_aq_status detach_mcast(Card &card, const hw::tern_hw_mcast &cmd);
+CommandStatus attach_mcast(Card &card, const hw::tern_hw_mcast &cmd);
+CommandStatus detach_mcast(Card &card, const hw::tern_hw_mcast &cmd);
 
 } // namespace tern

@@ -11,7 +11,7 @@ using namespace hw;
 
 namespace {
 
-tern_hw_aq_status created_key(Card &card, Region &&region, tern_hw_created &result)
+CommandStatus created_key(Card &card, Region &&region, tern_hw_created &result)
 {
 	const uint32_t pdn = region.pdn;
 	const auto key = card.memory.create(std::move(region));
@@ -23,7 +23,7 @@ tern_hw_aq_status created_key(Card &card, Region &&region, tern_hw_created &resu
 }
 
 /* @pdn: the domain of the object before. */
-tern_hw_aq_status status_of(Card &card, Memory::Destroyed destroyed, uint32_t pdn)
+CommandStatus status_of(Card &card, Memory::Destroyed destroyed, uint32_t pdn)
 {
 	switch (destroyed) {
 	case Memory::Destroyed::Missing:
@@ -41,28 +41,27 @@ bool access_valid(uint8_t access)
 	return region_access_valid(access & ~TERN_ACCESS_ZERO_BASED);
 }
 
-/* Sets range and pages of @region from @cmd; false if they are invalid. region.access is set
- * already. */
-bool place(const Card &card, const tern_hw_create_mr &cmd, bool on_demand, Region &region)
+/* Sets range and pages of @region from @cmd. region.access is set already. */
+CommandStatus place(const Card &card, const tern_hw_create_mr &cmd, bool on_demand, Region &region)
 {
 	const uint64_t start = cmd.start.get();
 	const uint64_t length = cmd.length.get();
 	if (length > (on_demand ? kMaxOnDemandSize : kMaxRegionSize) || start + length < start)
-		return false;
+		return bad_field(cmd.length);
 	if (region.device &&
 	    (cmd.pages.levels || !card.memory.device().holds(cmd.pages.iova.get(), length)))
-		return false;
+		return bad_field(cmd.pages);
 	const auto pages = PageList::make_region(cmd.pages, start, length, on_demand);
 	if (!pages)
-		return false;
+		return bad_field(cmd.pages);
 	region.start = region.access & TERN_ACCESS_ZERO_BASED ? 0 : start;
 	region.length = length;
 	region.pages = *pages;
-	return true;
+	return TERN_AQ_OK;
 }
 
-/* Whether all fields of @cmd that its mask does not select are zero. */
-bool others_zero(const tern_hw_modify_mr &cmd)
+/* All fields of @cmd that its mask does not select must be zero. */
+CommandStatus check_others(const tern_hw_modify_mr &cmd)
 {
 	tern_hw_create_mr rest = cmd.to;
 	if (cmd.mask & TERN_MODIFY_MR_PD)
@@ -74,16 +73,19 @@ bool others_zero(const tern_hw_modify_mr &cmd)
 		rest.length = uint64_t{0};
 		rest.pages = {};
 	}
-	return all_zero(rest);
+	return check_zero(cmd.to, rest);
 }
 
 } // namespace
 
-tern_hw_aq_status create_mr(Card &card, const tern_hw_create_mr &cmd, tern_hw_created &result)
+CommandStatus create_mr(Card &card, const tern_hw_create_mr &cmd, tern_hw_created &result)
 {
 	constexpr uint8_t kFlags = TERN_MR_DEVICE | TERN_MR_ON_DEMAND;
-	if (!all_zero(cmd.rsvd) || cmd.flags & ~kFlags || !access_valid(cmd.access))
-		return TERN_AQ_BAD_FIELD;
+	const auto valid = check_fields({{cmd.access, access_valid(cmd.access)},
+	                                 {cmd.flags, !(cmd.flags & ~kFlags)},
+	                                 {cmd.rsvd, all_zero(cmd.rsvd)}});
+	if (valid != TERN_AQ_OK)
+		return valid;
 	if (!card.pds.find(cmd.pdn.get()))
 		return TERN_AQ_BAD_OBJECT;
 
@@ -91,17 +93,22 @@ tern_hw_aq_status create_mr(Card &card, const tern_hw_create_mr &cmd, tern_hw_cr
 	              .access = cmd.access,
 	              .variant = cmd.variant,
 	              .device = (cmd.flags & TERN_MR_DEVICE) != 0};
-	if (!place(card, cmd, (cmd.flags & TERN_MR_ON_DEMAND) != 0, region))
-		return TERN_AQ_BAD_FIELD;
+	const auto placed = place(card, cmd, (cmd.flags & TERN_MR_ON_DEMAND) != 0, region);
+	if (placed != TERN_AQ_OK)
+		return placed;
 	return created_key(card, std::move(region), result);
 }
 
-tern_hw_aq_status modify_mr(Card &card, const tern_hw_modify_mr &cmd)
+CommandStatus modify_mr(Card &card, const tern_hw_modify_mr &cmd)
 {
 	constexpr uint8_t kAll =
 	        TERN_MODIFY_MR_PD | TERN_MODIFY_MR_ACCESS | TERN_MODIFY_MR_TRANSLATION;
-	if (!all_zero(cmd.rsvd) || !cmd.mask || cmd.mask & ~kAll || !others_zero(cmd))
-		return TERN_AQ_BAD_FIELD;
+	auto valid = check_fields(
+	        {{cmd.mask, cmd.mask && !(cmd.mask & ~kAll)}, {cmd.rsvd, all_zero(cmd.rsvd)}});
+	if (valid == TERN_AQ_OK)
+		valid = check_others(cmd);
+	if (valid != TERN_AQ_OK)
+		return valid;
 	const Region *region = card.memory.find(cmd.key.get());
 	if (!region || region->kind != Region::Kind::Registered || region->device ||
 	    region->pages.on_demand())
@@ -115,7 +122,7 @@ tern_hw_aq_status modify_mr(Card &card, const tern_hw_modify_mr &cmd)
 		const bool base_changed = (cmd.to.access ^ region->access) & TERN_ACCESS_ZERO_BASED;
 		if (!access_valid(cmd.to.access) ||
 		    (base_changed && !(cmd.mask & TERN_MODIFY_MR_TRANSLATION)))
-			return TERN_AQ_BAD_FIELD;
+			return bad_field(cmd.to.access);
 		changed.access = cmd.to.access;
 	}
 	if (cmd.mask & TERN_MODIFY_MR_PD) {
@@ -123,8 +130,11 @@ tern_hw_aq_status modify_mr(Card &card, const tern_hw_modify_mr &cmd)
 			return TERN_AQ_BAD_OBJECT;
 		changed.pdn = cmd.to.pdn.get();
 	}
-	if (cmd.mask & TERN_MODIFY_MR_TRANSLATION && !place(card, cmd.to, false, changed))
-		return TERN_AQ_BAD_FIELD;
+	if (cmd.mask & TERN_MODIFY_MR_TRANSLATION) {
+		const auto placed = place(card, cmd.to, false, changed);
+		if (placed != TERN_AQ_OK)
+			return placed;
+	}
 	card.out.recall(Recall::of_key(cmd.key.get()));
 	add_users(card.pds.find(region->pdn), -1);
 	add_users(card.pds.find(changed.pdn), 1);
@@ -132,14 +142,14 @@ tern_hw_aq_status modify_mr(Card &card, const tern_hw_modify_mr &cmd)
 	return TERN_AQ_OK;
 }
 
-tern_hw_aq_status create_fast_mr(Card &card, uint32_t pdn, tern_hw_created &result)
+CommandStatus create_fast_mr(Card &card, uint32_t pdn, tern_hw_created &result)
 {
 	if (!card.pds.find(pdn))
 		return TERN_AQ_BAD_OBJECT;
 	return created_key(card, {.pdn = pdn, .kind = Region::Kind::Fast, .valid = false}, result);
 }
 
-tern_hw_aq_status destroy_mr(Card &card, uint32_t key)
+CommandStatus destroy_mr(Card &card, uint32_t key)
 {
 	card.out.recall(Recall::of_key(key));
 	const uint32_t pdn = card.memory.pdn_of(key);
@@ -147,19 +157,24 @@ tern_hw_aq_status destroy_mr(Card &card, uint32_t key)
 }
 
 /* Tables of on-demand regions are never cached, so there is nothing to drop. */
-tern_hw_aq_status sync_mr(Card &card, uint32_t key)
+CommandStatus sync_mr(Card &card, const tern_hw_object &cmd)
 {
-	card.out.recall(Recall::of_key(key));
-	const Region *region = card.memory.find(key);
+	card.out.recall(Recall::of_key(cmd.id.get()));
+	const Region *region = card.memory.find(cmd.id.get());
 	if (!region || region->is_window())
 		return TERN_AQ_BAD_OBJECT;
-	return region->pages.on_demand() ? TERN_AQ_OK : TERN_AQ_BAD_FIELD;
+	if (!region->pages.on_demand())
+		return bad_field(cmd.id);
+	return TERN_AQ_OK;
 }
 
-tern_hw_aq_status alloc_mw(Card &card, const tern_hw_alloc_mw &cmd, tern_hw_created &result)
+CommandStatus alloc_mw(Card &card, const tern_hw_alloc_mw &cmd, tern_hw_created &result)
 {
-	if (!all_zero(cmd.rsvd) || (cmd.type != TERN_MW_TYPE_1 && cmd.type != TERN_MW_TYPE_2))
-		return TERN_AQ_BAD_FIELD;
+	const auto valid =
+	        check_fields({{cmd.type, cmd.type == TERN_MW_TYPE_1 || cmd.type == TERN_MW_TYPE_2},
+	                      {cmd.rsvd, all_zero(cmd.rsvd)}});
+	if (valid != TERN_AQ_OK)
+		return valid;
 	if (!card.pds.find(cmd.pdn.get()))
 		return TERN_AQ_BAD_OBJECT;
 	const auto kind =
@@ -169,7 +184,7 @@ tern_hw_aq_status alloc_mw(Card &card, const tern_hw_alloc_mw &cmd, tern_hw_crea
 	        result);
 }
 
-tern_hw_aq_status dealloc_mw(Card &card, uint32_t key)
+CommandStatus dealloc_mw(Card &card, uint32_t key)
 {
 	card.out.recall(Recall::of_key(key));
 	const uint32_t pdn = card.memory.pdn_of(key);

@@ -33,12 +33,13 @@ uint8_t flags_of_type(uint8_t type)
 	}
 }
 
-bool recv_queue_valid(const tern_hw_create_qp &cmd)
+CommandStatus check_recv_queue(const tern_hw_create_qp &cmd)
 {
-	if (cmd.rq_log_stride == 0)
-		return cmd.rq_log_size == 0;
-	return cmd.rq_log_size <= kMaxLogRq && cmd.rq_log_stride >= 4 && cmd.rq_log_stride <= 9 &&
-	       !(cmd.flags & TERN_QP_SRQ) && cmd.type != TERN_QPT_XRC_INI;
+	const uint8_t log_stride = cmd.rq_log_stride;
+	const bool allowed = !(cmd.flags & TERN_QP_SRQ) && cmd.type != TERN_QPT_XRC_INI;
+	return check_fields({{cmd.rq_log_stride,
+	                      !log_stride || (allowed && log_stride >= 4 && log_stride <= 9)},
+	                     {cmd.rq_log_size, cmd.rq_log_size <= (log_stride ? kMaxLogRq : 0)}});
 }
 
 bool is_kernel_only(uint8_t type)
@@ -46,9 +47,30 @@ bool is_kernel_only(uint8_t type)
 	return type == TERN_QPT_GSI || type == TERN_QPT_ETH;
 }
 
+} // namespace
+
 bool engine_supports(const Card &card, uint8_t type)
 {
 	return card.config.engine == 0 || (!is_kernel_only(type) && type != TERN_QPT_RAW);
+}
+
+namespace {
+
+/* Whether a QP of @type has a send queue of its own, which an XRC target has not. */
+bool has_queues(uint8_t type)
+{
+	switch (type) {
+	case TERN_QPT_GSI:
+	case TERN_QPT_RC:
+	case TERN_QPT_UC:
+	case TERN_QPT_UD:
+	case TERN_QPT_ETH:
+	case TERN_QPT_XRC_INI:
+	case TERN_QPT_RAW:
+		return true;
+	default:
+		return false;
+	}
 }
 
 /* Whether the engine already has the maximum number of QPs of that type. */
@@ -58,19 +80,29 @@ bool at_limit(const Card &card, uint8_t type)
 	       (type == TERN_QPT_ETH && card.port.ethernet.full());
 }
 
-bool fields_valid(const Card &card, const tern_hw_create_qp &cmd)
+CommandStatus check_values(const Card &card, const tern_hw_create_qp &cmd)
 {
-	return all_zero(cmd.rsvd) && !(cmd.flags & ~flags_of_type(cmd.type)) &&
-	       ((cmd.flags & TERN_QP_SRQ) || !cmd.srqn.get()) && !cmd.xrcdn.get() &&
-	       (cmd.type != TERN_QPT_XRC_INI || !cmd.recv_cqn.get()) &&
-	       cmd.sq_log_size <= kMaxLogSq && recv_queue_valid(cmd) &&
-	       cmd.record.get() % kRecordAlign == 0 && cmd.rq_offset.get() % TERN_SQ_BLOCK == 0 &&
-	       cmd.rq_offset.get() >= uint64_t{TERN_SQ_BLOCK} << cmd.sq_log_size &&
-	       page_valid(card, cmd.db_page.get()) &&
-	       (!is_kernel_only(cmd.type) || cmd.db_page.get() == TERN_DB_PAGE_KERNEL);
+	const uint32_t page = cmd.db_page.get();
+	const auto valid = check_fields(
+	        {{cmd.type, has_queues(cmd.type) && engine_supports(card, cmd.type)},
+	         {cmd.record, cmd.record.get() % kRecordAlign == 0},
+	         {cmd.recv_cqn, cmd.type != TERN_QPT_XRC_INI || !cmd.recv_cqn.get()},
+	         {cmd.db_page, page_valid(card, page) &&
+	                               (!is_kernel_only(cmd.type) || page == TERN_DB_PAGE_KERNEL)},
+	         {cmd.sq_log_size, cmd.sq_log_size <= kMaxLogSq},
+	         {cmd.flags, !(cmd.flags & ~flags_of_type(cmd.type))},
+	         {cmd.rsvd, all_zero(cmd.rsvd)},
+	         {cmd.srqn, (cmd.flags & TERN_QP_SRQ) || !cmd.srqn.get()},
+	         {cmd.xrcdn, !cmd.xrcdn.get()}});
+	if (valid != TERN_AQ_OK)
+		return valid;
+	const uint32_t offset = cmd.rq_offset.get();
+	if (offset % TERN_SQ_BLOCK || offset < uint64_t{TERN_SQ_BLOCK} << cmd.sq_log_size)
+		return bad_field(cmd.rq_offset);
+	return check_recv_queue(cmd);
 }
 
-tern_hw_aq_status objects_valid(const Card &card, const tern_hw_create_qp &cmd)
+CommandStatus check_objects(const Card &card, const tern_hw_create_qp &cmd)
 {
 	const bool receives = cmd.type != TERN_QPT_XRC_INI;
 	if (!card.pds.find(cmd.pdn.get()) || !card.cqs.find(cmd.send_cqn.get()) ||
@@ -82,8 +114,9 @@ tern_hw_aq_status objects_valid(const Card &card, const tern_hw_create_qp &cmd)
 	if (!srq)
 		return TERN_AQ_BAD_OBJECT;
 	/* An XRC SRQ is named by packets, not by a QP. */
-	return srq->config().xrcdn || (srq->tags() && cmd.type != TERN_QPT_RC) ? TERN_AQ_BAD_FIELD
-	                                                                       : TERN_AQ_OK;
+	if (srq->config().xrcdn || (srq->tags() && cmd.type != TERN_QPT_RC))
+		return bad_field(cmd.srqn);
+	return TERN_AQ_OK;
 }
 
 } // namespace
@@ -100,7 +133,6 @@ void count_users(Card &card, const QpConfig &config, int n)
 
 namespace {
 
-/* Null for an unsupported type. */
 std::unique_ptr<Qp> make_qp(Card &card, const QpConfig &config, SendQueue sq, RecvQueue rq)
 {
 	switch (config.type) {
@@ -113,16 +145,13 @@ std::unique_ptr<Qp> make_qp(Card &card, const QpConfig &config, SendQueue sq, Re
 	case TERN_QPT_UD:
 	case TERN_QPT_GSI:
 		return std::make_unique<UdQp>(card, config, std::move(sq), std::move(rq));
-	case TERN_QPT_ETH:
-	case TERN_QPT_RAW:
+	default: /* ETH, RAW */
 		return std::make_unique<EthQp>(card, card.port, config, std::move(sq),
 		                               std::move(rq));
-	default:
-		return nullptr;
 	}
 }
 
-tern_hw_aq_status insert(Card &card, std::unique_ptr<Qp> qp, tern_hw_created &result)
+CommandStatus insert(Card &card, std::unique_ptr<Qp> qp, tern_hw_created &result)
 {
 	if (qp->config().type != TERN_QPT_GSI)
 		return created(card.qps, std::move(qp), result);
@@ -133,10 +162,8 @@ tern_hw_aq_status insert(Card &card, std::unique_ptr<Qp> qp, tern_hw_created &re
 
 } // namespace
 
-tern_hw_aq_status add_qp(Card &card, std::unique_ptr<Qp> qp, tern_hw_created &result)
+CommandStatus add_qp(Card &card, std::unique_ptr<Qp> qp, tern_hw_created &result)
 {
-	if (!qp || !engine_supports(card, qp->config().type))
-		return TERN_AQ_BAD_FIELD;
 	if (at_limit(card, qp->config().type))
 		return TERN_AQ_BUSY;
 	Qp *object = qp.get();
@@ -153,14 +180,14 @@ tern_hw_aq_status add_qp(Card &card, std::unique_ptr<Qp> qp, tern_hw_created &re
 namespace {
 
 /* An XRC target has no queues; its buffers come from SRQs. */
-tern_hw_aq_status create_xrc_target(Card &card, const tern_hw_create_qp &cmd,
-                                    tern_hw_created &result)
+CommandStatus create_xrc_target(Card &card, const tern_hw_create_qp &cmd, tern_hw_created &result)
 {
 	tern_hw_create_qp rest = cmd;
 	rest.type = 0;
 	rest.xrcdn = 0u;
-	if (!all_zero(rest))
-		return TERN_AQ_BAD_FIELD;
+	const auto valid = check_zero(cmd, rest);
+	if (valid != TERN_AQ_OK)
+		return valid;
 	if (!card.xrcds.find(cmd.xrcdn.get()))
 		return TERN_AQ_BAD_OBJECT;
 	const QpConfig config{
@@ -170,20 +197,20 @@ tern_hw_aq_status create_xrc_target(Card &card, const tern_hw_create_qp &cmd,
 
 } // namespace
 
-tern_hw_aq_status create_qp(Card &card, const tern_hw_create_qp &cmd, tern_hw_created &result)
+CommandStatus create_qp(Card &card, const tern_hw_create_qp &cmd, tern_hw_created &result)
 {
 	if (cmd.type == TERN_QPT_XRC_TGT)
 		return create_xrc_target(card, cmd, result);
-	if (!fields_valid(card, cmd))
-		return TERN_AQ_BAD_FIELD;
-	const auto valid = objects_valid(card, cmd);
+	auto valid = check_values(card, cmd);
+	if (valid == TERN_AQ_OK)
+		valid = check_objects(card, cmd);
 	if (valid != TERN_AQ_OK)
 		return valid;
 	const uint64_t rq_size =
 	        cmd.rq_log_stride ? uint64_t{1} << (cmd.rq_log_size + cmd.rq_log_stride) : 0;
 	const auto pages = PageList::make(cmd.pages, 0, cmd.rq_offset.get() + rq_size);
 	if (!pages)
-		return TERN_AQ_BAD_FIELD;
+		return bad_field(cmd.pages);
 
 	const QpConfig config{.type = static_cast<tern_hw_qp_type>(cmd.type),
 	                      .pdn = cmd.pdn.get(),
@@ -201,24 +228,27 @@ tern_hw_aq_status create_qp(Card &card, const tern_hw_create_qp &cmd, tern_hw_cr
 	return add_qp(card, make_qp(card, config, std::move(sq), std::move(rq)), result);
 }
 
-std::optional<tern_hw_aq_status> modify_qp(Card &card, const tern_hw_modify_qp &cmd, Slice &slice)
+std::optional<CommandStatus> modify_qp(Card &card, const tern_hw_modify_qp &cmd, Slice &slice)
 {
 	Qp *qp = card.qps.find(cmd.qpn.get());
 	if (!qp)
 		return TERN_AQ_BAD_OBJECT;
-	if (cmd.attr.rsvd || !all_zero(cmd.attr.rate_limit.rsvd))
-		return TERN_AQ_BAD_FIELD;
+	const auto valid =
+	        check_fields({{cmd.attr.rsvd, !cmd.attr.rsvd},
+	                      {cmd.attr.rate_limit.rsvd, all_zero(cmd.attr.rate_limit.rsvd)}});
+	if (valid != TERN_AQ_OK)
+		return valid;
 	/* They must not be executed if the QP returns to RTS. */
 	if (qp->state() == TERN_QPS_SQE && !qp->flush_failed_sends(slice.budget))
 		return std::nullopt;
-	const auto status = qp->modify(cmd.attr_mask.get(), cmd.attr);
+	const auto status = qp->modify(cmd);
 	if (qp->state() == TERN_QPS_RESET &&
 	    !card.memory.release_windows(cmd.qpn.get(), slice.budget))
 		return std::nullopt;
 	return status;
 }
 
-tern_hw_aq_status query_qp(Card &card, uint32_t qpn, tern_hw_qp_attr &attr)
+CommandStatus query_qp(Card &card, uint32_t qpn, tern_hw_qp_attr &attr)
 {
 	const Qp *qp = card.qps.find(qpn);
 	if (!qp)
@@ -227,7 +257,7 @@ tern_hw_aq_status query_qp(Card &card, uint32_t qpn, tern_hw_qp_attr &attr)
 	return TERN_AQ_OK;
 }
 
-tern_hw_aq_status query_fault(Card &card, uint32_t qpn, tern_hw_faults &faults)
+CommandStatus query_fault(Card &card, uint32_t qpn, tern_hw_faults &faults)
 {
 	const Qp *qp = card.qps.find(qpn);
 	if (!qp)
@@ -236,11 +266,13 @@ tern_hw_aq_status query_fault(Card &card, uint32_t qpn, tern_hw_faults &faults)
 	return TERN_AQ_OK;
 }
 
-tern_hw_aq_status resume_qp(Card &card, const tern_hw_resume_qp &cmd)
+CommandStatus resume_qp(Card &card, const tern_hw_resume_qp &cmd)
 {
-	if (!all_zero(cmd.rsvd) || cmd.requester > TERN_RESUME_FAIL ||
-	    cmd.responder > TERN_RESUME_FAIL)
-		return TERN_AQ_BAD_FIELD;
+	const auto valid = check_fields({{cmd.requester, cmd.requester <= TERN_RESUME_FAIL},
+	                                 {cmd.responder, cmd.responder <= TERN_RESUME_FAIL},
+	                                 {cmd.rsvd, all_zero(cmd.rsvd)}});
+	if (valid != TERN_AQ_OK)
+		return valid;
 	Qp *qp = card.qps.find(cmd.qpn.get());
 	if (!qp)
 		return TERN_AQ_BAD_OBJECT;
@@ -249,7 +281,7 @@ tern_hw_aq_status resume_qp(Card &card, const tern_hw_resume_qp &cmd)
 	return TERN_AQ_OK;
 }
 
-tern_hw_aq_status bind_stats(Card &card, const tern_hw_bind_stats &cmd)
+CommandStatus bind_stats(Card &card, const tern_hw_bind_stats &cmd)
 {
 	Qp *qp = card.qps.find(cmd.qpn.get());
 	StatsSet *set = card.stats_sets.find(cmd.set.get());
@@ -261,7 +293,7 @@ tern_hw_aq_status bind_stats(Card &card, const tern_hw_bind_stats &cmd)
 	return TERN_AQ_OK;
 }
 
-std::optional<tern_hw_aq_status> destroy_qp(Card &card, uint32_t qpn, Slice &slice)
+std::optional<CommandStatus> destroy_qp(Card &card, uint32_t qpn, Slice &slice)
 {
 	Qp *qp = card.qps.find(qpn);
 	if (!qp)

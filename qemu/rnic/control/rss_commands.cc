@@ -22,10 +22,12 @@ constexpr uint32_t kAllFields = TERN_HASH_SRC_IPV4 | TERN_HASH_DST_IPV4 | TERN_H
                                 TERN_HASH_DST_PORT_TCP | TERN_HASH_SRC_PORT_UDP |
                                 TERN_HASH_DST_PORT_UDP;
 
-bool fields_valid(const tern_hw_create_wq &cmd)
+CommandStatus check_values(const tern_hw_create_wq &cmd)
 {
-	return all_zero(cmd.rsvd) && cmd.log_size <= kMaxLogRq && cmd.log_stride >= 4 &&
-	       cmd.log_stride <= 9 && cmd.record.get() % kRecordAlign == 0;
+	return check_fields({{cmd.record, cmd.record.get() % kRecordAlign == 0},
+	                     {cmd.log_size, cmd.log_size <= kMaxLogRq},
+	                     {cmd.log_stride, cmd.log_stride >= 4 && cmd.log_stride <= 9},
+	                     {cmd.rsvd, all_zero(cmd.rsvd)}});
 }
 
 /* None if the memory is not accessible. */
@@ -39,14 +41,15 @@ std::optional<std::vector<__le32>> read_table(Card &card, Iova from, uint8_t log
 
 } // namespace
 
-tern_hw_aq_status create_wq(Card &card, const tern_hw_create_wq &cmd, tern_hw_created &result)
+CommandStatus create_wq(Card &card, const tern_hw_create_wq &cmd, tern_hw_created &result)
 {
-	if (!fields_valid(cmd))
-		return TERN_AQ_BAD_FIELD;
+	const auto valid = check_values(cmd);
+	if (valid != TERN_AQ_OK)
+		return valid;
 	const auto pages =
 	        PageList::make(cmd.pages, 0, uint64_t{1} << (cmd.log_size + cmd.log_stride));
 	if (!pages)
-		return TERN_AQ_BAD_FIELD;
+		return bad_field(cmd.pages);
 	if (!card.pds.find(cmd.pdn.get()) || !card.cqs.find(cmd.cqn.get()))
 		return TERN_AQ_BAD_OBJECT;
 
@@ -67,17 +70,19 @@ tern_hw_aq_status create_wq(Card &card, const tern_hw_create_wq &cmd, tern_hw_cr
 	return TERN_AQ_OK;
 }
 
-tern_hw_aq_status modify_wq(Card &card, const tern_hw_modify_wq &cmd)
+CommandStatus modify_wq(Card &card, const tern_hw_modify_wq &cmd)
 {
 	ReceiveWq *wq = card.wqs.find(cmd.wqn.get());
 	if (!wq)
 		return TERN_AQ_BAD_OBJECT;
-	if (!all_zero(cmd.rsvd) || cmd.state > TERN_WQS_ERR)
-		return TERN_AQ_BAD_FIELD;
+	const auto valid = check_fields(
+	        {{cmd.state, cmd.state <= TERN_WQS_ERR}, {cmd.rsvd, all_zero(cmd.rsvd)}});
+	if (valid != TERN_AQ_OK)
+		return valid;
 	return wq->enter(static_cast<tern_hw_wq_state>(cmd.state));
 }
 
-tern_hw_aq_status destroy_wq(Card &card, uint32_t wqn)
+CommandStatus destroy_wq(Card &card, uint32_t wqn)
 {
 	ReceiveWq *wq = card.wqs.find(wqn);
 	if (!wq)
@@ -92,11 +97,13 @@ tern_hw_aq_status destroy_wq(Card &card, uint32_t wqn)
 	return TERN_AQ_OK;
 }
 
-tern_hw_aq_status create_wq_table(Card &card, const tern_hw_create_wq_table &cmd,
-                                  tern_hw_created &result)
+CommandStatus create_wq_table(Card &card, const tern_hw_create_wq_table &cmd,
+                              tern_hw_created &result)
 {
-	if (!all_zero(cmd.rsvd) || cmd.log_size > TERN_MAX_LOG_WQ_TABLE)
-		return TERN_AQ_BAD_FIELD;
+	const auto valid = check_fields({{cmd.log_size, cmd.log_size <= TERN_MAX_LOG_WQ_TABLE},
+	                                 {cmd.rsvd, all_zero(cmd.rsvd)}});
+	if (valid != TERN_AQ_OK)
+		return valid;
 	const auto entries = read_table(card, cmd.iova.get(), cmd.log_size);
 	if (!entries)
 		return TERN_AQ_DMA_FAULT;
@@ -114,7 +121,7 @@ tern_hw_aq_status create_wq_table(Card &card, const tern_hw_create_wq_table &cmd
 	return status;
 }
 
-tern_hw_aq_status destroy_wq_table(Card &card, uint32_t number)
+CommandStatus destroy_wq_table(Card &card, uint32_t number)
 {
 	const WqTable *table = card.wq_tables.find(number);
 	if (!table)
@@ -127,11 +134,13 @@ tern_hw_aq_status destroy_wq_table(Card &card, uint32_t number)
 	return TERN_AQ_OK;
 }
 
-tern_hw_aq_status create_rss_qp(Card &card, const tern_hw_create_rss_qp &cmd,
-                                tern_hw_created &result)
+CommandStatus create_rss_qp(Card &card, const tern_hw_create_rss_qp &cmd, tern_hw_created &result)
 {
-	if (cmd.hash_fields.get() & ~kAllFields)
-		return TERN_AQ_BAD_FIELD;
+	const auto valid =
+	        check_fields({{cmd.table, engine_supports(card, TERN_QPT_RAW)},
+	                      {cmd.hash_fields, !(cmd.hash_fields.get() & ~kAllFields)}});
+	if (valid != TERN_AQ_OK)
+		return valid;
 	const WqTable *table = card.wq_tables.find(cmd.table.get());
 	if (!card.pds.find(cmd.pdn.get()) || !table)
 		return TERN_AQ_BAD_OBJECT;
@@ -145,11 +154,13 @@ tern_hw_aq_status create_rss_qp(Card &card, const tern_hw_create_rss_qp &cmd,
 	              result);
 }
 
-tern_hw_aq_status set_eth_rss(Card &card, const tern_hw_set_eth_rss &cmd)
+CommandStatus set_eth_rss(Card &card, const tern_hw_set_eth_rss &cmd)
 {
-	if (!all_zero(cmd.rsvd) || (cmd.hash_fields.get() & ~kAllFields) ||
-	    cmd.log_size > TERN_MAX_LOG_WQ_TABLE)
-		return TERN_AQ_BAD_FIELD;
+	const auto valid = check_fields({{cmd.hash_fields, !(cmd.hash_fields.get() & ~kAllFields)},
+	                                 {cmd.log_size, cmd.log_size <= TERN_MAX_LOG_WQ_TABLE},
+	                                 {cmd.rsvd, all_zero(cmd.rsvd)}});
+	if (valid != TERN_AQ_OK)
+		return valid;
 	const auto entries = read_table(card, cmd.iova.get(), cmd.log_size);
 	if (!entries)
 		return TERN_AQ_DMA_FAULT;

@@ -18,33 +18,41 @@ constexpr uint32_t kRingAlign = 64;
 /* QPs looked at for one unit of the budget. */
 constexpr uint32_t kQpsPerUnit = 16;
 
-/* The ring fields that CREATE_SRQ and RESIZE_SRQ share; none if invalid. */
+/* Takes the ring fields that CREATE_SRQ and RESIZE_SRQ share; @log_stride was validated. */
 template <typename Command>
-std::optional<SharedRecvQueue::Place> make_place(const Command &cmd, uint8_t log_stride)
+CommandStatus take_place(const Command &cmd, uint8_t log_stride, SharedRecvQueue::Place &place)
 {
 	const uint32_t ring = cmd.ring_offset.get();
-	if (!all_zero(cmd.rsvd) || cmd.log_size > kMaxLogSrq || log_stride < 4 || log_stride > 9 ||
-	    cmd.record.get() % kRecordAlign || ring % kRingAlign ||
-	    ring < uint64_t{1} << (cmd.log_size + log_stride))
-		return std::nullopt;
+	const auto valid = check_fields({{cmd.record, cmd.record.get() % kRecordAlign == 0},
+	                                 {cmd.log_size, cmd.log_size <= kMaxLogSrq},
+	                                 {cmd.rsvd, all_zero(cmd.rsvd)}});
+	if (valid != TERN_AQ_OK)
+		return valid;
+	if (ring % kRingAlign || ring < uint64_t{1} << (cmd.log_size + log_stride))
+		return bad_field(cmd.ring_offset);
 	const auto pages =
 	        PageList::make(cmd.pages, 0, ring + (uint64_t{sizeof(__le32)} << cmd.log_size));
 	if (!pages)
-		return std::nullopt;
-	return SharedRecvQueue::Place{*pages, ring, cmd.record.get(), cmd.log_size, log_stride};
+		return bad_field(cmd.pages);
+	place = {*pages, ring, cmd.record.get(), cmd.log_size, log_stride};
+	return TERN_AQ_OK;
 }
 
-bool tag_fields_valid(const Card &card, const tern_hw_create_srq &cmd)
+/* The other fields of @cmd were validated. */
+CommandStatus check_tag_fields(const Card &card, const tern_hw_create_srq &cmd)
 {
-	if (cmd.flags & ~TERN_SRQ_TAGS)
-		return false;
+	const bool tags = cmd.flags & TERN_SRQ_TAGS;
 	const uint32_t ops = cmd.tag_ops_offset.get();
-	if (!(cmd.flags & TERN_SRQ_TAGS))
-		return !cmd.log_tags && !cmd.log_tag_ops && !ops && !cmd.db_page.get();
-	return !cmd.xrcdn.get() && cmd.log_tags <= kMaxLogTags &&
-	       cmd.log_tag_ops <= kMaxLogTagOps && ops % kRingAlign == 0 &&
-	       ops >= cmd.ring_offset.get() + (uint64_t{sizeof(__le32)} << cmd.log_size) &&
-	       page_valid(card, cmd.db_page.get());
+	const uint64_t ring_end =
+	        cmd.ring_offset.get() + (uint64_t{sizeof(__le32)} << cmd.log_size);
+	return check_fields(
+	        {{cmd.xrcdn, !tags || !cmd.xrcdn.get()},
+	         {cmd.cqn, tags || cmd.xrcdn.get() || !cmd.cqn.get()},
+	         {cmd.flags, !(cmd.flags & ~TERN_SRQ_TAGS)},
+	         {cmd.log_tags, cmd.log_tags <= (tags ? kMaxLogTags : 0)},
+	         {cmd.log_tag_ops, cmd.log_tag_ops <= (tags ? kMaxLogTagOps : 0)},
+	         {cmd.tag_ops_offset, tags ? ops % kRingAlign == 0 && ops >= ring_end : !ops},
+	         {cmd.db_page, tags ? page_valid(card, cmd.db_page.get()) : !cmd.db_page.get()}});
 }
 
 /* The tag queue of an SRQ; @cmd was validated. */
@@ -87,25 +95,30 @@ void count_users(Card &card, const SharedRecvQueue::Config &config, int n)
 
 } // namespace
 
-tern_hw_aq_status create_srq(Card &card, const tern_hw_create_srq &cmd, tern_hw_created &result)
+CommandStatus create_srq(Card &card, const tern_hw_create_srq &cmd, tern_hw_created &result)
 {
-	const auto place = make_place(cmd, cmd.log_stride);
+	if (cmd.log_stride < 4 || cmd.log_stride > 9)
+		return bad_field(cmd.log_stride);
+	SharedRecvQueue::Place place;
+	auto valid = take_place(cmd, cmd.log_stride, place);
+	if (valid == TERN_AQ_OK)
+		valid = check_tag_fields(card, cmd);
+	if (valid != TERN_AQ_OK)
+		return valid;
 	const bool xrc = cmd.xrcdn.get();
 	const bool tags = cmd.flags & TERN_SRQ_TAGS;
-	if (!place || !tag_fields_valid(card, cmd) || (!xrc && !tags && cmd.cqn.get()))
-		return TERN_AQ_BAD_FIELD;
 	if (!card.pds.find(cmd.pdn.get()) || (xrc && !card.xrcds.find(cmd.xrcdn.get())) ||
 	    ((xrc || tags) && !card.cqs.find(cmd.cqn.get())))
 		return TERN_AQ_BAD_OBJECT;
 	auto tag_queue = tags ? make_tags(cmd) : std::nullopt;
 	if (tags && !tag_queue)
-		return TERN_AQ_BAD_FIELD;
+		return bad_field(cmd.pages);
 	if (tags && card.tag_work.size() == kMaxTagQueues)
 		return TERN_AQ_NO_RESOURCE;
 	const SharedRecvQueue::Config config{
 	        .pdn = cmd.pdn.get(), .xrcdn = cmd.xrcdn.get(), .cqn = cmd.cqn.get()};
 	const auto status = created(
-	        card.srqs, std::make_unique<SharedRecvQueue>(config, *place, std::move(tag_queue)),
+	        card.srqs, std::make_unique<SharedRecvQueue>(config, place, std::move(tag_queue)),
 	        result);
 	if (status != TERN_AQ_OK)
 		return status;
@@ -115,32 +128,35 @@ tern_hw_aq_status create_srq(Card &card, const tern_hw_create_srq &cmd, tern_hw_
 	return TERN_AQ_OK;
 }
 
-tern_hw_aq_status resize_srq(Card &card, const tern_hw_resize_srq &cmd)
+CommandStatus resize_srq(Card &card, const tern_hw_resize_srq &cmd)
 {
 	SharedRecvQueue *srq = card.srqs.find(cmd.srqn.get());
 	if (!srq || srq->tags())
 		return TERN_AQ_BAD_OBJECT;
-	const auto place = make_place(cmd, srq->place().log_stride);
-	if (!place || place->log_size < srq->place().log_size)
-		return TERN_AQ_BAD_FIELD;
+	SharedRecvQueue::Place place;
+	const auto valid = take_place(cmd, srq->place().log_stride, place);
+	if (valid != TERN_AQ_OK)
+		return valid;
+	if (place.log_size < srq->place().log_size)
+		return bad_field(cmd.log_size);
 	srq->place().pages.forget(card.memory.tables());
-	srq->move_to(*place);
+	srq->move_to(place);
 	return TERN_AQ_OK;
 }
 
-tern_hw_aq_status set_srq_limit(Card &card, const tern_hw_set_srq_limit &cmd)
+CommandStatus set_srq_limit(Card &card, const tern_hw_set_srq_limit &cmd)
 {
 	SharedRecvQueue *srq = card.srqs.find(cmd.srqn.get());
 	if (!srq)
 		return TERN_AQ_BAD_OBJECT;
 	if (cmd.limit.get() > srq->entries())
-		return TERN_AQ_BAD_FIELD;
+		return bad_field(cmd.limit);
 	srq->limit = cmd.limit.get();
 	card.check_srq_limit(cmd.srqn.get(), *srq);
 	return TERN_AQ_OK;
 }
 
-tern_hw_aq_status query_srq(Card &card, uint32_t srqn, tern_hw_srq_attr &attr)
+CommandStatus query_srq(Card &card, uint32_t srqn, tern_hw_srq_attr &attr)
 {
 	const SharedRecvQueue *srq = card.srqs.find(srqn);
 	if (!srq)
@@ -149,7 +165,7 @@ tern_hw_aq_status query_srq(Card &card, uint32_t srqn, tern_hw_srq_attr &attr)
 	return TERN_AQ_OK;
 }
 
-std::optional<tern_hw_aq_status> destroy_srq(Card &card, uint32_t srqn, Slice &slice)
+std::optional<CommandStatus> destroy_srq(Card &card, uint32_t srqn, Slice &slice)
 {
 	SharedRecvQueue *srq = card.srqs.find(srqn);
 	if (!srq)

@@ -50,23 +50,28 @@ EthQp::~EthQp()
 }
 
 /* Programs set port and rate limit of raw packet QPs only. */
-tern_hw_aq_status EthQp::check(tern_hw_qp_state to, uint32_t mask,
-                               const tern_hw_qp_attr &attr) const
+CommandStatus EthQp::check(tern_hw_qp_state to, const tern_hw_modify_qp &cmd) const
 {
+	const uint32_t mask = cmd.attr_mask.get();
 	uint32_t known = TERN_QP_STATE;
 	if (config_.type == TERN_QPT_RAW)
 		known |= TERN_QP_RATE_LIMIT | (to == TERN_QPS_INIT ? TERN_QP_PORT : 0);
-	if (!(mask & (TERN_QP_STATE | TERN_QP_RATE_LIMIT)) || (mask & ~known) ||
-	    ((mask & TERN_QP_PORT) && attr.port != 1) ||
-	    ((mask & TERN_QP_RATE_LIMIT) && attr.rate_limit.rate.get() > TERN_MAX_RATE_LIMIT))
-		return TERN_AQ_BAD_FIELD;
+	const uint64_t rate = cmd.attr.rate_limit.rate.get();
+	const auto valid = check_fields(
+	        {{cmd.attr_mask, (mask & (TERN_QP_STATE | TERN_QP_RATE_LIMIT)) && !(mask & ~known)},
+	         {cmd.attr.port, !(mask & TERN_QP_PORT) || cmd.attr.port == 1},
+	         {cmd.attr.rate_limit.rate,
+	          !(mask & TERN_QP_RATE_LIMIT) || rate <= TERN_MAX_RATE_LIMIT}});
+	if (valid != TERN_AQ_OK)
+		return valid;
 	return (mask & TERN_QP_RATE_LIMIT) && to != TERN_QPS_RTS ? TERN_AQ_BAD_STATE : TERN_AQ_OK;
 }
 
-tern_hw_aq_status EthQp::modify(uint32_t mask, const tern_hw_qp_attr &attr)
+CommandStatus EthQp::modify(const tern_hw_modify_qp &cmd)
 {
-	const auto to = next_state(state_, mask, attr);
-	const auto status = check(to, mask, attr);
+	const uint32_t mask = cmd.attr_mask.get();
+	const auto to = next_state(state_, mask, cmd.attr);
+	const auto status = check(to, cmd);
 	if (status != TERN_AQ_OK)
 		return status;
 
@@ -87,11 +92,11 @@ tern_hw_aq_status EthQp::modify(uint32_t mask, const tern_hw_qp_attr &attr)
 			return TERN_AQ_BAD_STATE;
 		break;
 	default:
-		return TERN_AQ_BAD_FIELD;
+		return bad_field(cmd.attr.state);
 	}
 	set_state(to);
 	if (mask & TERN_QP_RATE_LIMIT)
-		set_rate_limit(attr.rate_limit);
+		set_rate_limit(cmd.attr.rate_limit);
 	if (state_ == TERN_QPS_RTS)
 		data_.scheduler.activate(*this);
 	return TERN_AQ_OK;

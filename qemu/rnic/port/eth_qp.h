@@ -38,7 +38,7 @@ public:
 	~EthQp() override;
 
 	bool deliver(const Packet &packet) override;
-	hw::tern_hw_aq_status modify(uint32_t mask, const hw::tern_hw_qp_attr &attr) override;
+	CommandStatus modify(const hw::tern_hw_modify_qp &cmd) override;
 	void query(hw::tern_hw_qp_attr &attr) const override;
 	void reset() override;
 
@@ -59,8 +59,7 @@ protected:
 private:
 	void resume_requester(bool ok) override;
 	void resume_responder(bool ok) override;
-	hw::tern_hw_aq_status check(hw::tern_hw_qp_state to, uint32_t mask,
-	                            const hw::tern_hw_qp_attr &attr) const;
+	CommandStatus check(hw::tern_hw_qp_state to, const hw::tern_hw_modify_qp &cmd) const;
 	/** Sends the WQE at the head of the send queue, or as many of its segments as there is room
 	 * for; @budget is not 0. */
 	void send_some(unsigned &budget);

@@ -5,7 +5,7 @@ namespace tern {
 
 using namespace hw;
 
-tern_hw_aq_status ReceiveWq::enter(tern_hw_wq_state state)
+CommandStatus ReceiveWq::enter(tern_hw_wq_state state)
 {
 	switch (state) {
 	case TERN_WQS_RESET:
@@ -17,10 +17,10 @@ tern_hw_aq_status ReceiveWq::enter(tern_hw_wq_state state)
 		state_ = TERN_QPS_RTR;
 		return TERN_AQ_OK;
 	case TERN_WQS_ERR:
-		enter_error();
-		return TERN_AQ_OK;
+		break;
 	}
-	return TERN_AQ_BAD_FIELD;
+	enter_error();
+	return TERN_AQ_OK;
 }
 
 } // namespace tern

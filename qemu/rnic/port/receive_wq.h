@@ -14,7 +14,7 @@ public:
 	}
 
 	/** MODIFY_WQ. */
-	hw::tern_hw_aq_status enter(hw::tern_hw_wq_state state);
+	CommandStatus enter(hw::tern_hw_wq_state state);
 
 	uint32_t users = 0; /* table entries */
 

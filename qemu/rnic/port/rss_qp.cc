@@ -12,7 +12,7 @@ RssQp::RssQp(DataPath &data, const ObjectTable<ReceiveWq> &wqs, const WqTable &t
 	state_ = TERN_QPS_RTR;
 }
 
-tern_hw_aq_status RssQp::modify(uint32_t, const tern_hw_qp_attr &)
+CommandStatus RssQp::modify(const tern_hw_modify_qp &)
 {
 	return TERN_AQ_BAD_STATE;
 }

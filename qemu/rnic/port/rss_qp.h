@@ -23,7 +23,7 @@ public:
 
 	bool deliver(const Packet &) override { return false; }
 	void on_timer(uint64_t) override {}
-	hw::tern_hw_aq_status modify(uint32_t mask, const hw::tern_hw_qp_attr &attr) override;
+	CommandStatus modify(const hw::tern_hw_modify_qp &cmd) override;
 	void query(hw::tern_hw_qp_attr &attr) const override;
 	void reset() override {}
 

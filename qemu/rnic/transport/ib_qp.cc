@@ -52,18 +52,20 @@ void IbQp::check_drained()
 
 /* ---- MODIFY_QP ---- */
 
-tern_hw_aq_status IbQp::check(uint32_t mask, const tern_hw_qp_attr &attr) const
+CommandStatus IbQp::check(uint32_t mask, const tern_hw_qp_attr &attr) const
 {
 	const auto status = check_attributes(config_.type, state_, mask, attr);
 	if (status != TERN_AQ_OK)
 		return status;
 	if ((mask & TERN_QP_AV) && !data_.gids.find(attr.sgid_index))
-		return TERN_AQ_BAD_FIELD;
+		return bad_field(attr.sgid_index);
 	return TERN_AQ_OK;
 }
 
-tern_hw_aq_status IbQp::modify(uint32_t mask, const tern_hw_qp_attr &attr)
+CommandStatus IbQp::modify(const tern_hw_modify_qp &cmd)
 {
+	const uint32_t mask = cmd.attr_mask.get();
+	const tern_hw_qp_attr &attr = cmd.attr;
 	const auto status = check(mask, attr);
 	if (status != TERN_AQ_OK)
 		return status;

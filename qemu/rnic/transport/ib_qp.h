@@ -14,7 +14,7 @@ namespace tern {
  */
 class IbQp : public Qp {
 public:
-	hw::tern_hw_aq_status modify(uint32_t mask, const hw::tern_hw_qp_attr &attr) final;
+	CommandStatus modify(const hw::tern_hw_modify_qp &cmd) final;
 	void query(hw::tern_hw_qp_attr &attr) const override;
 	void reset() final;
 	void describe(Json &to) const override;
@@ -66,7 +66,7 @@ protected:
 	hw::tern_hw_qp_attr attr_{};
 
 private:
-	hw::tern_hw_aq_status check(uint32_t mask, const hw::tern_hw_qp_attr &attr) const;
+	CommandStatus check(uint32_t mask, const hw::tern_hw_qp_attr &attr) const;
 	void enter(hw::tern_hw_qp_state to);
 
 	bool draining_ = false;

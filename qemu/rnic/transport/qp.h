@@ -9,6 +9,7 @@
 #include <span>
 
 #include "qemu/rnic/chores.h"
+#include "qemu/rnic/command_status.h"
 #include "qemu/rnic/formats/packet.h"
 #include "qemu/rnic/memory/region.h"
 #include "qemu/rnic/queues/recv_queue.h"
@@ -81,7 +82,7 @@ public:
 	 * whether all are flushed. */
 	bool flush_failed_sends(unsigned &budget);
 	/** MODIFY_QP; all or nothing. */
-	virtual hw::tern_hw_aq_status modify(uint32_t mask, const hw::tern_hw_qp_attr &attr) = 0;
+	virtual CommandStatus modify(const hw::tern_hw_modify_qp &cmd) = 0;
 	virtual void query(hw::tern_hw_qp_attr &attr) const = 0;
 	/** To RESET. The windows bound through the QP remain, see Memory::release_windows(). */
 	virtual void reset() = 0;

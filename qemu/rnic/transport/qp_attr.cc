@@ -111,7 +111,7 @@ bool step_valid(tern_hw_qp_type type, tern_hw_qp_state from, tern_hw_qp_state to
 }
 
 /* Checks the values of the attributes selected by @mask. */
-bool values_valid(uint32_t mask, const tern_hw_qp_attr &a)
+CommandStatus check_values(uint32_t mask, const tern_hw_qp_attr &a)
 {
 	const auto within = [mask](uint32_t bit, uint64_t value, uint64_t low, uint64_t high) {
 		return !(mask & bit) || (value >= low && value <= high);
@@ -119,23 +119,28 @@ bool values_valid(uint32_t mask, const tern_hw_qp_attr &a)
 	constexpr uint8_t kRemoteRights = TERN_ACCESS_LOCAL_WRITE | TERN_ACCESS_REMOTE_WRITE |
 	                                  TERN_ACCESS_REMOTE_READ | TERN_ACCESS_REMOTE_ATOMIC |
 	                                  TERN_ACCESS_FLUSH_GLOBAL;
-	return within(TERN_QP_ACCESS_FLAGS, a.access & ~kRemoteRights, 0, 0) &&
-	       within(TERN_QP_PATH_MTU, a.path_mtu, 1, 5) &&
-	       within(TERN_QP_TIMEOUT, a.timeout, 0, 31) &&
-	       within(TERN_QP_RETRY_CNT, a.retry_cnt, 0, 7) &&
-	       within(TERN_QP_RNR_RETRY, a.rnr_retry, 0, 7) &&
-	       within(TERN_QP_MIN_RNR_TIMER, a.min_rnr_timer, 0, 31) &&
-	       within(TERN_QP_MAX_QP_RD_ATOMIC, a.max_rd_atomic, 0, kMaxRdAtomic) &&
-	       within(TERN_QP_MAX_DEST_RD_ATOMIC, a.max_dest_rd_atomic, 0, kMaxRdAtomic) &&
-	       within(TERN_QP_RQ_PSN, a.rq_psn.get(), 0, Psn::kMask) &&
-	       within(TERN_QP_SQ_PSN, a.sq_psn.get(), 0, Psn::kMask) &&
-	       within(TERN_QP_DEST_QPN, a.dest_qpn.get(), 0, 0xffffff) &&
-	       within(TERN_QP_PKEY_INDEX, a.pkey_index.get(), 0, 0) &&
-	       within(TERN_QP_PORT, a.port, 1, 1) &&
-	       within(TERN_QP_AV, a.flow_label.get(), 0, 0xfffff) &&
-	       within(TERN_QP_AV, a.sl, 0, 15) &&
-	       within(TERN_QP_EN_SQD_ASYNC_NOTIFY, a.en_sqd_async_notify, 0, 1) &&
-	       within(TERN_QP_RATE_LIMIT, a.rate_limit.rate.get(), 0, TERN_MAX_RATE_LIMIT);
+	return check_fields(
+	        {{a.access, within(TERN_QP_ACCESS_FLAGS, a.access & ~kRemoteRights, 0, 0)},
+	         {a.path_mtu, within(TERN_QP_PATH_MTU, a.path_mtu, 1, 5)},
+	         {a.timeout, within(TERN_QP_TIMEOUT, a.timeout, 0, 31)},
+	         {a.retry_cnt, within(TERN_QP_RETRY_CNT, a.retry_cnt, 0, 7)},
+	         {a.rnr_retry, within(TERN_QP_RNR_RETRY, a.rnr_retry, 0, 7)},
+	         {a.min_rnr_timer, within(TERN_QP_MIN_RNR_TIMER, a.min_rnr_timer, 0, 31)},
+	         {a.max_rd_atomic,
+	          within(TERN_QP_MAX_QP_RD_ATOMIC, a.max_rd_atomic, 0, kMaxRdAtomic)},
+	         {a.max_dest_rd_atomic,
+	          within(TERN_QP_MAX_DEST_RD_ATOMIC, a.max_dest_rd_atomic, 0, kMaxRdAtomic)},
+	         {a.rq_psn, within(TERN_QP_RQ_PSN, a.rq_psn.get(), 0, Psn::kMask)},
+	         {a.sq_psn, within(TERN_QP_SQ_PSN, a.sq_psn.get(), 0, Psn::kMask)},
+	         {a.dest_qpn, within(TERN_QP_DEST_QPN, a.dest_qpn.get(), 0, 0xffffff)},
+	         {a.pkey_index, within(TERN_QP_PKEY_INDEX, a.pkey_index.get(), 0, 0)},
+	         {a.port, within(TERN_QP_PORT, a.port, 1, 1)},
+	         {a.flow_label, within(TERN_QP_AV, a.flow_label.get(), 0, 0xfffff)},
+	         {a.sl, within(TERN_QP_AV, a.sl, 0, 15)},
+	         {a.en_sqd_async_notify,
+	          within(TERN_QP_EN_SQD_ASYNC_NOTIFY, a.en_sqd_async_notify, 0, 1)},
+	         {a.rate_limit.rate,
+	          within(TERN_QP_RATE_LIMIT, a.rate_limit.rate.get(), 0, TERN_MAX_RATE_LIMIT)}});
 }
 
 } // namespace
@@ -145,14 +150,14 @@ tern_hw_qp_state next_state(tern_hw_qp_state from, uint32_t mask, const tern_hw_
 	return mask & TERN_QP_STATE ? static_cast<tern_hw_qp_state>(attr.state) : from;
 }
 
-tern_hw_aq_status check_attributes(tern_hw_qp_type type, tern_hw_qp_state from, uint32_t mask,
-                                   const tern_hw_qp_attr &attr)
+CommandStatus check_attributes(tern_hw_qp_type type, tern_hw_qp_state from, uint32_t mask,
+                               const tern_hw_qp_attr &attr)
 {
 	if (!step_valid(type, from, next_state(from, mask, attr), mask & ~TERN_QP_STATE))
 		return TERN_AQ_BAD_STATE;
 	if ((mask & TERN_QP_CUR_STATE) && attr.cur_state != static_cast<uint8_t>(from))
 		return TERN_AQ_BAD_STATE;
-	return values_valid(mask, attr) ? TERN_AQ_OK : TERN_AQ_BAD_FIELD;
+	return check_values(mask, attr);
 }
 
 void take_attributes(uint32_t mask, const tern_hw_qp_attr &from, tern_hw_qp_attr &to)

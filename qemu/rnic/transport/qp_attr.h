@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "qemu/rnic/command_status.h"
 #include "tern/tern_hw.h"
 
 namespace tern {
@@ -17,8 +18,8 @@ hw::tern_hw_qp_state next_state(hw::tern_hw_qp_state from, uint32_t mask,
 
 /** Checks the attributes of @attr selected by @mask for a QP of @type in state @from: BAD_STATE if
  * a required one is missing or one is not allowed, BAD_FIELD if a value is out of range. */
-hw::tern_hw_aq_status check_attributes(hw::tern_hw_qp_type type, hw::tern_hw_qp_state from,
-                                       uint32_t mask, const hw::tern_hw_qp_attr &attr);
+CommandStatus check_attributes(hw::tern_hw_qp_type type, hw::tern_hw_qp_state from, uint32_t mask,
+                               const hw::tern_hw_qp_attr &attr);
 
 /** Copies the attributes of @from selected by @mask, except the state. */
 void take_attributes(uint32_t mask, const hw::tern_hw_qp_attr &from, hw::tern_hw_qp_attr &to);

@@ -60,6 +60,23 @@ protected:
 		c.create_qp.rq_log_stride = 5;
 		return c;
 	}
+	tern_hw_aq_cmd set_eth()
+	{
+		auto c = make_command(TERN_AQ_SET_ETH);
+		c.set_eth.mask = uint32_t{TERN_ETH_MAC | TERN_ETH_MTU | TERN_ETH_RX_MODE};
+		c.set_eth.mtu = uint16_t{1500};
+		return c;
+	}
+	tern_hw_aq_cmd modify_qp()
+	{
+		auto c = make_command(TERN_AQ_MODIFY_QP);
+		c.modify_qp.qpn = id_of(create_qp());
+		c.modify_qp.attr_mask = uint32_t{TERN_QP_STATE | TERN_QP_PKEY_INDEX | TERN_QP_PORT |
+		                                 TERN_QP_ACCESS_FLAGS};
+		c.modify_qp.attr.state = TERN_QPS_INIT;
+		c.modify_qp.attr.port = 1;
+		return c;
+	}
 	uint32_t id_of(const tern_hw_aq_cmd &c)
 	{
 		const auto result = driver_.command(c);
@@ -101,6 +118,61 @@ TEST_F(Commands, ReservedFieldsOfAllCommands)
 	                          TERN_AQ_DESTROY_CQ, TERN_AQ_QUERY_QP, TERN_AQ_DESTROY_QP})
 		EXPECT_EQ(with(make_command(opcode), [](auto &c) { c.object.rsvd = 1u; }),
 		          TERN_AQ_BAD_FIELD);
+}
+
+/* The field that is refused begins at the byte that was changed, or shortly before it. */
+TEST_F(Commands, RefusedField)
+{
+	constexpr size_t kLongestField = sizeof(tern_hw_pages);
+	const auto alloc_mw = [this] {
+		auto c = make_command(TERN_AQ_ALLOC_MW);
+		c.alloc_mw.pdn = pd_;
+		c.alloc_mw.type = TERN_MW_TYPE_1;
+		return c;
+	};
+	const tern_hw_aq_cmd commands[] = {create_eq(),
+	                                   create_cq(),
+	                                   create_mr(),
+	                                   create_qp(),
+	                                   set_eth(),
+	                                   modify_qp(),
+	                                   alloc_mw(),
+	                                   make_command(TERN_AQ_SET_GID),
+	                                   make_command(TERN_AQ_QUERY_STATS),
+	                                   make_command(TERN_AQ_SET_CONGESTION)};
+	for (const auto &good : commands) {
+		unsigned refused = 0;
+		for (size_t at = offsetof(tern_hw_aq_cmd, rsvd); at < sizeof(good); at++) {
+			auto bad = good;
+			std::as_writable_bytes(std::span(&bad, 1))[at] = std::byte{0xff};
+			const auto result = driver_.command(bad);
+			if (result.status != TERN_AQ_BAD_FIELD)
+				continue;
+			refused++;
+			const size_t field = result.refused.field.get();
+			EXPECT_TRUE(field <= at && at < field + kLongestField)
+			        << "opcode " << good.opcode.get() << ": byte " << at << " changed, "
+			        << field << " refused";
+		}
+		EXPECT_GE(refused, sizeof(good.rsvd)) << "opcode " << good.opcode.get();
+	}
+}
+
+/* A value may be wrong because of another field: the one that is told is the one to look at. */
+TEST_F(Commands, RefusedFieldOfACombination)
+{
+	auto c = create_qp();
+	c.create_qp.rq_offset = 512; /* within the send queue */
+	EXPECT_EQ(driver_.command(c).refused.field.get(),
+	          offsetof(tern_hw_aq_cmd, create_qp.rq_offset));
+	c = create_mr();
+	c.create_mr.start = ~uint64_t{0};
+	EXPECT_EQ(driver_.command(c).refused.field.get(),
+	          offsetof(tern_hw_aq_cmd, create_mr.length));
+	c = modify_qp();
+	c.modify_qp.attr.access = 0x80;
+	EXPECT_EQ(driver_.command(c).refused.field.get(),
+	          offsetof(tern_hw_aq_cmd, modify_qp.attr.access));
 }
 
 TEST_F(Commands, ObjectsThatDoNotExist)

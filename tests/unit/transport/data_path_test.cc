@@ -56,10 +56,11 @@ protected:
 		       TERN_QP_SQ_PSN | TERN_QP_TIMEOUT | TERN_QP_RETRY_CNT | TERN_QP_RNR_RETRY |
 		               TERN_QP_MAX_QP_RD_ATOMIC);
 	}
-	void modify(tern_hw_qp_state to, tern_hw_qp_attr attr, uint32_t mask)
+	void modify(tern_hw_qp_state to, const tern_hw_qp_attr &attr, uint32_t mask)
 	{
-		attr.state = static_cast<uint8_t>(to);
-		ASSERT_EQ(qp_->modify(TERN_QP_STATE | mask, attr), TERN_AQ_OK);
+		tern_hw_modify_qp cmd{.qpn = {}, .attr_mask = TERN_QP_STATE | mask, .attr = attr};
+		cmd.attr.state = static_cast<uint8_t>(to);
+		ASSERT_EQ(qp_->modify(cmd), TERN_AQ_OK);
 	}
 	void post(const SendRequest &request)
 	{

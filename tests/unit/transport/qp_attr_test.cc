@@ -133,7 +133,7 @@ protected:
 		attr.cur_state = static_cast<uint8_t>(from);
 		attr.port = 1;
 		attr.path_mtu = 1;
-		return check_attributes(GetParam().type, from, mask | TERN_QP_STATE, attr);
+		return check_attributes(GetParam().type, from, mask | TERN_QP_STATE, attr).value();
 	}
 	static const Step *find(tern_hw_qp_state from, tern_hw_qp_state to)
 	{

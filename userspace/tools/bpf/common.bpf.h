@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * For both BPF programs: who runs, and the entries of the driver's tracepoints, which the tools
- * compare with the kernel's format files before they load a program (tracepoint.cc).
+ * compare with the kernel's format files before they load a program (attach.cc).
  */
 #ifndef TERN_TOOLS_COMMON_BPF_H
 #define TERN_TOOLS_COMMON_BPF_H

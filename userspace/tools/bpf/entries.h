@@ -39,6 +39,7 @@ struct tern_entry_cmd_complete {
 	__u32 status;
 	__u32 engine;
 	__u16 id;
+	__u16 refused;
 	__s32 err;
 	__s64 usecs;
 };
