@@ -7,8 +7,8 @@
 #include "net/net.h"
 #include "qemu/thread.h"
 
+#include "qemu/engine/engine.h"
 #include "qemu/pci/dma.h"
-#include "qemu/pci/engine.h"
 #include "qemu/pci/qemu_compat.h"
 #include "tern/tern_hw.h"
 

@@ -9,10 +9,10 @@
 
 #include "exec/ramlist.h"
 
-#include "qemu/pci/engine.h"
+#include "qemu/engine/engine.h"
+#include "qemu/engine/shared_ram.h"
 #include "qemu/pci/iotlb.h"
 #include "qemu/pci/qemu_compat.h"
-#include "qemu/pci/shared_ram.h"
 
 struct tern_dma {
 	PCIDevice *pci;

@@ -9,7 +9,7 @@
 #include "qemu/log.h"
 #include "trace/control.h"
 
-#include "qemu/pci/engine.h"
+#include "qemu/engine/engine.h"
 #include "qemu/pci/qemu_compat.h"
 #include "qemu/pci/trace.h"
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "qemu/pci/engine.h"
+#include "qemu/engine/engine.h"
 #include "qemu/rnic/observer.h"
 #include "qemu/rnic/ports.h"
 

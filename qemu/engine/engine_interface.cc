@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <cstring>
 
-#include "qemu/pci/engine_class.h"
+#include "qemu/engine/engine_class.h"
 
 using tern::Command;
 

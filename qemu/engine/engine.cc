@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "qemu/pci/engine_class.h"
+#include "qemu/engine/engine_class.h"
 
 #include <algorithm>
 #include <cstring>

@@ -3,7 +3,7 @@
 #ifndef TERN_SHARED_RAM_H
 #define TERN_SHARED_RAM_H
 
-#include "qemu/pci/engine.h"
+#include "qemu/engine/engine.h"
 
 enum { TERN_MAX_SHARED_RAM = 8 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "qemu/pci/shared_ram.h"
+#include "qemu/engine/shared_ram.h"
 
 #include <array>
 #include <gtest/gtest.h>

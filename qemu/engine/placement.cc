@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "qemu/pci/placement.h"
+#include "qemu/engine/placement.h"
 
 namespace tern {
 

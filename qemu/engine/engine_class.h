@@ -9,13 +9,13 @@
 #include <span>
 #include <string>
 
-#include "qemu/pci/engine.h"
-#include "qemu/pci/idling.h"
-#include "qemu/pci/parking.h"
-#include "qemu/pci/placement.h"
-#include "qemu/pci/spsc_ring.h"
-#include "qemu/pci/stoppable_clock.h"
-#include "qemu/pci/tracer.h"
+#include "qemu/engine/engine.h"
+#include "qemu/engine/idling.h"
+#include "qemu/engine/parking.h"
+#include "qemu/engine/placement.h"
+#include "qemu/engine/spsc_ring.h"
+#include "qemu/engine/stoppable_clock.h"
+#include "qemu/engine/tracer.h"
 #include "qemu/rnic/rnic.h"
 #include "qemu/shm/shared_wire.h"
 

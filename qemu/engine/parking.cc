@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "qemu/pci/parking.h"
+#include "qemu/engine/parking.h"
 
 #include <climits>
 #include <linux/futex.h>

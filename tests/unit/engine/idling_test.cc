@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "qemu/pci/idling.h"
+#include "qemu/engine/idling.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "qemu/pci/tracer.h"
+#include "qemu/engine/tracer.h"
 
 #include <array>
 #include <cstdarg>
