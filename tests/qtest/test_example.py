@@ -20,29 +20,35 @@ def steps():
     return found
 
 
+def execute_all(test, card):
+    """@card: of this front end or another one."""
+    found = steps()
+    test.assertGreater(len(found), 50)
+    for step in found:
+        with test.subTest(step):
+            execute(card, *step)
+
+
+def execute(card, verb, bar, where, digits):
+    machine = card.machine
+    if verb == "store":
+        machine.write_memory(where, bytes.fromhex(digits))
+    elif verb == "load":
+        wanted = bytes.fromhex(digits)
+        card.wait(lambda: machine.read_memory(where, len(wanted)) == wanted)
+    else:
+        base, size = BARS[bar]
+        assert len(digits) == 2 * size
+        value = int(digits, 16)
+        if verb == "write":
+            machine.write(size, base + where, value)
+        else:
+            card.wait(lambda: machine.read(size, base + where) == value)
+
+
 class Example(CardTest):
     def test_as_written(self):
-        card = Card(self.machine)
-        found = steps()
-        self.assertGreater(len(found), 50)
-        for step in found:
-            with self.subTest(step):
-                self.execute(card, *step)
-
-    def execute(self, card, verb, bar, where, digits):
-        if verb == "store":
-            self.machine.write_memory(where, bytes.fromhex(digits))
-        elif verb == "load":
-            wanted = bytes.fromhex(digits)
-            card.wait(lambda: self.machine.read_memory(where, len(wanted)) == wanted)
-        else:
-            base, size = BARS[bar]
-            self.assertEqual(len(digits), 2 * size)
-            value = int(digits, 16)
-            if verb == "write":
-                self.machine.write(size, base + where, value)
-            else:
-                card.wait(lambda: self.machine.read(size, base + where) == value)
+        execute_all(self, Card(self.machine))
 
 
 if __name__ == "__main__":

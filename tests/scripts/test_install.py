@@ -47,6 +47,14 @@ class Install(unittest.TestCase):
         self.assertEqual(told.returncode, 1)
         self.assertRegex(told.stderr, "^qemu-system-x86_64-tern: .* is for QEMU .*\n$")
 
+    def test_the_card_of_its_own_says_what_is_wrong(self):
+        self.assertIn("--dm-size BYTES", run(self.bin / "tern-card", "--help").stdout)
+        told = run(self.bin / "tern-card", "--socket", "s", "--wire", "w", "--engines", "17")
+        self.assertEqual((told.returncode, told.stderr), (2, "tern-card: --engines: 1 to 16\n"))
+        told = run(self.bin / "tern-card", "--socket", "s", "--wire", str(self.root / "none"))
+        self.assertEqual(told.returncode, 1)
+        self.assertRegex(told.stderr, "^tern-card: wire: .*none: No such file or directory\n$")
+
     def test_the_lab_runs(self):
         told = run(self.bin / "tern-lab", "status", XDG_RUNTIME_DIR=str(self.root))
         self.assertEqual((told.returncode, told.stdout), (1, ""))

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "qemu/vfio/channel.h"
+
+#include <cerrno>
+#include <poll.h>
+#include <sys/socket.h>
+
+namespace tern::vfio {
+
+namespace {
+
+/* A message with more descriptors is cut off by the kernel, which then says so. */
+constexpr size_t kControlSize = CMSG_SPACE(kMaxFds * sizeof(int));
+
+/* Takes ownership of the descriptors, whatever the message is worth. */
+void collect_fds(msghdr &header, std::vector<Fd> &fds)
+{
+	for (cmsghdr *part = CMSG_FIRSTHDR(&header); part; part = CMSG_NXTHDR(&header, part)) {
+		if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS)
+			continue;
+		const size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		for (size_t i = 0; i < count; i++) {
+			int fd;
+			std::memcpy(&fd, CMSG_DATA(part) + i * sizeof(fd), sizeof(fd));
+			fds.emplace_back(fd);
+		}
+	}
+}
+
+} // namespace
+
+bool Channel::wait(short events)
+{
+	pollfd fds[] = {{.fd = socket_.get(), .events = events, .revents = 0},
+	                {.fd = stop_, .events = POLLIN, .revents = 0}};
+	for (;;) {
+		const int ready = poll(fds, 2, -1);
+		if (ready < 0 && errno == EINTR)
+			continue;
+		return ready > 0 && !fds[1].revents;
+	}
+}
+
+/* Reads exactly that many bytes, and the descriptors that come with them. */
+bool Channel::fill(std::span<std::byte> to, std::vector<Fd> &fds)
+{
+	while (!to.empty()) {
+		iovec body{to.data(), to.size()};
+		alignas(cmsghdr) std::byte control[kControlSize];
+		msghdr header{};
+		header.msg_iov = &body;
+		header.msg_iovlen = 1;
+		header.msg_control = control;
+		header.msg_controllen = sizeof(control);
+		if (!wait(POLLIN))
+			return false;
+		const ssize_t size =
+		        recvmsg(socket_.get(), &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+		if (size < 0 && (errno == EAGAIN || errno == EINTR))
+			continue;
+		if (size <= 0)
+			return false;
+		collect_fds(header, fds);
+		if (header.msg_flags & MSG_CTRUNC || fds.size() > kMaxFds)
+			return false;
+		to = to.subspan(static_cast<size_t>(size));
+	}
+	return true;
+}
+
+std::optional<Message> Channel::receive()
+{
+	Message message;
+	if (!fill(std::as_writable_bytes(std::span(&message.header, 1)), message.fds))
+		return std::nullopt;
+	const uint32_t size = message.header.size;
+	if (size < sizeof(Header) || size > kMaxMessage)
+		return std::nullopt;
+	message.data.resize(size - sizeof(Header));
+	if (!fill(message.data, message.fds))
+		return std::nullopt;
+	return message;
+}
+
+bool Channel::send(const Header &request, const Reply &reply)
+{
+	std::vector<std::byte> bytes(sizeof(Header));
+	if (!reply.error)
+		bytes.insert(bytes.end(), reply.data.begin(), reply.data.end());
+	const Header header{.id = request.id,
+	                    .command = request.command,
+	                    .size = static_cast<uint32_t>(bytes.size()),
+	                    .flags = kTypeReply | (reply.error ? kError : 0),
+	                    .error = static_cast<uint32_t>(reply.error)};
+	std::memcpy(bytes.data(), &header, sizeof(header));
+
+	bool with_fd = !reply.error && reply.fd >= 0;
+	for (std::span<std::byte> left(bytes); !left.empty();) {
+		iovec body{left.data(), left.size()};
+		alignas(cmsghdr) std::byte control[CMSG_SPACE(sizeof(int))]{};
+		msghdr to{};
+		to.msg_iov = &body;
+		to.msg_iovlen = 1;
+		if (with_fd) {
+			to.msg_control = control;
+			to.msg_controllen = sizeof(control);
+			cmsghdr *const rights = CMSG_FIRSTHDR(&to);
+			rights->cmsg_level = SOL_SOCKET;
+			rights->cmsg_type = SCM_RIGHTS;
+			rights->cmsg_len = CMSG_LEN(sizeof(int));
+			std::memcpy(CMSG_DATA(rights), &reply.fd, sizeof(int));
+		}
+		if (!wait(POLLOUT))
+			return false;
+		const ssize_t size = sendmsg(socket_.get(), &to, MSG_DONTWAIT | MSG_NOSIGNAL);
+		if (size < 0 && (errno == EAGAIN || errno == EINTR))
+			continue;
+		if (size < 0)
+			return false;
+		with_fd = false;
+		left = left.subspan(static_cast<size_t>(size));
+	}
+	return true;
+}
+
+} // namespace tern::vfio

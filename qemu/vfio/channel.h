@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "qemu/vfio/protocol.h"
+
+namespace tern::vfio {
+
+/** A connection to a client: whole messages over a stream socket. */
+class Channel {
+public:
+	/** Waiting ends when @stop is readable. */
+	Channel(Fd socket, int stop) : socket_(std::move(socket)), stop_(stop) {}
+
+	/** Waits for the next message; none if the client is gone, if it has sent something that
+	 * is no message, or if it is time to stop. */
+	std::optional<Message> receive();
+	/** Returns false if the client is gone. */
+	bool send(const Header &request, const Reply &reply);
+
+private:
+	bool wait(short events);
+	bool fill(std::span<std::byte> to, std::vector<Fd> &fds);
+
+	const Fd socket_;
+	const int stop_;
+};
+
+} // namespace tern::vfio
