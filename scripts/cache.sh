@@ -4,13 +4,13 @@
 # The cache: what takes long to make and rarely changes, one folder for each
 # combination of ingredients, so that nothing in it can ever be stale. What
 # nobody has asked for in a month is deleted when something new is made.
+# Who includes this has the folder of scripts in $here.
+
+# shellcheck source=scripts/progress.sh disable=SC2154
+. "$here/progress.sh"
 
 TERN_CACHE_DAYS=30
 TERN_CACHE=${TERN_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/tern}
-
-say() {
-	echo "${0##*/}: $*" >&2
-}
 
 # cached NAME MAKER INGREDIENT...
 #
@@ -37,6 +37,7 @@ delete_unused() {
 }
 
 give_up() {
+	end_turning
 	if [ -s "$half/log" ]; then
 		tail -n 30 "$half/log"
 	fi
@@ -57,7 +58,10 @@ fill() (
 	trap 'exit 1' HUP INT TERM
 	chmod 755 "$half"
 	cd "$half"
+	begin_turning "making $name" 9>&-
 	"$1" 9>&-
+	end_turning
+	say "made $name in $(turned) s"
 	cd /
 	rm -f "$half/log"
 	mv -T "$half" "$final"

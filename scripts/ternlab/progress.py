@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A line for each step that takes longer than a person likes to wait unaware."""
+"""Tells of each step that takes longer than a person likes to wait unaware: on a terminal by a line
+that turns, with the seconds that have passed, elsewhere by a line for its beginning and its end."""
 
 import contextlib
+import itertools
+import shutil
 import sys
 import threading
 import time
@@ -9,16 +12,53 @@ import time
 from . import pace
 
 PATIENCE = 2.0
+TURN = 0.25
+MARKS = "|/-\\"
+DELETE_LINE = "\r\033[K"
+_LOCK = threading.Lock()  # of standard error and what follows
+_TURNING = []  # steps under way, of which the last has the line
 
 
 def say(text):
-    print(f"lab: {text}", file=sys.stderr, flush=True)
+    with _LOCK:
+        # A line that turns comes back below.
+        print(f"{DELETE_LINE if sys.stderr.isatty() else ''}lab: {text}", file=sys.stderr,
+              flush=True)
+
+
+def _turn(text, begun, over):
+    """The line, until @over is set; gone then."""
+    for mark in itertools.cycle(MARKS):
+        if over.wait(TURN):
+            break
+        line = f"lab: {text} {mark} {time.monotonic() - begun:.0f} s"
+        with _LOCK:
+            if _TURNING[-1] is over:
+                sys.stderr.write(DELETE_LINE + line[:shutil.get_terminal_size().columns - 1])
+                sys.stderr.flush()
+    with _LOCK:
+        _TURNING.remove(over)
+        sys.stderr.write(DELETE_LINE)
+        sys.stderr.flush()
 
 
 @contextlib.contextmanager
-def step(text):
-    """Names the step when it has taken two seconds, and says at its end how long it took."""
-    begun = time.monotonic()
+def _turning(text):
+    over = threading.Event()
+    with _LOCK:
+        _TURNING.append(over)
+    thread = threading.Thread(target=_turn, args=(text, time.monotonic(), over), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+@contextlib.contextmanager
+def _announced(text):
+    """A line when the step has taken two seconds."""
     announce = threading.Timer(PATIENCE, say, [f"{text} ..."])
     announce.daemon = True
     announce.start()
@@ -26,6 +66,14 @@ def step(text):
         yield
     finally:
         announce.cancel()
+
+
+@contextlib.contextmanager
+def step(text):
+    """Tells of the block; at its end, how long it took, if that was more than two seconds."""
+    begun = time.monotonic()
+    with (_turning if sys.stderr.isatty() else _announced)(text):
+        yield
     took = time.monotonic() - begun
     if took > PATIENCE:
         say(f"{text}: done in {took:.0f} s")

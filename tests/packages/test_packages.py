@@ -55,7 +55,8 @@ class Root:
                         f"upperdir={scratch}/upper,workdir={scratch}/work", scratch / "all"],
                        check=True)
         root = cls(scratch / "all")
-        cache = ask("sh", "-c", f'. {SCRIPTS}/cache.sh; mkdir -p "$TERN_CACHE"; echo "$TERN_CACHE"')
+        cache = ask("sh", "-c", f'here={SCRIPTS}; . "$here/cache.sh"; mkdir -p "$TERN_CACHE"; '
+                    'echo "$TERN_CACHE"')
         for outer, inner in (("/dev", "dev"), ("/proc", "proc"), ("/sys", "sys"),
                              (cache, "root/.cache/tern"), (folder(), "packages")):
             (root.path / inner).mkdir(parents=True, exist_ok=True)

@@ -25,7 +25,7 @@ class Cache(unittest.TestCase):
 
     def cached(self, maker, *ingredients):
         call = " ".join(["cached", maker, maker, *ingredients])
-        script = f". {TOP}/scripts/cache.sh; {MAKERS} {call}"
+        script = f"here={TOP}/scripts; . $here/cache.sh; {MAKERS} {call}"
         return subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=False,
                               env={**os.environ, "TERN_CACHE": str(self.cache)})
 

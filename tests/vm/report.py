@@ -68,6 +68,10 @@ class Tee:
         self._log.flush()
         self._stream.flush()
 
+    def isatty(self):
+        """No line of it turns (ternlab/progress.py)."""
+        return False
+
 
 def repeat_command(failures):
     """What a person types to see these failures again."""
