@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Each tool that is installed has a man page, and both have the same options (and commands)."""
+
+import argparse
+import pathlib
+import re
+import sys
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TOP / "scripts"))
+
+from ternlab import cli  # noqa: E402
+
+MAN = TOP / "docs/man"
+# A page, and the source with the options that getopt_long() takes.
+TOOLS = {"terntop.8": "userspace/tools/terntop.cc", "terntrace.8": "userspace/tools/terntrace.cc",
+         "tern-switch.1": "qemu/wire/main.cc"}
+DEVICE = "qemu/pci/device.c"
+QEMUS = {"mac", "netdev", "link"}  # not in the device's table
+OPTION = re.compile(r"--([a-z][a-z-]*)")
+
+
+def page(name):
+    """Its text, with hyphens for what troff prints as such and without changes of font."""
+    text = (MAN / name).read_text(encoding="utf-8")
+    return re.sub(r"\\f.", "", text.replace(r"\-", "-").replace('"', ""))
+
+
+def options_of(parser):
+    return {option[2:] for action in parser._actions  # argparse has no other list
+            for option in action.option_strings if option.startswith("--")}
+
+
+class Parsers(Exception):
+    """Thrown out of cli.parse() with what it has built."""
+
+
+def lab_parsers():
+    """The lab's parser and those of its commands."""
+    original = argparse.ArgumentParser.parse_args
+
+    def caught(parser, _arguments):
+        raise Parsers(parser)
+
+    argparse.ArgumentParser.parse_args = caught
+    try:
+        cli.parse([])
+    except Parsers as found:
+        (parser,) = found.args
+    finally:
+        argparse.ArgumentParser.parse_args = original
+    (commands,) = (action for action in parser._actions
+                   if isinstance(action, argparse._SubParsersAction))
+    return parser, commands.choices
+
+
+def compare(name, text, known):
+    """Lines on options that only the tool has, or only its page."""
+    told = set(OPTION.findall(text))
+    yield from (f"{name} does not tell of --{option}" for option in sorted(known - told))
+    yield from (f"{name} tells of --{option}, which does not exist"
+                for option in sorted(told - known - {"help"}))
+
+
+def check_lab():
+    parser, commands = lab_parsers()
+    text = page("tern-lab.1")
+    options = options_of(parser).union(*map(options_of, commands.values())) - {"help"}
+    yield from compare("tern-lab.1", text, options)
+    section = text.partition(".SH COMMANDS")[2].partition(".SH ENVIRONMENT")[0]
+    for command in commands:
+        if not re.search(rf"(?m)^\.[A-Z]+ (?:[a-z]+, )?{command}\b", section):
+            yield f"tern-lab.1 does not tell of the command {command}"
+
+
+def check_tools():
+    for name, source in TOOLS.items():
+        text = (TOP / source).read_text(encoding="utf-8")
+        known = set(re.findall(r'\{"([a-z-]+)", (?:required|no)_argument', text)) - {"help"}
+        if not known:
+            yield f"{source}: its options cannot be read"
+        yield from compare(name, page(name), known)
+
+
+def check_card():
+    """Of the card: each property of its own."""
+    source = (TOP / DEVICE).read_text(encoding="utf-8")
+    known = set(re.findall(r'^\s+DEFINE_PROP_\w+\("([\w-]+)"', source, re.MULTILINE))
+    text = page("qemu-system-x86_64-tern.1")
+    section = text.partition(".SH PROPERTIES")[2].partition("\n.SH")[0]
+    told = set(re.findall(r"^\.TP\n\.BI? ([a-z][\w-]*)", section, re.MULTILINE))
+    if not known:
+        yield f"{DEVICE}: its properties cannot be read"
+    for name in sorted((known | QEMUS) ^ told):
+        yield f"qemu-system-x86_64-tern.1 or {DEVICE} alone has the property {name}"
+
+
+def main():
+    errors = [*check_lab(), *check_tools(), *check_card()]
+    print("\n".join(errors), file=sys.stderr)
+    return 1 if errors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
