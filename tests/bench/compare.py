@@ -213,7 +213,9 @@ def plot(results, folder):
             set datafile missing "?"
             set logscale xy
             set logscale x 2
-            set xlabel "bytes of a message"
+            set format x "%.0b %BB"
+            set rmargin 6
+            set xlabel "size of a message"
             set ylabel "{unit}"
             set grid
             set key top left

@@ -57,6 +57,12 @@ class Report(unittest.TestCase):
                          "<tr><td>vm.wire</td>", "from rxe  ok", "<td>7000</td><td>9</td>",
                          '<tr class="bad"><td>500</td>', "test_sim --seed 1007"):
             self.assertIn(expected, page)
+        contents = re.findall(r'<li><a href="#(\d)">([^<]*)</a>(.*)</li>', page)
+        self.assertEqual([(title.split()[0], more) for _, title, more in contents],
+                         [("Tern", ""), ("Scenarios", ", with failures"), ("Programs,", ""),
+                          ("rdma-core&#x27;s", ""), ("Fuzzers", ""), ("Soak", ", with failures")])
+        for number, title, _ in contents:
+            self.assertIn(f'<h2 id="{number}">{title}</h2>', page)
         self.assertFalse(re.search(r'(src|href)="http', page), "it needs a network")
 
     def test_bad_input(self):
