@@ -1,12 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""DCQCN between simulated cards, against the fluid model of its authors.
+"""DCQCN between simulated cards, against two models of it.
 
     test_dcqcn.py TERN_SIM [unittest's options]
 
-The model is that of Zhu et al., Congestion Control for Large-Scale RDMA Deployments, 2015,
+The fluid model is that of Zhu et al., Congestion Control for Large-Scale RDMA Deployments, 2015,
 section 5.1. In its fixed point all rates are equal, and the queue is as long as marks the share of
-packets at which increase and decrease cancel each other.
+packets at which increase and decrease cancel each other. tests/model/dcqcn_packets.py follows the
+paper's section 3.1 packet by packet: it tells how far chance takes the mean from that point.
 """
 import json
 import math
@@ -15,6 +16,9 @@ import subprocess
 import sys
 import tempfile
 import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "model"))
+import dcqcn_packets  # noqa: E402
 
 PROGRAM = sys.argv.pop(1)
 
@@ -98,6 +102,15 @@ def fixed_point(flows):
     return MARKED_FROM + low / MARKED_SHARE * (MARKED_TO - MARKED_FROM)
 
 
+def mean_by_packets(flows):
+    """Bytes in the queue, by the model that knows single packets."""
+    warmup, end = 30e6, 90e6  # ns
+    link = dcqcn_packets.SharedLink(flows, LINE, FRAME, WIRE_FRAME,
+                                    (MARKED_FROM, MARKED_TO, MARKED_SHARE), seed=1)
+    link.run(warmup)
+    return link.run(end) / (end - warmup)
+
+
 class Dcqcn(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -121,11 +134,13 @@ class Dcqcn(unittest.TestCase):
         result = self.simulate(flows, [DCQCN])
         queue, = [each for each in result["queues"]
                   if each["name"] == "tor to receiver" and each["priority"] == 3]
-        expected = fixed_point(flows)
+        expected, by_packets = fixed_point(flows), mean_by_packets(flows)
         load = result["links"][flows][1]["load"]
-        print(f"{flows} flows: queue {queue['mean_bytes']:.0f} B, by the model {expected:.0f}; "
+        print(f"{flows} flows: queue {queue['mean_bytes']:.0f} B, by the fluid model "
+              f"{expected:.0f}, by packets {by_packets:.0f}; "
               f"fairness {result['fairness']:.4f}, load {load:.4f}")
         self.assertEqual(queue["dropped"], 0)
+        self.assertAlmostEqual(queue["mean_bytes"] / by_packets, 1, delta=0.2)
         # Longer than that of a fluid: random marks make it swing, and it cannot be less than empty.
         self.assertAlmostEqual(queue["mean_bytes"] / expected, 1.15, delta=0.2)
         self.assertGreaterEqual(result["fairness"], 0.99)
