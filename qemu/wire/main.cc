@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* tern-switch --listen PATH [--shared PATH] [--control PATH] [--topology FILE] */
+/* tern-switch --listen PATH [--shared PATH] [--control PATH] [--topology FILE] [--restart] */
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
@@ -10,6 +10,7 @@
 #include <sys/signalfd.h>
 #include <utility>
 
+#include "qemu/wire/keeper.h"
 #include "qemu/wire/server.h"
 
 using tern::Fd;
@@ -41,12 +42,16 @@ private:
 
 struct Arguments {
 	std::string listen, shared, control, topology, describe;
+	bool restart = false;
 };
+
+/* What getopt_long() returns for the option that has no argument. */
+constexpr int kRestart = 1;
 
 int usage()
 {
 	std::fputs("usage: tern-switch --listen PATH [--shared PATH] [--control PATH] "
-	           "[--topology FILE]\n"
+	           "[--topology FILE] [--restart]\n"
 	           "       tern-switch --describe FILE\n",
 	           stderr);
 	return 2;
@@ -68,13 +73,16 @@ std::optional<Arguments> parse(int argc, char **argv)
 	        {{"topology", required_argument, nullptr, 0}, &arguments.topology},
 	        {{"describe", required_argument, nullptr, 0}, &arguments.describe},
 	};
-	option options[std::size(known) + 1]{};
-	std::ranges::transform(known, options, [](const auto &each) { return each.first; });
+	option options[std::size(known) + 2]{{"restart", no_argument, nullptr, kRestart}};
+	std::ranges::transform(known, options + 1, [](const auto &each) { return each.first; });
 	int index = 0;
 	for (int c; (c = getopt_long(argc, argv, "", options, &index)) != -1;) {
-		if (c != 0)
+		if (c == kRestart)
+			arguments.restart = true;
+		else if (c == 0)
+			*known[index - 1].second = optarg;
+		else
 			return std::nullopt;
-		*known[index].second = optarg;
 	}
 	if (optind != argc || arguments.listen.empty() == arguments.describe.empty())
 		return std::nullopt;
@@ -94,12 +102,8 @@ std::string open(Server &server, const Arguments &arguments)
 	return error;
 }
 
-int run(const Arguments &arguments)
+int serve(const Arguments &arguments)
 {
-	if (!arguments.describe.empty()) {
-		std::puts(describe(read_topology(arguments.describe)).c_str());
-		return 0;
-	}
 	Server server;
 	Signals signals(server.loop());
 	if (const std::string error = open(server, arguments); !error.empty())
@@ -109,6 +113,24 @@ int run(const Arguments &arguments)
 	return 0;
 }
 
+int run(const Arguments &arguments)
+{
+	if (!arguments.describe.empty()) {
+		std::puts(describe(read_topology(arguments.describe)).c_str());
+		return 0;
+	}
+	return serve(arguments);
+}
+
+int guarded(const Arguments &arguments)
+{
+	try {
+		return run(arguments);
+	} catch (const tern::fabric::TomlError &error) {
+		return fail(error.what());
+	}
+}
+
 } // namespace
 
 int main(int argc, char **argv)
@@ -116,9 +138,7 @@ int main(int argc, char **argv)
 	const auto arguments = parse(argc, argv);
 	if (!arguments)
 		return usage();
-	try {
-		return run(*arguments);
-	} catch (const tern::fabric::TomlError &error) {
-		return fail(error.what());
-	}
+	if (arguments->restart)
+		return keep_running([&] { return guarded(*arguments); });
+	return guarded(*arguments);
 }

@@ -4,6 +4,7 @@
 import os
 import pathlib
 import socket
+import struct
 
 from .errors import LabError
 from .paths import SWITCH
@@ -36,10 +37,11 @@ class Wire:
         self.process = process
 
     def start(self, log, owned):
-        """Also again, when it was killed."""
+        """Also again, when it was killed. A switch that a signal ends is replaced by its parent
+        process, which this starts: with the same topology, without faults and captures."""
         self._control.unlink(missing_ok=True)
         command = [switch_program(), "--listen", self.path, "--shared", self.shared_path,
-                   "--control", self._control]
+                   "--control", self._control, "--restart"]
         if self.topology.exists():
             command += ["--topology", self.topology]
         self.process = Process.start("tern-switch", command, log, owned)
@@ -61,6 +63,13 @@ class Wire:
         if word != "ok":
             raise Refused(command, rest or answer)
         return rest
+
+    def pid(self):
+        """The process that is the switch now: self.process is its parent, which replaces it."""
+        with socket.socket(socket.AF_UNIX) as control:
+            control.connect(str(self._control))
+            told = control.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        return struct.unpack("3i", told)[0]
 
     def capture(self, path, addresses=(), mirror=False):
         """Of the frames from and to these Ethernet addresses, or of all."""

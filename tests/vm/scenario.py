@@ -55,7 +55,7 @@ class Scenario(unittest.TestCase):
             if host.options.nic == "virtio":
                 host.run(f"modprobe rdma_rxe && rdma link add rxe0 type rxe netdev {NETDEV}")
         cls.seen = {host.name: "" for host in cls.hosts}
-        cls.ledger = ((cls.lab.wire.process.pid, 0), 0)
+        cls.ledger = ((cls.lab.wire.pid(), 0), 0)
 
     @classmethod
     def take_down(cls):
@@ -73,7 +73,7 @@ class Scenario(unittest.TestCase):
         def read():
             counters = self.lab.wire.counters()
             missing = counters["direct"] - counters["direct_received"] - counters["direct_lost"]
-            return (self.lab.wire.process.pid, counters["links_cut"]), missing
+            return (self.lab.wire.pid(), counters["links_cut"]), missing
 
         links, missing = self.ledger
         wait_until(lambda: read() == self.ledger or read()[0] != links, 5)
