@@ -6,10 +6,8 @@ what is compared are runs on the same machine.
 """
 
 import contextlib
-import os
 import pathlib
 import re
-import signal
 import subprocess
 import tempfile
 import time
@@ -251,7 +249,7 @@ class Fabric(Scenario):
         """It comes back with the topology by itself, and the hosts connect again."""
         one, two = self.hosts[:2]
         before = self.carrier(one, "carrier_down_count")
-        os.kill(self.lab.wire.pid(), signal.SIGKILL)
+        self.kill_switch()
         self.assertTrue(wait_until(
             lambda: self.carrier(one, "carrier_down_count") != before, 20))
         self.assertTrue(wait_until(lambda: self.carrier(one) == self.carrier(two) == "1", 20))

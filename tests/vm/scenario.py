@@ -9,6 +9,7 @@ Tern, which tells whether a failure is Tern's or the scenario's.
 import dataclasses
 import os
 import pathlib
+import signal
 import sys
 import time
 import unittest
@@ -55,7 +56,8 @@ class Scenario(unittest.TestCase):
             if host.options.nic == "virtio":
                 host.run(f"modprobe rdma_rxe && rdma link add rxe0 type rxe netdev {NETDEV}")
         cls.seen = {host.name: "" for host in cls.hosts}
-        cls.ledger = ((cls.lab.wire.pid(), 0), 0)
+        cls.switch = cls.lab.wire.pid()
+        cls.ledger = ((cls.switch, 0), 0)
 
     @classmethod
     def take_down(cls):
@@ -66,6 +68,18 @@ class Scenario(unittest.TestCase):
         # These run after the test's own cleanups, whether it passed or not.
         self.addCleanup(self.check_logs)
         self.addCleanup(self.check_delivery)
+        self.addCleanup(self.check_switch)
+
+    def kill_switch(self):
+        """As a crash does; the switch's parent process starts another one."""
+        os.kill(self.lab.wire.pid(), signal.SIGKILL)
+        type(self).switch = None
+
+    def check_switch(self):
+        """No switch has died but by kill_switch(): the next one would hide it."""
+        now = self.lab.wire.pid()
+        before, type(self).switch = self.switch, now
+        self.assertIn(before, (now, None), "tern-switch has died, see wire.log")
 
     def check_delivery(self):
         """Between hosts that share memory each packet is received, or counted as lost. Where a

@@ -90,7 +90,7 @@ class EightHosts(SharedMemory):
     def test_the_switch_dies_and_comes_back(self):
         hosts = self.hosts
         before = [self.carrier(host, "carrier_down_count") for host in hosts]
-        os.kill(self.lab.wire.pid(), signal.SIGKILL)
+        self.kill_switch()
         for host, downs in zip(hosts, before):
             self.assertTrue(wait_until(
                 lambda: self.carrier(host, "carrier_down_count") != downs, 30), host.name)
