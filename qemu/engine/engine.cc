@@ -168,6 +168,13 @@ void Engine::do_command(const Command &command)
 		                                       ? std::nullopt
 		                                       : std::optional<uint32_t>(command.value));
 		break;
+	case Command::Kind::FailQp:
+		*command.answer = rnic_.fail_qp(static_cast<uint32_t>(command.value));
+		break;
+	case Command::Kind::SlowQp:
+		*command.answer =
+		        rnic_.slow_qp(static_cast<uint32_t>(command.value), command.offset);
+		break;
 	case Command::Kind::Stop:
 		recall(Recall::everything());
 		stopping_ = true;

@@ -33,6 +33,8 @@ struct Command {
 		Pause,
 		Resume,
 		Describe,
+		FailQp, /* value: its number */
+		SlowQp, /* ... and offset: kb/s */
 		Stop,
 	};
 

@@ -87,6 +87,16 @@ char *tern_engine_describe(tern_engine *engine, int64_t qpn)
 	return text.empty() ? nullptr : strdup(text.c_str());
 }
 
+bool tern_engine_fail_qp(tern_engine *engine, uint32_t qpn)
+{
+	return engine->call({.kind = Command::Kind::FailQp, .value = qpn}) == 1;
+}
+
+bool tern_engine_slow_qp(tern_engine *engine, uint32_t qpn, uint32_t rate)
+{
+	return engine->call({.kind = Command::Kind::SlowQp, .offset = rate, .value = qpn}) == 1;
+}
+
 bool tern_engine_receive(tern_engine *engine, const void *frame, size_t size)
 {
 	return engine->push_received(frame, size);

@@ -91,6 +91,20 @@ bool Rnic::set_congestion(const CongestionParameters &parameters)
 	return card_->set_congestion(parameters);
 }
 
+bool Rnic::fail_qp(uint32_t qpn)
+{
+	Qp *qp = card_->qps.find(qpn);
+	return qp && qp->inject_error();
+}
+
+bool Rnic::slow_qp(uint32_t qpn, uint32_t rate)
+{
+	Qp *qp = card_->qps.find(qpn);
+	if (qp)
+		qp->inject_rate(rate);
+	return qp != nullptr;
+}
+
 bool Rnic::run(unsigned budget)
 {
 	if (!card_->enabled || card_->fatal != TERN_FATAL_NONE)

@@ -70,6 +70,12 @@ public:
 	 * reset restores the default. */
 	bool set_congestion(const CongestionParameters &parameters);
 
+	/** Faults that the embedder injects. They return false if there is no QP @qpn that could
+	 * fail, or no such QP. */
+	bool fail_qp(uint32_t qpn);
+	/** @rate: kb/s at most, until the QP is reset; 0: no limit. */
+	bool slow_qp(uint32_t qpn, uint32_t rate);
+
 	/**
 	 * Does the work that is due: admin commands, timers, packets to send, up to about @budget
 	 * packets. Returns true if there is more to do now.

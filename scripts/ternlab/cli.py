@@ -11,6 +11,7 @@ import sys
 import time
 
 from . import faults as wire_faults
+from . import inject as injections
 from . import ladder as ladders
 from . import query as queries
 from . import stack, topology
@@ -144,6 +145,14 @@ def parse(arguments):
     cable.add_argument("host").completer = _hosts
     cable.add_argument("card", nargs="?", type=int, default=0, help="default %(default)s")
     cable.add_argument("action", choices=("off", "on", "flap"), help="flap: off for a second")
+
+    injected = commands.add_parser("inject", help="faults of a card, for programs to be tried with")
+    injected.add_argument("host").completer = _hosts
+    injected.add_argument("card", nargs="?", type=int, default=0, help="default %(default)s")
+    injected.add_argument("fault", choices=("error", "slow", "gids"),
+                          help="a QP fails; a QP is slow; GIDs move to other indices")
+    injected.add_argument("--qp", type=_qpn, metavar="NUMBER", help="for error and slow")
+    injected.add_argument("--rate", type=float, metavar="MBPS", help="Mb/s, for slow; 0: no limit")
 
     link = commands.add_parser("link", help="cut a link between two switches of a topology")
     link.add_argument("ends", nargs=2, metavar="SWITCH")
@@ -343,10 +352,32 @@ def faults(args):
         lab.wire.tell(f"{name} {percent:g}")
 
 
-def cable(args):
+def _card_of(args):
+    """The host and the number of its card that the line names."""
     host = Lab.find(args.lab).host(args.host)
     if args.card not in range(host.options.cards) or host.options.nic != "tern":
         raise LabError(f"{host.name} has no Tern card {args.card}")
+    return host, args.card
+
+
+def inject(args):
+    host, card = _card_of(args)
+    if (args.qp is None) != (args.fault == "gids"):
+        raise LabError("--qp NUMBER is for the faults error and slow, which need it")
+    if (args.rate is None) != (args.fault != "slow"):
+        raise LabError("--rate is for the fault slow, which needs it")
+    if args.fault == "gids":
+        injections.move_gids(host, card)
+    elif args.fault == "error":
+        injections.fail_qp(host, card, args.qp)
+    elif not 0 <= args.rate <= injections.MOST_MBPS:
+        raise LabError(f"--rate needs Mb/s from 0 to {injections.MOST_MBPS}")
+    else:
+        injections.slow_qp(host, card, args.qp, args.rate)
+
+
+def cable(args):
+    host, _ = _card_of(args)
     if args.action != "on":
         host.set_cable(False, args.card)
     if args.action == "flap":

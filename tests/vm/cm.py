@@ -5,15 +5,13 @@ import contextlib
 import re
 import time
 
-from programs import CM_PORT, Programs, RPING_PORT
+from programs import CM_PORT, PING, Programs, RPING_PORT
 from scenario import LabError, main, pair, wait_until
 
 # No "-T a" for rstream, whose client takes for an error that the server, which has sent all, hangs
 # up before it has looked.
 MODES = {"rstream": {"blocking": "-T b", "polling": "-T n"},
          "riostream": {"blocking": "-T b", "polling": "-T n", "poll()": "-T a"}}
-
-PING = "ping data: rdma-ping-"  # what rping prints for each answer
 
 
 class Cm(Programs):

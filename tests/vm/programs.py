@@ -17,6 +17,7 @@ from table import Table
 EVERY_CELL = os.environ.get("TERN_CELLS") == "all"
 
 RPING_PORT, CM_PORT, UDADDY_PORT = 7174, 7471, 7174
+PING = "ping data: rdma-ping-"  # what rping prints for each answer
 
 
 class Programs(Scenario):
@@ -126,7 +127,7 @@ class Programs(Scenario):
         said = self.cm_pair(f"rping -s -V {arguments} -a {'::' if ip == 6 else '0.0.0.0'}",
                             f"rping -c -V -v {arguments} -a {server} | cut -c -40; "
                             "exit ${PIPESTATUS[0]}", hosts, RPING_PORT)
-        self.assertIn("ping data: rdma-ping-", said)
+        self.assertIn(PING, said)
 
     def ucmatose(self, hosts, arguments="-c 3 -C 10 -S 3000", ip=4):
         server = self.address(hosts[0], ip)

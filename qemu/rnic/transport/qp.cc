@@ -59,12 +59,14 @@ void Qp::set_rate_limit(const tern_hw_rate_limit &limit)
 	data_.scheduler.activate(*this);
 }
 
-bool Qp::wait_for_rate()
+bool Qp::wait_for_rate(Side side)
 {
-	const uint64_t limit = pacer_.limited() ? pacer_.next() : 0;
+	const bool limited = side == Side::Requester && pacer_.limited();
+	const uint64_t limit = limited ? pacer_.next() : 0;
 	const uint64_t congestion =
 	        rate_control_ ? rate_control_->next(data_.ports.clock.now()) : 0;
-	return wait_until(std::max(limit, congestion));
+	const uint64_t injected = injected_rate_ ? injected_rate_->next() : 0;
+	return wait_until(std::max({limit, congestion, injected}));
 }
 
 /* Requests and responses may wait for different times. */
@@ -81,16 +83,40 @@ bool Qp::exhausts_rate(size_t size) const
 {
 	const uint64_t now = data_.ports.clock.now();
 	return (pacer_.limited() && pacer_.exhausted_by(now, size)) ||
-	       (rate_control_ && rate_control_->exhausted_by(now, size));
+	       (rate_control_ && rate_control_->exhausted_by(now, size)) ||
+	       (injected_rate_ && injected_rate_->exhausted_by(now, size));
 }
 
-void Qp::spend_rate(size_t size)
+void Qp::spend_rate(Side side, size_t size)
 {
 	const uint64_t now = data_.ports.clock.now();
-	if (pacer_.limited())
+	if (side == Side::Requester && pacer_.limited())
 		pacer_.sent(now, size);
 	if (rate_control_)
 		rate_control_->sent(now, size);
+	if (injected_rate_)
+		injected_rate_->sent(now, size);
+}
+
+void Qp::inject_rate(uint32_t rate)
+{
+	injected_rate_.reset();
+	if (rate) {
+		injected_rate_ = std::make_unique<Pacer>();
+		tern_hw_rate_limit limit{};
+		limit.rate = rate;
+		injected_rate_->set(limit);
+	}
+	resume_at_ = UINT64_MAX;
+	data_.scheduler.activate(*this);
+}
+
+bool Qp::inject_error()
+{
+	if (state_ == TERN_QPS_ERR || state_ == TERN_QPS_RESET)
+		return false;
+	fatal();
+	return true;
 }
 
 RateControl &Qp::rate_control()
@@ -336,6 +362,7 @@ void Qp::reset_queues()
 	claimed_.reset();
 	pacer_ = {};
 	rate_control_.reset();
+	injected_rate_.reset();
 	resume_at_ = UINT64_MAX;
 	last_wqe_reported_ = false;
 	failure_ = TERN_WC_SUCCESS;

@@ -67,6 +67,11 @@ public:
 	virtual uint32_t deliver_burst(const Packet &) { return 0; }
 	/** Receives a congestion notification packet. */
 	virtual void deliver_cnp(const Packet &) { data_.stats.add(hw::TERN_STAT_RP_CNP_IGNORED); }
+	/** Fails the QP as a fault of the card would. Returns false in RESET and ERR, where nothing
+	 * can fail. */
+	bool inject_error();
+	/** Limits requests and READ responses to @rate, kb/s, until a reset. 0: no limit. */
+	void inject_rate(uint32_t rate);
 	/** Congestion control is another now: all flows begin anew. */
 	void forget_congestion() { rate_control_.reset(); }
 	bool transmit(unsigned &budget) final
@@ -171,36 +176,31 @@ protected:
 	virtual void resume_responder(bool ok) = 0;
 
 	/* The rate limit applies to the send queue; responses are not limited. Congestion control
-	 * limits both. */
+	 * and an injected rate limit both. */
 	void set_rate_limit(const hw::tern_hw_rate_limit &limit);
 	const hw::tern_hw_rate_limit &rate_limit() const { return pacer_.limit(); }
 	bool rate_limited() const { return pacer_.limited() || slowed(); }
 	bool slowed() const
 	{
-		return rate_control_ && rate_control_->limited(data_.ports.clock.now());
+		return injected_rate_ ||
+		       (rate_control_ && rate_control_->limited(data_.ports.clock.now()));
 	}
 	/** Whether the next frame must wait; if so, the QP is scheduled when it may be sent. */
-	bool paced() { return (pacer_.limited() || rate_control_) && wait_for_rate(); }
+	bool paced() { return has_rates() && wait_for_rate(Side::Requester); }
 	/** As above, for a READ response. */
-	bool response_paced()
-	{
-		return rate_control_ && wait_until(rate_control_->next(data_.ports.clock.now()));
-	}
+	bool response_paced() { return has_rates() && wait_for_rate(Side::Responder); }
 	/** Whether the next frame will have to wait after one of @size bytes. */
-	bool paced_after(size_t size) const
-	{
-		return (pacer_.limited() || rate_control_) && exhausts_rate(size);
-	}
+	bool paced_after(size_t size) const { return has_rates() && exhausts_rate(size); }
 	/** Accounts for a sent frame of @size bytes. */
 	void pace(size_t size)
 	{
-		if (pacer_.limited() || rate_control_)
-			spend_rate(size);
+		if (has_rates())
+			spend_rate(Side::Requester, size);
 	}
 	void pace_response(size_t size)
 	{
-		if (rate_control_)
-			rate_control_->sent(data_.ports.clock.now(), size);
+		if (has_rates())
+			spend_rate(Side::Responder, size);
 	}
 	/** What controls the rate, from now on. Congestion control must not be off. */
 	RateControl &rate_control();
@@ -279,10 +279,11 @@ protected:
 	hw::tern_hw_qp_state state_ = hw::TERN_QPS_RESET;
 
 private:
-	bool wait_for_rate();
+	bool has_rates() const { return pacer_.limited() || rate_control_ || injected_rate_; }
+	bool wait_for_rate(Side side);
 	bool wait_until(uint64_t time);
 	bool exhausts_rate(size_t size) const;
-	void spend_rate(size_t size);
+	void spend_rate(Side side, size_t size);
 	bool end_fault(Side side, hw::tern_hw_resume how);
 	void report_faults();
 	Claim claim_shared(uint32_t srqn);
@@ -310,6 +311,7 @@ private:
 	uint64_t flush_interval_ = 0;   /* ns; in ERR, the interval of flushing later posts */
 	Pacer pacer_;
 	std::unique_ptr<RateControl> rate_control_; /* from the first CNP or RTT on */
+	std::unique_ptr<Pacer> injected_rate_;      /* null: none */
 	uint64_t resume_at_ = UINT64_MAX;           /* ns; a turn ended because of a rate */
 	uint8_t failure_ = hw::TERN_WC_SUCCESS;     /* of the first CQE with an error but flushed */
 

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Faults of a host's card, for programs to be tried with: a QP that fails, a slow QP, GIDs at other
+indices. QEMU makes those of QPs (qemu/pci/inject.c), the guest moves its GIDs."""
+
+import ipaddress
+import json
+
+from .errors import LabError
+from .host import card_id, netdev
+
+# Rates of QPs are kb/s.
+MOST_MBPS = 400000
+
+
+def _tell(host, command, **arguments):
+    try:
+        with host.qmp() as monitor:
+            monitor.execute(command, **arguments)
+    except (OSError, ValueError) as error:
+        raise LabError(f"{host.name}: its QEMU does not answer: {error}") from None
+    except LabError as error:
+        raise LabError(f"{host.name}: {error}") from None
+
+
+def _path(card):
+    return f"/machine/peripheral/{card_id(card)}"
+
+
+def fail_qp(host, card, qpn):
+    """To ERR, with the event of a fatal error."""
+    _tell(host, "tern-fail-qp", path=_path(card), qpn=qpn)
+
+
+def slow_qp(host, card, qpn, mbps):
+    """What it sends, until it is reset; 0: no limit."""
+    _tell(host, "tern-slow-qp", path=_path(card), qpn=qpn, rate=round(mbps * 1000))
+
+
+def _ask(host, command):
+    done = host.ssh.run(command)
+    if done.returncode:
+        raise LabError(f"{host.name}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def _places(host, card):
+    """The first index of each GID of the card."""
+    told = _ask(host, f"cd /sys/class/infiniband/*/device/net/{netdev(card)}/../../infiniband/*/"
+                      "ports/1/gids && grep -s . *")
+    places = {}
+    for line in told.splitlines():
+        index, gid = line.split(":", 1)
+        address = ipaddress.ip_address(gid)
+        address = address.ipv4_mapped or address
+        places[address] = min(int(index), places.get(address, int(index)))
+    return places
+
+
+def move_gids(host, card):
+    """Takes the addresses of the card's interface away and gives them back in the opposite order
+    of their GIDs: the same GIDs are at other indices then, and programs get the events."""
+    name = netdev(card)
+    told = json.loads(_ask(host, f"ip -json address show dev {name} scope global"))
+    # Addresses of another scope are there, too, as empty tables.
+    addresses = [ipaddress.ip_interface(f"{info['local']}/{info['prefixlen']}")
+                 for interface in told for info in interface["addr_info"] if info]
+    if len(addresses) < 2:
+        raise LabError(f"{host.name}: {name} has no two addresses that could change places")
+    places = _places(host, card)
+    addresses.sort(key=lambda address: places.get(address.ip, 0), reverse=True)
+    steps = [f"ip address delete {address} dev {name}" for address in addresses]
+    steps += [f"ip address add {address} dev {name}" + " nodad" * (address.version == 6)
+              for address in addresses]
+    _ask(host, " && ".join(steps))

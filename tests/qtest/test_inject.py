@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""QMP's commands that inject faults: what they refuse. What they do is in tests/vm/failover.py."""
+
+from machine import CardTest
+
+CARD = "/machine/peripheral/card"
+
+
+class Inject(CardTest):
+    def refused(self, why, command, **arguments):
+        with self.assertRaisesRegex(RuntimeError, why):
+            self.machine.qmp(command, **arguments)
+
+    def test_arguments(self):
+        for command, more in (("tern-fail-qp", {}), ("tern-slow-qp", {"rate": 1})):
+            good = {"path": CARD, "qpn": 7, **more}
+            self.refused("arguments are needed", command, path=CARD)
+            self.refused("arguments are needed", command, **good, another=1)
+            for path in ("/machine", "/nowhere", 5):
+                self.refused("path of a card", command, **{**good, "path": path})
+            for qpn in (-1, 1 << 24, "x"):
+                self.refused("qpn: a number from 0 to", command, **{**good, "qpn": qpn})
+        for rate in (-1, 400000001, "x"):
+            self.refused("rate: a number from 0 to", "tern-slow-qp", path=CARD, qpn=7, rate=rate)
+
+    def test_no_such_qp(self):
+        self.refused("no QP 7 that could fail", "tern-fail-qp", path=CARD, qpn=7)
+        self.refused("has no QP 7", "tern-slow-qp", path=CARD, qpn=7, rate=1)
+
+    def test_stopped_machine(self):
+        self.machine.qmp("stop")
+        self.refused("the machine is stopped", "tern-fail-qp", path=CARD, qpn=7)
+        self.machine.qmp("cont")

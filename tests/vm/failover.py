@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What programs do when something fails under them: a QP, a cable, the GIDs' places.
+
+`lab inject` and `lab cable` make the faults. NVMe over two paths is in nvmeof.py.
+"""
+
+import pathlib
+import re
+import subprocess
+import time
+
+from programs import PING, RPING_PORT, Programs
+from scenario import Options, main, pair, wait_until
+from ternlab.query import card_of, find_qp
+
+LAB = pathlib.Path(__file__).resolve().parents[2] / "scripts/lab"
+FLUSHED = 5  # IBV_WC_WR_FLUSH_ERR
+LENGTH = 1 << 17
+
+
+class Failover(Programs):
+    HOSTS = (Options(cards=2), Options(cards=2))
+    COLUMNS = ("result",)
+
+    def setUp(self):
+        self.skip_on_rxe("no faults of a card")
+        super().setUp()
+
+    def tell(self, *words):
+        return subprocess.run([LAB, "--lab", self.lab.name, *map(str, words)],
+                              capture_output=True, text=True, check=False)
+
+    def do(self, *words):
+        done = self.tell(*words)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+
+    def refused(self, *words):
+        done = self.tell(*words)
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        return done.stderr
+
+    # --- a QP
+
+    def test_qp_fails(self):
+        """It goes to the error state, and what was posted comes back."""
+        with self.cell("a QP fails", "result"), self.connected() as ((one, _), (qpn, _)):
+            one.receive(local=qpn, offset=0, length=64, count=3)
+            self.do("inject", "host1", "error", "--qp", qpn)
+            found = one.poll(local=qpn, kind="recv", count=3)
+            self.assertEqual([done["status"] for done in found], [FLUSHED] * 3)
+            self.assertEqual(one.state(local=qpn), "ERR")
+            self.assertIn("has no QP", self.refused("inject", "host1", "error", "--qp", qpn))
+
+    def seconds(self, agent, qpn, peer, opcode, count=8):
+        """How long so many messages of LENGTH take."""
+        begun = time.monotonic()
+        agent.send(local=qpn, opcode=opcode, length=LENGTH, rkey=peer.rkey, address=peer.address,
+                   count=count)
+        found = agent.poll(local=qpn, kind="send", count=count, timeout=60)
+        self.assertEqual([done["status"] for done in found], [0] * count)
+        return time.monotonic() - begun
+
+    def test_slow_qp(self):
+        """A MiB takes a second at 8 Mb/s, written by the QP or read from it."""
+        with self.cell("a slow QP", "result"), self.connected() as ((one, two), qpns):
+            self.do("inject", "host1", "slow", "--qp", qpns[0], "--rate", 8)
+            told = find_qp(card_of(self.hosts[0]), qpns[0])
+            self.assertEqual(told["injected_kbps"], 8000)
+            self.assertGreater(self.seconds(one, qpns[0], two, "WRITE"), 0.9)
+            self.assertGreater(self.seconds(two, qpns[1], one, "READ"), 0.9)
+            # What the other sends is as fast as ever.
+            fast = self.seconds(two, qpns[1], one, "WRITE")
+            self.do("inject", "host1", "slow", "--qp", qpns[0], "--rate", 0)
+            again = self.seconds(one, qpns[0], two, "WRITE")
+            self.assertLess(max(fast, again), 0.9)
+
+    def test_refusals(self):
+        for words, why in (
+                (("host1", "error"), "--qp NUMBER is for"),
+                (("host1", "gids", "--qp", 17), "--qp NUMBER is for"),
+                (("host1", "slow", "--qp", 17), "--rate is for"),
+                (("host1", "slow", "--qp", 17, "--rate", -1), "--rate needs"),
+                (("host1", "slow", "--qp", 0xfffff, "--rate", 1), "the card has no QP"),
+                (("host1", 2, "error", "--qp", 17), "host1 has no Tern card 2")):
+            with self.subTest(words=words):
+                self.assertRegex(self.refused("inject", *words), rf"^lab: .*{why}.*\n$")
+
+    # --- GIDs
+
+    def test_gids_move(self):
+        """The same GIDs at other indices, an event, and new connections work."""
+        host = self.hosts[0]
+        device = host.rdma_device()
+        before = host.gids(device)
+        watching = host.spawn(f"stdbuf -oL ibv_asyncwatch -d {device}")
+        self.assertTrue(wait_until(lambda: "async event FD" in watching.output(), 20))
+        self.do("inject", "host1", "gids")
+        self.addCleanup(self.do, "inject", "host1", "gids")
+
+        def moved():
+            now = host.gids(device)
+            return now != before and sorted(map(str, (entry[1:] for entry in now))) == \
+                sorted(map(str, (entry[1:] for entry in before)))
+
+        self.assertTrue(wait_until(moved, 20), (before, host.gids(device)))
+        self.assertTrue(wait_until(lambda: "GID" in watching.output(), 20), watching.output())
+        watching.kill()
+        watching.wait(check=False)
+        with self.cell("rping when the GIDs have moved", "result"):
+            self.rping(self.hosts)
+
+    # --- RDMA CM
+
+    def serve_rping(self):
+        """One server for all clients."""
+        serving = self.hosts[0].spawn("rping -s -P -a 0.0.0.0")
+        self.addCleanup(serving.wait, check=False)
+        self.addCleanup(serving.kill)
+        pair.await_cm_listener(self.hosts[0], RPING_PORT, serving)
+
+    def client(self, arguments):
+        return f"stdbuf -oL rping -c -v -a {self.hosts[0].ipv4} {arguments}"
+
+    def await_answers(self, task, count=10):
+        goal = task.output().count(PING) + count
+        self.assertTrue(wait_until(
+            lambda: task.output().count(PING) >= goal or not task.running(), 60))
+        self.assertTrue(task.running(), task.output()[-500:])
+
+    def broken_stream(self, end_it, patience):
+        """perftest connects by RDMA CM and sends; end_it(its QPs' numbers) ends that, of which the
+        program tells. rping would wait for ever when its completions are flushed."""
+        server, client = self.hosts
+        command = "ib_write_bw -R -D 600"
+        serving = server.spawn(f"{command} {self.verbs(server)}")
+        pair.await_cm_listener(server, pair.PERFTEST_PORT, serving)
+        sending = client.spawn(f"{command} {self.verbs(client)} {server.ipv4}")
+
+        def connected():
+            """Its QPs: one by which its halves talk, and the one that is measured."""
+            told = client.run("rdma resource show qp").out
+            return re.findall(r" lqpn (\d+) .*type RC state RTS .*comm ib_write_bw", told)
+
+        self.assertTrue(wait_until(lambda: len(connected()) == 2, 60), connected())
+        end_it(connected())
+        self.assertTrue(wait_until(lambda: not sending.running(), patience))
+        self.assertIn("Completion with error", sending.give_up())
+        serving.give_up()
+
+    def test_connection_after_a_flap(self):
+        """A cable that is out for a second is what retries are for: the connection goes on. A QP
+        that fails ends it, and RDMA CM makes another one."""
+        self.serve_rping()
+        client = self.hosts[1].spawn(self.client(""))
+        with self.cell("rping while the cable flaps", "result"):
+            self.await_answers(client)
+            self.do("cable", "host2", "flap")
+            self.await_answers(client)
+        client.kill()
+        client.wait(check=False)
+        with self.cell("ib_write_bw -R again after a QP's error", "result"):
+            self.broken_stream(lambda qpns: [
+                self.do("inject", "host2", "error", "--qp", qpn) for qpn in qpns], 60)
+            self.cm_perftest(self.hosts, "ib_write_bw", "-n 100")
+
+
+if __name__ == "__main__":
+    main()
