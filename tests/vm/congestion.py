@@ -9,15 +9,19 @@ sender's in the capture.
 import collections
 import json
 import re
+import time
 import unittest
 
 import roce_capture
+from agent import Agent
 from scenario import RXE, Scenario, main
 
 CNP = 0x81
 ECN, ECT0 = 3, 2
 DSCP = 26  # for CNPs, so that it cannot be that of anything else
 INTERVAL = 20e-3
+LONG_INTERVAL = 120e-3
+CHANCES = 3  # for a busy machine
 
 
 def cnps_of(packets):
@@ -29,12 +33,23 @@ def cnps_of(packets):
     return flows
 
 
+def allowed_cnps(marked, interval):
+    """How many CNPs a flow gets for packets that were marked at these times: one for each, unless
+    the last one was sent less than an interval before."""
+    last, count = -interval, 0
+    for time_of_mark in marked:
+        if time_of_mark - last >= interval:
+            last, count = time_of_mark, count + 1
+    return count
+
+
 @unittest.skipIf(RXE, "rxe has no congestion control")
 class Congestion(Scenario):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
         cls.path = cls.lab.logs / "congestion.pcap"
+        cls.marks = cls.lab.logs / "marks.pcapng"
 
     def setUp(self):
         super().setUp()
@@ -118,6 +133,63 @@ class Congestion(Scenario):
         self.assertEqual(client["np_ecn_marked_roce_packets"], marked)
         self.assertGreater(client["np_cnp_sent"], 0)
         self.assertGreater(server["rp_cnp_handled"], 0)
+
+    def send_bursts(self, agents, qpns):
+        """A capture of bursts of marked WRITEs by two QPs. A burst is posted at once, so it takes a
+        fraction of LONG_INTERVAL, and the next one comes later than that."""
+        one, two = agents
+        self.lab.wire.capture(self.marks)
+        self.lab.wire.add_rules(["mark opcode=WRITE"])
+        try:
+            for burst in range(6):
+                # The second QP is quiet in every other one, and sends more at a time.
+                for qpn, count in zip(qpns[0], (1 + burst, 3 * (burst % 2))):
+                    if not count:
+                        continue
+                    one.send(local=qpn, opcode="WRITE", length=4096, rkey=two.rkey,
+                             address=two.address, count=count)
+                    found = one.poll(local=qpn, kind="send", count=count)
+                    self.assertEqual([done["status"] for done in found], [0] * count)
+                time.sleep(2 * LONG_INTERVAL)
+        finally:
+            self.lab.wire.tell("clear")
+            self.lab.wire.stop_capture()
+        return roce_capture.packets(self.marks)
+
+    def test_as_many_as_the_rule_allows(self):
+        """For each flow exactly as many CNPs as its marked packets allow, with one in an interval.
+        The capture has both: comments on the packets that the switch has marked, and the CNPs."""
+        for host in self.hosts:
+            self.set(host, np_min_time_between_cnps=round(LONG_INTERVAL * 1e6))
+        agents = [Agent(host) for host in self.hosts]
+        for agent in agents:
+            self.addCleanup(agent.close)
+        qpns = [[agent.create(service="RC") for _ in range(2)] for agent in agents]
+        for end, agent in enumerate(agents):
+            for local, remote in zip(qpns[end], qpns[1 - end]):
+                agent.connect(
+                    local=local, qpn=remote, psn=0, rq_psn=0, mtu=3, qkey=0,
+                    gid=f"0000:0000:0000:0000:0000:ffff:0a4d:{self.hosts[1 - end].index:04x}",
+                    gid_index=self.hosts[end].gid_index(agent.device))
+        for _ in range(CHANCES):
+            before = self.counters(self.hosts[1])
+            packets = self.send_bursts(agents, qpns)
+            after = self.counters(self.hosts[1])
+            marked = [[roce.time for roce in packets if roce.qpn == qpn and any(
+                comment.startswith("fault: mark") for comment in roce.comments)]
+                for qpn in qpns[1]]
+            # A process that waits for a processor makes a burst longer. If that matters, again.
+            allowed = [{allowed_cnps(times, LONG_INTERVAL * share) for share in (0.6, 1, 1.5)}
+                       for times in marked]
+            if all(len(counts) == 1 for counts in allowed):
+                break
+        self.assertEqual(allowed, [{6}, {3}])
+        sent = [sum(roce.opcode == CNP and roce.qpn == qpn for roce in packets)
+                for qpn in qpns[0]]
+        self.assertEqual(sent, [6, 3])
+        self.assertEqual(after["np_cnp_sent"] - before["np_cnp_sent"], sum(sent))
+        self.assertEqual(after["np_ecn_marked_roce_packets"]
+                         - before["np_ecn_marked_roce_packets"], sum(map(len, marked)))
 
     def bandwidth(self):
         """MB/s of a run in which each packet is marked."""
