@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * An engine: one instance of the card's core with its thread, and the interface between it and
- * QEMU. It includes no QEMU header; QEMU's side is struct tern_engine_ops.
+ * An engine: one instance of the card's core with its thread, and the interface between it and a
+ * front end: the QEMU device, or tern-card. It includes no QEMU header; the front end's side is
+ * struct tern_engine_ops.
  *
- * All functions but tern_engine_run() are called with the big QEMU lock (BQL) held, so their
- * callers form a single producer. Functions marked "blocks" drop the BQL while they wait, because
- * the engine may need it (behind an IOMMU) to make progress.
+ * All functions but tern_engine_run() are called with the front end's lock held, in QEMU the big
+ * QEMU lock (BQL), so their callers form a single producer. Functions marked "blocks" drop the lock
+ * while they wait, because the engine may need it (behind an IOMMU) to make progress. tern-card has
+ * one thread that calls them, and no lock.
  */
 #ifndef TERN_ENGINE_H
 #define TERN_ENGINE_H
