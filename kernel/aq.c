@@ -4,7 +4,7 @@
  * arrives: by interrupt once vector 0 is set up, by polling before.
  *
  * If the card does not answer a command in time, the driver no longer knows which memory the
- * card uses. It stops the card for good, and every later command fails with -EIO.
+ * card uses. It stops the card, and every command fails with -EIO until the card is started again.
  */
 #include <linux/completion.h>
 #include <linux/dma-mapping.h>
@@ -212,9 +212,11 @@ static void tern_aq_await(struct tern_engine *engine, struct tern_aq_wait *wait)
 	u32 status;
 
 	for (;;) {
-		tern_aq_reap(engine->aq);
 		if (wait_for_completion_timeout(&wait->done, engine->aq->irq ? TERN_AQ_LOOK_IRQ :
 						TERN_AQ_LOOK_POLLED))
+			return;
+		tern_aq_reap(engine->aq);
+		if (try_wait_for_completion(&wait->done))
 			return;
 
 		status = tern_reg_read(engine, TERN_REG_STATUS);
@@ -283,18 +285,28 @@ static void tern_aq_free(struct tern_engine *engine)
 		dma_free_coherent(dev, TERN_AQ_SIZE * TERN_AQ_ENTRY, aq->cmds, aq->cmds_dma);
 }
 
+static struct tern_aq *tern_aq_new(struct device *dev)
+{
+	struct tern_aq *aq = devm_kzalloc(dev, sizeof(*aq), GFP_KERNEL);
+
+	if (!aq)
+		return NULL;
+	spin_lock_init(&aq->lock);
+	sema_init(&aq->slots, TERN_AQ_SIZE);
+	return aq;
+}
+
+/* The card is stopped, so no command is under way and none comes. */
 static int tern_aq_alloc(struct tern_engine *engine)
 {
 	struct device *dev = &engine->tdev->pdev->dev;
-	struct tern_aq *aq = engine->aq ?: devm_kzalloc(dev, sizeof(*aq), GFP_KERNEL);
+	struct tern_aq *aq = engine->aq ?: tern_aq_new(dev);
 
 	if (!aq)
 		return -ENOMEM;
 	engine->aq = aq;
-	memset(aq, 0, sizeof(*aq));
-	spin_lock_init(&aq->lock);
-	sema_init(&aq->slots, TERN_AQ_SIZE);
-
+	aq->pi = 0;
+	aq->ci = 0;
 	aq->cmds = dma_alloc_coherent(dev, TERN_AQ_SIZE * TERN_AQ_ENTRY, &aq->cmds_dma, GFP_KERNEL);
 	aq->cqes = dma_alloc_coherent(dev, TERN_AQ_SIZE * TERN_AQ_ENTRY, &aq->cqes_dma, GFP_KERNEL);
 	if (!aq->cmds || !aq->cqes) {

@@ -33,6 +33,13 @@
 #define tern_devlink_driver_name(req, name)	devlink_info_driver_name_put(req, name)
 #endif
 
+/* From 5.16 to 6.2 a driver told devlink that it can reload. */
+#ifdef TERN_HAVE_DEVLINK_FEATURES
+#define tern_devlink_can_reload(devlink)	devlink_set_features(devlink, DEVLINK_F_RELOAD)
+#else
+#define tern_devlink_can_reload(devlink)	do { } while (0)
+#endif
+
 /* Since 6.10 a tracepoint names the source of a string once. */
 #ifdef TERN_HAVE_ASSIGN_STR
 #define tern_assign_str(dst, src)	__assign_str(dst)

@@ -132,13 +132,15 @@ DEFINE_DEBUGFS_ATTRIBUTE(tern_cc_param_fops, tern_cc_param_get, tern_cc_param_se
 
 static void tern_cc_params_add(struct tern_dev *tdev)
 {
-	struct tern_cc_param *files;
+	struct tern_cc_param *files = tdev->cc_params;
 	struct dentry *folder;
 	u32 i;
 
-	files = devm_kcalloc(&tdev->pdev->dev, TERN_CC_COUNT, sizeof(*files), GFP_KERNEL);
+	if (!files)
+		files = devm_kcalloc(&tdev->pdev->dev, TERN_CC_COUNT, sizeof(*files), GFP_KERNEL);
 	if (!files)
 		return;
+	tdev->cc_params = files;
 	folder = debugfs_create_dir("cc_params", tdev->debugfs);
 	for (i = 0; i < TERN_CC_COUNT; i++) {
 		files[i] = (struct tern_cc_param) { .tdev = tdev, .param = i };

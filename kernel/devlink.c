@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * devlink: what the card is (dev info), and its health. The reporter fw_fatal tells why the card
- * was stopped, with a dump of its state at that time; tx tells of queues of the net_device.
+ * devlink: what the card is (dev info), dev reload, and its health. The reporter fw_fatal tells why
+ * the card was stopped, with a dump of its state at that time, and starts the card again; tx tells
+ * of queues of the net_device.
  */
 #include <linux/mutex.h>
 #include <linux/rtnetlink.h>
@@ -14,6 +15,9 @@
 #include "names.h"
 #include "netdev.h"
 #include "tern.h"
+
+/* A card that fails again so soon after a recovery waits for a person. */
+#define TERN_GRACE_MS	(60 * MSEC_PER_SEC)
 
 struct tern_devlink {
 	struct tern_dev *tdev;
@@ -45,8 +49,38 @@ static int tern_devlink_info_get(struct devlink *devlink, struct devlink_info_re
 	return devlink_info_version_running_put(req, DEVLINK_INFO_VERSION_GENERIC_FW, text);
 }
 
+/* The net_device stays registered, so it stays in its name space. */
+static int tern_reload_down(struct devlink *devlink, bool netns_change,
+			    enum devlink_reload_action action, enum devlink_reload_limit limit,
+			    struct netlink_ext_ack *extack)
+{
+	struct tern_devlink *priv = devlink_priv(devlink);
+
+	if (netns_change) {
+		NL_SET_ERR_MSG_MOD(extack, "a reload does not move the card to another name space");
+		return -EOPNOTSUPP;
+	}
+	if (priv->tdev->held)
+		return -EBUSY;
+	tern_hold(priv->tdev, NULL);
+	return 0;
+}
+
+static int tern_reload_up(struct devlink *devlink, enum devlink_reload_action action,
+			  enum devlink_reload_limit limit, u32 *actions_performed,
+			  struct netlink_ext_ack *extack)
+{
+	struct tern_devlink *priv = devlink_priv(devlink);
+
+	*actions_performed = BIT(DEVLINK_RELOAD_ACTION_DRIVER_REINIT);
+	return tern_release(priv->tdev);
+}
+
 static const struct devlink_ops tern_devlink_ops = {
 	.info_get = tern_devlink_info_get,
+	.reload_actions = BIT(DEVLINK_RELOAD_ACTION_DRIVER_REINIT),
+	.reload_down = tern_reload_down,
+	.reload_up = tern_reload_up,
 };
 
 /* ---- the card --------------------------------------------------------------------------- */
@@ -101,18 +135,35 @@ static int tern_fw_fatal_dump(struct devlink_health_reporter *reporter, struct d
 	return 0;
 }
 
+/* devlink calls this by itself after a report, unless the grace period has not passed. */
+static int tern_fw_fatal_recover(struct devlink_health_reporter *reporter, void *context,
+				 struct netlink_ext_ack *extack)
+{
+	const struct tern_devlink *priv = devlink_health_reporter_priv(reporter);
+	struct tern_dev *tdev = priv->tdev;
+	int err = tern_recover(tdev);
+
+	if (err)
+		dev_err(&tdev->pdev->dev, "the card does not recover: %d\n", err);
+	else
+		dev_info(&tdev->pdev->dev, "the card works again\n");
+	return err;
+}
+
 static const struct devlink_health_reporter_ops tern_fw_fatal_ops = {
 	.name = "fw_fatal",
+	.recover = tern_fw_fatal_recover,
 	.dump = tern_fw_fatal_dump,
 };
 
 static void tern_fatal_work(struct work_struct *work)
 {
 	struct tern_devlink *priv = container_of(work, struct tern_devlink, fatal_work);
+	const char *failure = READ_ONCE(priv->tdev->failure);
 
 	mutex_lock(&priv->lock);
-	if (priv->registered && priv->tdev->failure)
-		devlink_health_report(priv->fw_fatal, priv->tdev->failure, NULL);
+	if (priv->registered && failure)
+		devlink_health_report(priv->fw_fatal, failure, NULL);
 	mutex_unlock(&priv->lock);
 }
 
@@ -124,7 +175,7 @@ void tern_devlink_card_failed(struct tern_dev *tdev)
 	schedule_work(&priv->fatal_work);
 }
 
-/* After a reset. */
+/* After a suspend or a reset. */
 void tern_devlink_card_works(struct tern_dev *tdev)
 {
 	struct tern_devlink *priv = devlink_priv(tdev->devlink);
@@ -209,7 +260,8 @@ void tern_devlink_queue_failed(struct tern_dev *tdev, u32 index, bool works)
 
 static int tern_reporters_create(struct tern_devlink *priv, struct devlink *devlink)
 {
-	priv->fw_fatal = devlink_health_reporter_create(devlink, &tern_fw_fatal_ops, 0, priv);
+	priv->fw_fatal = devlink_health_reporter_create(devlink, &tern_fw_fatal_ops, TERN_GRACE_MS,
+							priv);
 	if (IS_ERR(priv->fw_fatal))
 		return PTR_ERR(priv->fw_fatal);
 	priv->tx = devlink_health_reporter_create(devlink, &tern_tx_ops, 0, priv);
@@ -239,6 +291,7 @@ int tern_devlink_init(struct tern_dev *tdev)
 		devlink_free(devlink);
 		return err;
 	}
+	tern_devlink_can_reload(devlink);
 	tdev->devlink = devlink;
 	return 0;
 }

@@ -451,6 +451,22 @@ static void tern_ib_exit(struct tern_ib *ib)
 	tern_dm_exit(ib);
 }
 
+/*
+ * The device of a card that was reset gets its old name back, unless another has it now. A name
+ * with a % would be taken for a pattern.
+ */
+static int tern_ib_register_named(struct tern_dev *tdev, struct ib_device *ibdev)
+{
+	const char *old = tdev->ib_name;
+	int err = -ENFILE;
+
+	if (*old && !strchr(old, '%'))
+		err = ib_register_device(ibdev, old, &tdev->pdev->dev);
+	if (err == -ENFILE)
+		err = ib_register_device(ibdev, "tern%d", &tdev->pdev->dev);
+	return err;
+}
+
 /* The net_device, whose addresses become GIDs, is registered from before until after. */
 int tern_ib_register(struct tern_dev *tdev)
 {
@@ -471,7 +487,7 @@ int tern_ib_register(struct tern_dev *tdev)
 	err = ib_device_set_netdev(&ib->ibdev, tern_port_netdev(tdev), TERN_PORT);
 	if (err)
 		goto err_exit;
-	err = ib_register_device(&ib->ibdev, "tern%d", &tdev->pdev->dev);
+	err = tern_ib_register_named(tdev, &ib->ibdev);
 	if (err)
 		goto err_exit;
 
@@ -494,6 +510,7 @@ void tern_ib_unregister(struct tern_dev *tdev)
 		return;
 	tern_ib_publish(tdev, NULL);
 	ib_unregister_device(&ib->ibdev);
+	strscpy(tdev->ib_name, dev_name(&ib->ibdev.dev), sizeof(tdev->ib_name));
 	tern_ib_exit(ib);
 	ib_dealloc_device(&ib->ibdev);
 }

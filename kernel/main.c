@@ -1,21 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The PCI driver: probe, remove, reset and shutdown. */
+/* The PCI driver: probe, remove, shutdown, suspend, reset and errors. */
 #include <linux/dma-mapping.h>
 #include <linux/module.h>
 #include <linux/pci.h>
-#include <linux/rtnetlink.h>
+#include <linux/pm.h>
+#include <net/devlink.h>
 
-#include "aq.h"
-#include "eq.h"
 #include "hw.h"
 #include "ib.h"
 #include "main.h"
 #include "netdev.h"
-
-/* Entries of any ring, as a power of two. */
-#define TERN_MAX_LOG_SIZE	20
-/* Commands encode a GID index in 8 bits. */
-#define TERN_MAX_GIDS		256
 
 #define TERN_BARS	(BIT(TERN_BAR_REGS) | BIT(TERN_BAR_DOORBELLS) | BIT(TERN_BAR_DM))
 
@@ -54,131 +48,6 @@ static const struct tern_upcalls tern_upcalls = {
 	.queue_failed = tern_devlink_queue_failed,
 	.port_changed = tern_ib_update_port,
 };
-
-/* ---- start and stop ------------------------------------------------------------- */
-
-/* Caps the limits of the card, so that no size that is computed from one overflows. */
-static void tern_limit_attr(struct tern_device_attr *attr)
-{
-	attr->max_sq_log_size = min_t(u8, attr->max_sq_log_size, TERN_MAX_LOG_SIZE);
-	attr->max_rq_log_size = min_t(u8, attr->max_rq_log_size, TERN_MAX_LOG_SIZE);
-	attr->max_cq_log_size = min_t(u8, attr->max_cq_log_size, TERN_MAX_LOG_SIZE);
-	attr->max_srq_log_size = min_t(u8, attr->max_srq_log_size, TERN_MAX_LOG_SIZE);
-	attr->max_log_tags = min_t(u8, attr->max_log_tags, TERN_MAX_LOG_SIZE);
-	attr->max_log_tag_ops = min_t(u8, attr->max_log_tag_ops, TERN_MAX_LOG_SIZE);
-	attr->max_gids = min_t(u32, attr->max_gids, TERN_MAX_GIDS);
-	attr->max_send_sge = min_t(u16, attr->max_send_sge, TERN_MAX_SEND_SGE);
-	attr->max_recv_sge = min_t(u16, attr->max_recv_sge, TERN_MAX_RECV_SGE);
-	attr->max_inline = min_t(u16, attr->max_inline, TERN_MAX_INLINE);
-}
-
-/* tern_dev_stop() also ends bus mastering. */
-static void tern_stop_card(struct tern_dev *tdev)
-{
-	tern_dev_stop(tdev);
-	tern_aqs_exit(tdev);
-}
-
-static int tern_start_card(struct tern_dev *tdev)
-{
-	int err;
-
-	err = tern_hw_reset(tdev);
-	if (err)
-		return err;
-
-	tdev->state = 0;
-	tdev->failure = NULL;
-	pci_set_master(tdev->pdev);
-	err = tern_aqs_init(tdev);
-	if (err)
-		goto err_master;
-	err = tern_cmd_query_device(&tdev->engines[0], &tdev->attr);
-	if (err)
-		goto err_aq;
-	tern_limit_attr(&tdev->attr);
-	return 0;
-
-err_aq:
-	tern_stop_card(tdev);
-	return err;
-err_master:
-	pci_clear_master(tdev->pdev);
-	return err;
-}
-
-static int tern_register(struct tern_dev *tdev)
-{
-	int err;
-
-	err = tern_cmd_alloc_pd(&tdev->engines[0], &tdev->kernel_pdn);
-	if (err)
-		return err;
-	err = tern_netdev_register(tdev);
-	if (err)
-		goto err_pd;
-	err = tern_ib_register(tdev);
-	if (err)
-		goto err_netdev;
-	return 0;
-
-err_netdev:
-	tern_netdev_unregister(tdev);
-err_pd:
-	tern_cmd_dealloc_pd(tdev, tdev->kernel_pdn);
-	return err;
-}
-
-static void tern_unregister(struct tern_dev *tdev)
-{
-	tern_ib_unregister(tdev);
-	tern_netdev_unregister(tdev);
-	tern_cmd_dealloc_pd(tdev, tdev->kernel_pdn);
-}
-
-static int tern_up(struct tern_dev *tdev)
-{
-	int err;
-
-	err = tern_start_card(tdev);
-	if (err)
-		return err;
-	err = tern_eqs_init(tdev);
-	if (err)
-		goto err_card;
-	err = tern_stats_init(tdev);
-	if (err)
-		goto err_eqs;
-	err = tern_register(tdev);
-	if (err)
-		goto err_stats;
-
-	tern_health_start(tdev);
-	tern_debugfs_add(tdev);
-	tdev->up = true;
-	return 0;
-
-err_stats:
-	tern_stats_exit(tdev);
-err_eqs:
-	tern_eqs_exit(tdev);
-err_card:
-	tern_stop_card(tdev);
-	return err;
-}
-
-static void tern_down(struct tern_dev *tdev)
-{
-	if (!tdev->up)
-		return;
-	tdev->up = false;
-	tern_debugfs_remove(tdev);
-	tern_health_stop(tdev);
-	tern_unregister(tdev);
-	tern_stats_exit(tdev);
-	tern_eqs_exit(tdev);
-	tern_stop_card(tdev);
-}
 
 /* ---- PCI -------------------------------------------------------------------------- */
 
@@ -270,6 +139,7 @@ static struct tern_dev *tern_dev_alloc(struct pci_dev *pdev)
 		return NULL;
 	tdev->pdev = pdev;
 	tdev->upcalls = &tern_upcalls;
+	__set_bit(TERN_STATE_DEAD, &tdev->state);
 	mutex_init(&tdev->stop_lock);
 	mutex_init(&tdev->stats_lock);
 	spin_lock_init(&tdev->ib_lock);
@@ -293,7 +163,7 @@ static int tern_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	err = tern_devlink_init(tdev);
 	if (err)
 		goto err_pci;
-	err = tern_up(tdev);
+	err = tern_add(tdev);
 	if (err)
 		goto err_devlink;
 	tern_devlink_register(tdev);
@@ -306,54 +176,94 @@ err_pci:
 	return err;
 }
 
-/* A card that was pulled out is declared dead first, or each command would time out. */
 static void tern_remove(struct pci_dev *pdev)
 {
 	struct tern_dev *tdev = pci_get_drvdata(pdev);
 
 	tern_devlink_unregister(tdev);
-	if (tdev->up && !pci_device_is_present(pdev))
-		tern_dev_fail(tdev, "is gone");
-	tern_down(tdev);
+	tern_del(tdev);
 	tern_devlink_exit(tdev);
 	tern_pci_exit(tdev);
 }
 
-/* The system goes down, perhaps by kexec: only DMA has to stop. */
 static void tern_shutdown(struct pci_dev *pdev)
+{
+	tern_quiesce(pci_get_drvdata(pdev));
+}
+
+/* ---- while the card is away --------------------------------------------------------- */
+
+static void tern_pci_hold(struct pci_dev *pdev, const char *why)
 {
 	struct tern_dev *tdev = pci_get_drvdata(pdev);
 
-	if (!tdev->up)
-		return;
-	tern_health_stop(tdev);
-	rtnl_lock();
-	netif_device_detach(tdev->netdev);
-	rtnl_unlock();
-	tern_dev_stop(tdev);
+	devl_lock(tdev->devlink);
+	tern_hold(tdev, why);
+	devl_unlock(tdev->devlink);
 }
 
-/* A function level reset loses all objects, so users see the device go and a new one come. */
+static int tern_pci_release(struct pci_dev *pdev)
+{
+	struct tern_dev *tdev = pci_get_drvdata(pdev);
+	int err;
+
+	devl_lock(tdev->devlink);
+	err = tern_release(tdev);
+	devl_unlock(tdev->devlink);
+	return err;
+}
+
+static int tern_suspend(struct device *dev)
+{
+	tern_pci_hold(to_pci_dev(dev), NULL);
+	return 0;
+}
+
+static int tern_resume(struct device *dev)
+{
+	return tern_pci_release(to_pci_dev(dev));
+}
+
+static DEFINE_SIMPLE_DEV_PM_OPS(tern_pm_ops, tern_suspend, tern_resume);
+
+/* A function level reset. */
 static void tern_reset_prepare(struct pci_dev *pdev)
 {
-	tern_down(pci_get_drvdata(pdev));
+	tern_pci_hold(pdev, NULL);
 }
 
 static void tern_reset_done(struct pci_dev *pdev)
 {
-	struct tern_dev *tdev = pci_get_drvdata(pdev);
-	int err = tern_up(tdev);
+	tern_pci_release(pdev);
+}
 
-	if (err)
-		dev_err(&pdev->dev, "not usable after a reset: %d\n", err);
-	else
-		tern_devlink_card_works(tdev);
+static pci_ers_result_t tern_error_detected(struct pci_dev *pdev, pci_channel_state_t state)
+{
+	tern_pci_hold(pdev, "had an error of PCI Express");
+	return state == pci_channel_io_perm_failure ? PCI_ERS_RESULT_DISCONNECT :
+						      PCI_ERS_RESULT_NEED_RESET;
+}
+
+/* tern_error_resume() restores the configuration space and starts the card. */
+static pci_ers_result_t tern_slot_reset(struct pci_dev *pdev)
+{
+	return PCI_ERS_RESULT_RECOVERED;
+}
+
+static void tern_error_resume(struct pci_dev *pdev)
+{
+	tern_pci_release(pdev);
 }
 
 static const struct pci_error_handlers tern_err_handlers = {
+	.error_detected = tern_error_detected,
+	.slot_reset = tern_slot_reset,
+	.resume = tern_error_resume,
 	.reset_prepare = tern_reset_prepare,
 	.reset_done = tern_reset_done,
 };
+
+/* ---- the module ----------------------------------------------------------------------- */
 
 static const struct pci_device_id tern_pci_ids[] = {
 	{ PCI_DEVICE(TERN_PCI_VENDOR_ID, TERN_PCI_DEVICE_ID) },
@@ -368,6 +278,7 @@ static struct pci_driver tern_pci_driver = {
 	.remove = tern_remove,
 	.shutdown = tern_shutdown,
 	.err_handler = &tern_err_handlers,
+	.driver.pm = pm_sleep_ptr(&tern_pm_ops),
 };
 
 static int __init tern_init(void)

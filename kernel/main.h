@@ -1,11 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The top layer declares its health check, devlink and debugfs here. */
+/* The top layer declares its lifecycle, health check, devlink and debugfs here. */
 #ifndef TERN_MAIN_H
 #define TERN_MAIN_H
 
 #include <linux/types.h>
 
 struct tern_dev;
+
+/* lifecycle.c */
+int tern_add(struct tern_dev *tdev);
+void tern_del(struct tern_dev *tdev);
+void tern_quiesce(struct tern_dev *tdev);
+void tern_hold(struct tern_dev *tdev, const char *why);
+int tern_release(struct tern_dev *tdev);
+int tern_recover(struct tern_dev *tdev);
 
 /* health.c */
 void tern_health_init(struct tern_dev *tdev);

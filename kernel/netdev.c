@@ -121,6 +121,9 @@ static void tern_rx_mode_work(struct work_struct *work)
 	struct net_device *ndev = nd->ndev;
 	u32 mode = 0;
 
+	rtnl_lock();
+	if (!netif_device_present(ndev))
+		goto out;
 	netif_addr_lock_bh(ndev);
 	if (ndev->flags & IFF_PROMISC)
 		mode |= TERN_ETH_PROMISC;
@@ -129,6 +132,8 @@ static void tern_rx_mode_work(struct work_struct *work)
 	netif_addr_unlock_bh(ndev);
 
 	tern_cmd_set_rx_mode(nd->tdev, mode);
+out:
+	rtnl_unlock();
 }
 
 /* Called with a spinlock held, but the command sleeps. */
@@ -184,7 +189,7 @@ void tern_netdev_update_link(struct tern_dev *tdev)
 
 	if (!ndev)
 		return;
-	if (!tern_is_dead(tdev) && tern_hw_link_up(tdev))
+	if (netif_device_present(ndev) && !tern_is_dead(tdev) && tern_hw_link_up(tdev))
 		netif_carrier_on(ndev);
 	else
 		netif_carrier_off(ndev);
@@ -300,21 +305,77 @@ err_free:
 	return err;
 }
 
-/* The health check, which calls tern_netdev_kick(), is stopped. */
+/* The card is down. */
 void tern_netdev_unregister(struct tern_dev *tdev)
 {
 	struct net_device *ndev = tdev->netdev;
-	struct tern_netdev *nd = netdev_priv(ndev);
+	struct tern_netdev *nd;
 	u32 i;
 
+	if (!ndev)
+		return;
+	nd = netdev_priv(ndev);
 	/* tern_tx_diagnose() reads the pointer under the RTNL. */
 	rtnl_lock();
 	unregister_netdevice(ndev);
 	WRITE_ONCE(tdev->netdev, NULL);
 	rtnl_unlock();
-	tern_eqs_synchronize(tdev, NULL);
 	cancel_work_sync(&nd->rx_mode_work);
 	for (i = 0; i < nd->max_queues; i++)
 		cancel_delayed_work_sync(&nd->queues[i].restart_work);
 	free_netdev(ndev);
+}
+
+/* ---- while the card is down ------------------------------------------------------------ */
+
+/*
+ * Closes the queues and makes the net_device absent. Then neither the stack nor work of its own
+ * uses the card. The health check, which calls tern_netdev_kick(), is stopped.
+ */
+void tern_netdev_detach(struct tern_dev *tdev)
+{
+	struct net_device *ndev = tdev->netdev;
+
+	rtnl_lock();
+	netif_device_detach(ndev);
+	tern_eth_close(netdev_priv(ndev));
+	rtnl_unlock();
+	tern_netdev_update_link(tdev);
+}
+
+/* Gives a card that was reset the settings of the net_device, and queues if that is up. */
+static int tern_netdev_restore(struct tern_netdev *nd)
+{
+	struct net_device *ndev = nd->ndev;
+	struct tern_dev *tdev = nd->tdev;
+	int err;
+
+	err = tern_cmd_set_mtu(tdev, ndev->mtu);
+	if (err)
+		return err;
+	if (!ether_addr_equal(ndev->dev_addr, tdev->mac)) {
+		err = tern_cmd_set_mac(tdev, ndev->dev_addr);
+		if (err)
+			return err;
+	}
+	return netif_running(ndev) ? tern_eth_open(nd) : 0;
+}
+
+/* Ends tern_netdev_detach(). On failure the net_device stays absent. */
+int tern_netdev_attach(struct tern_dev *tdev)
+{
+	struct net_device *ndev = tdev->netdev;
+	struct tern_netdev *nd = netdev_priv(ndev);
+	int err;
+
+	rtnl_lock();
+	err = tern_netdev_restore(nd);
+	if (!err) {
+		netif_device_attach(ndev);
+		schedule_work(&nd->rx_mode_work);
+	}
+	rtnl_unlock();
+	if (!err)
+		tern_netdev_update_link(tdev);
+	return err;
 }

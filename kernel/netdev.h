@@ -118,6 +118,8 @@ struct tern_netdev {
 /* netdev.c */
 int tern_netdev_register(struct tern_dev *tdev);
 void tern_netdev_unregister(struct tern_dev *tdev);
+void tern_netdev_detach(struct tern_dev *tdev);
+int tern_netdev_attach(struct tern_dev *tdev);
 void tern_netdev_update_link(struct tern_dev *tdev);
 void tern_netdev_kick(struct tern_dev *tdev);
 int tern_netdev_apply(struct tern_netdev *nd, const struct tern_eth_settings *settings);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Stopping the card, on request or after a failure. A stopped card is dead: it does no DMA,
- * commands fail at once, and destroying objects only frees memory.
+ * commands fail at once, and destroying objects only frees memory. lifecycle.c starts it again.
  */
 #include "aq.h"
 #include "hw.h"
@@ -35,7 +35,7 @@ static void tern_note_failure(struct tern_dev *tdev, const char *why)
 {
 	u32 i;
 
-	tdev->failure = why;
+	WRITE_ONCE(tdev->failure, why);
 	for (i = 0; i < tdev->num_engines; i++)
 		tdev->engines[i].failed_status = tern_reg_read(&tdev->engines[i], TERN_REG_STATUS);
 }

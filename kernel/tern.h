@@ -7,7 +7,8 @@
  *
  * Lock order, outermost first:
  *
- *  1. tern_devlink.lock, then devlink's own, then the RTNL
+ *  1. tern_devlink.lock, then devlink's own, which is held while the card goes down or comes up,
+ *     then the RTNL
  *  2. tern_cq.lock, tern_qp.lock, tern_srq.lock, tern_wq.lock: no two of them together
  *  3. tern_odp.lock, then umem_mutex of a umem on demand
  *  4. tern_dev.stats_lock
@@ -30,6 +31,7 @@
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
+#include <rdma/ib_user_verbs.h>
 
 #include "tern/tern_hw.h"
 
@@ -39,6 +41,7 @@ struct dentry;
 struct devlink;
 struct net_device;
 struct tern_aq;
+struct tern_cc_param;
 struct tern_dev;
 struct tern_eq;
 struct tern_ib;
@@ -105,13 +108,15 @@ struct tern_upcalls {
 
 /* bits of tern_dev.state */
 enum {
-	TERN_STATE_DEAD,	/* the card was stopped: no DMA, no commands */
+	TERN_STATE_DEAD,	/* not started, or stopped: no DMA, no commands */
 };
 
 struct tern_dev {
 	struct pci_dev *pdev;
 	const struct tern_upcalls *upcalls;
+	/* The lock of the devlink protects the next two. */
 	bool up;		/* between tern_up() and tern_down() */
+	bool held;		/* down for a suspend or a reset, which ends in tern_release() */
 
 	unsigned long state;
 	struct mutex stop_lock;	/* serializes stopping the card and changes of CTRL */
@@ -146,10 +151,12 @@ struct tern_dev {
 
 	struct devlink *devlink;
 	struct dentry *debugfs;	/* the folder of this device */
-	struct net_device *netdev;	/* NULL while not registered */
+	struct tern_cc_param *cc_params;	/* debugfs.c */
+	struct net_device *netdev;	/* NULL while not registered; absent while not up */
 
 	spinlock_t ib_lock;	/* protects ib and tern_ib.port_up */
 	struct tern_ib *ib;	/* NULL while not registered */
+	char ib_name[IB_DEVICE_NAME_MAX];	/* of the last one; empty before the first */
 };
 
 static inline bool tern_is_dead(const struct tern_dev *tdev)

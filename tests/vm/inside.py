@@ -357,9 +357,11 @@ class Inside(Programs):
         self.assertIn(f"ch0_recover: {self.queue()['restarts']}\n", counters)
 
     def test_fatal_card(self):
-        """A card that may not read memory any more stops, and its dump says why."""
-        host = self.host
+        """A card that may not read memory any more stops, and its dump says why. Nothing starts it
+        again while somebody looks at it."""
+        host, reporter = self.host, f"pci/{self.pci} reporter fw_fatal"
         self.assertEqual(self.health("fw_fatal")["state"], "healthy")
+        host.run(f"devlink health set {reporter} auto_recover false")
         with self.traced() as lines:
             host.run(f"setpci -s {self.pci} COMMAND=0:4; ethtool -S {NETDEV}", check=False)
             failed = wait_until(lambda: self.health("fw_fatal")["state"] == "error", 30)
@@ -368,15 +370,15 @@ class Inside(Programs):
                            rf"tern_cmd_complete: {self.pci} .* QUERY_STATS .*err -5")
         self.assert_reason(None, r"host1: the .*had stopped \(AQ_DMA\): it cannot read or write "
                            "the admin queue, as bus mastering is off")
-        said = host.run(f"devlink -j health dump show pci/{self.pci} reporter fw_fatal").out
+        said = host.run(f"devlink -j health dump show {reporter}").out
         dump = json.loads(said)
         self.assertEqual(dump["card"], "has stopped")
         first = dump["engines"][0]
         self.assertEqual(first["reason"], "AQ_DMA")
         self.assertEqual([command["command"] for command in first["unanswered"]], ["QUERY_STATS"])
-        host.run(f"cd /sys/bus/pci && echo 1 >devices/{self.pci}/remove && echo 1 >rescan")
-        host.configure()
-        self.assertEqual(host.rdma_device(), self.devices[host.name])
+        host.run(f"devlink health recover {reporter} && "
+                 f"devlink health set {reporter} auto_recover true")
+        host.gid_index(self.devices[host.name])
         self.assertEqual(self.health("fw_fatal")["state"], "healthy")
         self.pingpong("-n 20")
 

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Starts the card and all that is built on it, and takes it down.
+ *
+ * A card goes down for a suspend, for a reset, or to recover from a failure. Meanwhile the
+ * net_device stays registered but is absent, so it keeps its name and settings. The ib_device is
+ * unregistered, since all of its objects are lost, and a new one is registered afterwards.
+ */
+#include <linux/rtnetlink.h>
+#include <net/devlink.h>
+
+#include "aq.h"
+#include "eq.h"
+#include "hw.h"
+#include "ib.h"
+#include "main.h"
+#include "netdev.h"
+
+/* Entries of any ring, as a power of two. */
+#define TERN_MAX_LOG_SIZE	20
+/* Commands encode a GID index in 8 bits. */
+#define TERN_MAX_GIDS		256
+
+/* Caps the limits of the card, so that no size that is computed from one overflows. */
+static void tern_limit_attr(struct tern_device_attr *attr)
+{
+	attr->max_sq_log_size = min_t(u8, attr->max_sq_log_size, TERN_MAX_LOG_SIZE);
+	attr->max_rq_log_size = min_t(u8, attr->max_rq_log_size, TERN_MAX_LOG_SIZE);
+	attr->max_cq_log_size = min_t(u8, attr->max_cq_log_size, TERN_MAX_LOG_SIZE);
+	attr->max_srq_log_size = min_t(u8, attr->max_srq_log_size, TERN_MAX_LOG_SIZE);
+	attr->max_log_tags = min_t(u8, attr->max_log_tags, TERN_MAX_LOG_SIZE);
+	attr->max_log_tag_ops = min_t(u8, attr->max_log_tag_ops, TERN_MAX_LOG_SIZE);
+	attr->max_gids = min_t(u32, attr->max_gids, TERN_MAX_GIDS);
+	attr->max_send_sge = min_t(u16, attr->max_send_sge, TERN_MAX_SEND_SGE);
+	attr->max_recv_sge = min_t(u16, attr->max_recv_sge, TERN_MAX_RECV_SGE);
+	attr->max_inline = min_t(u16, attr->max_inline, TERN_MAX_INLINE);
+}
+
+/* ---- the card ------------------------------------------------------------------------- */
+
+/* tern_dev_stop() also ends bus mastering. */
+static void tern_stop_card(struct tern_dev *tdev)
+{
+	tern_dev_stop(tdev);
+	tern_aqs_exit(tdev);
+}
+
+/* Restores the configuration space first: a reset by others may have cleared it. */
+static int tern_reset_card(struct tern_dev *tdev)
+{
+	int err;
+
+	pci_restore_state(tdev->pdev);
+	err = tern_hw_reset(tdev);
+	if (err)
+		return err;
+	pci_set_master(tdev->pdev);
+	pci_save_state(tdev->pdev);
+	return 0;
+}
+
+static int tern_start_card(struct tern_dev *tdev)
+{
+	int err;
+
+	err = tern_reset_card(tdev);
+	if (err)
+		return err;
+	err = tern_aqs_init(tdev);
+	if (err)
+		goto err_master;
+	WRITE_ONCE(tdev->failure, NULL);
+	clear_bit(TERN_STATE_DEAD, &tdev->state); /* commands are possible from here on */
+	err = tern_cmd_query_device(&tdev->engines[0], &tdev->attr);
+	if (err)
+		goto err_aq;
+	tern_limit_attr(&tdev->attr);
+	return 0;
+
+err_aq:
+	tern_stop_card(tdev);
+	return err;
+err_master:
+	pci_clear_master(tdev->pdev);
+	return err;
+}
+
+/* ---- what the Ethernet half and the RDMA half share -------------------------------------- */
+
+static int tern_base_up(struct tern_dev *tdev)
+{
+	int err;
+
+	err = tern_start_card(tdev);
+	if (err)
+		return err;
+	err = tern_eqs_init(tdev);
+	if (err)
+		goto err_card;
+	err = tern_stats_init(tdev);
+	if (err)
+		goto err_eqs;
+	err = tern_cmd_alloc_pd(&tdev->engines[0], &tdev->kernel_pdn);
+	if (err)
+		goto err_stats;
+	return 0;
+
+err_stats:
+	tern_stats_exit(tdev);
+err_eqs:
+	tern_eqs_exit(tdev);
+err_card:
+	tern_stop_card(tdev);
+	return err;
+}
+
+static void tern_base_down(struct tern_dev *tdev)
+{
+	tern_cmd_dealloc_pd(tdev, tdev->kernel_pdn);
+	tern_stats_exit(tdev);
+	tern_eqs_exit(tdev);
+	tern_stop_card(tdev);
+}
+
+/* ---- up and down ---------------------------------------------------------------------- */
+
+/* Registers the net_device, if there is none yet. On failure it may stay registered, absent. */
+static int tern_up(struct tern_dev *tdev)
+{
+	int err;
+
+	err = tern_base_up(tdev);
+	if (err)
+		return err;
+	err = tdev->netdev ? tern_netdev_attach(tdev) : tern_netdev_register(tdev);
+	if (err)
+		goto err_base;
+	err = tern_ib_register(tdev);
+	if (err)
+		goto err_netdev;
+
+	tern_health_start(tdev);
+	tern_debugfs_add(tdev);
+	tdev->up = true;
+	return 0;
+
+err_netdev:
+	tern_netdev_detach(tdev);
+err_base:
+	tern_base_down(tdev);
+	return err;
+}
+
+static void tern_down(struct tern_dev *tdev)
+{
+	if (!tdev->up)
+		return;
+	tdev->up = false;
+	tern_debugfs_remove(tdev);
+	tern_health_stop(tdev);
+	tern_ib_unregister(tdev);
+	tern_netdev_detach(tdev);
+	tern_base_down(tdev);
+}
+
+/* ---- for the PCI driver ------------------------------------------------------------------ */
+
+int tern_add(struct tern_dev *tdev)
+{
+	int err;
+
+	devl_lock(tdev->devlink);
+	err = tern_up(tdev);
+	devl_unlock(tdev->devlink);
+	if (err)
+		tern_netdev_unregister(tdev);
+	return err;
+}
+
+/* A card that was pulled out is declared dead first, or each command would time out. */
+void tern_del(struct tern_dev *tdev)
+{
+	devl_lock(tdev->devlink);
+	tdev->held = true;
+	if (tdev->up && !pci_device_is_present(tdev->pdev))
+		tern_dev_fail(tdev, "is gone");
+	tern_down(tdev);
+	devl_unlock(tdev->devlink);
+	tern_netdev_unregister(tdev);
+}
+
+/* The system goes down, perhaps by kexec: only DMA has to stop. */
+void tern_quiesce(struct tern_dev *tdev)
+{
+	devl_lock(tdev->devlink);
+	tdev->held = true;
+	if (tdev->up) {
+		tern_health_stop(tdev);
+		rtnl_lock();
+		netif_device_detach(tdev->netdev);
+		rtnl_unlock();
+		tern_dev_stop(tdev);
+	}
+	devl_unlock(tdev->devlink);
+}
+
+/* ---- while the card is away ----------------------------------------------------------------- */
+
+/*
+ * Takes the card down until tern_release(). @why: it has failed, or NULL. The caller holds the
+ * lock of the devlink, here and in the next two functions.
+ */
+void tern_hold(struct tern_dev *tdev, const char *why)
+{
+	tdev->held = true;
+	if (tdev->up && why)
+		tern_dev_fail(tdev, why);
+	tern_down(tdev);
+}
+
+int tern_release(struct tern_dev *tdev)
+{
+	int err;
+
+	tdev->held = false;
+	err = tern_up(tdev);
+	if (!err) {
+		tern_devlink_card_works(tdev);
+		return 0;
+	}
+	dev_err(&tdev->pdev->dev, "the card does not come up again: %d\n", err);
+	WRITE_ONCE(tdev->failure, tdev->failure ?: "does not come up again");
+	tern_devlink_card_failed(tdev);
+	return err;
+}
+
+/* Starts a card anew that has failed. */
+int tern_recover(struct tern_dev *tdev)
+{
+	if (tdev->held)
+		return -EBUSY;
+	if (tdev->up && !tern_is_dead(tdev))
+		return 0;
+	tern_down(tdev);
+	return tern_up(tdev);
+}

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A card that fails, is reset or loses its power comes back by itself, under traffic: the interface
+as it was, and an RDMA device that programs can open."""
+
+import contextlib
+import json
+
+from programs import Programs
+from scenario import NETDEV, main, pair, wait_until
+
+OWN_MAC, EXTRA = "52:54:00:99:00:01", "10.81.0.1/24"
+# What a person may have set. None of it is what the driver sets by itself.
+SETTINGS = (f"ip link set {NETDEV} address {OWN_MAC}", f"ip link set {NETDEV} mtu 4000",
+            f"ip link set {NETDEV} allmulticast on", f"ip address add {EXTRA} dev {NETDEV}",
+            *(f"ethtool {option}" for option in (
+                f"-L {NETDEV} combined 1", f"-G {NETDEV} rx 256", f"-K {NETDEV} tso off",
+                f"-C {NETDEV} rx-usecs 20")))
+# And how to look at it. The order of flags and states may differ.
+ASPECTS = (f"cat /sys/class/net/{NETDEV}/ifindex", f"ip -o link show {NETDEV}",
+           f"ip -o address show {NETDEV} scope global",
+           *(f"ethtool {option} {NETDEV}" for option in ("-l", "-g", "-k", "-c", "-x")))
+SUSPEND = "echo devices >/sys/power/pm_test && echo mem >/sys/power/state"
+PM_DELAY = "/sys/module/suspend/parameters/pm_test_delay"
+
+
+class Recovery(Programs):
+    COLUMNS = ("recovered",)
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.host, cls.peer = cls.hosts
+        cls.device = cls.devices[cls.host.name]
+        path = f"/sys/class/net/{NETDEV}/device"
+        cls.bridge, cls.pci = cls.host.run(f"readlink -f {path}").out.strip().split("/")[-2:]
+        for command in SETTINGS:
+            cls.host.run(command)
+        cls.host.run(f"devlink health set pci/{cls.pci} reporter fw_fatal grace_period 0")
+        cls.peer.run("ip neigh flush all")
+        cls.settings = cls.look()
+
+    @classmethod
+    def look(cls):
+        return [cls.host.run(command).out for command in ASPECTS]
+
+    def fw_fatal(self):
+        said = self.host.run(f"devlink -j health show pci/{self.pci} reporter fw_fatal").out
+        return json.loads(said)["health"][f"pci/{self.pci}"][0]
+
+    def openable(self):
+        """The devices that programs can open, with their GUIDs."""
+        return self.host.run("ibv_devices | tail -n +3", check=False).out
+
+    # --- what goes on meanwhile
+
+    def sent(self):
+        link = f"{self.devices[self.peer.name]}/1"
+        return json.loads(self.peer.run(f"rdma -j statistic show link {link}").out)[0]["sent_bytes"]
+
+    @contextlib.contextmanager
+    def traffic(self):
+        """RDMA that the host receives, and TCP that it sends."""
+        command = "ib_write_bw -s 65536 -D 60"
+        sink = self.peer.spawn("socat -u TCP-LISTEN:9998 OPEN:/dev/null")
+        pair.await_listener(self.peer, 9998, sink)
+        tasks = [sink, self.host.spawn(f"socat -u /dev/zero TCP:{self.peer.ipv4}:9998"),
+                 self.host.spawn(f"{command} {self.verbs(self.host)}")]
+        pair.await_listener(self.host, pair.PERFTEST_PORT)
+        before = self.sent()
+        tasks.append(self.peer.spawn(f"{command} {self.verbs(self.peer)} {self.host.ipv4}"))
+        try:
+            self.assertTrue(wait_until(lambda: self.sent() > before + (1 << 20), 30))
+            yield
+        finally:
+            for task in tasks:
+                task.give_up()
+
+    @contextlib.contextmanager
+    def comes_back(self, row):
+        """Whatever the test does to the card under traffic."""
+        with self.cell(row, "recovered"):
+            names, link = self.openable(), f"ip -o link show {NETDEV}"
+            self.assertTrue(names)
+            with self.traffic():
+                watcher = self.host.spawn(f"ibv_asyncwatch -d {self.device}")
+                self.assertTrue(wait_until(lambda: "async event FD" in watcher.said(), 30))
+                yield
+                heard = wait_until(lambda: "DEVICE_FATAL" in watcher.said(), 30)
+                watcher.give_up()
+                self.assertTrue(heard, watcher.said())
+                self.assertTrue(wait_until(lambda: self.openable() == names, 30), self.openable())
+            self.assertTrue(wait_until(lambda: "LOWER_UP" in self.host.run(link).out, 20))
+            self.assertEqual(self.look(), self.settings)
+            self.assertEqual(self.fw_fatal()["state"], "healthy")
+            self.host.gid_index(self.device)
+            self.ping(self.peer, self.host.ipv4)
+            self.pingpong("-n 20 -c")
+
+    # --- what happens to the card
+
+    def test_fatal(self):
+        """It may no longer read memory, which it finds out at the next command."""
+        before = self.fw_fatal()
+        with self.comes_back("a fatal error"):
+            self.host.run(f"setpci -s {self.pci} COMMAND=0:4; ethtool -S {NETDEV}", check=False)
+        after = self.fw_fatal()
+        self.assertEqual([after[name] - before[name] for name in ("error", "recover")], [1, 1])
+        self.perftest("ib_write_bw", "-s 65536 -n 500")
+
+    def test_reset_by_others(self):
+        """Its base addresses are gone, too."""
+        with self.comes_back("the bridge resets its bus"):
+            self.host.run(f"setpci -s {self.bridge} BRIDGE_CONTROL=40:40; "
+                          f"setpci -s {self.bridge} BRIDGE_CONTROL=0:40")
+
+    def test_function_reset(self):
+        with self.comes_back("a function level reset"):
+            self.host.run(f"echo 1 >/sys/bus/pci/devices/{self.pci}/reset")
+
+    def test_reload(self):
+        with self.comes_back("devlink dev reload"):
+            self.host.run(f"devlink dev reload pci/{self.pci}")
+
+    def test_suspend(self):
+        """All that drivers do for it. Then the kernel wakes up without having slept."""
+        with self.comes_back("suspend"):
+            self.host.run(f"echo 0 >{PM_DELAY}; {SUSPEND}")
+
+    # --- what needs a person
+
+    def test_again_and_again(self):
+        """A card that fails within the grace period stays down until somebody asks for it."""
+        reporter = f"pci/{self.pci} reporter fw_fatal"
+        self.host.run(f"devlink health set {reporter} grace_period 600000")
+        try:
+            with self.cell("two failures", "recovered"):
+                for state in ("healthy", "error"):
+                    errors = self.fw_fatal()["error"]
+                    self.host.run(f"setpci -s {self.pci} COMMAND=0:4; ethtool -S {NETDEV}",
+                                  check=False)
+                    told = wait_until(lambda: self.fw_fatal()["error"] == errors + 1 and
+                                      self.fw_fatal()["state"] == state, 20)
+                    self.assertTrue(told, self.fw_fatal())
+                self.host.run(f"devlink health recover {reporter}")
+                self.assertEqual(self.fw_fatal()["state"], "healthy")
+        finally:
+            self.host.run(f"devlink health set {reporter} grace_period 0")
+        self.assertEqual(self.look(), self.settings)
+        self.pingpong("-n 20 -c")
+
+
+if __name__ == "__main__":
+    main()
