@@ -83,8 +83,11 @@ static int tern_aq_submit(struct tern_engine *engine, struct tern_hw_aq_cmd *cmd
 	return 0;
 }
 
-/* The next completion, or NULL. Reads the phase before the rest of the entry. */
-static const struct tern_hw_aq_cqe *tern_aq_next(const struct tern_aq *aq)
+/*
+ * The next completion, or NULL. Reads the phase before the rest of the entry. A copy, valid until
+ * the next call, since a card that does not keep to the rules may write the ring's at any time.
+ */
+static const struct tern_hw_aq_cqe *tern_aq_next(struct tern_aq *aq)
 {
 	const struct tern_hw_aq_cqe *cqe = &aq->cqes[aq->ci & (TERN_AQ_SIZE - 1)];
 	u8 phase = aq->ci & TERN_AQ_SIZE ? 0 : TERN_PHASE;
@@ -92,7 +95,9 @@ static const struct tern_hw_aq_cqe *tern_aq_next(const struct tern_aq *aq)
 	if ((READ_ONCE(cqe->phase) & TERN_PHASE) != phase)
 		return NULL;
 	dma_rmb();
-	return cqe;
+	aq->cqe = *cqe;
+	barrier(); /* the compiler must not read the ring's again */
+	return &aq->cqe;
 }
 
 static void tern_aq_complete(struct tern_aq *aq, const struct tern_hw_aq_cqe *cqe)

@@ -41,7 +41,7 @@ static void tern_eq_dispatch(struct tern_eq *eq, const struct tern_hw_eqe *eqe)
 {
 	struct tern_dev *tdev = eq->tdev;
 	u8 type = READ_ONCE(eqe->type);
-	u32 num = le32_to_cpu(eqe->id);
+	u32 num = le32_to_cpu(READ_ONCE(eqe->id));
 
 	trace_tern_event(tdev, eq->eqn, type, num);
 	if (type < TERN_EVENT_TYPES && tdev->upcalls->event[type])

@@ -27,10 +27,23 @@ static bool tern_tx_has_room(const struct tern_tx *tx)
 	return tern_tx_free_blocks(tx) >= tern_tx_blocks_for(tx->max_segs);
 }
 
+/* Where the mapping of data segment @seg of the WQE at @block is noted. */
+static struct tern_tx_mapping *tern_tx_mapping_at(const struct tern_tx *tx, u32 block, u32 seg)
+{
+	u32 first = (block & tx->mask) * TERN_TX_BLOCK_SEGS;
+
+	return &tx->mappings[(first + 1 + seg) & (TERN_TX_BLOCK_SEGS * (tx->mask + 1) - 1)];
+}
+
 static void tern_tx_set_seg(struct tern_eth_queue *q, u32 block, u32 seg, dma_addr_t dma,
 			    u32 length)
 {
 	struct tern_hw_data_seg *data = tern_ring_qp_sq_seg(&q->qp, block, 1 + seg);
+
+	*tern_tx_mapping_at(&q->tx, block, seg) = (struct tern_tx_mapping) {
+		.dma = dma,
+		.length = length,
+	};
 
 	*data = (struct tern_hw_data_seg) {
 		.addr = cpu_to_le64(dma),
@@ -39,22 +52,22 @@ static void tern_tx_set_seg(struct tern_eth_queue *q, u32 block, u32 seg, dma_ad
 	};
 }
 
-/* The WQE holds the addresses to unmap: segment 0 is the linear part, the others fragments. */
+/*
+ * Segment 0 is the linear part, the others are fragments. The WQE has the addresses, too, but a
+ * card that does not keep to the rules may write there.
+ */
 static void tern_tx_unmap(struct tern_eth_queue *q, u32 block, u32 segs)
 {
 	struct device *dev = &q->nd->tdev->pdev->dev;
 	u32 seg;
 
 	for (seg = 0; seg < segs; seg++) {
-		const struct tern_hw_data_seg *data =
-			tern_ring_qp_sq_seg(&q->qp, block, 1 + seg);
-		dma_addr_t dma = le64_to_cpu(data->addr);
-		u32 length = le32_to_cpu(data->length);
+		const struct tern_tx_mapping *m = tern_tx_mapping_at(&q->tx, block, seg);
 
 		if (seg == 0)
-			dma_unmap_single(dev, dma, length, DMA_TO_DEVICE);
+			dma_unmap_single(dev, m->dma, m->length, DMA_TO_DEVICE);
 		else
-			dma_unmap_page(dev, dma, length, DMA_TO_DEVICE);
+			dma_unmap_page(dev, m->dma, m->length, DMA_TO_DEVICE);
 	}
 }
 
@@ -338,18 +351,28 @@ int tern_tx_open(struct tern_eth_queue *q)
 		},
 	};
 	tx->slots = kvcalloc(tx->mask + 1, sizeof(*tx->slots), GFP_KERNEL);
-	if (!tx->slots)
-		return -ENOMEM;
+	tx->mappings = kvcalloc((tx->mask + 1) * TERN_TX_BLOCK_SEGS, sizeof(*tx->mappings),
+				GFP_KERNEL);
+	if (!tx->slots || !tx->mappings) {
+		err = -ENOMEM;
+		goto err_slots;
+	}
 
 	err = tern_cq_core_create_ring(nd->tdev, &tx->cq_core, &tx->cq, log_size);
 	if (err)
-		kvfree(tx->slots);
+		goto err_slots;
+	return 0;
+
+err_slots:
+	kvfree(tx->mappings);
+	kvfree(tx->slots);
 	return err;
 }
 
 void tern_tx_close(struct tern_eth_queue *q)
 {
 	tern_cq_core_destroy_ring(q->nd->tdev, &q->tx.cq_core, &q->tx.cq);
+	kvfree(q->tx.mappings);
 	kvfree(q->tx.slots);
 }
 

@@ -10,6 +10,7 @@
 
 #include <linux/list.h>
 #include <linux/spinlock.h>
+#include <linux/xarray.h>
 #include <rdma/ib_verbs.h>
 
 #include "object.h"
@@ -24,6 +25,7 @@ struct tern_kverbs_cq {
 	bool armed;		/* was armed once: a user that never arms gets no event */
 	struct list_head sqs;	/* send queues that complete here */
 	struct list_head rqs;	/* receive queues that complete here */
+	struct xarray qps;	/* the QPs of these queues, by QPN */
 };
 
 /* A send request under way. */
@@ -42,9 +44,15 @@ struct tern_sq {
 	struct list_head of_cq;	/* in tern_kverbs_cq.sqs, whose lock protects it */
 };
 
+/* A receive request under way. */
+struct tern_recv {
+	u64 wr_id;
+	u32 length;		/* of all its buffers */
+};
+
 struct tern_rq {
 	spinlock_t lock;	/* protects the rest, except of_cq, and the receive ring */
-	u64 *wr_ids;		/* by slot */
+	struct tern_recv *recvs;	/* by slot */
 	u32 pi;
 	u32 ci;
 	struct list_head of_cq;	/* in tern_kverbs_cq.rqs, whose lock protects it */
@@ -59,7 +67,7 @@ struct tern_kverbs_qp {
 struct tern_kverbs_srq {
 	struct tern_ring_srq ring;
 	spinlock_t lock;	/* protects the whole struct */
-	u64 *wr_ids;		/* by slot */
+	struct tern_recv *recvs;	/* by slot */
 	unsigned long *posted;	/* slots that the card has */
 	u32 *free;		/* the first free_count entries are the unused slots */
 	u32 free_count;
@@ -69,9 +77,9 @@ struct tern_kverbs_srq {
 /* kverbs_cq.c */
 int tern_kverbs_cq_create(struct tern_cq *cq, u32 cqe);
 void tern_kverbs_cq_destroy(struct tern_cq *cq);
-void tern_kverbs_cq_attach(struct tern_qp *qp);
+int tern_kverbs_cq_attach(struct tern_qp *qp);
 void tern_kverbs_cq_detach(struct tern_qp *qp);
-void tern_kverbs_cq_forget(struct tern_qp *qp);
+void tern_kverbs_cq_forget(struct tern_qp *qp, bool destroyed);
 int tern_poll_cq(struct ib_cq *ibcq, int count, struct ib_wc *wc);
 int tern_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
 
@@ -89,14 +97,15 @@ int tern_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 int tern_kverbs_srq_create(struct tern_srq *srq, const struct tern_srq_layout *layout,
 			   struct tern_hw_create_srq *hw);
 void tern_kverbs_srq_destroy(struct tern_srq *srq);
-bool tern_kverbs_srq_complete(struct tern_srq *srq, u32 slot, u64 *wr_id);
+bool tern_kverbs_srq_complete(struct tern_srq *srq, u32 slot, struct tern_recv *recv);
 int tern_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 		       const struct ib_recv_wr **bad_wr);
 
 /* kverbs_wr.c */
 int tern_wr_write_send(struct tern_qp *qp, const struct ib_send_wr *wr, u32 block,
 		       struct tern_send *send);
-void tern_wr_write_recv(struct tern_hw_data_seg *wqe, u32 segs, const struct ib_recv_wr *wr);
+void tern_wr_write_recv(struct tern_hw_data_seg *wqe, u32 segs, const struct ib_recv_wr *wr,
+			struct tern_recv *recv);
 
 /* kverbs_mr.c */
 #define TERN_MAX_FAST_REG_PAGES	4096

@@ -27,15 +27,29 @@ static struct tern_qp *tern_qp_of_rq(struct tern_rq *rq)
 
 /* ---- work completions ------------------------------------------------------------ */
 
-/* The QP of a CQE, or NULL if it is destroyed. The caller holds the CQ's lock. */
+static u32 tern_cqe_qpn(const struct tern_hw_cqe *cqe)
+{
+	return le32_to_cpu(cqe->qpn) & TERN_DB_NUM_MASK;
+}
+
+static bool tern_cqe_is_receive(const struct tern_hw_cqe *cqe)
+{
+	return cqe->opcode == TERN_CQE_RECV || cqe->opcode == TERN_CQE_RECV_WRITE_IMM;
+}
+
+/*
+ * The QP of a CQE, or NULL if it is destroyed or, with a card that does not keep to the rules, one
+ * that does not complete here. The caller holds the CQ's lock, which keeps the QP.
+ */
 static struct tern_qp *tern_cqe_qp(struct tern_cq *cq, const struct tern_hw_cqe *cqe)
 {
-	u32 qpn = le32_to_cpu(cqe->qpn) & TERN_DB_NUM_MASK;
-	struct tern_qp_core *core = xa_load(&to_tdev(cq->ibcq.device)->qps, qpn);
+	struct tern_qp *qp = xa_load(&cq->k.qps, tern_cqe_qpn(cqe));
+	const struct ib_cq *ibcq;
 
-	if (!core || core->event != tern_ib_qp_event)
+	if (!qp)
 		return NULL;
-	return container_of(core, struct tern_qp, core);
+	ibcq = tern_cqe_is_receive(cqe) ? qp->ibqp.recv_cq : qp->ibqp.send_cq;
+	return ibcq == &cq->ibcq ? qp : NULL;
 }
 
 /* The card uses the status codes of the verbs. */
@@ -75,7 +89,7 @@ static bool tern_sq_complete(struct tern_sq *sq, u32 block, struct ib_wc *wc)
 }
 
 /* Receives complete in the order of posting. */
-static bool tern_rq_complete(struct tern_rq *rq, u32 index, struct ib_wc *wc)
+static bool tern_rq_complete(struct tern_rq *rq, u32 index, struct tern_recv *recv)
 {
 	u32 mask = tern_ring_qp_rq_slots(&tern_qp_of_rq(rq)->k.ring) - 1;
 	bool known;
@@ -83,7 +97,7 @@ static bool tern_rq_complete(struct tern_rq *rq, u32 index, struct ib_wc *wc)
 	spin_lock(&rq->lock);
 	known = index == rq->ci && rq->ci != rq->pi;
 	if (known) {
-		wc->wr_id = rq->wr_ids[index & mask];
+		*recv = rq->recvs[index & mask];
 		rq->ci++;
 	}
 	spin_unlock(&rq->lock);
@@ -132,9 +146,13 @@ static void tern_wc_set_receive(struct ib_wc *wc, const struct tern_hw_cqe *cqe)
 		tern_wc_set_datagram(wc, cqe);
 }
 
-static bool tern_cqe_is_receive(const struct tern_hw_cqe *cqe)
+/* @recv is what the card has completed. Its buffers cannot hold more than was posted. */
+static void tern_wc_set_request(struct ib_wc *wc, const struct tern_recv *recv)
 {
-	return cqe->opcode == TERN_CQE_RECV || cqe->opcode == TERN_CQE_RECV_WRITE_IMM;
+	wc->wr_id = recv->wr_id;
+	if (wc->status == IB_WC_SUCCESS && wc->opcode == IB_WC_RECV &&
+	    wc->byte_len > recv->length)
+		wc->status = IB_WC_LOC_LEN_ERR;
 }
 
 /* Returns false if the QP of the CQE was destroyed or reset, or has not posted that. */
@@ -142,6 +160,8 @@ static bool tern_wc_from_cqe(struct tern_cq *cq, const struct tern_hw_cqe *cqe, 
 {
 	struct tern_qp *qp = tern_cqe_qp(cq, cqe);
 	u32 index = le32_to_cpu(cqe->wqe_index);
+	struct tern_recv recv;
+	bool known;
 
 	if (!qp)
 		return false;
@@ -155,9 +175,11 @@ static bool tern_wc_from_cqe(struct tern_cq *cq, const struct tern_hw_cqe *cqe, 
 	if (!tern_cqe_is_receive(cqe))
 		return tern_sq_complete(&qp->k.sq, index, wc);
 	tern_wc_set_receive(wc, cqe);
-	if (qp->ibqp.srq)
-		return tern_kverbs_srq_complete(to_tsrq(qp->ibqp.srq), index, &wc->wr_id);
-	return tern_rq_complete(&qp->k.rq, index, wc);
+	known = qp->ibqp.srq ? tern_kverbs_srq_complete(to_tsrq(qp->ibqp.srq), index, &recv) :
+			       tern_rq_complete(&qp->k.rq, index, &recv);
+	if (known)
+		tern_wc_set_request(wc, &recv);
+	return known;
 }
 
 /* ---- flushing after the card has died ----------------------------------------------- */
@@ -198,7 +220,7 @@ static int tern_rq_flush(struct tern_rq *rq, int count, struct ib_wc *wc)
 
 	spin_lock(&rq->lock);
 	while (done < count && rq->ci != rq->pi)
-		wc[done++] = tern_wc_flushed(qp, rq->wr_ids[rq->ci++ & mask], IB_WC_RECV);
+		wc[done++] = tern_wc_flushed(qp, rq->recvs[rq->ci++ & mask].wr_id, IB_WC_RECV);
 	spin_unlock(&rq->lock);
 	return done;
 }
@@ -301,11 +323,23 @@ int tern_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 
 /* ---- QPs that complete here ------------------------------------------------------------- */
 
-void tern_kverbs_cq_attach(struct tern_qp *qp)
+static int tern_kverbs_cq_add(struct tern_kverbs_cq *k, struct tern_qp *qp)
+{
+	return xa_err(xa_store_irq(&k->qps, qp->core.qpn, qp, GFP_KERNEL));
+}
+
+/* On failure the QP has posted nothing yet. */
+int tern_kverbs_cq_attach(struct tern_qp *qp)
 {
 	struct tern_kverbs_cq *send = &to_tcq(qp->ibqp.send_cq)->k;
 	struct tern_kverbs_cq *recv = &to_tcq(qp->ibqp.recv_cq)->k;
+	int err;
 
+	err = tern_kverbs_cq_add(send, qp) ?: tern_kverbs_cq_add(recv, qp);
+	if (err) {
+		tern_kverbs_cq_forget(qp, true);
+		return err;
+	}
 	spin_lock_irq(&send->lock);
 	list_add_tail(&qp->k.sq.of_cq, &send->sqs);
 	spin_unlock_irq(&send->lock);
@@ -313,6 +347,7 @@ void tern_kverbs_cq_attach(struct tern_qp *qp)
 	spin_lock_irq(&recv->lock);
 	list_add_tail(&qp->k.rq.of_cq, &recv->rqs);
 	spin_unlock_irq(&recv->lock);
+	return 0;
 }
 
 void tern_kverbs_cq_detach(struct tern_qp *qp)
@@ -330,11 +365,11 @@ void tern_kverbs_cq_detach(struct tern_qp *qp)
 }
 
 /* Frees the SRQ slots of the CQEs that it drops. */
-static void tern_kverbs_cq_forget_in(struct tern_kverbs_cq *k, struct tern_qp *qp)
+static void tern_kverbs_cq_forget_in(struct tern_kverbs_cq *k, struct tern_qp *qp, bool destroyed)
 {
 	const struct tern_hw_cqe *cqe;
 	struct tern_ring_cq rest;
-	u64 wr_id;
+	struct tern_recv recv;
 
 	spin_lock_irq(&k->lock);
 	rest = k->ring;
@@ -342,22 +377,27 @@ static void tern_kverbs_cq_forget_in(struct tern_kverbs_cq *k, struct tern_qp *q
 		cqe = tern_ring_cq_next(&rest);
 		if (!cqe)
 			break;
-		if ((le32_to_cpu(cqe->qpn) & TERN_DB_NUM_MASK) != qp->core.qpn)
+		if (tern_cqe_qpn(cqe) != qp->core.qpn)
 			continue;
 		if (qp->ibqp.srq && tern_cqe_is_receive(cqe))
 			tern_kverbs_srq_complete(to_tsrq(qp->ibqp.srq),
-						 le32_to_cpu(cqe->wqe_index), &wr_id);
+						 le32_to_cpu(cqe->wqe_index), &recv);
 		tern_ring_cq_disown(&rest);
 	}
+	if (destroyed)
+		xa_erase(&k->qps, qp->core.qpn);
 	spin_unlock_irq(&k->lock);
 }
 
-/* Drops the CQEs of @qp, which is destroyed or reset: its QPN or indices will be used again. */
-void tern_kverbs_cq_forget(struct tern_qp *qp)
+/*
+ * Drops the CQEs of @qp, which is destroyed or reset: its QPN or indices will be used again. No
+ * poll finds or uses a destroyed QP from here on.
+ */
+void tern_kverbs_cq_forget(struct tern_qp *qp, bool destroyed)
 {
-	tern_kverbs_cq_forget_in(&to_tcq(qp->ibqp.send_cq)->k, qp);
+	tern_kverbs_cq_forget_in(&to_tcq(qp->ibqp.send_cq)->k, qp, destroyed);
 	if (qp->ibqp.recv_cq != qp->ibqp.send_cq)
-		tern_kverbs_cq_forget_in(&to_tcq(qp->ibqp.recv_cq)->k, qp);
+		tern_kverbs_cq_forget_in(&to_tcq(qp->ibqp.recv_cq)->k, qp, destroyed);
 }
 
 /* ---- create and destroy ------------------------------------------------------------------- */
@@ -372,6 +412,7 @@ int tern_kverbs_cq_create(struct tern_cq *cq, u32 cqe)
 	spin_lock_init(&k->lock);
 	INIT_LIST_HEAD(&k->sqs);
 	INIT_LIST_HEAD(&k->rqs);
+	xa_init_flags(&k->qps, XA_FLAGS_LOCK_IRQ);
 	cq->core.died = tern_kverbs_cq_died;
 	err = tern_cq_core_create_ring(tdev, &cq->core, &k->ring, log_size);
 	if (!err)

@@ -79,8 +79,8 @@ static int tern_rq_post(struct tern_qp *qp, const struct ib_recv_wr *wr)
 		return -EINVAL;
 	if (rq->pi - rq->ci == slots)
 		return -ENOMEM;
-	tern_wr_write_recv(tern_ring_qp_rq_wqe(ring, rq->pi), segs, wr);
-	rq->wr_ids[rq->pi & (slots - 1)] = wr->wr_id;
+	tern_wr_write_recv(tern_ring_qp_rq_wqe(ring, rq->pi), segs, wr,
+			   &rq->recvs[rq->pi & (slots - 1)]);
 	rq->pi++;
 	return 0;
 }
@@ -95,7 +95,7 @@ int tern_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 
 	spin_lock_irqsave(&rq->lock, flags);
 	for (; wr; wr = wr->next) {
-		err = READ_ONCE(qp->state) == IB_QPS_RESET || !rq->wr_ids ?
+		err = READ_ONCE(qp->state) == IB_QPS_RESET || !rq->recvs ?
 			      -EINVAL : tern_rq_post(qp, wr);
 		if (err)
 			break;
@@ -113,7 +113,7 @@ int tern_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 
 static void tern_kverbs_qp_free(struct tern_kverbs_qp *k)
 {
-	kvfree(k->rq.wr_ids);
+	kvfree(k->rq.recvs);
 	kvfree(k->sq.sends);
 }
 
@@ -132,8 +132,8 @@ static int tern_kverbs_qp_alloc(struct tern_qp *qp, const struct tern_qp_layout 
 		return -ENOMEM;
 	if (!layout->rq_log_stride)
 		return 0;
-	rq->wr_ids = kvcalloc(1U << layout->rq_log_size, sizeof(*rq->wr_ids), GFP_KERNEL);
-	if (!rq->wr_ids) {
+	rq->recvs = kvcalloc(1U << layout->rq_log_size, sizeof(*rq->recvs), GFP_KERNEL);
+	if (!rq->recvs) {
 		tern_kverbs_qp_free(&qp->k);
 		return -ENOMEM;
 	}
@@ -143,20 +143,27 @@ static int tern_kverbs_qp_alloc(struct tern_qp *qp, const struct tern_qp_layout 
 int tern_kverbs_qp_create(struct tern_qp *qp, const struct tern_qp_layout *layout,
 			  struct tern_hw_create_qp *hw)
 {
+	struct tern_dev *tdev = to_tdev(qp->ibqp.device);
 	int err;
 
 	err = tern_kverbs_qp_alloc(qp, layout);
 	if (err)
 		return err;
-	err = tern_qp_core_create_ring(to_tdev(qp->ibqp.device), &qp->core, &qp->k.ring, layout,
-				       hw);
-	if (err) {
-		tern_kverbs_qp_free(&qp->k);
-		return err;
-	}
+	err = tern_qp_core_create_ring(tdev, &qp->core, &qp->k.ring, layout, hw);
+	if (err)
+		goto err_free;
+	err = tern_kverbs_cq_attach(qp);
+	if (err)
+		goto err_core;
 	qp->kernel = true;
-	tern_kverbs_cq_attach(qp);
 	return 0;
+
+err_core:
+	tern_qp_core_destroy(tdev, &qp->core);
+	tern_ring_qp_exit(tdev, &qp->k.ring);
+err_free:
+	tern_kverbs_qp_free(&qp->k);
+	return err;
 }
 
 void tern_kverbs_qp_destroy(struct tern_qp *qp)
@@ -165,8 +172,7 @@ void tern_kverbs_qp_destroy(struct tern_qp *qp)
 
 	tern_kverbs_cq_detach(qp);
 	tern_qp_core_destroy(tdev, &qp->core);
-	/* The QP is out of the table. The lock of the CQ waits for polls that had found it. */
-	tern_kverbs_cq_forget(qp);
+	tern_kverbs_cq_forget(qp, true);
 	tern_ring_qp_exit(tdev, &qp->k.ring);
 	tern_kverbs_qp_free(&qp->k);
 }
@@ -177,7 +183,7 @@ void tern_kverbs_qp_reset(struct tern_qp *qp)
 	struct tern_sq *sq = &qp->k.sq;
 	struct tern_rq *rq = &qp->k.rq;
 
-	tern_kverbs_cq_forget(qp);
+	tern_kverbs_cq_forget(qp, false);
 	spin_lock_irq(&sq->lock);
 	spin_lock(&rq->lock);
 	sq->pi = 0;

@@ -17,8 +17,7 @@ static int tern_srq_post(struct tern_srq *srq, const struct ib_recv_wr *wr)
 	if (!k->free_count)
 		return -ENOMEM;
 	slot = k->free[--k->free_count];
-	tern_wr_write_recv(tern_ring_srq_wqe(&k->ring, slot), segs, wr);
-	k->wr_ids[slot] = wr->wr_id;
+	tern_wr_write_recv(tern_ring_srq_wqe(&k->ring, slot), segs, wr, &k->recvs[slot]);
 	__set_bit(slot, k->posted);
 	tern_ring_srq_enter(&k->ring, k->pi++, slot);
 	return 0;
@@ -46,7 +45,7 @@ int tern_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 }
 
 /* The card has consumed the WQE in @slot. Interrupts are off. */
-bool tern_kverbs_srq_complete(struct tern_srq *srq, u32 slot, u64 *wr_id)
+bool tern_kverbs_srq_complete(struct tern_srq *srq, u32 slot, struct tern_recv *recv)
 {
 	struct tern_kverbs_srq *k = &srq->k;
 	u32 slots = tern_ring_srq_slots(&k->ring);
@@ -55,7 +54,7 @@ bool tern_kverbs_srq_complete(struct tern_srq *srq, u32 slot, u64 *wr_id)
 	spin_lock(&k->lock);
 	known = slot < slots && __test_and_clear_bit(slot, k->posted);
 	if (known) {
-		*wr_id = k->wr_ids[slot];
+		*recv = k->recvs[slot];
 		k->free[k->free_count++] = slot;
 	}
 	spin_unlock(&k->lock);
@@ -68,7 +67,7 @@ static void tern_kverbs_srq_free(struct tern_kverbs_srq *k)
 {
 	bitmap_free(k->posted);
 	kvfree(k->free);
-	kvfree(k->wr_ids);
+	kvfree(k->recvs);
 }
 
 static int tern_kverbs_srq_alloc(struct tern_kverbs_srq *k, u32 slots)
@@ -76,10 +75,10 @@ static int tern_kverbs_srq_alloc(struct tern_kverbs_srq *k, u32 slots)
 	u32 slot;
 
 	spin_lock_init(&k->lock);
-	k->wr_ids = kvcalloc(slots, sizeof(*k->wr_ids), GFP_KERNEL);
+	k->recvs = kvcalloc(slots, sizeof(*k->recvs), GFP_KERNEL);
 	k->free = kvcalloc(slots, sizeof(*k->free), GFP_KERNEL);
 	k->posted = bitmap_zalloc(slots, GFP_KERNEL);
-	if (!k->wr_ids || !k->free || !k->posted) {
+	if (!k->recvs || !k->free || !k->posted) {
 		tern_kverbs_srq_free(k);
 		return -ENOMEM;
 	}

@@ -285,13 +285,21 @@ int tern_wr_write_send(struct tern_qp *qp, const struct ib_send_wr *wr, u32 bloc
 	return 0;
 }
 
-/* Writes @wr to a receive WQE of @segs segments. */
-void tern_wr_write_recv(struct tern_hw_data_seg *wqe, u32 segs, const struct ib_recv_wr *wr)
+/* Writes @wr to a receive WQE of @segs segments, and records it in @recv. */
+void tern_wr_write_recv(struct tern_hw_data_seg *wqe, u32 segs, const struct ib_recv_wr *wr,
+			struct tern_recv *recv)
 {
+	u64 length = 0;
 	int i;
 
-	for (i = 0; i < wr->num_sge; i++)
+	for (i = 0; i < wr->num_sge; i++) {
 		tern_sge_to_hw(&wr->sg_list[i], &wqe[i]);
+		length += wr->sg_list[i].length;
+	}
+	*recv = (struct tern_recv) {
+		.wr_id = wr->wr_id,
+		.length = min_t(u64, length, U32_MAX),
+	};
 	if (i < segs)
 		wqe[i] = (struct tern_hw_data_seg) { .lkey = cpu_to_le32(TERN_LKEY_END) };
 }

@@ -36,6 +36,15 @@ static void tern_limit_attr(struct tern_device_attr *attr)
 	attr->max_inline = min_t(u16, attr->max_inline, TERN_MAX_INLINE);
 }
 
+/* Whether the rings of the net_device can hold a frame, however it is scattered. */
+static bool tern_attr_usable(const struct tern_device_attr *attr)
+{
+	u8 log_size = min3(attr->max_sq_log_size, attr->max_rq_log_size, attr->max_cq_log_size);
+
+	return log_size >= TERN_RING_MIN_LOG && attr->max_send_sge &&
+	       attr->max_recv_sge >= TERN_RX_MAX_PAGES;
+}
+
 /* ---- the card ------------------------------------------------------------------------- */
 
 /* tern_dev_stop() also ends bus mastering. */
@@ -75,6 +84,11 @@ static int tern_start_card(struct tern_dev *tdev)
 	if (err)
 		goto err_aq;
 	tern_limit_attr(&tdev->attr);
+	if (!tern_attr_usable(&tdev->attr)) {
+		dev_err(&tdev->pdev->dev, "the card's queues are too small\n");
+		err = -EOPNOTSUPP;
+		goto err_aq;
+	}
 	return 0;
 
 err_aq:

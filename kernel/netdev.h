@@ -23,6 +23,14 @@ struct page_pool;
 #define TERN_RING_MIN_LOG	6	/* holds send WQEs of the largest size */
 #define TERN_RING_MAX_LOG	12
 
+#define TERN_TX_BLOCK_SEGS	(TERN_SQ_BLOCK / TERN_SEG_SIZE)
+
+/* The memory of a data segment. */
+struct tern_tx_mapping {
+	dma_addr_t dma;
+	u32 length;
+};
+
 /* The frame of the send WQE that begins at this block of the SQ. */
 struct tern_tx_slot {
 	struct sk_buff *skb;
@@ -34,6 +42,7 @@ struct tern_tx {
 	struct tern_cq_core cq_core;
 	struct tern_ring_cq cq;
 	struct tern_tx_slot *slots;	/* by block */
+	struct tern_tx_mapping *mappings;	/* by segment of the ring */
 	u32 mask;
 	u32 max_segs;
 	u32 last;		/* sender: first block of the last WQE */

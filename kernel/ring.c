@@ -125,6 +125,7 @@ const struct tern_hw_cqe *tern_ring_cq_next(struct tern_ring_cq *cq)
 		return NULL;
 	dma_rmb();
 	cq->cqe = *cqe;
+	barrier(); /* the compiler must not read the ring's again */
 	return &cq->cqe;
 }
 
