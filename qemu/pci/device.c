@@ -21,7 +21,9 @@
 
 enum {
 	PM_CAP_OFFSET = 0xc8,
-	ATS_CAP_OFFSET = PCI_CONFIG_SPACE_SIZE, /* the first extended capability */
+	/* The extended capabilities. */
+	ATS_CAP_OFFSET = PCI_CONFIG_SPACE_SIZE,
+	AER_CAP_OFFSET = ATS_CAP_OFFSET + 0x10,
 	/* Limits of dm-size. The upper one keeps the 32-bit BAR small enough for the space below 4
 	 * GiB. */
 	MIN_DM_SIZE = 4096,
@@ -410,7 +412,10 @@ static bool init_capabilities(TernDevice *tern, Error **errp)
 		goto no_pcie;
 	}
 	pcie_cap_flr_init(pci);
+	pcie_cap_deverr_init(pci);
 	pcie_ats_init(pci, ATS_CAP_OFFSET, true);
+	if (pcie_aer_init(pci, PCI_ERR_VER, AER_CAP_OFFSET, PCI_ERR_SIZEOF, errp) < 0)
+		goto no_aer;
 
 	pm = pci_add_capability(pci, PCI_CAP_ID_PM, PM_CAP_OFFSET, PCI_PM_SIZEOF, errp);
 	if (pm < 0)
@@ -421,6 +426,8 @@ static bool init_capabilities(TernDevice *tern, Error **errp)
 	return true;
 
 no_pm:
+	pcie_aer_exit(pci);
+no_aer:
 	pcie_cap_exit(pci);
 no_pcie:
 	msix_uninit_exclusive_bar(pci);
@@ -429,6 +436,7 @@ no_pcie:
 
 static void exit_capabilities(PCIDevice *pci)
 {
+	pcie_aer_exit(pci);
 	pcie_cap_exit(pci);
 	msix_uninit_exclusive_bar(pci);
 }
@@ -487,6 +495,7 @@ static void tern_write_config(PCIDevice *pci, uint32_t addr, uint32_t value, int
 			tern_engine_flush(e->engine);
 		tern_dma_configured(&e->dma);
 	}
+	pcie_aer_write_config(pci, addr, value, size);
 	pcie_cap_flr_write_config(pci, addr, value, size);
 }
 

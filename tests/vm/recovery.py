@@ -7,6 +7,7 @@ import json
 
 from programs import Programs
 from scenario import NETDEV, main, pair, wait_until
+from ternlab.host import card_id
 
 OWN_MAC, EXTRA = "52:54:00:99:00:01", "10.81.0.1/24"
 # What a person may have set. None of it is what the driver sets by itself.
@@ -120,6 +121,14 @@ class Recovery(Programs):
     def test_reload(self):
         with self.comes_back("devlink dev reload"):
             self.host.run(f"devlink dev reload pci/{self.pci}")
+
+    def test_error_of_pcie(self):
+        """The root port reports it, and Linux asks the driver to stop and to go on."""
+        with self.comes_back("an error of PCI Express"), self.host.qmp() as monitor:
+            # QEMU reports an error upwards only with SERR#, which its firmware leaves off.
+            self.host.run(f"setpci -s {self.pci} COMMAND=100:100; "
+                          f"setpci -s {self.bridge} COMMAND=100:100 BRIDGE_CONTROL=2:2")
+            self.assertIn("OK", monitor.human(f"pcie_aer_inject_error {card_id(0)} POISON_TLP"))
 
     def test_suspend(self):
         """All that drivers do for it. Then the kernel wakes up without having slept."""
