@@ -48,10 +48,94 @@
 #endif
 
 /*
+ * Since 6.16 ib_core leaves it to the driver to map the pages of an ODP umem for DMA, and tells
+ * their rights as HMM does. The caller holds umem_mutex. Page @index has an address and rights if
+ * it is present; the rights to ask ib_core for are TERN_ODP_READ and TERN_ODP_WRITE.
+ */
+#ifdef TERN_HAVE_HMM_DMA
+#include <linux/hmm.h>
+#include <linux/pci-p2pdma.h>
+#include <rdma/ib_umem_odp.h>
+
+#define TERN_ODP_READ	0
+#define TERN_ODP_WRITE	HMM_PFN_WRITE
+
+static inline bool tern_odp_present(const struct ib_umem_odp *umem, size_t index)
+{
+	return umem->map.pfn_list[index] & HMM_PFN_VALID;
+}
+
+static inline bool tern_odp_writable(const struct ib_umem_odp *umem, size_t index)
+{
+	return umem->umem.writable && umem->map.pfn_list[index] & HMM_PFN_WRITE;
+}
+
+static inline int tern_odp_dma(struct ib_umem_odp *umem, size_t index, dma_addr_t *dma)
+{
+	bool mapped = umem->map.pfn_list[index] & HMM_PFN_DMA_MAPPED;
+	struct device *dev = umem->umem.ibdev->dma_device;
+	struct pci_p2pdma_map_state state = {};
+
+	*dma = hmm_dma_map_pfn(dev, &umem->map, index, &state);
+	if (dma_mapping_error(dev, *dma))
+		return -EFAULT;
+	umem->npages += !mapped;
+	return 0;
+}
+#else
+#include <rdma/ib_umem_odp.h>
+
+#define TERN_ODP_READ	ODP_READ_ALLOWED_BIT
+#define TERN_ODP_WRITE	ODP_WRITE_ALLOWED_BIT
+
+static inline bool tern_odp_present(const struct ib_umem_odp *umem, size_t index)
+{
+	return umem->dma_list[index] & ODP_READ_ALLOWED_BIT;
+}
+
+static inline bool tern_odp_writable(const struct ib_umem_odp *umem, size_t index)
+{
+	return umem->dma_list[index] & ODP_WRITE_ALLOWED_BIT;
+}
+
+static inline int tern_odp_dma(struct ib_umem_odp *umem, size_t index, dma_addr_t *dma)
+{
+	*dma = umem->dma_list[index] & ODP_DMA_ADDR_MASK;
+	return 0;
+}
+#endif
+
+/* Since 6.18 the operations of a health reporter name its grace period, in ms. */
+#ifdef TERN_HAVE_GRACEFUL_PERIOD
+#define TERN_GRACEFUL_PERIOD(ms)	.default_graceful_period = (ms),
+#define tern_reporter_create(devlink, ops, ms, priv) \
+	devlink_health_reporter_create(devlink, ops, priv)
+#else
+#define TERN_GRACEFUL_PERIOD(ms)
+#define tern_reporter_create	devlink_health_reporter_create
+#endif
+
+/* In 7.2 only CQs of processes are resized, and the number of CQEs is unsigned. */
+#ifdef TERN_HAVE_RESIZE_USER_CQ
+#define tern_cqe_count	unsigned int
+#else
+#define tern_cqe_count	int
+#define resize_user_cq	resize_cq
+#endif
+
+/* In 7.2 a umem can come from other sources than an address of the process. */
+#ifndef TERN_HAVE_UMEM_GET_VA
+#define ib_umem_get_va	ib_umem_get
+#endif
+
+/*
  * TERN_HAVE_FILL_RES_SRQ: since 6.7 drivers add their details to a listed SRQ.
  * TERN_HAVE_RXFH_PARAM: since 6.8 ethtool passes the parameters of an RSS context in a struct.
  * TERN_HAVE_CREATE_CQ_ATTRS: since 6.11 create_cq() gets the attribute bundle, not only udata.
  * TERN_HAVE_REG_DMABUF_ATTRS: since 6.12 so does reg_user_mr_dmabuf().
+ * TERN_HAVE_COUNTER_PORT: since 6.15 counter_bind_qp() and counter_unbind_qp() get the port.
+ * TERN_HAVE_DMAH: since 6.17 a region may be registered with a DMA handle (TLP processing hints).
+ * TERN_HAVE_PORT_SPEED: in 7.2 a process can ask for the port's speed as a number.
  */
 
 #endif

@@ -6,6 +6,7 @@
 #include <rdma/uverbs_ioctl.h>
 
 #include "eq.h"
+#include "compat.h"
 #include "ib.h"
 
 static void tern_ib_cq_completed(struct tern_cq_core *core)
@@ -80,9 +81,9 @@ static void tern_ucq_destroy(struct tern_cq *cq)
 	mutex_destroy(&cq->lock);
 }
 
-static bool tern_cq_size_ok(const struct tern_dev *tdev, int cqe)
+static bool tern_cq_size_ok(const struct tern_dev *tdev, u32 cqe)
 {
-	return cqe >= 1 && cqe <= 1 << tdev->attr.max_cq_log_size;
+	return cqe >= 1 && cqe <= 1U << tdev->attr.max_cq_log_size;
 }
 
 static int tern_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
@@ -187,7 +188,7 @@ static int tern_ucq_resize(struct tern_cq *cq, int cqe, struct ib_udata *udata)
 }
 
 /* For CQs of processes only: without udata the caller is in the kernel. */
-static int tern_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata)
+static int tern_resize_user_cq(struct ib_cq *ibcq, tern_cqe_count cqe, struct ib_udata *udata)
 {
 	struct tern_cq *cq = to_tcq(ibcq);
 	int err;
@@ -219,6 +220,6 @@ const struct ib_device_ops tern_cq_ops = {
 };
 
 const struct ib_device_ops tern_modify_cq_ops = {
-	.resize_cq = tern_resize_cq,
+	.resize_user_cq = tern_resize_user_cq,
 	.modify_cq = tern_modify_cq,
 };

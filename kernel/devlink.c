@@ -152,6 +152,7 @@ static int tern_fw_fatal_recover(struct devlink_health_reporter *reporter, void 
 
 static const struct devlink_health_reporter_ops tern_fw_fatal_ops = {
 	.name = "fw_fatal",
+	TERN_GRACEFUL_PERIOD(TERN_GRACE_MS)
 	.recover = tern_fw_fatal_recover,
 	.dump = tern_fw_fatal_dump,
 };
@@ -260,11 +261,10 @@ void tern_devlink_queue_failed(struct tern_dev *tdev, u32 index, bool works)
 
 static int tern_reporters_create(struct tern_devlink *priv, struct devlink *devlink)
 {
-	priv->fw_fatal = devlink_health_reporter_create(devlink, &tern_fw_fatal_ops, TERN_GRACE_MS,
-							priv);
+	priv->fw_fatal = tern_reporter_create(devlink, &tern_fw_fatal_ops, TERN_GRACE_MS, priv);
 	if (IS_ERR(priv->fw_fatal))
 		return PTR_ERR(priv->fw_fatal);
-	priv->tx = devlink_health_reporter_create(devlink, &tern_tx_ops, 0, priv);
+	priv->tx = tern_reporter_create(devlink, &tern_tx_ops, 0, priv);
 	if (IS_ERR(priv->tx)) {
 		devlink_health_reporter_destroy(priv->fw_fatal);
 		return PTR_ERR(priv->tx);

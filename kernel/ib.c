@@ -221,6 +221,15 @@ static int tern_query_port(struct ib_device *ibdev, u32 port, struct ib_port_att
 	return 0;
 }
 
+#ifdef TERN_HAVE_PORT_SPEED
+/* In units of 100 Mb/s. */
+static int tern_query_port_speed(struct ib_device *ibdev, u32 port, u64 *speed)
+{
+	*speed = tern_reg_read(&to_tdev(ibdev)->engines[0], TERN_REG_LINK_SPEED) / 100;
+	return 0;
+}
+#endif
+
 /* Only SMC of older kernels asks the driver; ib_core knows by ib_device_set_netdev(). */
 static struct net_device *tern_get_netdev(struct ib_device *ibdev, u32 port)
 {
@@ -282,6 +291,9 @@ static const struct ib_device_ops tern_ib_ops = {
 
 	.query_device = tern_query_device,
 	.query_port = tern_query_port,
+#ifdef TERN_HAVE_PORT_SPEED
+	.query_port_speed = tern_query_port_speed,
+#endif
 	.query_pkey = tern_query_pkey,
 	.get_port_immutable = tern_get_port_immutable,
 	.get_link_layer = tern_get_link_layer,

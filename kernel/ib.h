@@ -271,6 +271,13 @@ int tern_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
 int tern_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
 
 /* mr.c */
+#ifdef TERN_HAVE_DMAH
+struct ib_mr *tern_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 virt_addr,
+			       int access, struct ib_dmah *dmah, struct ib_udata *udata);
+struct ib_mr *tern_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length, u64 virt_addr,
+				      int fd, int access, struct ib_dmah *dmah,
+				      struct uverbs_attr_bundle *attrs);
+#else
 struct ib_mr *tern_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 virt_addr,
 			       int access, struct ib_udata *udata);
 #ifdef TERN_HAVE_REG_DMABUF_ATTRS
@@ -279,6 +286,7 @@ struct ib_mr *tern_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length
 #else
 struct ib_mr *tern_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length, u64 virt_addr,
 				      int fd, int access, struct ib_udata *udata);
+#endif
 #endif
 struct tern_mr *tern_mr_alloc(int access);
 int tern_mr_create(struct tern_mr *mr, struct ib_pd *ibpd, struct tern_hw_create_mr *hw);

@@ -89,7 +89,7 @@ int tern_mr_pin(struct ib_device *ibdev, struct tern_mr *mr, u64 start, u64 leng
 
 	if (length > tdev->attr.max_mr_size)
 		return -EINVAL;
-	umem = ib_umem_get(ibdev, start, length, mr->access);
+	umem = ib_umem_get_va(ibdev, start, length, mr->access);
 	if (IS_ERR(umem))
 		return PTR_ERR(umem);
 	return tern_mr_take(tdev, mr, umem, virt_addr);
@@ -161,8 +161,8 @@ static struct ib_mr *tern_mr_create_pinned(struct tern_mr *mr, struct ib_pd *ibp
 	return &mr->ibmr;
 }
 
-struct ib_mr *tern_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 virt_addr,
-			       int access, struct ib_udata *udata)
+static struct ib_mr *tern_reg_user(struct ib_pd *ibpd, u64 start, u64 length, u64 virt_addr,
+				   int access, struct ib_udata *udata)
 {
 	struct tern_dev *tdev = to_tdev(ibpd->device);
 	int on_demand = tdev->caps & TERN_CAP_ODP ? IB_ACCESS_ON_DEMAND : 0;
@@ -213,6 +213,31 @@ static struct ib_mr *tern_reg_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length,
 	return tern_mr_create_pinned(mr, ibpd, length, virt_addr);
 }
 
+#ifdef TERN_HAVE_DMAH
+struct ib_mr *tern_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 virt_addr,
+			       int access, struct ib_dmah *dmah, struct ib_udata *udata)
+{
+	if (dmah)
+		return ERR_PTR(-EOPNOTSUPP);
+	return tern_reg_user(ibpd, start, length, virt_addr, access, udata);
+}
+
+struct ib_mr *tern_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length, u64 virt_addr,
+				      int fd, int access, struct ib_dmah *dmah,
+				      struct uverbs_attr_bundle *attrs)
+{
+	if (dmah)
+		return ERR_PTR(-EOPNOTSUPP);
+	return tern_reg_dmabuf(ibpd, offset, length, virt_addr, fd, access,
+			       attrs ? &attrs->driver_udata : NULL);
+}
+#else
+struct ib_mr *tern_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 virt_addr,
+			       int access, struct ib_udata *udata)
+{
+	return tern_reg_user(ibpd, start, length, virt_addr, access, udata);
+}
+
 #ifdef TERN_HAVE_REG_DMABUF_ATTRS
 struct ib_mr *tern_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length, u64 virt_addr,
 				      int fd, int access, struct uverbs_attr_bundle *attrs)
@@ -226,6 +251,7 @@ struct ib_mr *tern_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length
 {
 	return tern_reg_dmabuf(ibpd, offset, length, virt_addr, fd, access, udata);
 }
+#endif
 #endif
 
 int tern_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)

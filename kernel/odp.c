@@ -14,6 +14,7 @@
 #include <rdma/ib_verbs.h>
 #include <rdma/restrack.h>
 
+#include "compat.h"
 #include "ib.h"
 #include "trace.h"
 
@@ -86,26 +87,32 @@ static const struct mmu_interval_notifier_ops tern_odp_ops = {
 	.invalidate = tern_odp_invalidate,
 };
 
-static void tern_odp_show(struct tern_odp *odp, struct ib_umem_odp *umem, u64 addr, u64 end)
+static int tern_odp_show(struct tern_odp *odp, struct ib_umem_odp *umem, u64 addr, u64 end)
 {
 	u64 size = BIT_ULL(umem->page_shift);
 	dma_addr_t dma;
+	size_t index;
+	int err;
 
 	for (addr = ALIGN_DOWN(addr, size); addr < end; addr += size) {
-		dma = umem->dma_list[(addr - ib_umem_start(umem)) >> umem->page_shift];
-		if (!(dma & ODP_READ_ALLOWED_BIT))
+		index = (addr - ib_umem_start(umem)) >> umem->page_shift;
+		if (!tern_odp_present(umem, index))
 			continue;
+		err = tern_odp_dma(umem, index, &dma);
+		if (err)
+			return err;
 		tern_sparse_set(&odp->sparse, tern_odp_leaf(odp, addr),
-				(dma & ODP_DMA_ADDR_MASK) | TERN_PAGE_PRESENT |
-				(dma & ODP_WRITE_ALLOWED_BIT ? TERN_PAGE_WRITE : 0));
+				dma | TERN_PAGE_PRESENT |
+				(tern_odp_writable(umem, index) ? TERN_PAGE_WRITE : 0));
 	}
+	return 0;
 }
 
 /* Maps the pages of [@addr, @end) of @umem; without @fault only those in memory. */
 static int tern_odp_map(struct tern_odp *odp, struct ib_umem_odp *umem, u64 addr, u64 end,
 			bool write, bool fault)
 {
-	u64 access = ODP_READ_ALLOWED_BIT | (write ? ODP_WRITE_ALLOWED_BIT : 0);
+	u64 access = TERN_ODP_READ | (write ? TERN_ODP_WRITE : 0);
 	int pages, err, tries = 0;
 
 	mutex_lock(&odp->lock);
@@ -124,9 +131,9 @@ static int tern_odp_map(struct tern_odp *odp, struct ib_umem_odp *umem, u64 addr
 	} while (pages == -EBUSY && ++tries < TERN_ODP_TRIES);
 	if (pages < 0)
 		return pages;
-	tern_odp_show(odp, umem, addr, end);
+	err = tern_odp_show(odp, umem, addr, end);
 	mutex_unlock(&umem->umem_mutex);
-	return 0;
+	return err;
 }
 
 /* The umem of an implicit region that covers @addr. Creates it if needed. */

@@ -82,6 +82,21 @@ static int tern_counter_unbind_qp(struct ib_qp *ibqp)
 	return 0;
 }
 
+#ifdef TERN_HAVE_COUNTER_PORT
+static int tern_counter_bind_port(struct rdma_counter *counter, struct ib_qp *ibqp, u32 port)
+{
+	return tern_counter_bind_qp(counter, ibqp);
+}
+
+static int tern_counter_unbind_port(struct ib_qp *ibqp, u32 port)
+{
+	return tern_counter_unbind_qp(ibqp);
+}
+#else
+#define tern_counter_bind_port tern_counter_bind_qp
+#define tern_counter_unbind_port tern_counter_unbind_qp
+#endif
+
 static int tern_counter_dealloc(struct rdma_counter *counter)
 {
 	tern_qp_counter_free(to_tib(counter->device), counter);
@@ -110,8 +125,8 @@ static int tern_counter_update_stats(struct rdma_counter *counter)
 }
 
 const struct ib_device_ops tern_qp_counter_ops = {
-	.counter_bind_qp = tern_counter_bind_qp,
-	.counter_unbind_qp = tern_counter_unbind_qp,
+	.counter_bind_qp = tern_counter_bind_port,
+	.counter_unbind_qp = tern_counter_unbind_port,
 	.counter_dealloc = tern_counter_dealloc,
 	.counter_alloc_stats = tern_counter_alloc_stats,
 	.counter_update_stats = tern_counter_update_stats,
