@@ -30,7 +30,7 @@ def pack(image, archive):
             _add_module(tar, image, kernel_module)
         if provider.exists():
             _add_stripped(tar, provider, f"{LIBRARIES}/libtern.so.1", 0o644)
-            _add_link(tar, f"{LIBRARIES}/libibverbs/libtern-rdmav34.so", "../libtern.so.1")
+            _add_link(tar, f"{LIBRARIES}/libibverbs/{_plugin(provider)}", "../libtern.so.1")
             _add_text(tar, "etc/libibverbs.d/tern.driver", "driver tern\n")
         if header.exists():
             _add(tar, header, "usr/include/infiniband/terndv.h", 0o644)
@@ -38,6 +38,11 @@ def pack(image, archive):
             _add_stripped(tar, program, f"opt/tern/bin/{program.name}", 0o755)
         for tool in filter(pathlib.Path.exists, tools):
             _add_stripped(tar, tool, f"usr/sbin/{tool.name}", 0o755)
+
+
+def _plugin(provider):
+    """By what name libibverbs finds it, which depends on its version."""
+    return next(provider.parent.glob("libtern-rdmav*.so"), provider).name
 
 
 def _parts(kernel):
@@ -60,7 +65,9 @@ def _installed_provider():
     """As libibverbs finds it."""
     driver = pathlib.Path("/etc/libibverbs.d/tern.driver")
     name = driver.read_text(encoding="utf-8").split()[1] if driver.exists() else ""
-    return pathlib.Path(f"{name}-rdmav34.so")
+    folder, _, stem = name.rpartition("/")
+    return next(pathlib.Path(folder or "/").glob(f"{stem}-rdmav*.so"),
+                pathlib.Path(f"{name}-rdmav.so"))
 
 
 def _add_stripped(tar, path, name, mode):

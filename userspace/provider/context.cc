@@ -11,7 +11,7 @@
 
 namespace tern::provider {
 
-using namespace tern::abi34;
+using namespace tern::private_abi;
 
 namespace {
 
@@ -76,6 +76,7 @@ constexpr ContextOps kContextOps = [] {
 	ops.post_srq_recv = post_srq_recv;
 	ops.query_device_ex = query_device_ex;
 	ops.query_port = query_port;
+	TERN_SINCE_65(ops.query_port_speed = ibv_cmd_query_port_speed;)
 	ops.query_qp = query_qp;
 	ops.query_rt_values = query_rt_values;
 	ops.query_srq = query_srq;
@@ -97,7 +98,8 @@ int get_context(verbs_context &verbs, tern_alloc_ucontext_resp &tern)
 {
 	GetContextCmd cmd = {};
 	GetContextResponse resp = {};
-	const int err = ibv_cmd_get_context(&verbs, &cmd, sizeof(cmd), &resp, sizeof(resp));
+	const int err = ibv_cmd_get_context(&verbs, &cmd, sizeof(cmd) TERN_SINCE_65(, nullptr),
+	                                    &resp, sizeof(resp));
 
 	tern = resp.tern;
 	return err;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #pragma once
 
-#include "abi34.h"
 #include "datapath/doorbell.h"
 #include "datapath/queue_table.h"
 #include "mapping.h"
+#include "private_abi.h"
 
 namespace tern::provider {
 

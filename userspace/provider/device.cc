@@ -3,16 +3,16 @@
 #include <cstddef>
 #include <cstdio>
 
-#include "abi34.h"
 #include "context.h"
 #include "owned.h"
+#include "private_abi.h"
 #include "rdma/tern-abi.h"
 #include "tern/tern_hw.h"
 #include "terndv.h"
 
 namespace tern::provider {
 
-using namespace tern::abi34;
+using namespace tern::private_abi;
 
 namespace {
 
@@ -70,7 +70,7 @@ bool has_our_layout()
 [[gnu::constructor]] void register_driver()
 {
 	if (has_our_layout())
-		verbs_register_driver_34(&kDeviceOps);
+		TERN_VERSIONED(verbs_register_driver_, TERN_IBVERBS_PRIVATE)(&kDeviceOps);
 	else
 		std::fprintf(stderr,
 		             "libtern: built for rdma-core %s, which this libibverbs is not of: "

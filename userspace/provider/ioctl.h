@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "abi34.h"
+#include "private_abi.h"
 
 namespace tern::provider {
 
@@ -17,7 +17,7 @@ public:
 	{
 		command_.next_attr = attrs_;
 		command_.last_attr = attrs_ + N;
-		command_.uhw_in_index = command_.uhw_out_index = abi34::CommandBuffer::kNoUhw;
+		command_.uhw_in_index = command_.uhw_out_index = private_abi::CommandBuffer::kNoUhw;
 		command_.object_id = object;
 		command_.method_id = method;
 	}
@@ -39,13 +39,13 @@ public:
 	}
 
 	/** The request for a function of libibverbs, which adds its own attributes and sends it. */
-	abi34::CommandBuffer *link()
+	private_abi::CommandBuffer *link()
 	{
 		static_assert(offsetof(Ioctl, attrs_) == sizeof(command_));
 		return &command_;
 	}
 	/** Sends it. Returns 0 or an errno. */
-	int execute(ibv_context *context) { return abi34::execute_ioctl(context, link()); }
+	int execute(ibv_context *context) { return private_abi::execute_ioctl(context, link()); }
 
 private:
 	ib_uverbs_attr &add(uint16_t attr, uint16_t length)
@@ -57,7 +57,7 @@ private:
 		return next;
 	}
 
-	abi34::CommandBuffer command_{};
+	private_abi::CommandBuffer command_{};
 	ib_uverbs_attr attrs_[N]{};
 };
 

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The private interface between libibverbs and its providers, version 34, as far as
- * this provider uses it, and all that differs between rdma-core 40 and 56, which export it as
- * IBVERBS_PRIVATE_34. A library is built for the layout of the installed <infiniband/verbs.h>;
- * device.cc compares it with the running libibverbs. rdma-core 34 to 39 have a shorter table under
- * the same name; device.cc makes the loader refuse them. tests/unit/provider/abi34_test.cc compares
- * these declarations with the installed library.
+ * The private interface between libibverbs and its providers, as far as this provider uses it,
+ * and all that differs between the versions of rdma-core that it can be built with.
+ *
+ * libibverbs exports the interface as IBVERBS_PRIVATE_<n>, the build passes n as
+ * TERN_IBVERBS_PRIVATE, and the loader refuses a library that was built for another n:
+ *
+ *   34   rdma-core 34 to 56. 34 to 39 have a shorter table of verbs, so that device.cc makes the
+ *        loader refuse them; 45 changed a layout, which device.cc compares.
+ *   65   rdma-core 65. Its changes are marked by TERN_SINCE_65 and listed there.
+ *
+ * tests/unit/provider/private_abi_test.cc compares these declarations with the installed library.
  */
 #pragma once
 
@@ -18,7 +23,23 @@
 #include <rdma/ib_user_verbs.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
 
-namespace tern::abi34 {
+/*
+ * rdma-core 65 has 17 verbs more in the table; two functions take one more argument each,
+ * ibv_cmd_get_context() in the middle, ibv_cmd_create_qp_ex2() at the end.
+ */
+#if TERN_IBVERBS_PRIVATE == 65
+#define TERN_SINCE_65(...) __VA_ARGS__
+#elif TERN_IBVERBS_PRIVATE == 34
+#define TERN_SINCE_65(...)
+#else
+#error "private_version.cmake knows this version, private_abi.h does not"
+#endif
+
+/* The name of a function that contains the version. */
+#define TERN_PASTE(name, version) name##version
+#define TERN_VERSIONED(name, version) TERN_PASTE(name, version)
+
+namespace tern::private_abi {
 
 /* ---- devices ------------------------------------------------------------------ */
 
@@ -121,7 +142,9 @@ constexpr bool kHasWrFlush = requires(QpEx qp)
 {
 	qp.wr_flush;
 };
-constexpr const char *kRdmaCore = kHasWrFlush<ibv_qp_ex> ? "45 to 56" : "40 to 44";
+constexpr const char *kRdmaCore = TERN_IBVERBS_PRIVATE == 65 ? "65"
+                                  : kHasWrFlush<ibv_qp_ex>   ? "45 to 56"
+                                                             : "40 to 44";
 
 struct VerbsCq {
 	union {
@@ -138,7 +161,9 @@ using UnusedOp = void (*)();
 struct ContextOps {
 	int (*advise_mr)(ibv_pd *pd, ibv_advise_mr_advice advice, uint32_t flags, ibv_sge *sges,
 	                 uint32_t count);
+	TERN_SINCE_65(UnusedOp alloc_buf;)
 	ibv_dm *(*alloc_dm)(ibv_context *context, ibv_alloc_dm_attr *attr);
+	TERN_SINCE_65(UnusedOp alloc_dmah;)
 	ibv_mw *(*alloc_mw)(ibv_pd *pd, ibv_mw_type type);
 	UnusedOp alloc_null_mr;
 	ibv_pd *(*alloc_parent_domain)(ibv_context *context, ibv_parent_domain_init_attr *attr);
@@ -152,6 +177,7 @@ struct ContextOps {
 	int (*close_xrcd)(ibv_xrcd *xrcd);
 	UnusedOp cq_event;
 	ibv_ah *(*create_ah)(ibv_pd *pd, ibv_ah_attr *attr);
+	TERN_SINCE_65(UnusedOp create_comp_cntr;)
 	ibv_counters *(*create_counters)(ibv_context *context, ibv_counters_init_attr *attr);
 	ibv_cq *(*create_cq)(ibv_context *context, int cqe, ibv_comp_channel *channel,
 	                     int comp_vector);
@@ -165,11 +191,13 @@ struct ContextOps {
 	ibv_srq *(*create_srq)(ibv_pd *pd, ibv_srq_init_attr *attr);
 	ibv_srq *(*create_srq_ex)(ibv_context *context, ibv_srq_init_attr_ex *attr);
 	ibv_wq *(*create_wq)(ibv_context *context, ibv_wq_init_attr *attr);
+	TERN_SINCE_65(UnusedOp dealloc_dmah;)
 	int (*dealloc_mw)(ibv_mw *mw);
 	int (*dealloc_pd)(ibv_pd *pd);
 	int (*dealloc_td)(ibv_td *td);
 	int (*dereg_mr)(VerbsMr *mr);
 	int (*destroy_ah)(ibv_ah *ah);
+	TERN_SINCE_65(UnusedOp destroy_comp_cntr;)
 	int (*destroy_counters)(ibv_counters *counters);
 	int (*destroy_cq)(ibv_cq *cq);
 	int (*destroy_flow)(ibv_flow *flow);
@@ -179,12 +207,16 @@ struct ContextOps {
 	int (*destroy_srq)(ibv_srq *srq);
 	int (*destroy_wq)(ibv_wq *wq);
 	int (*detach_mcast)(ibv_qp *qp, const ibv_gid *gid, uint16_t lid);
+	TERN_SINCE_65(UnusedOp dm_export_dmabuf_fd;)
+	TERN_SINCE_65(UnusedOp free_buf;)
 	void (*free_context)(ibv_context *context);
 	int (*free_dm)(ibv_dm *dm);
 	int (*get_srq_num)(ibv_srq *srq, uint32_t *srq_num);
 	ibv_dm *(*import_dm)(ibv_context *context, uint32_t dm_handle);
 	ibv_mr *(*import_mr)(ibv_pd *pd, uint32_t mr_handle);
 	ibv_pd *(*import_pd)(ibv_context *context, uint32_t pd_handle);
+	TERN_SINCE_65(UnusedOp inc_comp_cntr;)
+	TERN_SINCE_65(UnusedOp inc_err_comp_cntr;)
 	int (*modify_cq)(ibv_cq *cq, ibv_modify_cq_attr *attr);
 	UnusedOp modify_flow_action_esp;
 	int (*modify_qp)(ibv_qp *qp, ibv_qp_attr *attr, int attr_mask);
@@ -198,25 +230,34 @@ struct ContextOps {
 	int (*post_send)(ibv_qp *qp, ibv_send_wr *wr, ibv_send_wr **bad_wr);
 	int (*post_srq_ops)(ibv_srq *srq, ibv_ops_wr *wr, ibv_ops_wr **bad_wr);
 	int (*post_srq_recv)(ibv_srq *srq, ibv_recv_wr *wr, ibv_recv_wr **bad_wr);
+	TERN_SINCE_65(UnusedOp qp_attach_comp_cntr;)
+	TERN_SINCE_65(UnusedOp query_comp_cntr_caps;)
 	int (*query_device_ex)(ibv_context *context, const ibv_query_device_ex_input *input,
 	                       ibv_device_attr_ex *attr, size_t attr_size);
 	UnusedOp query_ece;
 	int (*query_port)(ibv_context *context, uint8_t port_num, ibv_port_attr *attr);
+	TERN_SINCE_65(int (*query_port_speed)(ibv_context *context, uint32_t port_num,
+	                                      uint64_t *speed);)
 	int (*query_qp)(ibv_qp *qp, ibv_qp_attr *attr, int attr_mask, ibv_qp_init_attr *init_attr);
 	UnusedOp query_qp_data_in_order;
 	int (*query_rt_values)(ibv_context *context, ibv_values_ex *values);
 	int (*query_srq)(ibv_srq *srq, ibv_srq_attr *attr);
+	TERN_SINCE_65(UnusedOp read_comp_cntr;)
 	int (*read_counters)(ibv_counters *counters, uint64_t *values, uint32_t count,
 	                     uint32_t flags);
+	TERN_SINCE_65(UnusedOp read_err_comp_cntr;)
 	ibv_mr *(*reg_dm_mr)(ibv_pd *pd, ibv_dm *dm, uint64_t dm_offset, size_t length,
 	                     unsigned access);
 	ibv_mr *(*reg_dmabuf_mr)(ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd,
 	                         int access);
 	ibv_mr *(*reg_mr)(ibv_pd *pd, void *addr, size_t length, uint64_t hca_va, int access);
+	TERN_SINCE_65(UnusedOp reg_mr_ex;)
 	int (*req_notify_cq)(ibv_cq *cq, int solicited_only);
 	int (*rereg_mr)(VerbsMr *mr, int flags, ibv_pd *pd, void *addr, size_t length, int access);
 	int (*resize_cq)(ibv_cq *cq, int cqe);
+	TERN_SINCE_65(UnusedOp set_comp_cntr;)
 	UnusedOp set_ece;
+	TERN_SINCE_65(UnusedOp set_err_comp_cntr;)
 	void (*unimport_dm)(ibv_dm *dm);
 	void (*unimport_mr)(ibv_mr *mr);
 	void (*unimport_pd)(ibv_pd *pd);
@@ -233,10 +274,16 @@ static_assert(sizeof(VerbsXrcd) == sizeof(ibv_xrcd) + 8);
 static_assert(sizeof(VerbsSrq) == sizeof(ibv_srq) + 32);
 static_assert(offsetof(VerbsSrq, srq_type) == sizeof(ibv_srq));
 static_assert(offsetof(VerbsQp, comp_mask) == sizeof(ibv_qp_ex));
-static_assert(offsetof(ContextOps, alloc_pd) == 5 * sizeof(void *));
-static_assert(offsetof(ContextOps, destroy_qp) == 34 * sizeof(void *));
-static_assert(offsetof(ContextOps, post_send) == 55 * sizeof(void *));
-static_assert(sizeof(ContextOps) == 76 * sizeof(void *));
+
+/* Whether @offset of a verb is its place in the table of rdma-core 40 to 56, or of 65. */
+constexpr bool is_place(size_t offset, size_t before, size_t since_65)
+{
+	return offset == (TERN_IBVERBS_PRIVATE == 65 ? since_65 : before) * sizeof(void *);
+}
+static_assert(is_place(offsetof(ContextOps, alloc_pd), 5, 7));
+static_assert(is_place(offsetof(ContextOps, destroy_qp), 34, 39));
+static_assert(is_place(offsetof(ContextOps, post_send), 55, 64));
+static_assert(is_place(sizeof(ContextOps), 76, 93));
 
 /* ---- commands to the kernel --------------------------------------------------------- */
 
@@ -395,8 +442,7 @@ static_assert(sizeof(CommandBuffer) == 32 + sizeof(ib_uverbs_ioctl_hdr));
 /* ---- functions of libibverbs ---------------------------------------------------------- */
 
 extern "C" {
-/* The name contains the version: libibverbs of another version does not export it. */
-void verbs_register_driver_34(const DeviceOps *ops);
+void TERN_VERSIONED(verbs_register_driver_, TERN_IBVERBS_PRIVATE)(const DeviceOps *ops);
 
 /* Allocates alloc_size zeroed bytes with the verbs_context at offset; closes cmd_fd on failure. */
 void *_verbs_init_and_alloc_context(ibv_device *device, int cmd_fd, size_t alloc_size,
@@ -405,7 +451,8 @@ void verbs_uninit_context(verbs_context *context);
 void verbs_set_ops(verbs_context *context, const ContextOps *ops);
 int execute_ioctl(ibv_context *context, CommandBuffer *command);
 
-int ibv_cmd_get_context(verbs_context *context, GetContextCmd *cmd, size_t cmd_size, void *resp,
+int ibv_cmd_get_context(verbs_context *context, GetContextCmd *cmd,
+                        size_t cmd_size TERN_SINCE_65(, ibv_fd_arr *fds), void *resp,
                         size_t resp_size);
 int ibv_cmd_query_context(ibv_context *context, CommandBuffer *driver);
 int ibv_cmd_query_device_any(ibv_context *context, const ibv_query_device_ex_input *input,
@@ -413,6 +460,8 @@ int ibv_cmd_query_device_any(ibv_context *context, const ibv_query_device_ex_inp
                              ib_uverbs_ex_query_device_resp *resp, size_t *resp_size);
 int ibv_cmd_query_port(ibv_context *context, uint8_t port_num, ibv_port_attr *attr,
                        QueryPortCmd *cmd, size_t cmd_size);
+TERN_SINCE_65(int ibv_cmd_query_port_speed(ibv_context *context, uint32_t port_num,
+                                           uint64_t *speed);)
 int ibv_cmd_alloc_pd(ibv_context *context, ibv_pd *pd, AllocPdCmd *cmd, size_t cmd_size, void *resp,
                      size_t resp_size);
 int ibv_cmd_dealloc_pd(ibv_pd *pd);
@@ -424,8 +473,9 @@ int ibv_cmd_rereg_mr(VerbsMr *mr, uint32_t flags, void *addr, size_t length, uin
                      int access, ibv_pd *pd, ReregMrCmd *cmd, size_t cmd_size,
                      ib_uverbs_rereg_mr_resp *resp, size_t resp_size);
 /*
- * The last argument came with rdma-core 54. Callers pass it to any version, as in the calling
- * conventions of x86-64 and ARM64 a function does not notice arguments that it does not know.
+ * The last argument of this and of ibv_cmd_create_qp_ex2() came with rdma-core 54 and 65. Callers
+ * pass it to any version, as in the calling conventions of x86-64 and ARM64 a function does not
+ * notice arguments that it does not know.
  */
 int ibv_cmd_reg_dmabuf_mr(ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd,
                           int access, VerbsMr *mr, CommandBuffer *driver);
@@ -443,7 +493,8 @@ int ibv_cmd_resize_cq(ibv_cq *cq, int cqe, ResizeCqCmd *cmd, size_t cmd_size, vo
                       size_t resp_size);
 int ibv_cmd_modify_cq(ibv_cq *cq, ibv_modify_cq_attr *attr, ModifyCqCmd *cmd, size_t cmd_size);
 int ibv_cmd_create_qp_ex2(ibv_context *context, VerbsQp *qp, ibv_qp_init_attr_ex *attr,
-                          CreateQpCmd *cmd, size_t cmd_size, void *resp, size_t resp_size);
+                          CreateQpCmd *cmd, size_t cmd_size, void *resp, size_t resp_size,
+                          CommandBuffer *driver);
 int ibv_cmd_open_qp(ibv_context *context, VerbsQp *qp, int qp_size, ibv_qp_open_attr *attr,
                     OpenQpCmd *cmd, size_t cmd_size, void *resp, size_t resp_size);
 int ibv_cmd_modify_qp(ibv_qp *qp, ibv_qp_attr *attr, int attr_mask, ModifyQpCmd *cmd,
@@ -487,4 +538,4 @@ int ibv_cmd_alloc_mw(ibv_pd *pd, ibv_mw_type type, ibv_mw *mw, AllocMwCmd *cmd, 
 int ibv_cmd_dealloc_mw(ibv_mw *mw);
 }
 
-} // namespace tern::abi34
+} // namespace tern::private_abi

@@ -2,7 +2,7 @@
 /* The verbs that libibverbs calls, by file. The ibv_* manual pages state their contracts. */
 #pragma once
 
-#include "abi34.h"
+#include "private_abi.h"
 
 namespace tern::provider {
 
@@ -25,8 +25,9 @@ ibv_pd *alloc_parent_domain(ibv_context *context, ibv_parent_domain_init_attr *a
 ibv_mr *reg_mr(ibv_pd *pd, void *addr, size_t length, uint64_t hca_va, int access);
 ibv_mr *reg_dmabuf_mr(ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd,
                       int access);
-int rereg_mr(abi34::VerbsMr *mr, int flags, ibv_pd *pd, void *addr, size_t length, int access);
-int dereg_mr(abi34::VerbsMr *mr);
+int rereg_mr(private_abi::VerbsMr *mr, int flags, ibv_pd *pd, void *addr, size_t length,
+             int access);
+int dereg_mr(private_abi::VerbsMr *mr);
 ibv_mr *import_mr(ibv_pd *pd, uint32_t handle);
 void unimport_mr(ibv_mr *mr);
 

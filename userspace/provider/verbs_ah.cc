@@ -3,14 +3,14 @@
 
 #include <cstring>
 
-#include "abi34.h"
+#include "private_abi.h"
 #include "rdma/tern-abi.h"
 #include "verbs.h"
 #include "verbs_object.h"
 
 namespace tern::provider {
 
-using namespace tern::abi34;
+using namespace tern::private_abi;
 
 namespace {
 

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #pragma once
 
-#include "abi34.h"
 #include "context.h"
 #include "datapath/completion_queue.h"
 #include "datapath/wall_clock.h"
 #include "mapping.h"
+#include "private_abi.h"
 #include "verbs_pd.h"
 
 namespace tern::provider {
 
 /** A CQ: the object of libibverbs, and its queue. */
 struct Cq {
-	abi34::VerbsCq verbs;
+	private_abi::VerbsCq verbs;
 	DomainUse domain;
 	Mapping mapping; /* ring and record */
 	CompletionQueue queue;
@@ -24,7 +24,8 @@ struct Cq {
 	static Cq *of(ibv_cq_ex *cq) { return reinterpret_cast<Cq *>(cq); }
 };
 
-static_assert(offsetof(abi34::VerbsCq, cq) == 0 && offsetof(abi34::VerbsCq, cq_ex) == 0);
+static_assert(offsetof(private_abi::VerbsCq, cq) == 0 &&
+              offsetof(private_abi::VerbsCq, cq_ex) == 0);
 
 /**
  * Sets the calls of the extended CQ @cq, with the read calls for @wc_flags (enum

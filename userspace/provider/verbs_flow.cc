@@ -4,7 +4,7 @@
 
 namespace tern::provider {
 
-using namespace tern::abi34;
+using namespace tern::private_abi;
 
 ibv_flow *create_flow(ibv_qp *qp, ibv_flow_attr *attr)
 {

@@ -4,7 +4,7 @@
 
 namespace tern::provider {
 
-using namespace tern::abi34;
+using namespace tern::private_abi;
 
 static_assert(offsetof(VerbsMr, mr) == 0);
 

@@ -5,7 +5,7 @@
 
 namespace tern::provider {
 
-using namespace tern::abi34;
+using namespace tern::private_abi;
 
 ibv_mw *alloc_mw(ibv_pd *pd, ibv_mw_type type)
 {

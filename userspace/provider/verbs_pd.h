@@ -6,9 +6,9 @@
 #include <optional>
 #include <utility>
 
-#include "abi34.h"
 #include "datapath/owned_array.h"
 #include "owned.h"
+#include "private_abi.h"
 
 namespace tern::provider {
 

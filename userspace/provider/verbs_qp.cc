@@ -16,7 +16,7 @@
 
 namespace tern::provider {
 
-using namespace tern::abi34;
+using namespace tern::private_abi;
 
 namespace {
 
@@ -304,9 +304,9 @@ int create(Qp &qp, Context &context, ibv_qp_init_attr_ex &attr)
 
 	if (rss)
 		cmd.tern = rss_cmd(attr.rx_hash_conf);
-	if (const int err =
-	            ibv_cmd_create_qp_ex2(&context.verbs.context, &qp.verbs, &attr, &cmd.qp,
-	                                  rss ? sizeof(cmd) : sizeof(cmd.qp), &resp, sizeof(resp)))
+	if (const int err = ibv_cmd_create_qp_ex2(&context.verbs.context, &qp.verbs, &attr, &cmd.qp,
+	                                          rss ? sizeof(cmd) : sizeof(cmd.qp), &resp,
+	                                          sizeof(resp), nullptr))
 		return err;
 	if (attr.comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 		qp.verbs.comp_mask |= kVerbsQpEx;

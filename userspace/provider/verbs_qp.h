@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #pragma once
 
-#include "abi34.h"
 #include "datapath/recv_queue.h"
 #include "datapath/send_queue.h"
 #include "mapping.h"
+#include "private_abi.h"
 #include "verbs_pd.h"
 #include "verbs_srq.h"
 
@@ -27,7 +27,7 @@ struct PendingRequest {
 
 /** A QP: the object of libibverbs, and its queues. */
 struct Qp {
-	abi34::VerbsQp verbs;
+	private_abi::VerbsQp verbs;
 	Service service = Service::kRc;
 	DomainUse domain;
 	Mapping mapping; /* SQ, RQ and record; empty for QPs without queues */
@@ -51,7 +51,8 @@ struct Qp {
 	static Qp *of(ibv_qp_ex *qp) { return reinterpret_cast<Qp *>(qp); }
 };
 
-static_assert(offsetof(abi34::VerbsQp, qp) == 0 && offsetof(abi34::VerbsQp, qp_ex) == 0);
+static_assert(offsetof(private_abi::VerbsQp, qp) == 0 &&
+              offsetof(private_abi::VerbsQp, qp_ex) == 0);
 
 /**
  * Sets the ibv_wr_* calls of @qp that @wanted names (enum ibv_qp_create_send_ops_flags). Returns 0,

@@ -242,7 +242,7 @@ void wr_flush(ibv_qp_ex *ibv, uint32_t rkey, uint64_t addr, size_t len, uint8_t 
 
 void set_wr_flush(auto &qp)
 {
-	if constexpr (abi34::kHasWrFlush<decltype(qp)>)
+	if constexpr (private_abi::kHasWrFlush<decltype(qp)>)
 		qp.wr_flush = wr_flush;
 	Qp::of(&qp)->flushes = true;
 }

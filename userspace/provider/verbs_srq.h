@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #pragma once
 
-#include "abi34.h"
 #include "datapath/shared_recv_queue.h"
 #include "datapath/tag_queue.h"
 #include "mapping.h"
+#include "private_abi.h"
 #include "verbs_pd.h"
 
 namespace tern::provider {
 
 /** An SRQ: the object of libibverbs, and its queues. */
 struct Srq {
-	abi34::VerbsSrq verbs;
+	private_abi::VerbsSrq verbs;
 	DomainUse domain;
 	Mapping mapping; /* slots, index ring, record, tag operations */
 	uint32_t srqn = 0;
@@ -24,6 +24,6 @@ struct Srq {
 	bool has_cq() const { return is_xrc() || has_tags(); }
 };
 
-static_assert(offsetof(abi34::VerbsSrq, srq) == 0);
+static_assert(offsetof(private_abi::VerbsSrq, srq) == 0);
 
 } // namespace tern::provider

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #pragma once
 
-#include "abi34.h"
 #include "datapath/recv_queue.h"
 #include "mapping.h"
+#include "private_abi.h"
 #include "verbs_pd.h"
 
 namespace tern::provider {

@@ -5,7 +5,7 @@
 
 namespace tern::provider {
 
-using namespace tern::abi34;
+using namespace tern::private_abi;
 
 static_assert(offsetof(VerbsXrcd, xrcd) == 0);
 

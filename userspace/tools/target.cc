@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 constexpr const char *kBtf = "/sys/kernel/btf/vmlinux";
 /* It names the provider to libibverbs, which appends the version of its private interface. */
 constexpr const char *kDriver = "/etc/libibverbs.d/tern.driver";
-constexpr const char *kVersion = "-rdmav34.so";
+constexpr const char *kVersion = TERN_PROVIDER_SUFFIX;
 
 std::string process(uint32_t pid)
 {

@@ -22,7 +22,7 @@
 #include <linux/netlink.h>
 #include <rdma/ib_user_verbs.h>
 
-#include "abi34.h"
+#include "private_abi.h"
 
 namespace tern::provider::test {
 
@@ -225,7 +225,7 @@ int FakeUverbs::command(std::span<const std::byte> request)
 
 int FakeUverbs::do_command(std::span<const std::byte> request)
 {
-	using namespace tern::abi34;
+	using namespace tern::private_abi;
 
 	ib_uverbs_cmd_hdr hdr;
 	std::memcpy(&hdr, request.data(), sizeof(hdr));
@@ -356,7 +356,7 @@ int FakeUverbs::do_command(std::span<const std::byte> request)
 		std::memcpy(&ex, body, sizeof(ex));
 		const auto &cmd =
 		        *reinterpret_cast<const ib_uverbs_ex_create_qp *>(body + sizeof(ex));
-		Response<abi34::CreateQpResp, tern_create_qp_resp> resp = {};
+		Response<private_abi::CreateQpResp, tern_create_qp_resp> resp = {};
 		last_create_flags = cmd.create_flags;
 		if (ex.provider_in_words * 8u == sizeof(last_rss))
 			std::memcpy(&last_rss, body + sizeof(ex) + sizeof(cmd), sizeof(last_rss));

@@ -6,12 +6,12 @@
 
 #include <infiniband/verbs.h>
 
-#include "abi34.h"
 #include "fake_uverbs.h"
+#include "private_abi.h"
 
 namespace tern::provider::test {
 
-using namespace tern::abi34;
+using namespace tern::private_abi;
 
 int FakeUverbs::resize_cq(const ib_uverbs_resize_cq &cmd, size_t room)
 {

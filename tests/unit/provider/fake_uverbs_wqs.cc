@@ -3,12 +3,12 @@
 #include <bit>
 #include <cerrno>
 
-#include "abi34.h"
 #include "fake_uverbs.h"
+#include "private_abi.h"
 
 namespace tern::provider::test {
 
-using namespace tern::abi34;
+using namespace tern::private_abi;
 
 int FakeUverbs::create_wq(const ib_uverbs_ex_cmd_hdr &ex, const ib_uverbs_ex_create_wq &cmd)
 {

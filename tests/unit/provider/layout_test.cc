@@ -4,7 +4,7 @@
  * 44 and 45 differ in that under one private version. This program's functions come before the
  * library's.
  */
-#include "abi34.h"
+#include "private_abi.h"
 
 #include <cstddef>
 
@@ -16,7 +16,7 @@ namespace {
 size_t mark_at;
 int registered;
 
-constexpr size_t kMarkAt = offsetof(tern::abi34::VerbsQp, comp_mask);
+constexpr size_t kMarkAt = offsetof(tern::private_abi::VerbsQp, comp_mask);
 static_assert(kMarkAt == sizeof(ibv_qp_ex));
 
 } // namespace
@@ -24,12 +24,13 @@ static_assert(kMarkAt == sizeof(ibv_qp_ex));
 ibv_qp_ex *ibv_qp_to_qp_ex(ibv_qp *qp)
 {
 	const auto *mark = reinterpret_cast<const char *>(qp) + mark_at;
-	return *reinterpret_cast<const uint32_t *>(mark) & tern::abi34::kVerbsQpEx
+	return *reinterpret_cast<const uint32_t *>(mark) & tern::private_abi::kVerbsQpEx
 	               ? reinterpret_cast<ibv_qp_ex *>(qp)
 	               : nullptr;
 }
 
-extern "C" void verbs_register_driver_34(const tern::abi34::DeviceOps *ops)
+extern "C" void TERN_VERSIONED(verbs_register_driver_,
+                               TERN_IBVERBS_PRIVATE)(const tern::private_abi::DeviceOps *ops)
 {
 	EXPECT_STREQ(ops->name, "tern");
 	registered++;
@@ -43,7 +44,7 @@ std::string load(size_t at)
 	mark_at = at;
 	registered = 0;
 	testing::internal::CaptureStderr();
-	void *library = dlopen(TERN_PLUGIN "-rdmav34.so", RTLD_NOW);
+	void *library = dlopen(TERN_PLUGIN TERN_PROVIDER_SUFFIX, RTLD_NOW);
 	EXPECT_TRUE(library) << dlerror();
 	if (library)
 		dlclose(library);

@@ -19,7 +19,7 @@ protected:
 	};
 	using Library = std::unique_ptr<void, Close>;
 
-	PluginFlush() : library_(dlopen(TERN_PLUGIN "-rdmav34.so", RTLD_NOW | RTLD_NOLOAD))
+	PluginFlush() : library_(dlopen(TERN_PLUGIN TERN_PROVIDER_SUFFIX, RTLD_NOW | RTLD_NOLOAD))
 	{
 		wr_flush_ = function<decltype(terndv_wr_flush)>("terndv_wr_flush");
 		is_supported_ = function<decltype(terndv_is_supported)>("terndv_is_supported");

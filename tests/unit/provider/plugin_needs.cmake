@@ -12,8 +12,8 @@ endif()
 
 execute_process(COMMAND ${READELF} --wide --dyn-syms ${PLUGIN}
   OUTPUT_VARIABLE symbols COMMAND_ERROR_IS_FATAL ANY)
-if(NOT symbols MATCHES "verbs_register_driver_34@IBVERBS_PRIVATE_34")
-  message(FATAL_ERROR "verbs_register_driver_34 is not asked for as IBVERBS_PRIVATE_34")
+if(NOT symbols MATCHES "verbs_register_driver_${PRIVATE}@IBVERBS_PRIVATE_${PRIVATE}")
+  message(FATAL_ERROR "verbs_register_driver_${PRIVATE} is not asked for as IBVERBS_PRIVATE_${PRIVATE}")
 endif()
 if(NOT symbols MATCHES "ibv_query_qp_data_in_order@IBVERBS_1\\.14")
   message(FATAL_ERROR "nothing keeps the plugin from rdma-core 34 to 39")

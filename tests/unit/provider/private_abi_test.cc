@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Holds abi34.h against the installed libibverbs: a context gets a table of our stubs by
+ * Holds private_abi.h against the installed libibverbs: a context gets a table of our stubs by
  * verbs_set_ops(), and each public function must then arrive in the stub of its name.
  */
-#include "abi34.h"
+#include "private_abi.h"
 
 #include <cerrno>
 #include <cstring>
@@ -12,7 +12,7 @@
 #include <gtest/gtest.h>
 #include <rdma/ib_user_ioctl_verbs.h>
 
-namespace tern::abi34 {
+namespace tern::private_abi {
 namespace {
 
 std::string called;
@@ -175,6 +175,9 @@ const ContextOps kStubs = [] {
 	ops.query_device_ex = [](ibv_context *, const ibv_query_device_ex_input *,
 	                         ibv_device_attr_ex *, size_t) { return stub("query_device_ex"); };
 	ops.query_port = [](ibv_context *, uint8_t, ibv_port_attr *) { return stub("query_port"); };
+	TERN_SINCE_65(ops.query_port_speed = [](ibv_context *, uint32_t, uint64_t *) {
+		return stub("query_port_speed");
+	};)
 	ops.query_qp = [](ibv_qp *, ibv_qp_attr *, int, ibv_qp_init_attr *) {
 		return stub("query_qp");
 	};
@@ -190,9 +193,9 @@ const ContextOps kStubs = [] {
 /* create_cq_ex is offered in contexts that libibverbs has opened: see plugin_cq_test.cc. */
 
 /* A context as verbs_init_context() would leave it, with more than enough private room. */
-class Abi34 : public ::testing::Test {
+class PrivateAbi : public ::testing::Test {
 protected:
-	Abi34()
+	PrivateAbi()
 	{
 		verbs_.priv = reinterpret_cast<verbs_ex_private *>(private_);
 		verbs_.sz = sizeof(verbs_);
@@ -237,7 +240,7 @@ protected:
 		EXPECT_EQ(called, name);                                                           \
 	} while (0)
 
-TEST_F(Abi34, EveryVerbArrivesWhereWePutIt)
+TEST_F(PrivateAbi, EveryVerbArrivesWhereWePutIt)
 {
 	ibv_context *context = &verbs_.context;
 	ibv_qp_init_attr init = {};
@@ -277,6 +280,8 @@ TEST_F(Abi34, EveryVerbArrivesWhereWePutIt)
 	EXPECT_CALLS("destroy_qp", ibv_destroy_qp(&qp_));
 	EXPECT_CALLS("query_device_ex", ibv_query_device_ex(context, nullptr, &device));
 	EXPECT_CALLS("query_port", ibv_query_port(context, 1, &port));
+	TERN_SINCE_65(uint64_t speed;
+	              EXPECT_CALLS("query_port_speed", ibv_query_port_speed(context, 1, &speed));)
 	ibv_values_ex values = {};
 	EXPECT_CALLS("query_rt_values", ibv_query_rt_values_ex(context, &values));
 
@@ -353,7 +358,7 @@ TEST_F(Abi34, EveryVerbArrivesWhereWePutIt)
 }
 
 /* libibverbs lets optional rights through when the device's core_support says so. */
-TEST_F(Abi34, TheDeviceEndsWhereLibibverbsThinks)
+TEST_F(PrivateAbi, TheDeviceEndsWhereLibibverbsThinks)
 {
 	char buffer[16];
 	device_.core_support = 0;
@@ -365,7 +370,7 @@ TEST_F(Abi34, TheDeviceEndsWhereLibibverbsThinks)
 }
 
 /* Which QPs have the extended calls is told by a bit of ours behind the public struct. */
-TEST_F(Abi34, TheExtendedQpIsMarkedWhereLibibverbsLooks)
+TEST_F(PrivateAbi, TheExtendedQpIsMarkedWhereLibibverbsLooks)
 {
 	VerbsQp qp = {};
 	EXPECT_EQ(ibv_qp_to_qp_ex(&qp.qp), nullptr);
@@ -374,4 +379,4 @@ TEST_F(Abi34, TheExtendedQpIsMarkedWhereLibibverbsLooks)
 }
 
 } // namespace
-} // namespace tern::abi34
+} // namespace tern::private_abi
