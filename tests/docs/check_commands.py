@@ -5,7 +5,7 @@ Commands are indented lines, lines of ```console blocks that begin with "$ ", an
 backquotes. `scripts/lab` lines go through its parser; `make` names targets; a script, an option
 of a script or tool, a file, a variable and a property of the card have to exist. Words in capitals
 stand for something else. That the tutorial does what it says is the matter of tests/vm/tutorial.py,
-and of the commands of other pages that of tests/vm/pages.py.
+and of the README's commands that of tests/vm/pages.py.
 """
 
 import contextlib
