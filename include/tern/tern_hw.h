@@ -1152,7 +1152,7 @@ struct tern_hw_device_attr {
 
 /* Any command that ends with TERN_AQ_BAD_FIELD: which field was refused. */
 struct tern_hw_refused {
-	__le16 field;		/* its offset in struct tern_hw_aq_cmd; 0: the card does not name it */
+	__le16 field;		/* its offset in struct tern_hw_aq_cmd; 0: unknown */
 	__u8 rsvd[6];
 };
 
