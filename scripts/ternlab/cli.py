@@ -80,7 +80,7 @@ cat {output} >&3
 exit 1"""
 
 
-def parse(arguments):
+def build_parser():
     parser = argparse.ArgumentParser(prog="lab", description=DESCRIPTION, epilog=EPILOG,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--lab", default=os.environ.get("TERN_LAB", "lab"), metavar="NAME",
@@ -182,6 +182,11 @@ def parse(arguments):
     console = commands.add_parser("console", help="print what a host's kernel said")
     console.add_argument("host").completer = _hosts
     commands.add_parser("down", help="stop it all")
+    return parser
+
+
+def parse(arguments):
+    parser = build_parser()
     if "_ARGCOMPLETE" in os.environ:
         # Only completion needs this package.
         import argcomplete

@@ -31,24 +31,9 @@ def options_of(parser):
             for option in action.option_strings if option.startswith("--")}
 
 
-class Parsers(Exception):
-    """Thrown out of cli.parse() with what it has built."""
-
-
 def lab_parsers():
     """The lab's parser and those of its commands."""
-    original = argparse.ArgumentParser.parse_args
-
-    def caught(parser, _arguments):
-        raise Parsers(parser)
-
-    argparse.ArgumentParser.parse_args = caught
-    try:
-        cli.parse([])
-    except Parsers as found:
-        (parser,) = found.args
-    finally:
-        argparse.ArgumentParser.parse_args = original
+    parser = cli.build_parser()
     (commands,) = (action for action in parser._actions
                    if isinstance(action, argparse._SubParsersAction))
     return parser, commands.choices
