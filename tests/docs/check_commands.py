@@ -25,7 +25,8 @@ from ternlab import cli  # noqa: E402
 PAGES = [TOP / "README.md", TOP / "CONTRIBUTING.md", *sorted((TOP / "docs").glob("*.md"))]
 # What has the options of a program that is built.
 SOURCES = {
-    "tern-switch": "qemu/wire/main.cc", "tern-sim": "qemu/sim/main.cc",
+    "tern-switch": "qemu/wire/main.cc", "tern-card": "qemu/vfio/options.cc",
+    "tern-sim": "qemu/sim/main.cc",
     "terntop": "userspace/tools/terntop.cc", "terntrace": "userspace/tools/terntrace.cc",
 }
 DEVICE = "qemu/pci/device.c"

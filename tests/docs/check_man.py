@@ -12,9 +12,10 @@ sys.path.insert(0, str(TOP / "scripts"))
 from ternlab import cli  # noqa: E402
 
 MAN = TOP / "docs/man"
-# A page, and the source with the options that getopt_long() takes.
+# A page, and the source that names the options, to getopt_long() or by itself.
 TOOLS = {"terntop.8": "userspace/tools/terntop.cc", "terntrace.8": "userspace/tools/terntrace.cc",
-         "tern-switch.1": "qemu/wire/main.cc"}
+         "tern-switch.1": "qemu/wire/main.cc", "tern-card.1": "qemu/vfio/options.cc"}
+NAMED = re.compile(r'(?:\{"(?=[^"]*", (?:required|no)_argument)|"--)([a-z-]+)"')
 DEVICE = "qemu/pci/device.c"
 QEMUS = {"mac", "netdev", "link"}  # not in the device's table
 OPTION = re.compile(r"--([a-z][a-z-]*)")
@@ -39,12 +40,12 @@ def lab_parsers():
     return parser, commands.choices
 
 
-def compare(name, text, known):
-    """Lines on options that only the tool has, or only its page."""
+def compare(name, text, known, others=frozenset()):
+    """Lines on options that only the tool has, or only its page, which may tell of others."""
     told = set(OPTION.findall(text))
     yield from (f"{name} does not tell of --{option}" for option in sorted(known - told))
     yield from (f"{name} tells of --{option}, which does not exist"
-                for option in sorted(told - known - {"help"}))
+                for option in sorted(told - known - others - {"help"}))
 
 
 def check_lab():
@@ -59,12 +60,12 @@ def check_lab():
 
 
 def check_tools():
-    for name, source in TOOLS.items():
-        text = (TOP / source).read_text(encoding="utf-8")
-        known = set(re.findall(r'\{"([a-z-]+)", (?:required|no)_argument', text)) - {"help"}
+    options = {name: set(NAMED.findall((TOP / source).read_text(encoding="utf-8"))) - {"help"}
+               for name, source in TOOLS.items()}
+    for name, known in options.items():
         if not known:
-            yield f"{source}: its options cannot be read"
-        yield from compare(name, page(name), known)
+            yield f"{TOOLS[name]}: its options cannot be read"
+        yield from compare(name, page(name), known, set().union(*options.values()))
 
 
 def check_card():
