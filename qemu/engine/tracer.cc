@@ -2,6 +2,7 @@
 #include "qemu/engine/tracer.h"
 
 #include <array>
+#include <string>
 #include <cstdarg>
 #include <cstdio>
 
@@ -123,8 +124,9 @@ void Tracer::command_started(uint16_t opcode, uint16_t id)
 
 void Tracer::command_done(uint16_t opcode, uint16_t id, tern_hw_aq_status status, uint16_t field)
 {
-	print(CmdDone, "id %u %s status %s field %u", id, command_name(opcode).data(),
-	      command_status_name(status).data(), field);
+	const std::string refused = field ? " field " + std::to_string(field) : std::string();
+	print(CmdDone, "id %u %s status %s%s", id, command_name(opcode).data(),
+	      command_status_name(status).data(), refused.c_str());
 }
 
 void Tracer::state_changed(uint32_t qpn, tern_hw_qp_state from, tern_hw_qp_state to)
