@@ -114,6 +114,8 @@ static int tern_pci_init(struct tern_dev *tdev)
 	err = tern_map_engines(tdev);
 	if (err)
 		goto err_regions;
+	/* tern_reset_card() restores it. Newer kernels have saved the disabled device before. */
+	pci_save_state(pdev);
 	return 0;
 
 err_regions:
