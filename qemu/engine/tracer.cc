@@ -2,9 +2,9 @@
 #include "qemu/engine/tracer.h"
 
 #include <array>
-#include <string>
 #include <cstdarg>
 #include <cstdio>
+#include <string>
 
 #include "qemu/rnic/formats/packet.h"
 #include "qemu/rnic/names.h"
