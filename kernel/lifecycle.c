@@ -248,7 +248,7 @@ int tern_release(struct tern_dev *tdev)
 	return err;
 }
 
-/* Starts a card anew that has failed. */
+/* Restarts a card that has failed. Does nothing if it works. */
 int tern_recover(struct tern_dev *tdev)
 {
 	if (tdev->held)

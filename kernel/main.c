@@ -114,7 +114,7 @@ static int tern_pci_init(struct tern_dev *tdev)
 	err = tern_map_engines(tdev);
 	if (err)
 		goto err_regions;
-	/* tern_reset_card() restores it. Newer kernels have saved the disabled device before. */
+	/* tern_reset_card() restores this. Newer kernels have saved the disabled device already. */
 	pci_save_state(pdev);
 	return 0;
 

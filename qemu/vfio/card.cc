@@ -171,7 +171,7 @@ static std::optional<T> number(uint64_t offset, std::span<const std::byte> bytes
 	return value;
 }
 
-/* Other accesses than the specified ones read as ones, and write nothing. */
+/* A read of another size or alignment than specified returns all ones, a write has no effect. */
 void Card::read_bar(unsigned bar, uint64_t offset, std::span<std::byte> to)
 {
 	std::ranges::fill(to, std::byte{0xff});
