@@ -60,5 +60,17 @@ class Making(unittest.TestCase):
         self.assertEqual((self.made, self.kept()), (snapshot.ATTEMPTS, []))
 
 
+class Saving(unittest.TestCase):
+    def test_a_guest_that_is_stopped(self):
+        """Its memory must not change while it is saved."""
+        monitor = mock.Mock()
+        monitor.execute.side_effect = lambda command, **_: (
+            {"status": "completed"} if command == "query-migrate" else {})
+        snapshot._save(monitor, pathlib.Path("state"))  # pylint: disable=protected-access
+        commands = [call.args[0] for call in monitor.execute.call_args_list]
+        self.assertIn("migrate", commands)
+        self.assertLess(commands.index("stop"), commands.index("migrate"))
+
+
 if __name__ == "__main__":
     unittest.main()
