@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import time
@@ -495,9 +496,15 @@ def main(arguments):
     action = {"cp": copy, "list": list_labs}.get(args.command) or globals()[args.command]
     try:
         stack.enter()
-        return action(args) or 0
+        status = action(args) or 0
+        sys.stdout.flush()
+        return status
     except LabError as error:
         print(f"lab: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130
+    except BrokenPipeError:
+        # Whoever read the output has ended, as `head` does. Python flushes once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE

@@ -3,6 +3,7 @@
 
 import ipaddress
 import pathlib
+import signal
 import struct
 import subprocess
 import sys
@@ -262,6 +263,16 @@ class Ladder(unittest.TestCase):
         refused("has no RoCE packet", self.capture(frame(A, B, 0x64, 1, 1)[:44]))
         refused("7 addresses; choose", self.capture(
             *(frame(A, f"10.77.0.{n}", 0x64, 1, 1) for n in range(2, 8))))
+
+    def test_reader_that_ends_early(self):
+        """As `lab ladder | head` has one: no complaint, but a status of its own."""
+        self.capture(*(frame(A, B, 0x64, AT_B, 10 * n) for n in range(2000)))
+        with subprocess.Popen([TOP / "scripts/lab", "ladder", self.path], text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE) as lab:
+            self.assertIn(A, lab.stdout.readline())
+            lab.stdout.close()
+            self.assertEqual(lab.stderr.read(), "")
+            self.assertEqual(lab.wait(), 128 + signal.SIGPIPE)
 
     def test_short_bodies(self):
         """Headers that end before their fields are shown without these."""
