@@ -32,7 +32,7 @@ turn() {
 	begun=$(date +%s)
 	while kill -0 $$ 2>/dev/null; do
 		for mark in '|' '/' '-' "\\"; do
-			printf '\r%s %s %s s\033[K' "$1" "$mark" "$(($(date +%s) - begun))"
+			printf '\r%s %s %s s\033[K' "$1" "$mark" "$(($(date +%s 2>/dev/null) - begun))"
 			sleep 0.25
 		done
 	done
