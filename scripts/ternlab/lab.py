@@ -37,9 +37,7 @@ class Lab:
             shutil.copyfile(topology, self.wire.topology)
         try:
             image = Image.get(packages)
-            archive = self.folder / "parts.tar"
-            with step("packing tern.ko and the provider for the hosts"):
-                parts.pack(image, archive)
+            archive = parts.archive(image)
             self.wire.start(self.logs / "wire.log", owned)
             for index, options in enumerate(hosts, 1):
                 host = Host(index, image, options, self.folder, self.logs / f"host{index}.log")

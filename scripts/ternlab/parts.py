@@ -6,8 +6,11 @@ card. So a new tern.ko or provider costs no new image and no new snapshot, and
 depmod, slow under TCG, runs here.
 """
 
+import contextlib
+import hashlib
 import io
 import lzma
+import os
 import pathlib
 import shutil
 import subprocess
@@ -15,15 +18,41 @@ import tarfile
 import tempfile
 
 from . import paths
+from .progress import step
 
+ARCHIVE = "parts.tar"
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
 TOOLS = ("terntop", "terntrace")
 
 
-def pack(image, archive):
-    """Writes the archive, with whatever of the parts there is so far."""
+def archive(image):
+    """The file, with whatever of the parts there is so far; made if it is not in the cache."""
+    folder = paths.cache() / f"parts-{_key(image)}"
+    if not folder.is_dir():
+        with step("packing tern.ko and the provider for the hosts"), \
+                tempfile.TemporaryDirectory(prefix="parts.", dir=folder.parent) as half:
+            made = pathlib.Path(half, "made")
+            made.mkdir()
+            _pack(image, made / ARCHIVE)
+            with contextlib.suppress(OSError):  # if somebody has just made the same
+                made.rename(folder)
+    os.utime(folder)  # its last use: scripts/cache.sh deletes what is not used any more
+    return folder / ARCHIVE
+
+
+def _key(image):
+    """Of all that the archive is made from, this code included."""
     kernel_module, provider, header, programs, tools = _parts(image.kernel)
-    with tarfile.open(archive, "w", format=tarfile.GNU_FORMAT) as tar:
+    made_from = [pathlib.Path(__file__), kernel_module, provider, header, *programs, *tools]
+    key = hashlib.sha256(f"{image.folder} {_plugin(provider)}".encode())
+    for path in filter(pathlib.Path.exists, made_from):
+        key.update(f"{path.name} {path.stat().st_size}\n".encode() + path.read_bytes())
+    return key.hexdigest()[:16]
+
+
+def _pack(image, path):
+    kernel_module, provider, header, programs, tools = _parts(image.kernel)
+    with tarfile.open(path, "w", format=tarfile.GNU_FORMAT) as tar:
         if image.has_packages:
             return
         if kernel_module.exists():

@@ -8,6 +8,7 @@ import time
 
 import roce_capture
 from scenario import NETDEV, Options, Scenario, main, pair, wait_until
+from ternlab import parts
 
 CHECK, CHECK_PORT = "/opt/tern/bin/tern_verbs_check", 18600
 PORT = 18610
@@ -82,7 +83,7 @@ class EightHosts(SharedMemory):
         host.log.unlink()
         self.seen[host.name] = ""
         host.start(self.lab.wire, True)
-        host.wait_ready(self.lab.folder / "parts.tar")
+        host.wait_ready(parts.archive(host.image))
         host.configure()
         self.await_ping(self.hosts[0], host.ipv4)
         self.pingpongs([(self.hosts[0], host)])
