@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What the pages have people type is there, and links lead somewhere.
 
-Commands are indented lines, lines of ```console blocks that begin with "$ ", and what is in
-backquotes. `scripts/lab` lines go through its parser; `make` names targets; a script, an option
-of a script or tool, a file, a variable and a property of the card have to exist. Words in capitals
-stand for something else. That the tutorial does what it says is the matter of tests/vm/tutorial.py,
-and of the README's commands that of tests/vm/pages.py.
+Commands are indented lines, lines of ```console blocks that begin with "$ " or "host1# ", and what
+is in backquotes. `scripts/lab` lines go through its parser; `make` names targets; a script, an
+option of a script or tool, a file, a variable and a property of the card have to exist. Words in
+capitals stand for something else. Whether the commands do what the pages say is the matter of
+tests/vm/tutorial.py and tests/vm/pages.py.
 """
 
 import contextlib
@@ -49,8 +49,9 @@ def lines_of(page):
         if line.startswith("```"):
             console = line == "```console"
         elif console:
-            if line.startswith("$ "):
-                yield number, line[2:]
+            command = re.match(r"(?:\$|\w+#) (.*)", line)
+            if command:
+                yield number, command[1]
         elif re.match(r" {4,}\S", line):
             yield number, line.strip().removesuffix("\\")
         else:

@@ -1,66 +1,37 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The commands of README.md ("Use it"), run as they stand there. Each has to succeed.
+"""The commands of README.md ("Use it"), docs/troubleshooting.md and docs/fabric.md, run as written.
 
-The tutorial has tutorial.py, and what any page names is checked by tests/docs/check_commands.py.
+The tutorial has tutorial.py. What any page names is checked by tests/docs/check_commands.py, and
+what the tables of docs/troubleshooting.md say by inside.py and see_inside.py.
 """
 
-import os
-import pathlib
+import contextlib
 import re
-import subprocess
-import tempfile
-import unittest
 
+from page import Page, sections
 from programs import Programs
-from scenario import Options, RXE, main
-from ternlab.paths import CHECKOUT, SCRIPTS
+from scenario import Options, main, wait_until
+from ternlab.paths import CHECKOUT
 
 README = CHECKOUT / "README.md"
-BLOCK = re.compile(r"(?:^ {4}\S.*\n)+", re.MULTILINE)
-TIMEOUT = 100
-# These need a terminal, or another lab: test_watch.py, fabric.py.
-ELSEWHERE = ("make lab", "scripts/lab watch", "scripts/lab down", "scripts/lab up",
+TROUBLESHOOTING = CHECKOUT / "docs/troubleshooting.md"
+FABRIC = CHECKOUT / "docs/fabric.md"
+LIST = re.compile(r"(?:^ {4}\S.*\n)+", re.MULTILINE)
+# The first needs a terminal: test_watch.py. The others bring up another lab: test_fabric.
+ELSEWHERE = ("scripts/lab watch", "make lab", "scripts/lab down", "scripts/lab up",
              "scripts/lab fabric")
+FOREVER = 7  # of rnr_retry
+STOPS_CARD = "The card has stopped"
 
 
-def commands(page, begin, end):
-    """The lines of the first block of commands between two texts of a page."""
-    text = page.read_text(encoding="utf-8").partition(begin)[2].partition(end)[0]
-    return [line[4:] for line in BLOCK.search(text)[0].splitlines()]
-
-
-class Pages(Programs):
+class Pages(Page, Programs):
     # As in see_inside.py: probes and several processors of QEMU 7.2 do not go together.
     HOSTS = (Options(smp=1), Options(smp=1))
 
-    @classmethod
-    def setUpClass(cls):
-        if RXE:
-            raise unittest.SkipTest("the pages are about Tern")
-        super().setUpClass()
-
-    def setUp(self):
-        super().setUp()
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.folder = pathlib.Path(scratch.name)
-        (self.folder / "scripts").symlink_to(SCRIPTS)
-
-    def run_here(self, command):
-        """(exit code, what it prints)"""
-        done = subprocess.run(
-            ["bash", "-ec", command], cwd=self.folder, stdin=subprocess.DEVNULL, timeout=TIMEOUT,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-            env={**os.environ, "TERN_LAB": self.lab.name}, check=False)
-        return done.returncode, done.stdout
-
-    def run_line(self, line, agents, qpns):
-        command = line.replace("0x11", hex(qpns[0]))
+    def assert_succeeds(self, command):
         code, said = self.run_here(command)
         with self.subTest(command):
             self.assertEqual(code, 0, said)
-        if "capture start" in command:
-            self.exchange(agents, qpns)  # so that there is something to draw
 
     def exchange(self, agents, qpns):
         agents[1].receive(local=qpns[1], offset=0, length=100)
@@ -68,13 +39,44 @@ class Pages(Programs):
         agents[0].poll(local=qpns[0], kind="send")
 
     def test_readme(self):
-        """Of the section "Use it", up to another lab."""
-        lines = commands(README, "## Use it", "### ")
+        """The list of the section "Use it", up to another lab."""
+        (text,) = (text for name, text in sections(README.read_text(encoding="utf-8"))
+                   if name == "Use it")
+        lines = [line[4:] for line in LIST.search(text)[0].splitlines()]
         self.assertIn("scripts/lab run all -- ibv_devinfo", lines)
         with self.connected() as (agents, qpns):
             for line in lines:
-                if not line.startswith(ELSEWHERE):
-                    self.run_line(line, agents, qpns)
+                if line.startswith(ELSEWHERE):
+                    continue
+                self.assert_succeeds(line.replace("0x11", hex(qpns[0])))
+                if "capture start" in line:
+                    self.exchange(agents, qpns)  # so that there is something to draw
+
+    @contextlib.contextmanager
+    def waiting(self):
+        """A QP of host1 that waits for a receive of its peer: the numbers of both."""
+        with self.connected(rnr_retry=FOREVER) as (agents, qpns):
+            agents[0].send(local=qpns[0], opcode="SEND", length=100)
+            self.assertTrue(wait_until(lambda: "no receive posted" in self.run_here(
+                f"scripts/lab why host1 --qp {qpns[0]}")[1], 20))
+            yield qpns
+            agents[1].receive(local=qpns[1], offset=0, length=100)
+            self.assertEqual(agents[0].poll(local=qpns[0], kind="send")[0]["status"], 0)
+
+    def test_troubleshooting(self):
+        """The card is stopped last, as no QP outlives that."""
+        parts = dict(sections(TROUBLESHOOTING.read_text(encoding="utf-8")))
+        stops_card = parts.pop(STOPS_CARD)
+        with self.waiting() as (number, _):
+            text = "".join(parts.values()).replace("0x11", hex(number))
+            self.assertGreater(self.run_scripts(re.sub(r"\b17\b", str(number), text)), 5)
+        self.assertGreater(self.run_scripts(stops_card), 1)
+
+    def test_fabric(self):
+        """In a lab of its own, which the page brings up."""
+        name = f"{self.lab.name}.topology"
+        self.addCleanup(self.run_here, "scripts/lab down", name)
+        self.assertGreater(self.run_scripts(FABRIC.read_text(encoding="utf-8"), name), 1)
 
 
 if __name__ == "__main__":
