@@ -130,6 +130,28 @@ class Inside(Programs):
             self.assertIn((RTS, qpns[1]), self.raw_qps())
             self.assertEqual(agents[0].poll(local=qpns[0], kind="send")[0]["status"], 0)
 
+    def test_resource_details_of_an_srq(self):
+        """Linux asks the driver since 6.7."""
+        version = tuple(map(int, self.host.run("uname -r").out.split(".")[:2]))
+        task = self.host.spawn("exec ibv_srq_pingpong -q 2 -r 400 >/dev/null "
+                               f"{self.verbs(self.host, option='-g')}")
+        found = []
+
+        def listed():
+            entries = json.loads(self.host.run("rdma -j -dd resource show srq").out)
+            found[:] = [entry for entry in entries if "srqn" in entry]
+            return found or task.failed()
+
+        try:
+            self.assertTrue(wait_until(listed, 20))
+        finally:
+            task.kill("INT")
+            task.wait(check=False)
+        (srq,) = found
+        details = {name: value for name, value in srq.items() if name.startswith("drv_")}
+        self.assertEqual(details, {"drv_srq_size": 512, "drv_max_sge": 1, "drv_limit": 0}
+                         if version >= (6, 7) else {})
+
     def raw_qps(self):
         """State and destination of each QP, as the card answers."""
         entries = json.loads(self.host.run("rdma -j -r resource show qp").out)
