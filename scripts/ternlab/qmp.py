@@ -11,7 +11,11 @@ class Qmp:
     def __init__(self, path, timeout=10):
         self._socket = socket.socket(socket.AF_UNIX)
         self._socket.settimeout(timeout)
-        self._socket.connect(str(path))
+        try:
+            self._socket.connect(str(path))
+        except BlockingIOError:
+            self._socket.close()
+            raise TimeoutError("others wait for it, too") from None
         self._file = self._socket.makefile("rw", encoding="utf-8")
         json.loads(self._file.readline())  # the greeting
         self.execute("qmp_capabilities")

@@ -2,9 +2,12 @@
 """What stock tools show of the driver's and the card's state, and whether it names the reason of
 what does not go on: rdma resource, tracepoints, debugfs, devlink health, and scripts/lab why."""
 
+from concurrent import futures
 import contextlib
 import json
+import os
 import re
+import signal
 import subprocess
 
 from programs import Programs
@@ -12,6 +15,7 @@ from scenario import NETDEV, Options, main, wait_until
 from ternlab.paths import SCRIPTS
 
 TRACING = "/sys/kernel/debug/tracing"
+ANSWER = 60  # seconds
 FOREVER = 7  # of rnr_retry
 RTS = 3      # enum tern_hw_qp_state
 
@@ -35,7 +39,7 @@ class Inside(Programs):
     def ask(self, command, *arguments):
         """(exit code, what it says) of scripts/lab."""
         done = subprocess.run([SCRIPTS / "lab", "--lab", self.lab.name, command, *arguments],
-                              capture_output=True, text=True, check=False)
+                              capture_output=True, text=True, check=False, timeout=ANSWER)
         return done.returncode, done.stdout + done.stderr
 
     @staticmethod
@@ -266,6 +270,33 @@ class Inside(Programs):
                 self.monitor(self.peer, "cont")
             (done,) = agents[0].poll(local=qpns[0], kind="send")
             self.assertEqual(done["status"], 0)
+
+    @contextlib.contextmanager
+    def without_time(self, host):
+        """Its QEMU does nothing at all."""
+        os.kill(host.process.pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(host.process.pid, signal.SIGCONT)
+
+    def test_silent_machine(self):
+        """One line about a QEMU that does not answer, in bounded time. Other cards are told of."""
+        silent = (f"{self.peer.name}: its QEMU does not answer: "
+                  "(timed out|others wait for it, too)\n$")
+        with self.connected(timeout=20) as (agents, qpns):
+            with self.without_time(self.peer), futures.ThreadPoolExecutor() as executor:
+                agents[0].send(local=qpns[0], opcode="WRITE", length=100, rkey=agents[1].rkey,
+                               address=agents[1].address)
+                asked = [executor.submit(self.ask, *words) for words in (
+                    ("query", self.peer.name), ("why", self.peer.name),
+                    ("why", self.host.name, "--qp", str(qpns[0])))]
+                answers = [one.result() for one in asked]
+            self.assertEqual(agents[0].poll(local=qpns[0], kind="send")[0]["status"], 0)
+        for (code, said), wanted, begin in zip(answers, (1, 1, 0), (
+                "lab: ", "lab: ", "host1 .*waits for an acknowledgement of PSN 5, .*: ")):
+            self.assertEqual(code, wanted, said)
+            self.assertRegex(said, f"^{begin}{silent}")
 
     # --- tracepoints
 
