@@ -329,6 +329,21 @@ class SeeInside(Programs):
             self.host.run("modprobe tern")
             self.host.configure()
 
+    def test_silent_card(self):
+        """It cannot read the driver's commands, and nobody starts it again."""
+        pci = self.host.run(f"basename $(readlink -f /sys/class/net/{NETDEV}/device)").out.strip()
+        reporter = f"pci/{pci} reporter fw_fatal"
+        self.host.run(f"devlink health set {reporter} auto_recover false && "
+                      f"setpci -s {pci} COMMAND=0:4")
+        try:
+            for tool in ("terntop --count 1", "terntrace --duration 1"):
+                self.assert_refused(tool, f"the card of {self.devices[self.host.name]} does not "
+                                    "answer its driver; .*")
+        finally:
+            self.host.run(f"devlink health recover {reporter} && "
+                          f"devlink health set {reporter} auto_recover true")
+            self.host.gid_index(self.devices[self.host.name])
+
     def await_probe(self, pid, name, holds):
         """Until holds((code, semaphore)) for the probe in the memory of the process."""
         notes = subprocess.run(["readelf", "-n", PROVIDER], check=True, capture_output=True,

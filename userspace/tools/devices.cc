@@ -37,7 +37,26 @@ bool is_tern(const fs::path &folder)
 	return fs::read_symlink(folder / "device/driver", error).filename() == "tern";
 }
 
+/* The driver asks the card for each counter; that fails after its time limit at the latest. */
+bool answers(const fs::path &folder)
+{
+	std::ifstream file(folder / "ports/1/hw_counters" / kCounters[0]);
+	uint64_t value;
+
+	return !file.is_open() || file >> value; /* one that has vanished is no device any more */
+}
+
 } // namespace
+
+void check_devices()
+{
+	std::error_code error;
+
+	for (const auto &entry : fs::directory_iterator(kClass, error))
+		if (is_tern(entry.path()) && !answers(entry.path()))
+			throw Error("the card of " + entry.path().filename().string() +
+			            " does not answer its driver; `devlink health` may tell why");
+}
 
 std::vector<Device> read_devices()
 {

@@ -33,6 +33,9 @@ struct Device {
 /** All of this host. */
 std::vector<Device> read_devices();
 
+/** Throws Error if one of them has a card that does not answer the driver. */
+void check_devices();
+
 /** Parses the driver's debugfs file "CQs". Returns the depth of each CQ, by its number. */
 std::map<uint32_t, CqDepth> parse_cqs(std::istream &file);
 

@@ -10,6 +10,7 @@
 
 #include "attach.h"
 #include "bpf/entries.h"
+#include "devices.h"
 #include "options.h"
 #include "page_server.h"
 #include "sampler.h"
@@ -214,6 +215,7 @@ int run(int argc, char **argv)
 		return 0;
 	}
 	check_system();
+	check_devices();
 	const Watch watch(find_provider(arguments.library, arguments.pid), arguments.pid);
 
 	struct sigaction stop = {};

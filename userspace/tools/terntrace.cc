@@ -200,6 +200,7 @@ int run(int argc, char **argv)
 		return 0;
 	}
 	check_system();
+	check_devices();
 	const std::string library = find_provider(arguments.library, arguments.pid);
 	if (arguments.qpn && !has_qp(arguments.qpn))
 		throw Error("no device here has a QP " + std::to_string(arguments.qpn));
