@@ -84,6 +84,7 @@ class SeeInside(Programs):
         """A list with stdout and stderr of terntrace in the end."""
         host = host or self.host
         said = []
+        host.run(f"rm -f {ERRORS}")  # where the last one has said that it was attached
         task = host.spawn(f"exec terntrace {options} >/tmp/trace 2>{ERRORS}")
 
         def attached():
