@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
+#include <cstddef>
+#include <span>
+#include <sys/socket.h>
 #include <unistd.h>
 #include <utility>
+#include <vector>
 
 namespace tern {
 
@@ -29,5 +33,14 @@ public:
 private:
 	int fd_ = -1;
 };
+
+/** Takes ownership of the descriptors that have come with a received message, and appends them. */
+void collect_fds(msghdr &message, std::vector<Fd> &fds);
+
+/**
+ * Has a message that will be sent take these descriptors with it.
+ * @control: room for them, CMSG_SPACE() of their size in bytes, aligned as a cmsghdr and cleared
+ */
+void attach_fds(msghdr &message, std::span<std::byte> control, std::span<const int> fds);
 
 } // namespace tern

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <sys/socket.h>
 
 namespace tern::shm {
@@ -35,32 +34,10 @@ bool send_message(const Fd &socket, const Message &message, std::span<const int>
 	msghdr header{};
 	header.msg_iov = &body;
 	header.msg_iovlen = 1;
-	if (!fds.empty()) {
-		header.msg_control = control;
-		header.msg_controllen = CMSG_SPACE(fds.size_bytes());
-		cmsghdr *const rights = CMSG_FIRSTHDR(&header);
-		rights->cmsg_level = SOL_SOCKET;
-		rights->cmsg_type = SCM_RIGHTS;
-		rights->cmsg_len = CMSG_LEN(fds.size_bytes());
-		std::memcpy(CMSG_DATA(rights), fds.data(), fds.size_bytes());
-	}
+	if (!fds.empty())
+		attach_fds(header, control, fds);
 	return sendmsg(socket.get(), &header, MSG_NOSIGNAL | MSG_DONTWAIT) ==
 	       static_cast<ssize_t>(sizeof(message));
-}
-
-/* Takes ownership of the descriptors, even if the message is invalid. */
-static void collect_fds(msghdr &header, std::vector<Fd> &fds)
-{
-	for (cmsghdr *part = CMSG_FIRSTHDR(&header); part; part = CMSG_NXTHDR(&header, part)) {
-		if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS)
-			continue;
-		const size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-		for (size_t i = 0; i < count; i++) {
-			int fd;
-			std::memcpy(&fd, CMSG_DATA(part) + i * sizeof(fd), sizeof(fd));
-			fds.emplace_back(fd);
-		}
-	}
 }
 
 Received receive_message(const Fd &socket, Message &message, std::vector<Fd> &fds)

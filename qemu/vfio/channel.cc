@@ -7,27 +7,8 @@
 
 namespace tern::vfio {
 
-namespace {
-
 /* A message with more descriptors is cut off by the kernel, which then says so. */
 constexpr size_t kControlSize = CMSG_SPACE(kMaxFds * sizeof(int));
-
-/* Takes ownership of the descriptors, whatever the message is worth. */
-void collect_fds(msghdr &header, std::vector<Fd> &fds)
-{
-	for (cmsghdr *part = CMSG_FIRSTHDR(&header); part; part = CMSG_NXTHDR(&header, part)) {
-		if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS)
-			continue;
-		const size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-		for (size_t i = 0; i < count; i++) {
-			int fd;
-			std::memcpy(&fd, CMSG_DATA(part) + i * sizeof(fd), sizeof(fd));
-			fds.emplace_back(fd);
-		}
-	}
-}
-
-} // namespace
 
 bool Channel::wait(short events)
 {
@@ -101,15 +82,8 @@ bool Channel::send(const Header &request, const Reply &reply)
 		msghdr to{};
 		to.msg_iov = &body;
 		to.msg_iovlen = 1;
-		if (with_fd) {
-			to.msg_control = control;
-			to.msg_controllen = sizeof(control);
-			cmsghdr *const rights = CMSG_FIRSTHDR(&to);
-			rights->cmsg_level = SOL_SOCKET;
-			rights->cmsg_type = SCM_RIGHTS;
-			rights->cmsg_len = CMSG_LEN(sizeof(int));
-			std::memcpy(CMSG_DATA(rights), &reply.fd, sizeof(int));
-		}
+		if (with_fd)
+			attach_fds(to, control, std::span(&reply.fd, 1));
 		if (!wait(POLLOUT))
 			return false;
 		const ssize_t size = sendmsg(socket_.get(), &to, MSG_DONTWAIT | MSG_NOSIGNAL);
