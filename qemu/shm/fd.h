@@ -34,11 +34,11 @@ private:
 	int fd_ = -1;
 };
 
-/** Takes ownership of the descriptors that have come with a received message, and appends them. */
+/** Appends the descriptors of a received message to @fds, which owns them from then on. */
 void collect_fds(msghdr &message, std::vector<Fd> &fds);
 
 /**
- * Has a message that will be sent take these descriptors with it.
+ * Adds descriptors to a message that the caller is about to send.
  * @control: room for them, CMSG_SPACE() of their size in bytes, aligned as a cmsghdr and cleared
  */
 void attach_fds(msghdr &message, std::span<std::byte> control, std::span<const int> fds);

@@ -26,7 +26,7 @@ from .progress import say, step, wait_until
 BOOT_TIMEOUT = 180
 SAVE_TIMEOUT = 60
 ATTEMPTS = 3
-# A guest is stopped while it is saved, and goes on all the same where it is restored.
+# QEMU stops a guest while it saves it. This option has a restored guest run at once.
 SAVED_RUNNING = ["-global", "migration.store-global-state=off"]
 # What programs and the kernel read first is in the page cache of each host from then on.
 WARM_UP = """
@@ -167,8 +167,8 @@ def _check_clock(guest):
 
 
 def _save(monitor, state):
-    # TCG misses writes of a guest that runs while its memory is copied: what such a snapshot has
-    # of some pages is old, and hosts die of it, most often those with several processors.
+    # Stop the guest first: TCG does not notice all writes of a running guest while QEMU copies its
+    # memory. The snapshot then has old content in some pages, and hosts that start from it crash.
     monitor.execute("stop")
     monitor.execute("migrate-set-parameters", **{"max-bandwidth": 1 << 40})
     monitor.execute("migrate", uri=f"exec:cat >{state}")

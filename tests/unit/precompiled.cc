@@ -1,2 +1,2 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// A library needs a source file; this one exists for its precompiled header.
+// CMake needs a source file to build the precompiled header of this library.

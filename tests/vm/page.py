@@ -22,7 +22,7 @@ from ternlab.paths import BUILD, CHECKOUT, SCRIPTS
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"(?:\$|(\w+)#) ")
 HEADING = re.compile(r"^## (.*)$", re.MULTILINE)
-# Not a part of a name, an address or a GID. Six digits may be hexadecimal.
+# It matches no part of a name, an address or a GID. A number of six digits may be hexadecimal.
 NUMBER = re.compile(r"(?<![\w.:])(0x[0-9a-f]+|(?=[a-f]*\d)[0-9a-f]{6,}|\d+(\.\d+)?)(?![\w.:])")
 SHAFT = re.compile(r"([-=~x])\1+")
 OMITTED = re.compile(r"\s*\.\.\.\s*")

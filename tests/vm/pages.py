@@ -17,7 +17,8 @@ README = CHECKOUT / "README.md"
 TROUBLESHOOTING = CHECKOUT / "docs/troubleshooting.md"
 FABRIC = CHECKOUT / "docs/fabric.md"
 LIST = re.compile(r"(?:^ {4}\S.*\n)+", re.MULTILINE)
-# The first needs a terminal: test_watch.py. The others bring up another lab: test_fabric.
+# This test leaves these out: `watch` needs a terminal (test_watch.py runs it), and the others
+# start or end a lab (test_fabric does).
 ELSEWHERE = ("scripts/lab watch", "make lab", "scripts/lab down", "scripts/lab up",
              "scripts/lab fabric")
 FOREVER = 7  # of rnr_retry

@@ -100,13 +100,13 @@ class Wire(Scenario):
         wire = self.lab.wire
         self.addCleanup(wire.tell, "clear")
         wire.tell("seed 7")
-        # A pingpong ends when it has all completions, whether its peer has the last ACK or not.
-        # Without a QP nobody answers the peer's retransmission, so only its messages have faults.
+        # Only SENDs have faults here. A pingpong destroys its QP when it has all completions, even
+        # if its last ACK was lost, and then nobody answers the retransmission of its peer.
         kinds = ("drop",) if RXE else ("drop", "duplicate", "reorder by=2", "corrupt")
         wire.add_rules([f"{kind} opcode=SEND probability=0.01" for kind in kinds])
         self.pingpong("-n 200 -c -s 20000")
         wire.tell("clear")
-        # The halves of perftest tell each other over TCP when they are done.
+        # All packets may have faults here: perftest keeps its QPs until both sides have finished.
         for fault, percent in ({"loss": 1} if RXE else
                                {"loss": 1, "dup": 1, "reorder": 1, "corrupt": 0.5}).items():
             wire.tell(f"{fault} {percent}")

@@ -37,7 +37,7 @@ bool is_tern(const fs::path &folder)
 	return fs::read_symlink(folder / "device/driver", error).filename() == "tern";
 }
 
-/* The driver asks the card for each counter; that fails after its time limit at the latest. */
+/* A read has the driver ask the card, and fails when the driver's time limit has passed. */
 bool answers(const fs::path &folder)
 {
 	std::ifstream file(folder / "ports/1/hw_counters" / kCounters[0]);

@@ -33,7 +33,7 @@ struct Device {
 /** All of this host. */
 std::vector<Device> read_devices();
 
-/** Throws Error if one of them has a card that does not answer the driver. */
+/** Throws Error if a Tern device of this host has a card that does not answer the driver. */
 void check_devices();
 
 /** Parses the driver's debugfs file "CQs". Returns the depth of each CQ, by its number. */

@@ -16,9 +16,9 @@
 #include "plugin_fixture.h"
 
 /*
- * ThreadSanitizer calls this for what it must not report. A request's wr_id reaches the poller
- * through the card: publish() releases it, and the CQE that the poller acquires was written by the
- * card, which ThreadSanitizer does not see.
+ * ThreadSanitizer asks this function which reports to suppress. A request's wr_id reaches the
+ * poller through the card: publish() releases it, and the poller acquires a CQE that the card has
+ * written. ThreadSanitizer does not see what the card does.
  */
 extern "C" const char *__tsan_default_suppressions()
 {
