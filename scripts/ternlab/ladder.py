@@ -198,8 +198,10 @@ def steps(packets):
 
 
 def hosts(arrows):
-    """Addresses in the order in which they appear."""
-    found = list(dict.fromkeys(end for step in arrows for end in (step.source, step.target)))
+    """Addresses in the order in which requests have them: a capture may begin with an answer."""
+    requests_first = sorted(arrows, key=lambda step: step.kind not in ("request", "again"))
+    found = list(dict.fromkeys(end for step in requests_first
+                               for end in (step.source, step.target)))
     if len(found) > MOST_HOSTS:
         raise LabError(f"packets of {len(found)} addresses; choose a QP with --qp")
     return found

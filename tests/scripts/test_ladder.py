@@ -69,6 +69,13 @@ class Ladder(unittest.TestCase):
             frame(B, A, 0x11, AT_A, 5, aeth(0x1f))),
             [("request", "WRITE only PSN 5, 8 B"), ("response", "ACK PSN 5, MSN 1")])
 
+    def test_who_requests_is_on_the_left(self):
+        nak = frame(A, B, 0x11, AT_B, 5, aeth(0x22))
+        request = frame(B, A, 0x04, AT_A, 5, bytes(8))
+        for frames in ((request, nak), (nak, request), (nak, request, request)):
+            arrows = ladder.steps(ladder.read(self.capture(*frames)))
+            self.assertEqual(ladder.hosts(arrows), [B, A])
+
     def test_runs_are_one_line(self):
         middle = [frame(A, B, 0x07, AT_B, 0xfffffe + n, bytes(256)) for n in range(6)]
         self.assertEqual(
