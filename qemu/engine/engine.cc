@@ -175,6 +175,9 @@ void Engine::do_command(const Command &command)
 		*command.answer =
 		        rnic_.slow_qp(static_cast<uint32_t>(command.value), command.offset);
 		break;
+	case Command::Kind::HoldCommands:
+		rnic_.hold_commands(command.value != 0);
+		break;
 	case Command::Kind::Stop:
 		recall(Recall::everything());
 		stopping_ = true;

@@ -123,10 +123,11 @@ void tern_engine_pause(struct tern_engine *engine, bool pause);
  * of QP @qpn, or of all QPs if it is negative. Returns NULL after tern_engine_stop(). */
 char *tern_engine_describe(struct tern_engine *engine, int64_t qpn);
 
-/* Block. Faults for programs to be tried with, as Rnic::fail_qp() and slow_qp() have them; false
- * also after tern_engine_stop(). */
+/* Block. Faults for programs to be tried with, as Rnic::fail_qp(), slow_qp() and hold_commands()
+ * have them; false also after tern_engine_stop(). */
 bool tern_engine_fail_qp(struct tern_engine *engine, uint32_t qpn);
 bool tern_engine_slow_qp(struct tern_engine *engine, uint32_t qpn, uint32_t rate);
+void tern_engine_hold_commands(struct tern_engine *engine, bool hold);
 
 /* Passes a frame to the card. False: no room; receive_ready() will be called. */
 bool tern_engine_receive(struct tern_engine *engine, const void *frame, size_t size);

@@ -35,6 +35,7 @@ struct Command {
 		Describe,
 		FailQp, /* value: its number */
 		SlowQp, /* ... and offset: kb/s */
+		HoldCommands, /* value: whether to */
 		Stop,
 	};
 

@@ -97,6 +97,11 @@ bool tern_engine_slow_qp(tern_engine *engine, uint32_t qpn, uint32_t rate)
 	return engine->call({.kind = Command::Kind::SlowQp, .offset = rate, .value = qpn}) == 1;
 }
 
+void tern_engine_hold_commands(tern_engine *engine, bool hold)
+{
+	engine->call({.kind = Command::Kind::HoldCommands, .value = hold});
+}
+
 bool tern_engine_receive(tern_engine *engine, const void *frame, size_t size)
 {
 	return engine->push_received(frame, size);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Faults of QPs that people inject, for programs to be tried with: the commands tern-fail-qp and
- * tern-slow-qp of QMP.
+ * Faults that people inject, for programs and drivers to be tried with: the commands tern-fail-qp,
+ * tern-slow-qp and tern-hold-commands of QMP.
  */
 #include "qemu/osdep.h"
 
@@ -94,10 +94,30 @@ static void slow_qp(QDict *arguments, QObject **result, Error **errp)
 	object_unref(OBJECT(tern));
 }
 
+static void hold_commands(QDict *arguments, QObject **result, Error **errp)
+{
+	const QObject *hold = qdict_get(arguments, "hold");
+	TernDevice *tern;
+
+	if (!have_count(arguments, 2, errp))
+		return;
+	if (!hold || qobject_type(hold) != QTYPE_QBOOL) {
+		error_setg(errp, "hold: true or false is needed");
+		return;
+	}
+	tern = take_card(arguments, errp);
+	if (!tern)
+		return;
+	for_each_engine(e, tern)
+		tern_engine_hold_commands(e->engine, qdict_get_bool(arguments, "hold"));
+	object_unref(OBJECT(tern));
+}
+
 static void register_commands(Notifier *notifier, void *opaque)
 {
 	qmp_register_command(&qmp_commands, "tern-fail-qp", fail_qp, 0, 0);
 	qmp_register_command(&qmp_commands, "tern-slow-qp", slow_qp, 0, 0);
+	qmp_register_command(&qmp_commands, "tern-hold-commands", hold_commands, 0, 0);
 }
 
 static Notifier machine_done = {.notify = register_commands};

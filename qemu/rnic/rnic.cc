@@ -105,6 +105,11 @@ bool Rnic::slow_qp(uint32_t qpn, uint32_t rate)
 	return qp != nullptr;
 }
 
+void Rnic::hold_commands(bool hold)
+{
+	card_->admin.hold(hold);
+}
+
 bool Rnic::run(unsigned budget)
 {
 	if (!card_->enabled || card_->fatal != TERN_FATAL_NONE)

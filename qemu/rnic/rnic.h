@@ -75,6 +75,8 @@ public:
 	bool fail_qp(uint32_t qpn);
 	/** @rate: kb/s at most, until the QP is reset; 0: no limit. */
 	bool slow_qp(uint32_t qpn, uint32_t rate);
+	/** While @hold is set, admin commands stay unanswered. A reset ends it. */
+	void hold_commands(bool hold);
 
 	/**
 	 * Does the work that is due: admin commands, timers, packets to send, up to about @budget

@@ -150,8 +150,9 @@ def build_parser():
     injected = commands.add_parser("inject", help="faults of a card, for programs to be tried with")
     injected.add_argument("host").completer = _hosts
     injected.add_argument("card", nargs="?", type=int, default=0, help="default %(default)s")
-    injected.add_argument("fault", choices=("error", "slow", "gids"),
-                          help="a QP fails; a QP is slow; GIDs move to other indices")
+    injected.add_argument("fault", choices=("error", "slow", "hold", "release", "gids"),
+                          help="a QP fails; a QP is slow; the card leaves admin commands without an "
+                               "answer, or answers them again; GIDs move to other indices")
     injected.add_argument("--qp", type=_qpn, metavar="NUMBER", help="for error and slow")
     injected.add_argument("--rate", type=float, metavar="MBPS", help="Mb/s, for slow; 0: no limit")
 
@@ -368,12 +369,14 @@ def _card_of(args):
 
 def inject(args):
     host, card = _card_of(args)
-    if (args.qp is None) != (args.fault == "gids"):
+    if (args.qp is None) != (args.fault not in ("error", "slow")):
         raise LabError("--qp NUMBER is for the faults error and slow, which need it")
     if (args.rate is None) != (args.fault != "slow"):
         raise LabError("--rate is for the fault slow, which needs it")
     if args.fault == "gids":
         injections.move_gids(host, card)
+    elif args.fault in ("hold", "release"):
+        injections.hold_commands(host, card, args.fault == "hold")
     elif args.fault == "error":
         injections.fail_qp(host, card, args.qp)
     elif not 0 <= args.rate <= injections.MOST_MBPS:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Faults of a host's card, for programs to be tried with: a QP that fails, a slow QP, GIDs at other
-indices. QEMU makes those of QPs (qemu/pci/inject.c), the guest moves its GIDs."""
+"""Faults of a host's card, for programs to be tried with: a QP that fails, a slow QP, admin commands
+without an answer, GIDs at other indices. The guest moves its GIDs, QEMU makes the other faults
+(qemu/pci/inject.c)."""
 
 import ipaddress
 import json
@@ -34,6 +35,11 @@ def fail_qp(host, card, qpn):
 def slow_qp(host, card, qpn, mbps):
     """What it sends, until it is reset; 0: no limit."""
     _tell(host, "tern-slow-qp", path=_path(card), qpn=qpn, rate=round(mbps * 1000))
+
+
+def hold_commands(host, card, hold):
+    """Admin commands stay unanswered until they are no longer held, or the card is reset."""
+    _tell(host, "tern-hold-commands", path=_path(card), hold=hold)
 
 
 def _ask(host, command):

@@ -80,6 +80,9 @@ class Why:
         return f"{name} QP {qpn:#x} ({qp['type']}, {qp['state']}): {self._reason(card, qp)}"
 
     def _reason(self, card, qp):
+        for engine in card["engines"]:
+            if engine["commands"]["qpn"] == qp["number"]:
+                return f"the card has not answered its {engine['commands']['running']}"
         if qp["state"] in ("ERR", "SQE"):
             if qp["failure"]:
                 return f"has failed with {qp['failure']}{self._of_peer(qp, '; ')}"

@@ -23,6 +23,13 @@ class Inject(CardTest):
         for rate in (-1, 400000001, "x"):
             self.refused("rate: a number from 0 to", "tern-slow-qp", path=CARD, qpn=7, rate=rate)
 
+    def test_hold_commands(self):
+        for more in ({}, {"hold": True, "another": 1}):
+            self.refused("arguments are needed", "tern-hold-commands", path=CARD, **more)
+        self.refused("path of a card", "tern-hold-commands", path="/machine", hold=True)
+        for hold in (1, "on"):
+            self.refused("hold: true or false", "tern-hold-commands", path=CARD, hold=hold)
+
     def test_no_such_qp(self):
         self.refused("no QP 7 that could fail", "tern-fail-qp", path=CARD, qpn=7)
         self.refused("has no QP 7", "tern-slow-qp", path=CARD, qpn=7, rate=1)

@@ -19,7 +19,7 @@ def card(enabled=True, fatal="NONE", **counters):
                           "req_retransmits", "rx_no_qp"), 0)
     return {"running": True, "bus_master": True, "msix": "on", "engines": [{
         "link": True, "enabled": enabled, "fatal": fatal, "last_fatal": "NONE", "mac": "2",
-        "commands": {"pi": 0, "ci": 0, "running": ""}, "qps": [],
+        "commands": {"pi": 0, "ci": 0, "running": "", "qpn": 0}, "qps": [],
         "counters": {**zero, **counters}}]}
 
 

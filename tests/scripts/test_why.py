@@ -32,7 +32,7 @@ def qp_of(number, peer, host, **more):
 def card_of(host, *qps, **more):
     engine = {"engine": 0, "mac": mac(host), "link": True, "enabled": True, "fatal": "NONE",
               "last_fatal": "NONE",
-              "commands": {"entries": 16, "pi": 9, "ci": 9, "running": ""},
+              "commands": {"entries": 16, "pi": 9, "ci": 9, "running": "", "qpn": 0},
               "counters": {"tx_frames": 3, "rx_frames": 0},
               "eqs": [{"number": 1, "vector": 0, "entries": 16, "pi": 4, "ci": 4, "armed": True,
                        "without_room": 0}],
@@ -107,11 +107,20 @@ class Reasons(unittest.TestCase):
         self.assertEqual(self.reason(self.sender(waits_for="pause")),
                          "waits, as a pause frame has stopped the priority of its frames")
 
+    def test_unanswered_command(self):
+        commands = {"entries": 16, "pi": 3, "ci": 2, "running": "MODIFY_QP", "qpn": QPN}
+        held = {"engine": {"commands": commands}}
+        self.assertEqual(self.reason(self.sender(), card=held),
+                         "the card has not answered its MODIFY_QP")
+        commands["qpn"] = PEER
+        self.assertEqual(self.reason(self.sender(), card=held),
+                         "admin commands not answered: 1, MODIFY_QP under way")
+
     def test_card(self):
         def said(**card):
             return Why({"host1": card_of(1, **card)}).of_host("host1")
         self.assertEqual(said(), ["host1: nothing waits"])
-        commands = {"entries": 16, "pi": 3, "ci": 2, "running": ""}
+        commands = {"entries": 16, "pi": 3, "ci": 2, "running": "", "qpn": 0}
         self.assertEqual(
             said(engine={"fatal": "AQ_DMA", "commands": commands}, bus_master=False),
             ["host1: the card has stopped (AQ_DMA): it cannot read or write the admin queue, "

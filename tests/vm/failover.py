@@ -78,6 +78,7 @@ class Failover(Programs):
         for words, why in (
                 (("host1", "error"), "--qp NUMBER is for"),
                 (("host1", "gids", "--qp", 17), "--qp NUMBER is for"),
+                (("host1", "hold", "--qp", 17), "--qp NUMBER is for"),
                 (("host1", "slow", "--qp", 17), "--rate is for"),
                 (("host1", "slow", "--qp", 17, "--rate", -1), "--rate needs"),
                 (("host1", "slow", "--qp", 0xfffff, "--rate", 1), "the card has no QP"),

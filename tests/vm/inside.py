@@ -91,6 +91,20 @@ class Inside(Programs):
                 self.assert_reason(None, "host1: MSI-X is masked: the driver gets no interrupts")
             self.assertEqual(agents[0].poll(local=qpns[0], kind="send")[0]["status"], 0)
 
+    def test_unanswered_command(self):
+        """The QP's own. Its program waits in the kernel."""
+        with self.connected() as (agents, qpns), futures.ThreadPoolExecutor() as pool:
+            self.assertEqual(self.ask("inject", self.host.name, "hold"), (0, ""))
+            try:
+                moved = pool.submit(agents[0].error, local=qpns[0])
+                self.assert_reason(qpns[0], "the card has not answered its MODIFY_QP")
+                self.assert_reason(None, "host1: admin commands not answered: [1-9], MODIFY_QP "
+                                         "under way")
+            finally:
+                self.assertEqual(self.ask("inject", self.host.name, "release"), (0, ""))
+            moved.result()
+            self.assertEqual(agents[0].state(local=qpns[0]), "ERR")
+
     def test_query(self):
         with self.connected() as (_, qpns):
             code, said = self.ask("query", self.host.name, "--qp", hex(qpns[0]), "--json")

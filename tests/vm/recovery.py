@@ -7,6 +7,7 @@ import json
 
 from programs import Programs
 from scenario import NETDEV, main, pair, wait_until
+from ternlab import inject
 from ternlab.host import card_id
 
 OWN_MAC, EXTRA = "52:54:00:99:00:01", "10.81.0.1/24"
@@ -107,6 +108,12 @@ class Recovery(Programs):
         after = self.fw_fatal()
         self.assertEqual([after[name] - before[name] for name in ("error", "recover")], [1, 1])
         self.perftest("ib_write_bw", "-s 65536 -n 500")
+
+    def test_silent(self):
+        """The driver gives up a card that leaves a command unanswered."""
+        with self.comes_back("no answer to a command"):
+            inject.hold_commands(self.host, 0, True)
+            self.host.run(f"ethtool -S {NETDEV}", check=False)
 
     def test_reset_by_others(self):
         """Its base addresses are gone, too."""

@@ -39,6 +39,11 @@ void AdminQueue::ring(uint32_t pi)
 
 bool AdminQueue::run(unsigned budget)
 {
+	if (held_) {
+		if (has_work() && !running_ && !fetch())
+			card_.stop(TERN_FATAL_AQ_DMA);
+		return false;
+	}
 	while (budget && has_work() && card_.fatal == TERN_FATAL_NONE)
 		if (!step(budget))
 			card_.stop(TERN_FATAL_AQ_DMA);

@@ -25,6 +25,9 @@ public:
 	 * returns true if there is more to do. */
 	bool run(unsigned budget);
 
+	/** While @hold is set, the next command is read and stays unanswered, and none follows. */
+	void hold(bool hold) { held_ = hold; }
+
 	void describe(Json &to) const;
 
 	bool raise_interrupts = false;
@@ -48,6 +51,7 @@ private:
 	/* The command at ci_, read once: the host cannot change it between its slices. */
 	hw::tern_hw_aq_cmd command_;
 	bool running_ = false;
+	bool held_ = false;
 	uint64_t spent_ = 0; /* units, by the running command */
 };
 

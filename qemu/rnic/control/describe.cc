@@ -42,6 +42,23 @@ void describe_qp(Json &to, const Card &card, uint32_t qpn)
 	});
 }
 
+/* The QP that a command is for; 0: none. */
+uint32_t qpn_of(const tern_hw_aq_cmd &command)
+{
+	switch (command.opcode.get()) {
+	case TERN_AQ_MODIFY_QP:
+		return command.modify_qp.qpn.get();
+	case TERN_AQ_RESUME_QP:
+		return command.resume_qp.qpn.get();
+	case TERN_AQ_QUERY_QP:
+	case TERN_AQ_DESTROY_QP:
+	case TERN_AQ_QUERY_FAULT:
+		return command.object.id.get();
+	default:
+		return 0;
+	}
+}
+
 } // namespace
 
 void AdminQueue::describe(Json &to) const
@@ -50,6 +67,7 @@ void AdminQueue::describe(Json &to) const
 	to.number("pi", pi_);
 	to.number("ci", ci_);
 	to.text("running", running_ ? command_name(command_.opcode.get()) : "");
+	to.number("qpn", running_ ? qpn_of(command_) : 0);
 }
 
 std::string describe(const Card &card, std::optional<uint32_t> qpn, size_t most)

@@ -59,6 +59,29 @@ protected:
 	std::optional<HostCq> larger_;
 };
 
+TEST_F(CommandSlices, HeldCommandsStayUnanswered)
+{
+	card_.hold_commands(true);
+	auto query = object(TERN_AQ_QUERY_QP, qp_->number);
+	const uint32_t first = driver_.submit(query), second = driver_.submit(query);
+	EXPECT_FALSE(step());
+	EXPECT_FALSE(driver_.result(first));
+	const auto under_way =
+	        R"("running":"QUERY_QP","qpn":)" + std::to_string(qp_->number) + "}";
+	EXPECT_NE(card_.describe(std::nullopt).find(under_way), std::string::npos)
+	        << card_.describe(std::nullopt);
+	card_.hold_commands(false);
+	finish(second);
+	EXPECT_EQ(driver_.result(first)->status, TERN_AQ_OK);
+}
+
+TEST_F(CommandSlices, AResetEndsTheHold)
+{
+	card_.hold_commands(true);
+	card_.reset();
+	set_up_card();
+}
+
 /* CQEs that come in between are in the new ring. */
 TEST_F(CommandSlices, ResizeCq)
 {
