@@ -37,6 +37,8 @@ class Lab:
             shutil.copyfile(topology, self.wire.topology)
         try:
             image = Image.get(packages)
+            if any(options.load and options.nic == "tern" for options in hosts):
+                parts.require_module(image)
             archive = parts.archive(image)
             self.wire.start(self.logs / "wire.log", owned)
             for index, options in enumerate(hosts, 1):

@@ -18,6 +18,7 @@ import tarfile
 import tempfile
 
 from . import paths
+from .errors import LabError
 from .progress import step
 
 ARCHIVE = "parts.tar"
@@ -38,6 +39,15 @@ def archive(image):
                 made.rename(folder)
     os.utime(folder)  # its last use: scripts/cache.sh deletes what is not used any more
     return folder / ARCHIVE
+
+
+def require_module(image):
+    """Raises a LabError if there is no tern.ko for the hosts: they would wait for their cards."""
+    module = _parts(image.kernel)[0]
+    if not image.has_packages and not module.exists():
+        raise LabError(f"{module} is not there; "
+                       + ("tern-dkms makes it" if paths.INSTALLED else
+                          "`make hosts` makes it, with the same TERN_STACK"))
 
 
 def _key(image):

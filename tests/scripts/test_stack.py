@@ -7,10 +7,17 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 import tempfile
+import types
 import unittest
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TOP / "scripts"))
+
+from ternlab import parts  # noqa: E402
+from ternlab.errors import LabError  # noqa: E402
+
 COLUMNS = ("suite", "kernel", "headers", "qemu", "rdma-core")
 
 
@@ -91,6 +98,12 @@ class BadInput(unittest.TestCase):
     def test_headers_of_another_kernel(self):
         path = self.instead_of("dpkg-query", "echo 'linux-headers-9.9.1-amd64 (= 9.9.1-1)'")
         self.refused("is of 9.9.1-amd64", "scripts/guest-kernel", PATH=path)
+
+    def test_no_module_for_the_hosts(self):
+        """They would wait for their cards."""
+        image = types.SimpleNamespace(kernel="9.9.1-amd64", has_packages=())
+        with self.assertRaisesRegex(LabError, "9.9.1-amd64/tern.ko is not there; `make hosts`"):
+            parts.require_module(image)
 
     def test_another_qemu(self):
         real = shutil.which("dpkg-query")
