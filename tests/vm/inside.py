@@ -12,10 +12,11 @@ import subprocess
 
 from programs import Programs
 from scenario import NETDEV, Options, main, wait_until
+from ternlab import pace
 from ternlab.paths import SCRIPTS
 
 TRACING = "/sys/kernel/debug/tracing"
-ANSWER = 60  # seconds
+ANSWER = 60  # seconds of the reference machine
 FOREVER = 7  # of rnr_retry
 RTS = 3      # enum tern_hw_qp_state
 
@@ -39,7 +40,8 @@ class Inside(Programs):
     def ask(self, command, *arguments):
         """(exit code, what it says) of scripts/lab."""
         done = subprocess.run([SCRIPTS / "lab", "--lab", self.lab.name, command, *arguments],
-                              capture_output=True, text=True, check=False, timeout=ANSWER)
+                              capture_output=True, text=True, check=False,
+                              timeout=pace.scaled(ANSWER))
         return done.returncode, done.stdout + done.stderr
 
     @staticmethod

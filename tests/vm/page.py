@@ -17,6 +17,7 @@ import tempfile
 import unittest
 
 from scenario import RXE, Scenario
+from ternlab import pace
 from ternlab.paths import BUILD, CHECKOUT, SCRIPTS
 
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -95,8 +96,9 @@ class Page(Scenario):
         script = self.folder / "script"
         script.write_text(commands, encoding="utf-8")
         done = subprocess.run(
-            ["bash", "-ev", script], cwd=self.folder, stdin=subprocess.DEVNULL, timeout=TIMEOUT,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+            ["bash", "-ev", script], cwd=self.folder, stdin=subprocess.DEVNULL,
+            timeout=pace.scaled(TIMEOUT), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            text=True, errors="replace",
             env={**os.environ, "TERN_LAB": lab or self.lab.name}, check=False)
         return done.returncode, done.stdout
 
