@@ -31,7 +31,8 @@ CMAKE_BUILD := $(BUILD)/cmake
 KERNEL = $(shell scripts/guest-kernel)
 
 .PHONY: help setup build module configure cmake image kernels hosts run test test-quick test-all \
-	stress-test soak report fuzz fuzz-quick lint bench bench-apps bench-core bench-sim lab install packages clean
+	stress-test soak report fuzz fuzz-quick lint bench bench-apps bench-core bench-fabric \
+	bench-sim lab install packages clean
 
 help:
 	@echo 'make run         two hosts, stock RDMA programs between them, a table of results'
@@ -47,6 +48,8 @@ help:
 	@echo 'make lint        the static checks'
 	@echo 'make bench-core  what a message costs the card, next to memcpy, and how long others wait'
 	@echo 'make bench-sim   what a packet costs tern-sim, by the number of cards'
+	@echo 'make bench-fabric'
+	@echo '                 four hosts write to one, with and without DCQCN: queue and shares, plotted'
 	@echo 'make lab         bring up two hosts and leave them to you: scripts/lab --help'
 	@echo 'make build       tern.ko, the provider, the card and the tests'
 	@echo 'make install     the card, the switch, the provider, the lab and the driver for DKMS'
@@ -122,6 +125,10 @@ bench: hosts
 bench-sim: configure
 	@cmake --build $(CMAKE_BUILD) --target tern-sim
 	@tests/bench/fabric.py $(CMAKE_BUILD)/qemu/sim/tern-sim
+
+bench-fabric: hosts
+	@scripts/setup --bench
+	@tests/bench/lab_fabric.py
 
 bench-apps: hosts
 	@scripts/setup --bench

@@ -36,7 +36,8 @@ class Report(unittest.TestCase):
 
     def test_nothing_yet(self):
         page = self.page()
-        for command in ("make bench", "make bench-apps", "make test", "make fuzz", "make soak"):
+        for command in ("make bench", "make bench-apps", "make bench-fabric", "make test",
+                        "make fuzz", "make soak"):
             self.assertIn(f"<code>{command}</code>", page)
         self.assertIn("<td>test_qpex</td>", page)  # of docs/conformance-bookworm.md
 

@@ -14,6 +14,7 @@ import time
 import unittest
 
 from scenario import NETDEV, Options, Scenario, main, pair, wait_until
+from incast import PFC_CLASS, jain, set_parameters, streams
 from ternlab import topology
 from ternlab.host import DEFAULT_WIRE
 
@@ -21,15 +22,11 @@ HERE = pathlib.Path(__file__).resolve().parent
 LAB = HERE.parent.parent / "scripts/lab"
 TOPOLOGY = HERE / "fabric.toml"
 RATE = 200e6
-PFC_CLASS = 26 << 2  # DSCP 26: priority 3
-ENDLESS = 600        # seconds; a stream is ended by the test
 # As the rates are hundreds of times less than those that mlx5's parameters are for, the steps of
 # DCQCN are slower.
 SLOW_DCQCN = {"rp_time_reset": 10000, "rp_byte_reset": 0, "rp_ai_rate": 1, "rp_hai_rate": 5,
               "rp_dce_tcp_rtt": 2000, "rp_rate_reduce_monitor_period": 5000,
               "np_min_time_between_cnps": 2000}
-
-
 # The two ways between the leaves, by which the second cards of hosts a and b are linked.
 SPINES = ("spine1", "spine2")
 
@@ -41,10 +38,6 @@ def lab(*words):
 def edge(host, card=0):
     """The name of a card in the topology."""
     return host.options.edges[card][0]
-
-
-def jain(values):
-    return sum(values) ** 2 / (len(values) * sum(value * value for value in values))
 
 
 class Fabric(Scenario):
@@ -77,14 +70,8 @@ class Fabric(Scenario):
 
     # --- cards' parameters and counters
 
-    def set(self, host, **parameters):
-        device = host.run(f"readlink /sys/class/infiniband/{host.rdma_device()}/device").out
-        folder = f"/sys/kernel/debug/tern/{device.strip().rsplit('/', 1)[-1]}/cc_params"
-        host.run("".join(f"echo {value} >{folder}/{name} || exit\n"
-                         for name, value in parameters.items()))
-
     def set_all(self, **parameters):
-        self.lab.each(lambda host: self.set(host, **parameters))
+        self.lab.each(lambda host: set_parameters(host, **parameters))
 
     def counter(self, host, name):
         told = host.run(f"rdma -j statistic show link {host.rdma_device()}/1").out
@@ -94,24 +81,11 @@ class Fabric(Scenario):
 
     @contextlib.contextmanager
     def streams(self, senders, arguments=""):
-        """WRITEs from each of the senders, until the end of the block."""
-        tasks = []
-        try:
-            for index, sender in enumerate(senders):
-                port = pair.PERFTEST_PORT + index
-                command = f"ib_write_bw -s 65536 -t 16 -D {ENDLESS} -p {port} {arguments}"
-                serving = self.receiver.spawn(f"{command} {self.verbs(self.receiver)}")
-                tasks.append(serving)
-                pair.await_listener(self.receiver, port, serving)
-                tasks.append(sender.spawn(
-                    f"{command} {self.verbs(sender)} {self.receiver.ipv4}"))
+        """streams() that have begun."""
+        with streams(self.receiver, senders, arguments):
             for sender in senders:
                 self.await_stream(sender, 2 << 20)
             yield
-        finally:
-            for task in tasks:
-                task.kill()
-                task.wait(check=False)
 
     def sent(self, sender):
         return self.end(edge(sender), "tor")["tx_bytes"]

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Many hosts write to one through a topology: streams, and the cards' congestion control.
+
+The scenario of the fabric and its benchmark use this.
+"""
+
+import contextlib
+
+from ternlab import pair
+
+PFC_CLASS = 26 << 2  # DSCP 26: priority 3
+ENDLESS = 600        # seconds; whoever starts a stream ends it
+
+
+def jain(values):
+    """Jain's index of fairness: 1 if all are equal."""
+    return sum(values) ** 2 / (len(values) * sum(value * value for value in values))
+
+
+def set_parameters(host, **parameters):
+    """Sets congestion control parameters (mlx5's names) of the host's first card."""
+    device = host.run(f"readlink /sys/class/infiniband/{host.rdma_device()}/device").out
+    folder = f"/sys/kernel/debug/tern/{device.strip().rsplit('/', 1)[-1]}/cc_params"
+    host.run("".join(f"echo {value} >{folder}/{name} || exit\n"
+                     for name, value in parameters.items()))
+
+
+def _command(host, port, arguments):
+    device = host.rdma_device()
+    return (f"ib_write_bw -s 65536 -t 16 -D {ENDLESS} -p {port} {arguments} "
+            f"-d {device} -x {host.gid_index(device)}")
+
+
+@contextlib.contextmanager
+def streams(receiver, senders, arguments="", cgroup=None):
+    """WRITEs from each of the senders, until the end of the block. The programs run in the cgroup
+    (a folder) if one is given."""
+    enter = f"echo $$ >{cgroup}/cgroup.procs; exec " if cgroup else ""
+    tasks = []
+    try:
+        for port, sender in enumerate(senders, pair.PERFTEST_PORT):
+            serving = receiver.spawn(enter + _command(receiver, port, arguments))
+            tasks.append(serving)
+            pair.await_listener(receiver, port, serving)
+            tasks.append(
+                sender.spawn(f"{enter}{_command(sender, port, arguments)} {receiver.ipv4}"))
+        yield
+    finally:
+        for task in tasks:
+            task.kill()
+            task.wait(check=False)
