@@ -15,6 +15,7 @@ from ternlab.query import card_of, find_qp
 
 LAB = pathlib.Path(__file__).resolve().parents[2] / "scripts/lab"
 FLUSHED = 5  # IBV_WC_WR_FLUSH_ERR
+RETRIES_EXCEEDED = 12  # IBV_WC_RETRY_EXC_ERR
 LENGTH = 1 << 17
 
 
@@ -118,6 +119,7 @@ class Failover(Programs):
         self.addCleanup(serving.wait, check=False)
         self.addCleanup(serving.kill)
         pair.await_cm_listener(self.hosts[0], RPING_PORT, serving)
+        return serving
 
     def client(self, arguments):
         return f"stdbuf -oL rping -c -v -a {self.hosts[0].ipv4} {arguments}"
@@ -130,7 +132,8 @@ class Failover(Programs):
 
     def broken_stream(self, end_it, patience):
         """perftest connects by RDMA CM and sends; end_it(its QPs' numbers) ends that, of which the
-        program tells. rping would wait for ever when its completions are flushed."""
+        program tells. Returns the status of the work request that failed. rping would wait for
+        ever when its completions are flushed."""
         server, client = self.hosts
         command = "ib_write_bw -R -D 600"
         serving = server.spawn(f"{command} {self.verbs(server)}")
@@ -145,8 +148,12 @@ class Failover(Programs):
         self.assertTrue(wait_until(lambda: len(connected()) == 2, 60), connected())
         end_it(connected())
         self.assertTrue(wait_until(lambda: not sending.running(), patience))
-        self.assertIn("Completion with error", sending.give_up())
+        told = sending.wait(check=False)
         serving.give_up()
+        self.assertNotEqual(told.code, 0)
+        failed = re.search(r"Completion with error .*\s+Failed status (\d+)", told.out + told.err)
+        self.assertTrue(failed, told)
+        return int(failed[1])
 
     def test_connection_after_a_flap(self):
         """A cable that is out for a second is what retries are for: the connection goes on. A QP
@@ -160,9 +167,35 @@ class Failover(Programs):
         client.kill()
         client.wait(check=False)
         with self.cell("ib_write_bw -R again after a QP's error", "result"):
-            self.broken_stream(lambda qpns: [
+            status = self.broken_stream(lambda qpns: [
                 self.do("inject", "host2", "error", "--qp", qpn) for qpn in qpns], 60)
+            self.assertEqual(status, FLUSHED)
             self.cm_perftest(self.hosts, "ib_write_bw", "-n 100")
+
+    def test_connection_after_an_outage(self):
+        """The cable of either host is out until retries are exhausted, and connections fail. When
+        it is back, the same server process has a new one, by which right data comes."""
+        client = self.hosts[1]
+        gids = [host.gids(self.devices[host.name]) for host in self.hosts]
+        serving = self.serve_rping()
+        for host in self.hosts:
+            with self.cell(f"rping again after an outage at {host.name}", "result"):
+                self.addCleanup(self.do, "cable", host.name, "on")
+                cut = client.spawn(self.client(""))
+                self.addCleanup(cut.give_up)
+                self.await_answers(cut)
+                heard = len(serving.said())
+                status = self.broken_stream(lambda _: self.do("cable", host.name, "off"), 60)
+                self.assertEqual(status, RETRIES_EXCEEDED)
+                # The half of rping whose turn it is fails; the other would wait for ever.
+                failure = f"cq completion failed status {RETRIES_EXCEEDED}\n"
+                self.assertTrue(wait_until(
+                    lambda: failure in cut.said() + serving.said()[heard:], 60))
+                self.do("cable", host.name, "on")
+                cut.give_up()
+                self.assertEqual(client.run(self.client("-V -C 20")).out.count(PING), 20)
+                self.assertTrue(serving.running(), serving.output())
+        self.assertEqual([host.gids(self.devices[host.name]) for host in self.hosts], gids)
 
 
 if __name__ == "__main__":
