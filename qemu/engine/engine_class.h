@@ -33,8 +33,8 @@ struct Command {
 		Pause,
 		Resume,
 		Describe,
-		FailQp, /* value: its number */
-		SlowQp, /* ... and offset: kb/s */
+		FailQp,       /* value: its number */
+		SlowQp,       /* ... and offset: kb/s */
 		HoldCommands, /* value: whether to */
 		Stop,
 	};

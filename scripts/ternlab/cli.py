@@ -151,8 +151,8 @@ def build_parser():
     injected.add_argument("host").completer = _hosts
     injected.add_argument("card", nargs="?", type=int, default=0, help="default %(default)s")
     injected.add_argument("fault", choices=("error", "slow", "hold", "release", "gids"),
-                          help="a QP fails; a QP is slow; the card leaves admin commands without an "
-                               "answer, or answers them again; GIDs move to other indices")
+                          help="a QP fails; a QP is slow; the card leaves admin commands "
+                               "unanswered, or answers them again; GIDs move to other indices")
     injected.add_argument("--qp", type=_qpn, metavar="NUMBER", help="for error and slow")
     injected.add_argument("--rate", type=float, metavar="MBPS", help="Mb/s, for slow; 0: no limit")
 

@@ -66,8 +66,7 @@ TEST_F(CommandSlices, HeldCommandsStayUnanswered)
 	const uint32_t first = driver_.submit(query), second = driver_.submit(query);
 	EXPECT_FALSE(step());
 	EXPECT_FALSE(driver_.result(first));
-	const auto under_way =
-	        R"("running":"QUERY_QP","qpn":)" + std::to_string(qp_->number) + "}";
+	const auto under_way = R"("running":"QUERY_QP","qpn":)" + std::to_string(qp_->number) + "}";
 	EXPECT_NE(card_.describe(std::nullopt).find(under_way), std::string::npos)
 	        << card_.describe(std::nullopt);
 	card_.hold_commands(false);
