@@ -92,6 +92,7 @@ class Storage(UpperLayer):
     """The tests of a protocol by which the client writes and reads what the server holds."""
 
     VARIANTS = ("",)
+    RETRIED = None  # an error after which an application may try once more
 
     @classmethod
     def setUpClass(cls):
@@ -116,7 +117,7 @@ class Storage(UpperLayer):
     def survive(self, what, misfortune):
         """The work goes on afterwards."""
         def work(path):
-            with Load(self.client, path) as load:
+            with Load(self.client, path, self.RETRIED) as load:
                 load.advance()
                 misfortune()
                 load.advance()
@@ -147,19 +148,27 @@ class Storage(UpperLayer):
 
 
 class Load:
-    """Writes zeros, writes something else over them and reads it, until the block ends."""
+    """Writes zeros, writes something else over them and reads it, until the block ends. What ends
+    with the error retried (its text) is done once more; any other error ends the load."""
 
-    def __init__(self, host, path):
+    def __init__(self, host, path, retried=None):
         self.host = host
         options = f"bs=1M count={LOAD_MEBIBYTES} status=none"
         self.task = host.spawn(f"""
-            set -e -o pipefail
+            set -e
             rm -f {STOP}
+            copy() {{
+                until dd "$@" {options} 2>/tmp/error; do
+                    cat /tmp/error
+                    grep -q '{retried or "^$"}' /tmp/error || exit 1
+                done
+            }}
             until [ -e {STOP} ]; do
                 for source in /dev/zero {RANDOM}; do
-                    dd if=$source of={path} {options} oflag=direct conv=notrunc,fsync
+                    copy if=$source of={path} oflag=direct conv=notrunc,fsync
                 done
-                dd if={path} {options} iflag=direct | cmp -n {LOAD_MEBIBYTES << 20} - {RANDOM}
+                copy if={path} of=/dev/shm/read iflag=direct
+                cmp -n {LOAD_MEBIBYTES << 20} /dev/shm/read {RANDOM}
                 echo round
             done""")
 
