@@ -33,8 +33,8 @@ TOPOLOGY = pathlib.Path(__file__).with_name("incast.toml")
 PRIORITY = 3
 INTERVAL = 0.01  # seconds between two samples
 RATE_SPAN = 0.5  # seconds: a plotted rate is the mean of as many
-# Seconds until the shares are found: with the paper's g, alpha has then decayed to the values
-# that it keeps.
+# DCQCN needs about as many seconds until the senders' rates are stable: with the paper's g, alpha
+# decays slowly from its first value, 1.
 SETTLE = 15
 # docs/fabric.md has the reasons.
 DCQCN = {"rp_algorithm": 1, "rp_clamp_tgt_rate": 1, "rp_threshold": 5,

@@ -187,7 +187,8 @@ class Failover(Programs):
                 heard = len(serving.said())
                 status = self.broken_stream(lambda _: self.do("cable", host.name, "off"), 60)
                 self.assertEqual(status, RETRIES_EXCEEDED)
-                # The half of rping whose turn it is fails; the other would wait for ever.
+                # Only the side of rping that has a request under way fails. The other side waits
+                # for a message and gets no error.
                 failure = f"cq completion failed status {RETRIES_EXCEEDED}\n"
                 self.assertTrue(wait_until(
                     lambda: failure in cut.said() + serving.said()[heard:], 60))
