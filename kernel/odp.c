@@ -37,6 +37,14 @@ struct tern_odp {
 	struct tern_sparse sparse;
 	struct xarray children;		/* implicit region: by address / TERN_CHILD_SIZE */
 
+	/*
+	 * The core walks the page tables into the umem's list of page frames before it takes
+	 * umem_mutex. A walk that faults leaves each entry valid. A walk that does not fault clears
+	 * the entries that it found empty, even if a fault has filled them meanwhile. So the
+	 * former holds this lock for reading, the latter for writing.
+	 */
+	struct rw_semaphore walk;
+
 	/* Code that maps pages, and the region itself while it is registered. */
 	refcount_t users;
 	struct completion unused;
@@ -108,6 +116,22 @@ static int tern_odp_show(struct tern_odp *odp, struct ib_umem_odp *umem, u64 add
 	return 0;
 }
 
+static void tern_odp_walk_begin(struct tern_odp *odp, bool fault)
+{
+	if (fault)
+		down_read(&odp->walk);
+	else
+		down_write(&odp->walk);
+}
+
+static void tern_odp_walk_end(struct tern_odp *odp, bool fault)
+{
+	if (fault)
+		up_read(&odp->walk);
+	else
+		up_write(&odp->walk);
+}
+
 /* Maps the pages of [@addr, @end) of @umem; without @fault only those in memory. */
 static int tern_odp_map(struct tern_odp *odp, struct ib_umem_odp *umem, u64 addr, u64 end,
 			bool write, bool fault)
@@ -126,13 +150,17 @@ static int tern_odp_map(struct tern_odp *odp, struct ib_umem_odp *umem, u64 addr
 	 * The core gives up after a second of concurrent invalidations. Faulting in a page for
 	 * writing that was a zero page invalidates it, too.
 	 */
+	tern_odp_walk_begin(odp, fault);
 	do {
 		pages = ib_umem_odp_map_dma_and_lock(umem, addr, end - addr, access, fault);
 	} while (pages == -EBUSY && ++tries < TERN_ODP_TRIES);
-	if (pages < 0)
-		return pages;
-	err = tern_odp_show(odp, umem, addr, end);
-	mutex_unlock(&umem->umem_mutex);
+	if (pages >= 0) {
+		err = tern_odp_show(odp, umem, addr, end);
+		mutex_unlock(&umem->umem_mutex);
+	} else {
+		err = pages;
+	}
+	tern_odp_walk_end(odp, fault);
 	return err;
 }
 
@@ -427,6 +455,7 @@ static struct tern_odp *tern_odp_alloc(struct tern_dev *tdev, struct ib_umem_odp
 	odp->base = ALIGN_DOWN(start, page);
 	odp->size = length;
 	mutex_init(&odp->lock);
+	init_rwsem(&odp->walk);
 	xa_init(&odp->children);
 	refcount_set(&odp->users, 1);
 	init_completion(&odp->unused);

@@ -273,6 +273,32 @@ void unmapped(Session &s)
 	check_device_works(s);
 }
 
+/* One thread looks at pages without a fault while another one brings them, again and again. */
+void advice(Session &s)
+{
+	constexpr size_t kSize = 64 * kSlot;
+	Paged paged(s.device, kSize, s.active);
+	const auto advise = [&](ibv_advise_mr_advice advice) {
+		ibv_sge all = paged.sge(0, kSize);
+		return ibv_advise_mr(s.device.pd(), advice, IBV_ADVISE_MR_FLAG_FLUSH, &all, 1);
+	};
+	std::atomic<bool> stop = false;
+	std::atomic<int> failure = 0;
+	std::thread looker([&] {
+		while (!stop && !failure)
+			failure = advise(IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT);
+	});
+	int err = 0;
+	const auto end = Clock::now() + std::chrono::seconds(s.seconds);
+	for (unsigned round = 0; !err && (round < kMostRounds || Clock::now() < end); round++) {
+		madvise(paged.memory.data(), kSize, MADV_DONTNEED);
+		err = advise(IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE);
+	}
+	stop = true;
+	looker.join();
+	check(!err && !failure, "ibv_advise_mr: %s", std::strerror(err ? err : failure.load()));
+}
+
 void prefetch(Session &s)
 {
 	constexpr size_t kSize = kSlots * kSlot;
@@ -329,6 +355,8 @@ constexpr Case kCases[] = {
          [](Session &s) { where_offered(s, unmapped); }},
         {"odp-prefetch", "ibv_advise_mr, with data",
          [](Session &s) { where_offered(s, prefetch); }},
+        {"odp-advice", "ibv_advise_mr with and without faults, over the same pages at once",
+         [](Session &s) { where_offered(s, advice); }},
 };
 
 } // namespace
