@@ -42,15 +42,23 @@ def _turn(text, begun, over):
         sys.stderr.flush()
 
 
+def _say_done(text, begun):
+    took = time.monotonic() - begun
+    if took > PATIENCE:
+        say(f"{text}: done in {took:.0f} s")
+
+
 @contextlib.contextmanager
 def _turning(text):
-    over = threading.Event()
+    begun, over = time.monotonic(), threading.Event()
     with _LOCK:
         _TURNING.append(over)
-    thread = threading.Thread(target=_turn, args=(text, time.monotonic(), over), daemon=True)
+    thread = threading.Thread(target=_turn, args=(text, begun, over), daemon=True)
     thread.start()
     try:
         yield
+        # Say so before the line of the outer step comes back.
+        _say_done(text, begun)
     finally:
         over.set()
         thread.join()
@@ -59,6 +67,7 @@ def _turning(text):
 @contextlib.contextmanager
 def _announced(text):
     """A line when the step has taken two seconds."""
+    begun = time.monotonic()
     announce = threading.Timer(PATIENCE, say, [f"{text} ..."])
     announce.daemon = True
     announce.start()
@@ -66,17 +75,15 @@ def _announced(text):
         yield
     finally:
         announce.cancel()
+        announce.join()
+    _say_done(text, begun)
 
 
 @contextlib.contextmanager
 def step(text):
     """Tells of the block; at its end, how long it took, if that was more than two seconds."""
-    begun = time.monotonic()
     with (_turning if sys.stderr.isatty() else _announced)(text):
         yield
-    took = time.monotonic() - begun
-    if took > PATIENCE:
-        say(f"{text}: done in {took:.0f} s")
 
 
 def wait_until(condition, timeout, interval=0.05):

@@ -94,8 +94,22 @@ with progress.step("outer"):
     time.sleep(0.3)
 """
 
+    # As on a busy machine, where other threads run between the end of a step and its line.
+    SLOW = """
+say = progress.say
+def slow(text):
+    time.sleep(0.5)
+    say(text)
+progress.say = slow
+"""
+
     def test_terminal(self):
-        code, seen = on_terminal(sys.executable, "-c", self.WORK)
+        for pace in ("", self.SLOW):
+            with self.subTest(pace=pace):
+                self.check_terminal(self.WORK.replace(LAB, LAB + pace))
+
+    def check_terminal(self, work):
+        code, seen = on_terminal(sys.executable, "-c", work)
         self.assertEqual(code, 0)
         for words in ("inner |", "outer "):
             self.assertIn(f"{DELETE_LINE}lab: {words}", seen)
