@@ -308,6 +308,7 @@ void tern_dm_release(struct tern_ib *ib, u32 page, u32 count);
 struct ib_mr *tern_reg_odp_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 virt_addr,
 			      int access);
 void tern_odp_release(struct tern_mr *mr);
+unsigned long tern_odp_tables(const struct tern_odp *odp);
 void tern_odp_fault_work(struct work_struct *work);
 
 /* cq.c */

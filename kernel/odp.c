@@ -7,7 +7,9 @@
  * allocate memory. The driver allocates tables before it takes the mutex, and SYNC_MR, which it
  * sends under the mutex, needs no memory and no lock whose holder allocates.
  */
+#include <linux/memcontrol.h>
 #include <linux/mmu_notifier.h>
+#include <linux/sched/mm.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
 #include <rdma/ib_umem_odp.h>
@@ -22,6 +24,10 @@
 #define TERN_CHILD_SIZE	SZ_2M
 /* What four levels of tables can map. */
 #define TERN_IMPLICIT_MAX	BIT_ULL(48)
+/* The mark of children that had no pages when they were looked at. */
+#define TERN_CHILD_EMPTY	XA_MARK_0
+/* Pages often come back soon to where they have been taken away. */
+#define TERN_REAP_DELAY		HZ
 /* Attempts to map pages that are invalidated meanwhile. Each takes up to a second. */
 #define TERN_ODP_TRIES		10
 
@@ -32,20 +38,23 @@ struct tern_odp {
 	u64 delta;			/* address in the process minus address in the region */
 	u64 base;			/* address of leaf 0 in the process */
 	u64 size;			/* bytes */
+	struct mem_cgroup *memcg;	/* of who registered the region; charged for tables */
 
 	struct mutex lock;		/* protects adding tables and children */
 	struct tern_sparse sparse;
 	struct xarray children;		/* implicit region: by address / TERN_CHILD_SIZE */
 
 	/*
-	 * The core walks the page tables into the umem's list of page frames before it takes
-	 * umem_mutex. A walk that faults leaves each entry valid. A walk that does not fault clears
-	 * the entries that it found empty, even if a fault has filled them meanwhile. So the
-	 * former holds this lock for reading, the latter for writing.
+	 * Held for reading while pages are mapped with faults, else for writing: the core walks the
+	 * page tables into the umem's list of page frames before it takes umem_mutex. A walk that
+	 * faults leaves each entry valid. A walk that does not fault clears the entries that it
+	 * found empty, even if a fault has filled them meanwhile. Who removes children and tables
+	 * holds it for writing, too.
 	 */
 	struct rw_semaphore walk;
+	struct delayed_work reap;
 
-	/* Code that maps pages, and the region itself while it is registered. */
+	/* Code that maps pages or reaps, and the region itself while it is registered. */
 	refcount_t users;
 	struct completion unused;
 
@@ -59,6 +68,24 @@ struct tern_odp {
 static u64 tern_odp_leaf(const struct tern_odp *odp, u64 addr)
 {
 	return (addr - odp->base) >> odp->sparse.shift;
+}
+
+static void tern_odp_put(struct tern_odp *odp)
+{
+	if (refcount_dec_and_test(&odp->users))
+		complete(&odp->unused);
+}
+
+/* Has @umem removed later if it is a child and has no pages. The caller holds its umem_mutex. */
+static void tern_odp_check_empty(struct tern_odp *odp, struct ib_umem_odp *umem)
+{
+	if (umem == odp->umem || umem->npages)
+		return;
+	xa_set_mark(&odp->children, ib_umem_start(umem) / TERN_CHILD_SIZE, TERN_CHILD_EMPTY);
+	if (!refcount_inc_not_zero(&odp->users))
+		return;		/* the region goes, and all children with it */
+	if (!queue_delayed_work(to_tib(umem->umem.ibdev)->fault_wq, &odp->reap, TERN_REAP_DELAY))
+		tern_odp_put(odp);
 }
 
 static bool tern_odp_invalidate(struct mmu_interval_notifier *mni,
@@ -84,6 +111,7 @@ static bool tern_odp_invalidate(struct mmu_interval_notifier *mni,
 			      tern_odp_leaf(odp, end - 1)))
 		tern_cmd_sync_mr(to_tdev(umem->umem.ibdev), odp->mr->ibmr.lkey);
 	ib_umem_odp_unmap_dma_pages(umem, start, end);
+	tern_odp_check_empty(odp, umem);
 	atomic64_inc(&odp->invalidations);
 	trace_tern_invalidate(to_tdev(umem->umem.ibdev), odp->mr->ibmr.lkey, start, end);
 out:
@@ -132,7 +160,10 @@ static void tern_odp_walk_end(struct tern_odp *odp, bool fault)
 		up_write(&odp->walk);
 }
 
-/* Maps the pages of [@addr, @end) of @umem; without @fault only those in memory. */
+/*
+ * Maps the pages of [@addr, @end) of @umem; without @fault only those in memory. The caller holds
+ * the lock of walks.
+ */
 static int tern_odp_map(struct tern_odp *odp, struct ib_umem_odp *umem, u64 addr, u64 end,
 			bool write, bool fault)
 {
@@ -150,29 +181,29 @@ static int tern_odp_map(struct tern_odp *odp, struct ib_umem_odp *umem, u64 addr
 	 * The core gives up after a second of concurrent invalidations. Faulting in a page for
 	 * writing that was a zero page invalidates it, too.
 	 */
-	tern_odp_walk_begin(odp, fault);
 	do {
 		pages = ib_umem_odp_map_dma_and_lock(umem, addr, end - addr, access, fault);
 	} while (pages == -EBUSY && ++tries < TERN_ODP_TRIES);
-	if (pages >= 0) {
-		err = tern_odp_show(odp, umem, addr, end);
-		mutex_unlock(&umem->umem_mutex);
-	} else {
+	if (pages < 0) {
+		mutex_lock(&umem->umem_mutex);
 		err = pages;
+	} else {
+		err = tern_odp_show(odp, umem, addr, end);
 	}
-	tern_odp_walk_end(odp, fault);
+	tern_odp_check_empty(odp, umem);
+	mutex_unlock(&umem->umem_mutex);
 	return err;
 }
 
-/* The umem of an implicit region that covers @addr. Creates it if needed. */
-static struct ib_umem_odp *tern_odp_child(struct tern_odp *odp, u64 addr)
+/* The umem that has @addr: of an implicit region a child, which is created if needed. */
+static struct ib_umem_odp *tern_odp_umem_at(struct tern_odp *odp, u64 addr)
 {
 	unsigned long index = addr / TERN_CHILD_SIZE;
-	struct ib_umem_odp *child = xa_load(&odp->children, index);
+	struct ib_umem_odp *child;
 	int err;
 
-	if (child)
-		return child;
+	if (!odp->umem->is_implicit_odp)
+		return odp->umem;
 	mutex_lock(&odp->lock);
 	child = xa_load(&odp->children, index);
 	if (child)
@@ -182,7 +213,7 @@ static struct ib_umem_odp *tern_odp_child(struct tern_odp *odp, u64 addr)
 	if (IS_ERR(child))
 		goto out;
 	child->private = odp;
-	err = xa_err(xa_store(&odp->children, index, child, GFP_KERNEL));
+	err = xa_err(xa_store(&odp->children, index, child, GFP_KERNEL_ACCOUNT));
 	if (err) {
 		ib_umem_odp_release(child);
 		child = ERR_PTR(err);
@@ -196,24 +227,68 @@ out:
 static int tern_odp_bring(struct tern_odp *odp, u64 addr, u64 length, bool write, bool fault)
 {
 	u64 end = addr + odp->delta + length;
-	struct ib_umem_odp *child;
+	struct mem_cgroup *outer;
+	struct ib_umem_odp *umem;
+	int err = 0;
 	u64 next;
-	int err;
 
-	addr += odp->delta;
 	if (write && !odp->umem->umem.writable)
 		return -EPERM;
-	if (!odp->umem->is_implicit_odp)
-		return tern_odp_map(odp, odp->umem, addr, end, write, fault);
-	for (; addr < end; addr = next) {
-		next = min(ALIGN_DOWN(addr, TERN_CHILD_SIZE) + TERN_CHILD_SIZE, end);
-		child = tern_odp_child(odp, addr);
-		err = PTR_ERR_OR_ZERO(child) ?:
-		      tern_odp_map(odp, child, addr, next, write, fault);
-		if (err)
-			return err;
+	outer = set_active_memcg(odp->memcg);
+	for (addr += odp->delta; !err && addr < end; addr = next) {
+		next = end;
+		tern_odp_walk_begin(odp, fault);
+		umem = tern_odp_umem_at(odp, addr);
+		err = PTR_ERR_OR_ZERO(umem);
+		if (!err) {
+			next = min_t(u64, ib_umem_end(umem), end);
+			err = tern_odp_map(odp, umem, addr, next, write, fault);
+		}
+		tern_odp_walk_end(odp, fault);
 	}
-	return 0;
+	set_active_memcg(outer);
+	return err;
+}
+
+/* ---- removing what is empty ---------------------------------------------------------- */
+
+static bool tern_odp_is_empty(struct ib_umem_odp *umem)
+{
+	bool empty;
+
+	mutex_lock(&umem->umem_mutex);
+	empty = !umem->npages;
+	mutex_unlock(&umem->umem_mutex);
+	return empty;
+}
+
+/* Removes the children of an implicit region that have no pages, and their tables. */
+static void tern_odp_reap_work(struct work_struct *work)
+{
+	struct tern_odp *odp = container_of(to_delayed_work(work), struct tern_odp, reap);
+	struct tern_dev *tdev = to_tdev(odp->umem->umem.ibdev);
+	struct ib_umem_odp *child;
+	unsigned long index;
+	LIST_HEAD(tables);
+
+	down_write(&odp->walk);
+	xa_for_each_marked(&odp->children, index, child, TERN_CHILD_EMPTY) {
+		/* Clear the mark before the look: an invalidation after the look sets it again. */
+		xa_clear_mark(&odp->children, index, TERN_CHILD_EMPTY);
+		if (!tern_odp_is_empty(child))
+			continue;
+		xa_erase(&odp->children, index);
+		tern_sparse_detach(&odp->sparse, tern_odp_leaf(odp, ib_umem_start(child)), &tables);
+		ib_umem_odp_release(child);
+		cond_resched();
+	}
+	if (!list_empty(&tables)) {
+		/* The command fails if the region or card is gone. Nothing reads tables then. */
+		tern_cmd_sync_mr(tdev, odp->mr->ibmr.lkey);
+		tern_sparse_free(tdev, &tables);
+	}
+	up_write(&odp->walk);
+	tern_odp_put(odp);
 }
 
 /* ---- finding regions --------------------------------------------------------------- */
@@ -228,12 +303,6 @@ static struct tern_odp *tern_odp_get(struct tern_ib *ib, u32 key)
 		odp = NULL;
 	xa_unlock(&ib->odps);
 	return odp;
-}
-
-static void tern_odp_put(struct tern_odp *odp)
-{
-	if (refcount_dec_and_test(&odp->users))
-		complete(&odp->unused);
 }
 
 /* Whether [@addr, @addr + @length), addresses in the region, is in it. */
@@ -426,6 +495,7 @@ static void tern_odp_free(struct tern_dev *tdev, struct tern_odp *odp)
 	xa_destroy(&odp->children);
 	ib_umem_odp_release(odp->umem);
 	tern_sparse_exit(tdev, &odp->sparse);
+	mem_cgroup_put(odp->memcg);
 	kfree(odp);
 }
 
@@ -454,8 +524,10 @@ static struct tern_odp *tern_odp_alloc(struct tern_dev *tdev, struct ib_umem_odp
 	odp->start = start;
 	odp->base = ALIGN_DOWN(start, page);
 	odp->size = length;
+	odp->memcg = get_mem_cgroup_from_mm(current->mm);
 	mutex_init(&odp->lock);
 	init_rwsem(&odp->walk);
+	INIT_DELAYED_WORK(&odp->reap, tern_odp_reap_work);
 	xa_init(&odp->children);
 	refcount_set(&odp->users, 1);
 	init_completion(&odp->unused);
@@ -464,6 +536,7 @@ static struct tern_odp *tern_odp_alloc(struct tern_dev *tdev, struct ib_umem_odp
 			       umem->page_shift);
 	if (err) {
 		tern_sparse_exit(tdev, &odp->sparse);
+		mem_cgroup_put(odp->memcg);
 		kfree(odp);
 		return ERR_PTR(err);
 	}
@@ -548,9 +621,17 @@ void tern_odp_release(struct tern_mr *mr)
 	struct tern_odp *odp = mr->odp;
 
 	xa_cmpxchg(&ib->odps, mr->ibmr.lkey >> 8, odp, NULL, 0);
+	if (cancel_delayed_work_sync(&odp->reap))
+		tern_odp_put(odp);
 	tern_odp_put(odp);
 	wait_for_completion(&odp->unused);
 	tern_odp_free(ib->tdev, odp);
+}
+
+/* The tables by which the card finds the pages of a region on demand. */
+unsigned long tern_odp_tables(const struct tern_odp *odp)
+{
+	return atomic_long_read(&odp->sparse.count);
 }
 
 static int tern_fill_stat_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr)

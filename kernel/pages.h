@@ -3,6 +3,7 @@
 #ifndef TERN_PAGES_H
 #define TERN_PAGES_H
 
+#include <linux/list.h>
 #include <linux/mm.h>
 #include <linux/types.h>
 #include <linux/xarray.h>
@@ -40,7 +41,8 @@ void tern_page_free(struct tern_dev *tdev, struct tern_page *page);
 struct tern_sparse {
 	u8 shift;
 	u8 levels;
-	struct xarray tables;	/* struct tern_page, by tern_sparse_key() */
+	struct xarray tables;	/* struct tern_sparse_table, by tern_sparse_key() */
+	atomic_long_t count;	/* tables */
 };
 
 int tern_sparse_init(struct tern_dev *tdev, struct tern_sparse *sparse, u64 leaves, u8 shift);
@@ -48,6 +50,8 @@ void tern_sparse_exit(struct tern_dev *tdev, struct tern_sparse *sparse);
 int tern_sparse_reach(struct tern_dev *tdev, struct tern_sparse *sparse, u64 first, u64 last);
 void tern_sparse_set(struct tern_sparse *sparse, u64 leaf, u64 entry);
 bool tern_sparse_clear(struct tern_sparse *sparse, u64 first, u64 last);
+void tern_sparse_detach(struct tern_sparse *sparse, u64 leaf, struct list_head *tables);
+void tern_sparse_free(struct tern_dev *tdev, struct list_head *tables);
 void tern_sparse_describe(struct tern_sparse *sparse, struct tern_hw_pages *pages);
 
 /* Memory of a queue: zeroed pages, contiguous only in the address space of the card. */

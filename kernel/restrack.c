@@ -98,7 +98,8 @@ static int tern_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr)
 		{ "pages", mr->table.leaves },
 		{ "levels", mr->table.levels },
 		{ "on_demand", !!mr->odp },
-	}, 5);
+		{ "odp_tables", mr->odp ? tern_odp_tables(mr->odp) : 0 },
+	}, 6);
 }
 
 #ifdef TERN_HAVE_FILL_RES_SRQ

@@ -10,7 +10,7 @@
  *  1. tern_devlink.lock, then devlink's own, which is held while the card goes down or comes up,
  *     then the RTNL
  *  2. tern_cq.lock, tern_qp.lock, tern_srq.lock, tern_wq.lock: no two of them together
- *  3. tern_odp.lock, then umem_mutex of a umem on demand
+ *  3. tern_odp.walk, tern_odp.lock, then umem_mutex of a umem on demand
  *  4. tern_dev.stats_lock
  *  5. tern_aq.slots, which each admin command holds from its submission to its completion
  *  6. tern_dev.stop_lock

@@ -4,7 +4,10 @@
  * shared while requests run over it.
  */
 #include <atomic>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <mutex>
 #include <random>
 #include <thread>
@@ -274,7 +277,7 @@ void unmapped(Session &s)
 }
 
 /* One thread looks at pages without a fault while another one brings them, again and again. */
-void advice(Session &s)
+void advice_race(Session &s)
 {
 	constexpr size_t kSize = 64 * kSlot;
 	Paged paged(s.device, kSize, s.active);
@@ -331,6 +334,74 @@ void prefetch(Session &s)
 	s.peer.barrier(2);
 }
 
+/** What `rdma resource` says of the tables of @mr. */
+unsigned long tables_of(const ibv_mr &mr)
+{
+	const std::unique_ptr<FILE, int (*)(FILE *)> shown(popen("rdma -dd resource show mr", "r"),
+	                                                   pclose);
+	check(shown.get(), "popen");
+	char key[32], line[1024];
+	std::snprintf(key, sizeof(key), " lkey 0x%x ", mr.lkey);
+	while (std::fgets(line, sizeof(line), shown.get())) {
+		const char *tables = std::strstr(line, "odp_tables ");
+		if (tables && std::strstr(line, key))
+			return std::strtoul(tables + std::strlen("odp_tables "), nullptr, 10);
+	}
+	check(false, "no tables of region 0x%x", mr.lkey);
+	return 0;
+}
+
+/* Tables of an implicit region come with the pages and go with them. */
+void tables_go(Session &s)
+{
+	constexpr size_t kChild = 2 << 20;
+	constexpr size_t kChildren = 64;
+	Endpoint ep(s);
+	Paged paged(s.device, kChildren * kChild, true);
+	uint8_t *memory = paged.memory.data();
+	const auto advise = [&](ibv_advise_mr_advice advice, uint32_t length) {
+		std::vector<ibv_sge> parts;
+		for (size_t i = 0; i < kChildren; i++)
+			parts.push_back(paged.sge(i * kChild, length));
+		return ibv_advise_mr(s.device.pd(), advice, IBV_ADVISE_MR_FLAG_FLUSH, parts.data(),
+		                     parts.size());
+	};
+	const auto bring = [&] { return advise(IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, 1); };
+	const unsigned long before = tables_of(*paged.mr);
+	const auto all_gone = [&] { return tables_of(*paged.mr) == before; };
+
+	check(!bring(), "prefetch");
+	unsigned long now = tables_of(*paged.mr);
+	check(now >= before + kChildren, "%lu tables, and %lu with pages", before, now);
+	for (size_t i = 0; i < kChildren; i += 2)
+		check(!madvise(memory + i * kChild, 4096, MADV_DONTNEED), "madvise");
+	check(eventually([&] { return tables_of(*paged.mr) <= now - kChildren / 2; }),
+	      "tables of half of the pages stay");
+	check(!bring(), "prefetch of what is there and what is not");
+	check(!madvise(memory, kChildren * kChild, MADV_DONTNEED), "madvise");
+	check(eventually(all_gone), "tables stay: %lu, %lu at first", tables_of(*paged.mr), before);
+
+	/* Advice about what is not in memory, or not mapped at all, leaves nothing behind. */
+	check(!advise(IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT, kChild), "prefetch of nothing");
+	check(eventually(all_gone), "tables for nothing: %lu", tables_of(*paged.mr));
+	check(!mprotect(memory, kChildren * kChild, PROT_NONE), "mprotect");
+	check(bring(), "prefetch of what nobody may touch");
+	check(eventually(all_gone), "tables for a hole: %lu", tables_of(*paged.mr));
+	check(!mprotect(memory, kChildren * kChild, PROT_READ | PROT_WRITE), "mprotect");
+
+	const RemoteBuffer remote = s.peer.exchange(paged.remote(kChildren * kChild));
+	ep.connect();
+	if (s.active) {
+		fill({memory, kSlot}, s.seed);
+		ep.send(1, IBV_WR_RDMA_WRITE, paged.sge(0, kSlot), remote, 5 * kChild - 100);
+		ep.expect_send(1);
+	}
+	s.peer.barrier(1);
+	if (!s.active)
+		check_filled({memory + 5 * kChild - 100, kSlot}, s.seed, "WRITE");
+	s.peer.barrier(2);
+}
+
 /** Runs @body where both sides have it. */
 template <class Body>
 void where_offered(Session &s, Body body)
@@ -356,7 +427,9 @@ constexpr Case kCases[] = {
         {"odp-prefetch", "ibv_advise_mr, with data",
          [](Session &s) { where_offered(s, prefetch); }},
         {"odp-advice", "ibv_advise_mr with and without faults, over the same pages at once",
-         [](Session &s) { where_offered(s, advice); }},
+         [](Session &s) { where_offered(s, advice_race); }},
+        {"odp-tables", "tables of an implicit region, which go with the pages",
+         [](Session &s) { where_offered(s, tables_go); }},
 };
 
 } // namespace

@@ -12,6 +12,43 @@ KINDS = ("pd", "cq", "qp", "cm_id", "mr", "ctx", "srq")
 NETNS = "blue"
 CGROUP = "/sys/fs/cgroup/test"
 
+# Advises to bring a page in each of 128 tables, then takes them away. Prints the group's memory
+# for the kernel, without page tables of the process: at first, the most and the least then.
+TABLES = b"""
+import ctypes, mmap, sys, time
+import pyverbs.enums as e
+from pyverbs.device import Context
+from pyverbs.mr import MR
+from pyverbs.pd import PD
+from pyverbs.wr import SGE
+
+AREA, COUNT = 2 << 20, 128
+
+def charged():
+    stat = dict(line.split() for line in open(sys.argv[2]))
+    return int(stat["kernel"]) - int(stat["pagetables"])
+
+def watch(choose, enough):
+    seen = charged()
+    deadline = time.monotonic() + 20
+    while not enough(seen) and time.monotonic() < deadline:
+        time.sleep(0.1)
+        seen = choose(seen, charged())
+    return seen
+
+pd = PD(Context(name=sys.argv[1]))
+mr = MR(pd, 0, e.IBV_ACCESS_LOCAL_WRITE | e.IBV_ACCESS_ON_DEMAND, implicit=True)
+memory = mmap.mmap(-1, COUNT * AREA, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+memory.madvise(mmap.MADV_NOHUGEPAGE)
+start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+parts = [SGE(start + i * AREA, 1, mr.lkey) for i in range(COUNT)]
+before = charged()
+pd.advise_mr(e._IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, 0, parts)
+most = watch(max, lambda seen: seen >= before + COUNT * 4096)
+memory.madvise(mmap.MADV_DONTNEED)
+print(before, most, watch(min, lambda seen: seen < before + COUNT * 4096 // 4))
+"""
+
 
 class System(Programs):
     def setUp(self):
@@ -131,6 +168,22 @@ class System(Programs):
         host.configure()
         self.assertEqual(host.rdma_device(), self.device)
         self.pingpong("-n 20")
+
+    def test_cgroup_memory(self):
+        """Tables of a region on demand are charged to its process, though a worker of the driver
+        allocates them, until the pages go."""
+        host = self.host
+        host.run(f"""mountpoint -q /sys/fs/cgroup || mount -t cgroup2 none /sys/fs/cgroup
+                     echo +memory >/sys/fs/cgroup/cgroup.subtree_control && mkdir {CGROUP}""")
+        try:
+            said = host.run(f"""echo $$ >{CGROUP}/cgroup.procs
+                                exec python3 - {self.device} {CGROUP}/memory.stat""",
+                            stdin=TABLES).out
+        finally:
+            host.run(f"until rmdir {CGROUP}; do sleep 0.2; done", timeout=20)
+        before, most, least = (int(size) for size in said.split())
+        self.assertGreaterEqual(most - before, 128 * 4096, said)
+        self.assertLess(least - before, 32 * 4096, said)
 
     def test_cgroup_limits(self):
         """A control group holds the objects that it may, and no more."""
