@@ -178,6 +178,9 @@ void Engine::do_command(const Command &command)
 	case Command::Kind::HoldCommands:
 		rnic_.hold_commands(command.value != 0);
 		break;
+	case Command::Kind::RefuseCommand:
+		rnic_.refuse_command(static_cast<uint32_t>(command.value));
+		break;
 	case Command::Kind::Stop:
 		recall(Recall::everything());
 		stopping_ = true;

@@ -36,6 +36,7 @@ struct Command {
 		FailQp,       /* value: its number */
 		SlowQp,       /* ... and offset: kb/s */
 		HoldCommands, /* value: whether to */
+		RefuseCommand, /* value: which one from now on */
 		Stop,
 	};
 

@@ -102,6 +102,11 @@ void tern_engine_hold_commands(tern_engine *engine, bool hold)
 	engine->call({.kind = Command::Kind::HoldCommands, .value = hold});
 }
 
+void tern_engine_refuse_command(tern_engine *engine, uint32_t nth)
+{
+	engine->call({.kind = Command::Kind::RefuseCommand, .value = nth});
+}
+
 bool tern_engine_receive(tern_engine *engine, const void *frame, size_t size)
 {
 	return engine->push_received(frame, size);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Faults that people inject, for programs and drivers to be tried with: the commands tern-fail-qp,
- * tern-slow-qp and tern-hold-commands of QMP.
+ * tern-slow-qp, tern-hold-commands and tern-refuse-command of QMP.
  */
 #include "qemu/osdep.h"
 
@@ -113,11 +113,28 @@ static void hold_commands(QDict *arguments, QObject **result, Error **errp)
 	object_unref(OBJECT(tern));
 }
 
+static void refuse_command(QDict *arguments, QObject **result, Error **errp)
+{
+	TernDevice *tern;
+	uint32_t nth;
+
+	if (!have_count(arguments, 2, errp) ||
+	    !take_number(arguments, "nth", UINT32_MAX, &nth, errp))
+		return;
+	tern = take_card(arguments, errp);
+	if (!tern)
+		return;
+	for_each_engine(e, tern)
+		tern_engine_refuse_command(e->engine, nth);
+	object_unref(OBJECT(tern));
+}
+
 static void register_commands(Notifier *notifier, void *opaque)
 {
 	qmp_register_command(&qmp_commands, "tern-fail-qp", fail_qp, 0, 0);
 	qmp_register_command(&qmp_commands, "tern-slow-qp", slow_qp, 0, 0);
 	qmp_register_command(&qmp_commands, "tern-hold-commands", hold_commands, 0, 0);
+	qmp_register_command(&qmp_commands, "tern-refuse-command", refuse_command, 0, 0);
 }
 
 static Notifier machine_done = {.notify = register_commands};

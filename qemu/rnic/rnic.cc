@@ -110,6 +110,11 @@ void Rnic::hold_commands(bool hold)
 	card_->admin.hold(hold);
 }
 
+void Rnic::refuse_command(uint32_t nth)
+{
+	card_->admin.refuse(nth);
+}
+
 bool Rnic::run(unsigned budget)
 {
 	if (!card_->enabled || card_->fatal != TERN_FATAL_NONE)

@@ -77,6 +77,9 @@ public:
 	bool slow_qp(uint32_t qpn, uint32_t rate);
 	/** While @hold is set, admin commands stay unanswered. A reset ends it. */
 	void hold_commands(bool hold);
+	/** Answers the @nth admin command from now on that creates or changes an object with
+	 * NO_RESOURCE; 0: none. A reset ends it. */
+	void refuse_command(uint32_t nth);
 
 	/**
 	 * Does the work that is due: admin commands, timers, packets to send, up to about @budget

@@ -150,10 +150,14 @@ def build_parser():
     injected = commands.add_parser("inject", help="faults of a card, for programs to be tried with")
     injected.add_argument("host").completer = _hosts
     injected.add_argument("card", nargs="?", type=int, default=0, help="default %(default)s")
-    injected.add_argument("fault", choices=("error", "slow", "hold", "release", "gids"),
+    injected.add_argument("fault", choices=("error", "slow", "hold", "release", "refuse",
+                                             "gids"),
                           help="a QP fails; a QP is slow; the card leaves admin commands "
-                               "unanswered, or answers them again; GIDs move to other indices")
+                               "unanswered, or answers them again; it refuses one; GIDs move to other "
+                               "indices")
     injected.add_argument("--qp", type=_qpn, metavar="NUMBER", help="for error and slow")
+    injected.add_argument("--nth", type=int, metavar="NUMBER",
+                          help="for refuse: which one from now on, 1 for the next; 0: none")
     injected.add_argument("--rate", type=float, metavar="MBPS", help="Mb/s, for slow; 0: no limit")
 
     link = commands.add_parser("link", help="cut a link between two switches of a topology")
@@ -373,7 +377,11 @@ def inject(args):
         raise LabError("--qp NUMBER is for the faults error and slow, which need it")
     if (args.rate is None) != (args.fault != "slow"):
         raise LabError("--rate is for the fault slow, which needs it")
-    if args.fault == "gids":
+    if (args.nth is None) != (args.fault != "refuse"):
+        raise LabError("--nth NUMBER is for the fault refuse, which needs it")
+    if args.fault == "refuse":
+        injections.refuse_command(host, card, args.nth)
+    elif args.fault == "gids":
         injections.move_gids(host, card)
     elif args.fault in ("hold", "release"):
         injections.hold_commands(host, card, args.fault == "hold")

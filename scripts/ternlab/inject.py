@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Faults of a host's card, for programs to be tried with: a QP that fails, a slow QP, admin
-commands without an answer, GIDs at other indices. The guest moves its GIDs, QEMU makes the other
+commands without an answer or refused, GIDs at other indices. The guest moves its GIDs, QEMU makes the other
 faults (qemu/pci/inject.c)."""
 
 import ipaddress
@@ -40,6 +40,11 @@ def slow_qp(host, card, qpn, mbps):
 def hold_commands(host, card, hold):
     """Admin commands stay unanswered until they are no longer held, or the card is reset."""
     _tell(host, "tern-hold-commands", path=_path(card), hold=hold)
+
+
+def refuse_command(host, card, nth):
+    """The card has no room for what the @nth admin command from now on creates or changes."""
+    _tell(host, "tern-refuse-command", path=_path(card), nth=nth)
 
 
 def _ask(host, command):

@@ -6,8 +6,10 @@ of operations, between any two devices, and the scenario sees both ends: Python 
 to start under TCG. tests/vm/agent.py is the other half.
 """
 
+import contextlib
 import errno
 import json
+import os
 import random
 import struct
 import sys
@@ -15,13 +17,17 @@ import time
 
 import pyverbs.enums as e
 from pyverbs.addr import AH, AHAttr, GID, GlobalRoute
-from pyverbs.cq import CQ
-from pyverbs.device import Context
-from pyverbs.mr import MR, MW, MWBindInfo
+from pyverbs.cq import CQ, CompChannel
+from pyverbs.device import DM, AllocDmAttr, Context
+from pyverbs.flow import Flow, FlowAttr
+from pyverbs.mr import DMMR, MR, MW, MWBindInfo
 from pyverbs.pd import PD
 from pyverbs.pyverbs_error import PyverbsRDMAError
 from pyverbs.qp import QP, QPAttr, QPCap, QPEx, QPInitAttr, QPInitAttrEx
+from pyverbs.srq import SRQ, SrqAttr, SrqInitAttr
+from pyverbs.wq import WQ, RwqIndTable, RwqIndTableInitAttr, WQAttr, WQInitAttr
 from pyverbs.wr import RecvWR, SGE, SendWR
+from pyverbs.xrcd import XRCD, XRCDInitAttr
 
 ACCESS = (e.IBV_ACCESS_LOCAL_WRITE | e.IBV_ACCESS_REMOTE_WRITE | e.IBV_ACCESS_REMOTE_READ
           | e.IBV_ACCESS_REMOTE_ATOMIC)
@@ -96,14 +102,14 @@ class Queue:
 
 class Agent:
     def __init__(self):
-        self.context = self.pd = self.mr = None
+        self.device = self.context = self.pd = self.mr = None
         self.atomic_write = False
         self.queues, self.windows = {}, {}  # by number, by key
 
     # --- objects
 
     def open(self, device, size, on_demand=False):
-        self.context = Context(name=device)
+        self.device, self.context = device, Context(name=device)
         self.pd = PD(self.context)
         flags = self.context.query_device().device_cap_flags
         windows = flags & (e.IBV_DEVICE_MEM_WINDOW_TYPE_2A | e.IBV_DEVICE_MEM_WINDOW_TYPE_2B)
@@ -145,6 +151,50 @@ class Agent:
         self.windows[request.rkey] = window
         done = self.poll(local, "send", 1, 5)
         return request.rkey, done
+
+    def all_kinds(self, gid, gid_index):
+        """Creates an object of each kind in a context of its own, changes those that can be
+        changed, and destroys all, also when one is refused."""
+        with contextlib.ExitStack() as made:
+            def make(kind, *arguments, **more):
+                thing = kind(*arguments, **more)
+                made.callback(thing.close)
+                return thing
+
+            context = make(Context, name=self.device)
+            pd, another = make(PD, context), make(PD, context)
+            region = make(MR, pd, 4096, ACCESS)
+            region.rereg(e.IBV_REREG_MR_CHANGE_PD, pd=another)
+            make(MR, pd, 4096, e.IBV_ACCESS_LOCAL_WRITE | e.IBV_ACCESS_ON_DEMAND)
+            memory = make(DM, context, AllocDmAttr(4096))
+            make(DMMR, pd, 64, e.IBV_ACCESS_ZERO_BASED, dm=memory, offset=0)
+            make(MW, pd, e.IBV_MW_TYPE_1)
+            make(MW, pd, e.IBV_MW_TYPE_2)
+            cq = make(CQ, context, 16, channel=make(CompChannel, context))
+            cq.resize(64)
+            srq = make(SRQ, pd, SrqInitAttr(SrqAttr(max_wr=16)))
+            srq.modify(SrqAttr(srq_limit=4), e.IBV_SRQ_LIMIT)
+            make(XRCD, context, XRCDInitAttr(e.IBV_XRCD_INIT_ATTR_FD | e.IBV_XRCD_INIT_ATTR_OFLAGS,
+                                             os.O_CREAT, -1))
+            for service, queue in (("RC", None), ("RC", srq), ("UC", None)):
+                qp = make(QP, pd, QPInitAttr(qp_type=SERVICES[service], scq=cq, rcq=cq, srq=queue,
+                                             cap=QPCap(max_send_wr=4, max_recv_wr=4)))
+                qp.to_rts(self.loopback(qp, gid, gid_index))
+            raw = make(QP, pd, QPInitAttr(qp_type=e.IBV_QPT_RAW_PACKET, scq=cq, rcq=cq,
+                                          cap=QPCap(max_send_wr=4, max_recv_wr=4)))
+            raw.to_rts(QPAttr(port_num=1))
+            make(Flow, raw, FlowAttr(num_of_specs=0, port=1))
+            wq = make(WQ, context, WQInitAttr(wq_pd=pd, wq_cq=cq))
+            wq.modify(WQAttr(e.IBV_WQ_ATTR_STATE, wq_state=e.IBV_WQS_RDY))
+            make(RwqIndTable, context, RwqIndTableInitAttr(log_ind_tbl_size=1, wqs_list=[wq, wq]))
+
+    @staticmethod
+    def loopback(qp, gid, gid_index):
+        """The attributes with which a connected QP sends to itself."""
+        attr = QPAttr(port_num=1)
+        grh = GlobalRoute(dgid=GID(gid), sgid_index=gid_index, hop_limit=1)
+        attr.ah_attr, attr.dest_qp_num = AHAttr(gr=grh, is_global=1, port_num=1), qp.qp_num
+        return attr
 
     # --- memory
 

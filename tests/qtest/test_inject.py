@@ -30,6 +30,12 @@ class Inject(CardTest):
         for hold in (1, "on"):
             self.refused("hold: true or false", "tern-hold-commands", path=CARD, hold=hold)
 
+    def test_refuse_command(self):
+        self.refused("arguments are needed", "tern-refuse-command", path=CARD)
+        self.refused("path of a card", "tern-refuse-command", path="/machine", nth=1)
+        for nth in (-1, 1 << 32, "x"):
+            self.refused("nth: a number from 0 to", "tern-refuse-command", path=CARD, nth=nth)
+
     def test_no_such_qp(self):
         self.refused("no QP 7 that could fail", "tern-fail-qp", path=CARD, qpn=7)
         self.refused("has no QP 7", "tern-slow-qp", path=CARD, qpn=7, rate=1)

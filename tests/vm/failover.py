@@ -81,6 +81,9 @@ class Failover(Programs):
                 (("host1", "gids", "--qp", 17), "--qp NUMBER is for"),
                 (("host1", "hold", "--qp", 17), "--qp NUMBER is for"),
                 (("host1", "slow", "--qp", 17), "--rate is for"),
+                (("host1", "refuse"), "--nth NUMBER is for"),
+                (("host1", "hold", "--nth", 1), "--nth NUMBER is for"),
+                (("host1", "refuse", "--nth", -1), "nth: a number from 0 to"),
                 (("host1", "slow", "--qp", 17, "--rate", -1), "--rate needs"),
                 (("host1", "slow", "--qp", 0xfffff, "--rate", 1), "the card has no QP"),
                 (("host1", 2, "error", "--qp", 17), "host1 has no Tern card 2")):

@@ -3,11 +3,13 @@
 as it was, and an RDMA device that programs can open."""
 
 import contextlib
+import itertools
 import json
 
+from agent import Agent, AgentError
 from programs import Programs
 from scenario import NETDEV, main, pair, wait_until
-from ternlab import inject
+from ternlab import inject, query
 from ternlab.host import card_id
 
 OWN_MAC, EXTRA = "52:54:00:99:00:01", "10.81.0.1/24"
@@ -114,6 +116,40 @@ class Recovery(Programs):
         with self.comes_back("no answer to a command"):
             inject.hold_commands(self.host, 0, True)
             self.host.run(f"ethtool -S {NETDEV}", check=False)
+
+    def holdings(self):
+        """The RDMA objects that the kernel has, and those that the card has."""
+        (engine,) = query.card_of(self.host, 0)["engines"]
+        return (self.host.run("rdma -j resource show").out,
+                {kind: len(engine[kind]) for kind in ("eqs", "cqs", "srqs", "wqs", "qps")},
+                engine["commands"]["refuse_in"])
+
+    def test_refused_commands(self):
+        """Each command of a program that creates and changes every kind of object is refused once:
+        the call fails with an error, and leaves nothing behind."""
+        agent = Agent(self.host, self.device)
+        self.addCleanup(agent.close)
+        where = {"gid": f"0000:0000:0000:0000:0000:ffff:0a4d:{self.host.index:04x}",
+                 "gid_index": self.host.gid_index(self.device)}
+        agent.all_kinds(**where)
+        *before, _ = self.holdings()
+        refused = []
+        with self.cell("refused commands", "recovered"):
+            for nth in itertools.count(1):
+                inject.refuse_command(self.host, 0, nth)
+                try:
+                    agent.all_kinds(**where)
+                except AgentError as error:
+                    self.assertEqual(error.errno, "ENOMEM", error)
+                    refused.append(str(error))
+                *after, left = self.holdings()
+                self.assertEqual(after, before, f"command {nth}")
+                self.assertEqual(len(refused), nth - (left > 0), f"command {nth} did not matter")
+                if left:
+                    break
+            inject.refuse_command(self.host, 0, 0)
+            self.assertGreater(len(refused), 25)
+            self.pingpong("-n 20 -c")
 
     def test_reset_by_others(self):
         """Its base addresses are gone, too."""

@@ -52,14 +52,16 @@ bool AdminQueue::run(unsigned budget)
 
 bool AdminQueue::step(unsigned &budget)
 {
+	/* Not {}, which may leave bytes behind the union's first member uninitialised. */
+	tern_hw_aq_cqe completion;
+	std::memset(static_cast<void *>(&completion), 0, sizeof(completion));
 	if (!running_) {
 		if (!fetch())
 			return false;
 		budget -= std::min(budget, kCommandCost);
+		if (refuses())
+			return complete(TERN_AQ_NO_RESOURCE, completion);
 	}
-	/* Not {}, which may leave bytes behind the union's first member uninitialised. */
-	tern_hw_aq_cqe completion;
-	std::memset(static_cast<void *>(&completion), 0, sizeof(completion));
 	Slice slice{.budget = budget, .spent = spent_};
 	const auto status = execute(card_, command_, completion, slice);
 	spent_ += budget - slice.budget;
@@ -75,6 +77,14 @@ bool AdminQueue::fetch()
 	if (running_)
 		card_.ports.observer.command_started(command_.opcode.get(), command_.id.get());
 	return running_;
+}
+
+bool AdminQueue::refuses()
+{
+	if (!refuse_in_ || !may_lack_resources(command_.opcode.get()))
+		return false;
+	refuse_in_--;
+	return !refuse_in_;
 }
 
 uint16_t AdminQueue::offset_in_command(const void *field) const

@@ -28,6 +28,10 @@ public:
 	/** While @hold is set, the next command is read and stays unanswered, and none follows. */
 	void hold(bool hold) { held_ = hold; }
 
+	/** Answers the @nth command from now on that may lack resources with NO_RESOURCE, and does
+	 * not execute it. 0: none. */
+	void refuse(uint32_t nth) { refuse_in_ = nth; }
+
 	void describe(Json &to) const;
 
 	bool raise_interrupts = false;
@@ -37,6 +41,8 @@ private:
 	/* These return false if a ring is not reachable. */
 	bool step(unsigned &budget);
 	bool fetch();
+	/** Whether the command at ci_ is the one that refuse() has chosen. */
+	bool refuses();
 	/** 0 for null. */
 	uint16_t offset_in_command(const void *field) const;
 	bool complete(const CommandStatus &status, hw::tern_hw_aq_cqe &completion);
@@ -52,6 +58,7 @@ private:
 	hw::tern_hw_aq_cmd command_;
 	bool running_ = false;
 	bool held_ = false;
+	uint32_t refuse_in_ = 0; /* commands up to the one that is refused; 0: none is */
 	uint64_t spent_ = 0; /* units, by the running command */
 };
 

@@ -194,6 +194,43 @@ bool names_object(uint16_t opcode)
 
 } // namespace
 
+bool may_lack_resources(uint16_t opcode)
+{
+	switch (opcode) {
+	case TERN_AQ_CREATE_EQ:
+	case TERN_AQ_ALLOC_PD:
+	case TERN_AQ_CREATE_MR:
+	case TERN_AQ_MODIFY_MR:
+	case TERN_AQ_CREATE_FAST_MR:
+	case TERN_AQ_ALLOC_MW:
+	case TERN_AQ_CREATE_CQ:
+	case TERN_AQ_RESIZE_CQ:
+	case TERN_AQ_MODERATE_CQ:
+	case TERN_AQ_CREATE_QP:
+	case TERN_AQ_MODIFY_QP:
+	case TERN_AQ_CREATE_SRQ:
+	case TERN_AQ_RESIZE_SRQ:
+	case TERN_AQ_SET_SRQ_LIMIT:
+	case TERN_AQ_ALLOC_XRCD:
+	case TERN_AQ_ATTACH_MCAST:
+	case TERN_AQ_CREATE_FLOW:
+	case TERN_AQ_CREATE_WQ:
+	case TERN_AQ_MODIFY_WQ:
+	case TERN_AQ_CREATE_WQ_TABLE:
+	case TERN_AQ_CREATE_RSS_QP:
+	case TERN_AQ_CREATE_COUNTERS:
+	case TERN_AQ_SET_GID:
+	case TERN_AQ_SET_ETH:
+	case TERN_AQ_SET_ETH_RSS:
+	case TERN_AQ_SET_CONGESTION:
+	case TERN_AQ_CREATE_STATS:
+	case TERN_AQ_BIND_STATS:
+		return true;
+	default:
+		return false;
+	}
+}
+
 std::optional<CommandStatus> execute(Card &card, const tern_hw_aq_cmd &command,
                                      tern_hw_aq_cqe &completion, Slice &slice)
 {

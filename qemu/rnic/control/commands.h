@@ -25,4 +25,8 @@ struct Slice {
 std::optional<CommandStatus> execute(Card &card, const hw::tern_hw_aq_cmd &command,
                                      hw::tern_hw_aq_cqe &completion, Slice &slice);
 
+/** Whether commands of this opcode create or change an object, for which a card may be out of room.
+ */
+bool may_lack_resources(uint16_t opcode);
+
 } // namespace tern

@@ -66,6 +66,7 @@ void AdminQueue::describe(Json &to) const
 	to.number("entries", 1u << log_size_);
 	to.number("pi", pi_);
 	to.number("ci", ci_);
+	to.number("refuse_in", refuse_in_);
 	to.text("running", running_ ? command_name(command_.opcode.get()) : "");
 	to.number("qpn", running_ ? qpn_of(command_) : 0);
 }

@@ -81,6 +81,23 @@ TEST_F(CommandSlices, AResetEndsTheHold)
 	set_up_card();
 }
 
+TEST_F(CommandSlices, OneCommandIsRefused)
+{
+	const auto status = [&](const tern_hw_aq_cmd &command) {
+		const uint32_t submitted = driver_.submit(command);
+		while (!driver_.result(submitted))
+			step();
+		return driver_.result(submitted)->status;
+	};
+	const auto alloc = make_command(TERN_AQ_ALLOC_PD);
+	const auto query = object(TERN_AQ_QUERY_QP, qp_->number);
+	card_.refuse_command(2);
+	EXPECT_EQ(status(alloc), TERN_AQ_OK);
+	EXPECT_EQ(status(query), TERN_AQ_OK) << "creates nothing";
+	EXPECT_EQ(status(alloc), TERN_AQ_NO_RESOURCE);
+	EXPECT_EQ(status(alloc), TERN_AQ_OK);
+}
+
 /* CQEs that come in between are in the new ring. */
 TEST_F(CommandSlices, ResizeCq)
 {
