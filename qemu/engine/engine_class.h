@@ -33,9 +33,9 @@ struct Command {
 		Pause,
 		Resume,
 		Describe,
-		FailQp,       /* value: its number */
-		SlowQp,       /* ... and offset: kb/s */
-		HoldCommands, /* value: whether to */
+		FailQp,        /* value: its number */
+		SlowQp,        /* ... and offset: kb/s */
+		HoldCommands,  /* value: whether to */
 		RefuseCommand, /* value: which one from now on */
 		Stop,
 	};

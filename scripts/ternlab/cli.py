@@ -150,11 +150,10 @@ def build_parser():
     injected = commands.add_parser("inject", help="faults of a card, for programs to be tried with")
     injected.add_argument("host").completer = _hosts
     injected.add_argument("card", nargs="?", type=int, default=0, help="default %(default)s")
-    injected.add_argument("fault", choices=("error", "slow", "hold", "release", "refuse",
-                                             "gids"),
+    injected.add_argument("fault", choices=("error", "slow", "hold", "release", "refuse", "gids"),
                           help="a QP fails; a QP is slow; the card leaves admin commands "
-                               "unanswered, or answers them again; it refuses one; GIDs move to other "
-                               "indices")
+                               "unanswered, or answers them again; it refuses one; GIDs move to "
+                               "other indices")
     injected.add_argument("--qp", type=_qpn, metavar="NUMBER", help="for error and slow")
     injected.add_argument("--nth", type=int, metavar="NUMBER",
                           help="for refuse: which one from now on, 1 for the next; 0: none")

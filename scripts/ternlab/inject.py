@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Faults of a host's card, for programs to be tried with: a QP that fails, a slow QP, admin
-commands without an answer or refused, GIDs at other indices. The guest moves its GIDs, QEMU makes the other
-faults (qemu/pci/inject.c)."""
+commands without an answer or refused, GIDs at other indices. The guest moves its GIDs, QEMU makes
+the other faults (qemu/pci/inject.c)."""
 
 import ipaddress
 import json

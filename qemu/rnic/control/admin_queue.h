@@ -59,7 +59,7 @@ private:
 	bool running_ = false;
 	bool held_ = false;
 	uint32_t refuse_in_ = 0; /* commands up to the one that is refused; 0: none is */
-	uint64_t spent_ = 0; /* units, by the running command */
+	uint64_t spent_ = 0;     /* units, by the running command */
 };
 
 } // namespace tern
