@@ -32,7 +32,8 @@ class Query(CardTest):
         card = self.state()
         self.assertEqual(card["msix"], "on")
         self.assertEqual(card["engines"][0]["commands"],
-                         {"entries": 16, "pi": 1, "ci": 1, "running": "", "qpn": 0})
+                         {"entries": 16, "pi": 1, "ci": 1, "refuse_in": 0, "running": "",
+                          "qpn": 0})
         self.card.write(2, self.card.capability(0x11) + 2, 0xc000)
         self.assertEqual(self.state()["msix"], "masked")
 
