@@ -54,7 +54,7 @@ struct tern_odp {
 	struct rw_semaphore walk;
 	struct delayed_work reap;
 
-	/* Code that maps pages or reaps, and the region itself while it is registered. */
+	/* Counts work that maps or removes pages, and the region itself while it is registered. */
 	refcount_t users;
 	struct completion unused;
 
@@ -195,7 +195,7 @@ static int tern_odp_map(struct tern_odp *odp, struct ib_umem_odp *umem, u64 addr
 	return err;
 }
 
-/* The umem that has @addr: of an implicit region a child, which is created if needed. */
+/* Returns the umem that covers @addr. Creates the child of an implicit region if needed. */
 static struct ib_umem_odp *tern_odp_umem_at(struct tern_odp *odp, u64 addr)
 {
 	unsigned long index = addr / TERN_CHILD_SIZE;
@@ -628,7 +628,7 @@ void tern_odp_release(struct tern_mr *mr)
 	tern_odp_free(ib->tdev, odp);
 }
 
-/* The tables by which the card finds the pages of a region on demand. */
+/* Returns the number of page list tables of a region on demand. */
 unsigned long tern_odp_tables(const struct tern_odp *odp)
 {
 	return atomic_long_read(&odp->sparse.count);

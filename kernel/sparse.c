@@ -140,7 +140,7 @@ bool tern_sparse_clear(struct tern_sparse *sparse, u64 first, u64 last)
 /*
  * Moves the table of leaves that has @leaf, all of whose entries are absent, and the tables above
  * it that point to no other, to @tables. The card may read them until it has executed SYNC_MR. The
- * caller prevents concurrent calls, and those of tern_sparse_reach().
+ * caller prevents concurrent calls of this function and of tern_sparse_reach().
  */
 void tern_sparse_detach(struct tern_sparse *sparse, u64 leaf, struct list_head *tables)
 {
@@ -162,7 +162,7 @@ void tern_sparse_detach(struct tern_sparse *sparse, u64 leaf, struct list_head *
 	}
 }
 
-/* Frees what tern_sparse_detach() has put into @tables. */
+/* Frees the tables that tern_sparse_detach() has moved to @tables. */
 void tern_sparse_free(struct tern_dev *tdev, struct list_head *tables)
 {
 	struct tern_sparse_table *table, *next;

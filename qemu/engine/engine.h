@@ -124,7 +124,7 @@ void tern_engine_pause(struct tern_engine *engine, bool pause);
 char *tern_engine_describe(struct tern_engine *engine, int64_t qpn);
 
 /* These block. They inject the faults that Rnic::fail_qp(), slow_qp(), hold_commands() and
- * refuse_command() describe, and return false also after tern_engine_stop(). */
+ * refuse_command() describe. Those that return bool return false after tern_engine_stop(). */
 bool tern_engine_fail_qp(struct tern_engine *engine, uint32_t qpn);
 bool tern_engine_slow_qp(struct tern_engine *engine, uint32_t qpn, uint32_t rate);
 void tern_engine_hold_commands(struct tern_engine *engine, bool hold);

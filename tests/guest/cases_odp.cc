@@ -276,7 +276,7 @@ void unmapped(Session &s)
 	check_device_works(s);
 }
 
-/* One thread looks at pages without a fault while another one brings them, again and again. */
+/* One thread advises without faults while another one advises with them, for the same pages. */
 void advice_race(Session &s)
 {
 	constexpr size_t kSize = 64 * kSlot;
@@ -334,7 +334,7 @@ void prefetch(Session &s)
 	s.peer.barrier(2);
 }
 
-/** What `rdma resource` says of the tables of @mr. */
+/** Returns how many tables `rdma resource` shows for @mr. */
 unsigned long tables_of(const ibv_mr &mr)
 {
 	const std::unique_ptr<FILE, int (*)(FILE *)> shown(popen("rdma -dd resource show mr", "r"),
@@ -351,7 +351,7 @@ unsigned long tables_of(const ibv_mr &mr)
 	return 0;
 }
 
-/* Tables of an implicit region come with the pages and go with them. */
+/* The driver adds tables of an implicit region with its pages and removes them with these. */
 void tables_go(Session &s)
 {
 	constexpr size_t kChild = 2 << 20;
@@ -381,7 +381,7 @@ void tables_go(Session &s)
 	check(!madvise(memory, kChildren * kChild, MADV_DONTNEED), "madvise");
 	check(eventually(all_gone), "tables stay: %lu, %lu at first", tables_of(*paged.mr), before);
 
-	/* Advice about what is not in memory, or not mapped at all, leaves nothing behind. */
+	/* Advice about pages that are absent or inaccessible leaves no tables behind. */
 	check(!advise(IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT, kChild), "prefetch of nothing");
 	check(eventually(all_gone), "tables for nothing: %lu", tables_of(*paged.mr));
 	check(!mprotect(memory, kChildren * kChild, PROT_NONE), "mprotect");

@@ -12,8 +12,8 @@ KINDS = ("pd", "cq", "qp", "cm_id", "mr", "ctx", "srq")
 NETNS = "blue"
 CGROUP = "/sys/fs/cgroup/test"
 
-# Advises to bring a page in each of 128 tables, then takes them away. Prints the group's memory
-# for the kernel, without page tables of the process: at first, the most and the least then.
+# This program prefetches a page in each of 128 tables, then drops the pages. It prints the kernel
+# memory of its group without page tables of the process: before, at most, and at least afterwards.
 TABLES = b"""
 import ctypes, mmap, sys, time
 import pyverbs.enums as e

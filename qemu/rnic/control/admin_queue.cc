@@ -52,7 +52,7 @@ bool AdminQueue::run(unsigned budget)
 
 bool AdminQueue::step(unsigned &budget)
 {
-	/* Not {}, which may leave bytes behind the union's first member uninitialised. */
+	/* {} may leave bytes behind the union's first member uninitialised. */
 	tern_hw_aq_cqe completion;
 	std::memset(static_cast<void *>(&completion), 0, sizeof(completion));
 	if (!running_) {

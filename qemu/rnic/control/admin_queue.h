@@ -41,7 +41,7 @@ private:
 	/* These return false if a ring is not reachable. */
 	bool step(unsigned &budget);
 	bool fetch();
-	/** Whether the command at ci_ is the one that refuse() has chosen. */
+	/** Returns whether the command at ci_ is the one that refuse() has chosen. */
 	bool refuses();
 	/** 0 for null. */
 	uint16_t offset_in_command(const void *field) const;
