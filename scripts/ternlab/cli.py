@@ -37,6 +37,9 @@ hosts are named host1, host2, ... (as its file says with --topology) or 1, 2, ..
   {COMMAND} run host2 -- ib_write_bw host1
   {COMMAND} capture start wire.pcap
   {COMMAND} why host1 --qp 0x11
+  {COMMAND} add
+  {COMMAND} kill host1
+  {COMMAND} restart host1
   {COMMAND} down
   {COMMAND} up --topology examples/lab-incast.toml
   {COMMAND} fabric
@@ -90,29 +93,21 @@ def build_parser():
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     up = commands.add_parser("up", help="boot hosts on one wire")
-    up.add_argument("count", nargs="?", type=int, help="how many (default 2)")
-    up.add_argument("--cards", type=int, choices=range(1, MAX_CARDS + 1), metavar="N",
-                    help=f"cards each, on one wire; default {Options.cards}")
+    up.add_argument("count", nargs="?", type=_count, help="how many (default 2)")
     up.add_argument("--topology", default="", metavar="FILE.toml",
                     help="hosts, switches and links with rates: see docs/fabric.md")
-    up.add_argument("--mtu", type=int, default=Options.mtu, help="default %(default)s")
-    up.add_argument("--smp", type=int, default=Options.smp, help="CPUs each; default %(default)s")
-    up.add_argument("--mem", default="1G", help="memory of each; default %(default)s")
-    up.add_argument("--viommu", action="store_true", help="put the cards behind an IOMMU")
-    up.add_argument("--no-load", dest="load", action="store_false",
-                    help="leave tern.ko for you to load")
-    up.add_argument("--nic", choices=("tern", "virtio"), default="tern",
-                    help="another card on the wire, to compare")
-    up.add_argument("--wire", choices=WIRES, default=Options.wire,
-                    help="through shared memory or QEMU's sockets; default %(default)s")
-    up.add_argument("--nic-options", default="", metavar="NAME=VALUE,...",
-                    help="more properties of the card")
-    up.add_argument("--kernel-options", default="", metavar="WORDS",
-                    help="more words for the kernel's command line")
-    up.add_argument("--share", default="", metavar="FOLDER",
-                    help="a folder of this machine, which is /share in the hosts")
+    _add_host_options(up)
     up.add_argument("--package", dest="packages", action="append", default=[], metavar="FILE.deb",
                     help="install it in the hosts, which then have nothing that is built here")
+
+    add = commands.add_parser("add", help="boot more hosts on the wire, while the others run")
+    add.add_argument("count", nargs="?", type=_count, default=1, help="how many (default 1)")
+    _add_host_options(add)
+    for name, told in (("remove", "stop a host, and forget it"),
+                       ("kill", "end a host at once, as a power cut does"),
+                       ("restart", "start a host anew, whether it is up, hangs or is down")):
+        changed = commands.add_parser(name, help=told)
+        changed.add_argument("host").completer = _hosts
 
     run = commands.add_parser("run", help="run a command on hosts; its exit code is passed on")
     run.add_argument("hosts").completer = _hosts
@@ -199,6 +194,29 @@ def parse(arguments):
     return parser.parse_args(arguments)
 
 
+def _add_host_options(parser):
+    """What a host is like."""
+    parser.add_argument("--cards", type=int, choices=range(1, MAX_CARDS + 1), metavar="N",
+                        help=f"cards each, on one wire; default {Options.cards}")
+    parser.add_argument("--mtu", type=int, default=Options.mtu, help="default %(default)s")
+    parser.add_argument("--smp", type=int, default=Options.smp,
+                        help="CPUs each; default %(default)s")
+    parser.add_argument("--mem", default="1G", help="memory of each; default %(default)s")
+    parser.add_argument("--viommu", action="store_true", help="put the cards behind an IOMMU")
+    parser.add_argument("--no-load", dest="load", action="store_false",
+                        help="leave tern.ko for you to load")
+    parser.add_argument("--nic", choices=("tern", "virtio"), default="tern",
+                        help="another card on the wire, to compare")
+    parser.add_argument("--wire", choices=WIRES, default=Options.wire,
+                        help="through shared memory or QEMU's sockets; default %(default)s")
+    parser.add_argument("--nic-options", default="", metavar="NAME=VALUE,...",
+                        help="more properties of the card")
+    parser.add_argument("--kernel-options", default="", metavar="WORDS",
+                        help="more words for the kernel's command line")
+    parser.add_argument("--share", default="", metavar="FOLDER",
+                        help="a folder of this machine, which is /share in the hosts")
+
+
 def _add_faults(parser):
     parser.add_argument("host", nargs="?",
                         help="a rule is for frames from and to this host").completer = _hosts
@@ -230,20 +248,44 @@ def _hosts(parsed_args, **_):
     return [host.name for lab in Lab.all() if lab.name == parsed_args.lab for host in lab.hosts]
 
 
-def up(args):
+def _options(args):
+    """What _add_host_options() has read."""
     if args.share and not os.path.isdir(args.share):
         raise LabError(f"there is no folder {args.share} to share")
+    # `restart` may be called in another folder.
+    share = os.path.abspath(args.share) if args.share else ""
+    return Options(cards=args.cards or Options.cards, share=share, **{
+        name: getattr(args, name) for name in ("mtu", "smp", "mem", "viommu", "load", "nic", "wire",
+                                               "nic_options", "kernel_options")})
+
+
+def up(args):
     if args.topology and (args.count is not None or args.cards):
         raise LabError("the topology says how many hosts and cards there are")
-    options = Options(cards=args.cards or Options.cards, **{name: getattr(args, name) for name in (
-        "mtu", "smp", "mem", "viommu", "load", "nic", "wire", "nic_options", "kernel_options",
-        "share")})
+    options = _options(args)
     hosts = (topology.hosts(args.topology, options) if args.topology
              else [options] * (2 if args.count is None else args.count))
     lab = Lab(args.lab)
     lab.up(hosts, packages=args.packages, topology=args.topology)
     names = ", ".join(host.name for host in lab.hosts)
     say(f"{names} up; try: {COMMAND} run all -- ibv_devinfo")
+
+
+def add(args):
+    fresh = Lab.find(args.lab).add([_options(args)] * args.count)
+    say(f"{', '.join(host.name for host in fresh)} up")
+
+
+def remove(args):
+    Lab.find(args.lab).remove(args.host)
+
+
+def kill(args):
+    Lab.find(args.lab).kill(args.host)
+
+
+def restart(args):
+    Lab.find(args.lab).restart(args.host)
 
 
 def _command(args):
@@ -258,10 +300,11 @@ def run(args):
     command = _command(args)
     lab = Lab.find(args.lab)
     hosts = lab.select(args.hosts)
+    logins = {host: host.ssh for host in hosts}  # so that nothing runs if one of them is down
     if len(hosts) == 1:
         return subprocess.run(hosts[0].ssh.command(command), check=False).returncode
 
-    results = lab.each(lambda host: host.ssh.run(command), hosts)
+    results = lab.each(lambda host: logins[host].run(command), hosts)
     for host, result in zip(hosts, results):
         for text, stream in ((result.stdout, sys.stdout), (result.stderr, sys.stderr)):
             for line in text.splitlines():
@@ -411,6 +454,13 @@ def fabric(args):
     print(json.dumps(told, indent=2) if args.json else "\n".join(topology.text(told)))
 
 
+def _count(text):
+    with contextlib.suppress(ValueError):
+        if int(text) > 0:
+            return int(text)
+    raise argparse.ArgumentTypeError(f"{text} is no number of hosts")
+
+
 def _qpn(text):
     with contextlib.suppress(ValueError):
         if 0 < int(text, 0) < 1 << 24:
@@ -488,7 +538,8 @@ def status(args):
             print(f"{host['name']}  up, pid {host['pid']}, {host['ipv4']} {host['ipv6']} "
                   f"on {NETDEV} ({driver}), ssh port {host['ssh_port']}")
         else:
-            print(f"{host['name']}  dead; `{COMMAND} console {host['name']}` may tell why")
+            print(f"{host['name']}  down; `{COMMAND} console {host['name']}` may tell why, "
+                  f"`{COMMAND} restart {host['name']}` starts it anew")
     print(f"wire   {lab.wire.stats() if wire_alive else 'dead'}")
     print(f"logs   {lab.logs}")
 

@@ -9,7 +9,7 @@ import time
 
 from . import channel, machine, pace, qmp
 from .errors import LabError
-from .paths import QEMU
+from .paths import COMMAND, QEMU
 from .process import Process
 from .progress import wait_until
 from .snapshot import Snapshot
@@ -127,7 +127,7 @@ class Host:
             folder = self.options.share.replace(",", ",,")
             command += ["-fsdev", f"local,id=share,security_model=none,path={folder}"]
             self._devices.append("virtio-9p-pci,fsdev=share,mount_tag=share")
-        self._started = time.monotonic()
+        self._started, self.port = time.monotonic(), None
         self.process = Process.start(self.name, command, self._qemu_log(), owned)
 
     def wait_ready(self, parts):
@@ -160,13 +160,14 @@ class Host:
         if not self.process.alive():
             raise LabError(f"{self.name}'s QEMU has ended;\n{self.last_words()}")
 
+    def kill(self):
+        """As a power cut does."""
+        self.process.kill()
+        self._hang_up()
+
     def stop(self):
         """A guest's disk is thrown away, so there is nothing to shut down in order."""
-        if self._channel:
-            self._channel.close()
-            self._channel = None
-        if self.port:
-            self.ssh.close()
+        self._hang_up()
         if self.process and self.process.alive():
             try:
                 with self.qmp() as monitor:
@@ -175,6 +176,13 @@ class Host:
             except (OSError, LabError):
                 pass
             self.process.stop()
+
+    def _hang_up(self):
+        if self._channel:
+            self._channel.close()
+            self._channel = None
+        if self.port:
+            self._ssh().close()
 
     def _card(self, wire, card):
         options = self.options
@@ -230,8 +238,13 @@ class Host:
 
     @property
     def ssh(self):
+        if not self.process.alive():
+            raise LabError(f"{self.name} is down; `{COMMAND} restart {self.name}` starts it anew")
         if not self.port:
             raise LabError(f"{self.name} is not up")
+        return self._ssh()
+
+    def _ssh(self):
         return Ssh(self.name, self.image, self.port, self._ssh_control)
 
     @property

@@ -4,17 +4,20 @@
 import concurrent.futures
 import contextlib
 import json
+import os
 import shutil
 
 from . import parts, paths
 from .errors import LabError
 from .host import Host, Options
 from .image import Image
+from .lock import exclusive
 from .process import Process
 from .progress import step
-from .wire import Wire
+from .wire import MAX_PORTS, Wire
 
 STATE = "lab.json"
+MAX_HOSTS = 32  # as many as guest/assemble gives names
 
 
 class Lab:
@@ -25,6 +28,8 @@ class Lab:
         self.fault_log = self.logs / "faults.jsonl"
         self.hosts = []
         self.wire = Wire(self.folder)
+        self._image = None
+        self._owner = None  # the process with which the lab dies, if there is one
 
     # --- life
 
@@ -32,50 +37,121 @@ class Lab:
         """Boots a host for each Options. An owned lab dies with this process. With packages,
         files of Debian's, the hosts have these installed and nothing that is built here. With a
         topology, a file, the hosts are those that topology.hosts() makes of it."""
-        self._claim()
-        if topology:
-            shutil.copyfile(topology, self.wire.topology)
-        try:
-            image = Image.get(packages)
-            if any(options.load and options.nic == "tern" for options in hosts):
-                parts.require_module(image)
-            archive = parts.archive(image)
-            self.wire.start(self.logs / "wire.log", owned)
-            for index, options in enumerate(hosts, 1):
-                host = Host(index, image, options, self.folder, self.logs / f"host{index}.log")
-                self.hosts.append(host)
-                host.start(self.wire, owned)
-            self._save(image)
-            with step(f"starting {len(hosts)} hosts"):
-                self.each(lambda host: host.wait_ready(archive))
-            self._save(image)
-            if topology:
-                self._spread_names()
-            with step("giving them their addresses"):
-                self.each(self._configure, [host for host in self.hosts if host.options.load])
-        except BaseException:
-            self.down()
-            raise
+        with self._lock():
+            self._claim()
+            try:
+                self._owner = Process.this("the lab's owner") if owned else None
+                if topology:
+                    shutil.copyfile(topology, self.wire.topology)
+                else:
+                    _check_room(hosts)
+                self._image = Image.get(packages)
+                archive = self._archive(hosts)
+                self.wire.start(self.logs / "wire.log", owned)
+                self.hosts = [self._host(*place) for place in enumerate(hosts, 1)]
+                self._boot(self.hosts, archive)
+            except BaseException:
+                self._take_down()
+                raise
 
     def down(self):
-        with step("taking the lab down"):
-            self._down()
+        """Ends the lab that this process has brought up or found; without one, does nothing."""
+        if not self.hosts:
+            return
+        with self._lock():
+            if self._is_mine() or self._load():
+                self._take_down()
 
-    def _down(self):
-        if self.hosts:
-            self.each(Host.stop)
-        self.wire.stop()
-        self.hosts = []
-        shutil.rmtree(self.folder, ignore_errors=True)
-        with contextlib.suppress(OSError):
-            self.folder.parent.rmdir()  # unless other labs are there
+    def add(self, hosts):
+        """Boots one more host for each Options, on the same wire. Returns these hosts."""
+        with self._changing("add"):
+            _check_room([*(host.options for host in self.hosts), *hosts])
+            archive = self._archive(hosts)
+            free = sorted(set(range(1, MAX_HOSTS + 1)) - {host.index for host in self.hosts})
+            fresh = [self._host(*place) for place in zip(free, hosts)]
+            for host in fresh:
+                host.log.unlink(missing_ok=True)  # of another host that had the number before
+            self.hosts = sorted([*self.hosts, *fresh], key=lambda host: host.index)
+            try:
+                self._boot(fresh, archive)
+            except BaseException:
+                self._forget(fresh)
+                raise
+            return fresh
+
+    def remove(self, name):
+        """Stops a host and forgets it."""
+        with self._changing("remove"):
+            host = self.host(name)
+            if self.hosts == [host]:
+                raise LabError(f"{host.name} is the last host of lab \"{self.name}\"; "
+                               f"`{paths.COMMAND} down` ends the lab")
+            self._forget([host])
+
+    def kill(self, name):
+        """As a power cut does: nothing in the host and none of its peers hears of it before."""
+        host = self.host(name)
+        if not host.process.alive():
+            raise LabError(f"{host.name} is down already")
+        host.kill()
+
+    def restart(self, name):
+        """Starts a host anew with all that it had, whatever state it is in. If that fails, it
+        stays down."""
+        with self._changing():
+            host = self.host(name)
+            archive = self._archive([host.options])
+            host.kill()
+            try:
+                self._boot([host], archive)
+            except BaseException:
+                host.kill()
+                self._save()
+                raise
+
+    def _host(self, index, options, *running):
+        return Host(index, self._image, options, self.folder, self.logs / f"host{index}.log",
+                    *running)
+
+    def _archive(self, hosts):
+        """What hosts with such Options get of what is built here."""
+        if any(options.load and options.nic == "tern" for options in hosts):
+            parts.require_module(self._image)
+        return parts.archive(self._image)
+
+    def _boot(self, hosts, archive):
+        """Starts some of the lab's hosts. Returns when they can be worked on."""
+        for host in hosts:
+            host.start(self.wire, self._is_mine())
+        self._save()
+        names = ", ".join(host.name for host in hosts)
+        with step(f"starting {names if len(hosts) < 4 else f'{len(hosts)} hosts'}"):
+            self.each(lambda host: host.wait_ready(archive), hosts)
+        self._save()
+        if self.wire.topology.exists():
+            self._spread_names(hosts)
+        with step("giving them their addresses"):
+            self.each(self._configure, [host for host in hosts if host.options.load])
+
+    def _forget(self, hosts):
+        self.hosts = [host for host in self.hosts if host not in hosts]
+        self._save()
+        self.each(Host.stop, hosts)
+
+    def _take_down(self):
+        with step("taking the lab down"):
+            if self.hosts:
+                self.each(Host.stop)
+            self.wire.stop()
+            self.hosts, self._owner = [], None
+            shutil.rmtree(self.folder, ignore_errors=True)
 
     @classmethod
     def find(cls, name="lab"):
         """The lab of that name, which must be up."""
         lab = cls(name)
         if not lab._load():
-            raise LabError(f"there is no lab \"{name}\" here; `{paths.COMMAND} up` starts it")
+            raise lab._missing()
         return lab
 
     @classmethod
@@ -84,12 +160,12 @@ class Lab:
         labs = [cls(state.parent.name) for state in sorted(paths.runtime("").glob(f"*/{STATE}"))]
         return [lab for lab in labs if lab._load()]
 
-    def _spread_names(self):
+    def _spread_names(self, hosts):
         """In place of the names that the image has, which are those of hosts by number."""
         known = [("localhost", "127.0.0.1"), ("localhost", "::1"),
                  *(entry for host in self.hosts for entry in host.names())]
         table = "".join(f"{address} {name}\n" for name, address in known)
-        self.each(lambda host: host.write_file("/etc/hosts", table.encode()))
+        self.each(lambda host: host.write_file("/etc/hosts", table.encode()), hosts)
 
     @staticmethod
     def _configure(host):
@@ -120,20 +196,53 @@ class Lab:
 
     # --- its memory
 
+    def _lock(self):
+        """One command at a time changes a lab."""
+        return exclusive(self.folder.with_name(f"{self.name}.lock"),
+                         f"another command is changing lab \"{self.name}\"; waiting for it")
+
+    @contextlib.contextmanager
+    def _changing(self, hosts_by=None):
+        """Has the lab as it is now, and to itself. hosts_by: the command, if it changes which
+        hosts there are."""
+        with self._lock():
+            if not self._is_mine():
+                if not self._load():
+                    raise self._missing()
+                if self._owner and self._owner.alive():
+                    raise LabError(f"lab \"{self.name}\" belongs to process {self._owner.pid}, "
+                                   "with which it ends; no other process can start hosts in it")
+            if hosts_by and self.wire.topology.exists():
+                raise LabError(f"{hosts_by}: the topology of lab \"{self.name}\" says which hosts "
+                               "there are; change its file, and bring the lab up with it")
+            if not self.wire.process.alive():
+                raise LabError(f"the wire of lab \"{self.name}\" has ended; `{paths.COMMAND} down` "
+                               f"and `{paths.COMMAND} up` start another one")
+            yield
+
+    def _is_mine(self):
+        """Then no other process changes its state, and its hosts have channels to this one."""
+        return self._owner is not None and self._owner.pid == os.getpid()
+
+    def _missing(self):
+        return LabError(f"there is no lab \"{self.name}\" here; `{paths.COMMAND} up` starts it")
+
     def _claim(self):
         if self._load():
             if any(host.process.alive() for host in self.hosts):
-                self.hosts = []
+                self.hosts, self._owner = [], None
                 raise LabError(f"lab \"{self.name}\" is up already; `{paths.COMMAND} down` ends it")
-            self.down()
+            self._take_down()
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True, mode=0o700)
         shutil.rmtree(self.logs, ignore_errors=True)
         self.logs.mkdir(parents=True)
 
-    def _save(self, image):
+    def _save(self):
+        """A command that reads the state meanwhile sees either the old one or the new one."""
         state = {
-            "image": str(image.folder),
+            "image": str(self._image.folder),
+            "owner": self._owner and self._owner.to_json(),
             "wire": self.wire.process.to_json(),
             "hosts": [host.to_json() for host in self.hosts],
         }
@@ -146,11 +255,20 @@ class Lab:
             state = json.loads((self.folder / STATE).read_text(encoding="utf-8"))
         except FileNotFoundError:
             return False
-        image = Image(state["image"])
+        self._image = Image(state["image"])
+        # A lab of an older version tells of no owner, and must still end.
+        self._owner = Process.from_json(state["owner"]) if state.get("owner") else None
         self.wire = Wire(self.folder, Process.from_json(state["wire"]))
-        self.hosts = [
-            Host(saved["index"], image, Options(**saved["options"]), self.folder,
-                 self.logs / f"host{saved['index']}.log",
-                 Process.from_json(saved["process"]), saved["port"])
-            for saved in state["hosts"]]
+        self.hosts = [self._host(saved["index"], Options(**saved["options"]),
+                                 Process.from_json(saved["process"]), saved["port"])
+                      for saved in state["hosts"]]
         return True
+
+
+def _check_room(hosts):
+    """Raises a LabError if so many hosts do not fit on one wire."""
+    cards = sum(options.cards for options in hosts)
+    if len(hosts) > MAX_HOSTS:
+        raise LabError(f"a lab has at most {MAX_HOSTS} hosts, and these would be {len(hosts)}")
+    if cards > MAX_PORTS:
+        raise LabError(f"a wire has at most {MAX_PORTS} cards, and these would be {cards}")

@@ -81,7 +81,9 @@ def command(image, options, disk, console, qmp, channel):
     """QEMU's arguments. disk is a -drive's file and its options."""
     return [
         *hardware(options), "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-        "-serial", f"file:{console}", "-qmp", f"unix:{qmp},server=on,wait=off",
+        # A host that is started again goes on with the same log.
+        "-chardev", f"file,id=console,path={console},append=on", "-serial", "chardev:console",
+        "-qmp", f"unix:{qmp},server=on,wait=off",
         "-kernel", image.vmlinuz, "-initrd", image.initrd, "-append", kernel_line(options),
         "-drive", f"if=none,id=root,cache=unsafe,{disk}", "-device", "virtio-blk-pci,drive=root",
         "-netdev", "user,id=mgmt,hostfwd=tcp:127.0.0.1:0-:22",

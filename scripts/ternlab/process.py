@@ -50,6 +50,11 @@ class Process:
                 raise LabError(f"{name} does not start: {error}") from None
         return cls(name, child.pid, _birth(child.pid), child)
 
+    @classmethod
+    def this(cls, name):
+        """The one that runs this program."""
+        return cls(name, os.getpid(), _birth(os.getpid()))
+
     def alive(self):
         if self._child:
             self._child.poll()
@@ -71,6 +76,12 @@ class Process:
                 return
             os.kill(self.pid, number)
             self.wait(grace)
+
+    def kill(self):
+        """At once: it cannot clean up anything."""
+        if self.alive():
+            os.kill(self.pid, signal.SIGKILL)
+            self.wait(10)
 
     def to_json(self):
         return {"name": self.name, "pid": self.pid, "birth": self.birth}

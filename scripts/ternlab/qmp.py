@@ -13,9 +13,11 @@ class Qmp:
         self._socket.settimeout(timeout)
         try:
             self._socket.connect(str(path))
-        except BlockingIOError:
+        except OSError as error:
             self._socket.close()
-            raise TimeoutError("others wait for it, too") from None
+            if isinstance(error, BlockingIOError):
+                raise TimeoutError("others wait for it, too") from None
+            raise
         self._file = self._socket.makefile("rw", encoding="utf-8")
         json.loads(self._file.readline())  # the greeting
         self.execute("qmp_capabilities")

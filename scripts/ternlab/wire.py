@@ -11,6 +11,7 @@ from .paths import SWITCH
 from .process import Process
 from .progress import wait_until
 
+MAX_PORTS = 64  # as many as the switch has
 PERCENTAGES = ("loss", "dup", "reorder", "corrupt", "ce")
 
 

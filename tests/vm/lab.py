@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a person asks of the lab beside programs: a folder of this machine, the labs that are up."""
+"""What a person asks of the lab beside programs: a folder of this machine, the labs that are up,
+hosts that come, go and lose their power."""
 
 import json
+import os
 import pathlib
+import signal
 import subprocess
 import tempfile
+import unittest
 
-from scenario import Options, Scenario, main
+from scenario import Options, Scenario, main, pair, report, wait_until
 
 LAB = pathlib.Path(__file__).resolve().parents[2] / "scripts/lab"
 
@@ -48,6 +52,108 @@ class Lab(Scenario):
         self.assertEqual([host["name"] for host in told["hosts"]], ["host1", "host2"])
         self.assertEqual([host["driver"] for host in told["hosts"]], ["tern", "tern"])
         self.assertGreater(told["wire"]["frames"], 0)
+
+
+class PowerCut(Scenario):
+    """A host of a lab that belongs to this process."""
+
+    def command(self, *words):
+        done = run("--lab", self.lab.name, *words)
+        return done.returncode, done.stdout + done.stderr
+
+    def alive(self):
+        told = json.loads(self.command("status", "--json")[1])
+        return [host["alive"] for host in told["hosts"]]
+
+    def pingpong_again(self):
+        self.lab.restart("host1")
+        self.assertEqual(self.alive(), [True, True])
+        self.pingpong("-n 20 -c")
+
+    def test_kill(self):
+        """The peer's QP hears nothing any more, and says so when its retries are spent."""
+        victim, peer = self.hosts
+        serving = victim.spawn(f"ib_write_bw -D 60 {self.verbs(victim)}")
+        pair.await_listener(victim, pair.PERFTEST_PORT, serving)
+        sent = f"cat /sys/class/infiniband/{peer.rdma_device()}/ports/1/hw_counters/sent_bytes"
+        before = int(peer.run(sent).out)
+        asking = peer.spawn(f"ib_write_bw -D 60 {self.verbs(peer)} {victim.ipv4}")
+        self.assertTrue(wait_until(lambda: int(peer.run(sent).out) > before + (1 << 20), 30))
+        self.assertEqual(self.command("kill", "host1"), (0, ""))
+        self.assertIn("status 12", asking.wait(check=False).out)  # transport retry counter exceeded
+        serving.give_up()
+
+        self.assertEqual(self.alive(), [False, True])
+        self.assertIn("host1  down; ", self.command("status")[1])
+        self.assertIn(f"{self.lab.name}  1 of 2 hosts up\n", run("list").stdout)
+        for words in (["run", "host1", "--", "true"], ["run", "all", "--", "true"]):
+            self.assertEqual(self.command(*words), (
+                1, "lab: host1 is down; `scripts/lab restart host1` starts it anew\n"))
+        code, said = self.command("restart", "host1")
+        self.assertEqual((code, said.count("\n")), (1, 1))
+        self.assertIn(f"belongs to process {os.getpid()}", said)
+        self.pingpong_again()
+
+    def test_restart_of_one_that_hangs(self):
+        before = self.hosts[0].process
+        os.kill(before.pid, signal.SIGSTOP)
+        self.pingpong_again()
+        self.assertFalse(before.alive())
+
+
+class Changes(unittest.TestCase):
+    """A lab that outlives the commands that change it, as a person's does."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.name = f"{report.NAME}.{cls.__name__}"
+        cls.addClassCleanup(run, "--lab", cls.name, "down")
+
+    def lab(self, *words):
+        done = run("--lab", self.name, *words)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def hosts(self):
+        """The ids of those that are up."""
+        told = json.loads(self.lab("status", "--json"))["hosts"]
+        self.assertTrue(all(host["driver"] == "tern" for host in told), told)
+        return {host["name"]: host["pid"] for host in told if host["alive"]}
+
+    def assert_connected(self, server, client):
+        self.lab("serve", server, "--", "ibv_rc_pingpong", "-g", "3")
+        self.assertIn("1000 iters", self.lab("run", client, "--", "ibv_rc_pingpong", "-g", "3",
+                                             server))
+
+    def test_changes(self):
+        """Each command leaves the other hosts as they are."""
+        like = ("--mem", Options.mem)  # for which there is a snapshot
+        self.lab("up", "1", *like)
+        first = self.hosts()
+        adding = [subprocess.Popen([LAB, "--lab", self.name, "add", *like, "--cards", cards],
+                                   stderr=subprocess.DEVNULL) for cards in "12"]
+        self.assertEqual([command.wait() for command in adding], [0, 0])
+        hosts = self.hosts()
+        self.assertEqual(list(hosts), ["host1", "host2", "host3"])
+        self.assertEqual(hosts["host1"], first["host1"])
+        self.assert_connected("host1", "host3")
+        cards = sorted(len(self.lab("run", host, "--", "ibv_devices").splitlines()) - 2
+                       for host in hosts)
+        self.assertEqual(cards, [1, 1, 2])
+
+        self.lab("restart", "3")
+        again = self.hosts()
+        self.assertNotEqual(again.pop("host3"), hosts.pop("host3"))
+        self.assertEqual(again, hosts)
+        self.assert_connected("host3", "host2")
+
+        self.lab("remove", "host1")
+        self.assertEqual(list(self.hosts()), ["host2", "host3"])
+        self.assertEqual(run("--lab", self.name, "run", "host1", "--", "true").stderr,
+                         'lab: no host "host1"; there are host2, host3\n')
+        self.lab("add", *like)
+        self.assertEqual(list(self.hosts()), ["host1", "host2", "host3"])
+        self.assert_connected("host2", "host1")
 
 
 if __name__ == "__main__":

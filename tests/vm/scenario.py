@@ -27,7 +27,7 @@ from ternlab.lab import Lab  # noqa: E402
 from ternlab.progress import wait_until  # noqa: E402
 
 __all__ = ["CommandError", "LabError", "NETDEV", "Options", "RXE", "Scenario", "main", "pair",
-           "wait_until"]
+           "report", "wait_until"]
 
 RXE = os.environ.get("TERN_TEST_DEVICE", "tern") == "rxe"
 

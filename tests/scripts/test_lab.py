@@ -1,0 +1,263 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What changes a lab, as far as that needs no virtual machine: state, lock, refusals."""
+
+import contextlib
+import io
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+from unittest import mock
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
+
+from ternlab import cli  # noqa: E402
+from ternlab.lab import MAX_HOSTS, Lab  # noqa: E402
+from ternlab.lock import exclusive  # noqa: E402
+from ternlab.process import Process  # noqa: E402
+from ternlab.progress import wait_until  # noqa: E402
+
+ENDED = {"name": "ended", "pid": 1, "birth": None}
+
+
+class Stateful(unittest.TestCase):
+    """Labs whose hosts are processes that sleep."""
+
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.base = pathlib.Path(scratch.name)
+        for patch in (mock.patch.dict(os.environ, XDG_RUNTIME_DIR=scratch.name),
+                      mock.patch("ternlab.paths.BUILD", self.base / "build")):
+            patch.start()
+            self.addCleanup(patch.stop)
+        self.lab = Lab("lab")
+
+    def remember(self, *indexes, wire=None, owner=None):
+        """Writes the state of a lab, with the wire of this process if none is given."""
+        self.lab.folder.mkdir(parents=True)
+        processes = {}
+        for index in indexes:
+            log = self.base / "log"
+            processes[index] = Process.start(f"host{index}", ["sleep", "600"], log, True)
+            self.addCleanup(processes[index].kill)
+        (self.lab.folder / "lab.json").write_text(json.dumps({
+            "image": "/nowhere", "owner": owner, "wire": wire or Process.this("wire").to_json(),
+            "hosts": [{"index": index, "port": None, "process": process.to_json(), "options": {}}
+                      for index, process in processes.items()]}), encoding="ascii")
+        return processes
+
+    def state(self):
+        path = self.lab.folder / "lab.json"
+        return json.loads(path.read_text(encoding="ascii")) if path.exists() else None
+
+    def command(self, *words):
+        """The exit code of a command, and what it says."""
+        with mock.patch("ternlab.stack.enter"), contextlib.redirect_stderr(io.StringIO()) as said:
+            code = cli.main(["--lab", "lab", *words])
+        return code, said.getvalue()
+
+    def refused(self, *words):
+        """The one line that tells why. Nothing has changed."""
+        before = self.state()
+        code, said = self.command(*words)
+        self.assertEqual((code, said.count("\n")), (1, 1), said)
+        self.assertEqual(self.state(), before)
+        return said.removeprefix("lab: ").rstrip("\n")
+
+
+class Kill(Stateful):
+    def test_one(self):
+        processes = self.remember(1, 2)
+        self.assertEqual(self.command("kill", "host1"), (0, ""))
+        self.assertFalse(processes[1].alive())
+        self.assertTrue(processes[2].alive())
+        self.assertEqual(self.refused("kill", "host1"), "host1 is down already")
+
+    def test_a_command_for_it(self):
+        """It says at once that the host is down; for all hosts none does anything."""
+        self.remember(1, 2)
+        self.command("kill", "2")
+        for hosts in ("host2", "all"):
+            with mock.patch("ternlab.ssh.Ssh.run", side_effect=AssertionError), \
+                    mock.patch("ternlab.host.Host.ssh", self.ssh):
+                self.assertEqual(self.refused("run", hosts, "--", "true"), "down")
+
+    @property
+    def ssh(self):
+        return property(self.ssh_of)
+
+    @staticmethod
+    def ssh_of(host):
+        if not host.process.alive():
+            raise cli.LabError("down")
+        return host
+
+
+class Refusals(Stateful):
+    def test_no_lab(self):
+        for words in (["kill", "host1"], ["restart", "host1"], ["remove", "host1"], ["add"]):
+            self.assertEqual(self.refused(*words),
+                             'there is no lab "lab" here; `scripts/lab up` starts it')
+
+    def test_unknown_host(self):
+        self.remember(1, 3)
+        for command in ("kill", "restart", "remove"):
+            self.assertEqual(self.refused(command, "host2"),
+                             'no host "host2"; there are host1, host3')
+
+    def test_last_host(self):
+        self.remember(1)
+        self.assertEqual(self.refused("remove", "host1"), 'host1 is the last host of lab "lab"; '
+                         "`scripts/lab down` ends the lab")
+
+    def test_topology(self):
+        self.remember(1, 2)
+        self.lab.wire.topology.touch()
+        for words in (["add"], ["remove", "host1"]):
+            self.assertEqual(self.refused(*words), f'{words[0]}: the topology of lab "lab" says '
+                             "which hosts there are; change its file, and bring the lab up with it")
+
+    def test_too_many(self):
+        self.remember(1, 2)
+        self.assertEqual(self.refused("add", str(MAX_HOSTS)), f"a lab has at most {MAX_HOSTS} "
+                         f"hosts, and these would be {MAX_HOSTS + 2}")
+        self.assertEqual(self.refused("add", "8", "--cards", "8"),
+                         "a wire has at most 64 cards, and these would be 66")
+        with contextlib.redirect_stderr(io.StringIO()) as said, self.assertRaises(SystemExit):
+            cli.main(["add", "0"])
+        self.assertIn("0 is no number of hosts", said.getvalue())
+
+    def test_owner(self):
+        """The hosts of a test end with it, and it has channels to them."""
+        parent = Process("owner", os.getppid(), None)
+        owner = subprocess.run(
+            ["awk", "{ print $22 }", f"/proc/{parent.pid}/stat"], capture_output=True, text=True,
+            check=True).stdout
+        self.remember(1, 2, owner={**parent.to_json(), "birth": int(owner)})
+        for words in (["restart", "host1"], ["remove", "host1"], ["add"]):
+            self.assertEqual(self.refused(*words), f'lab "lab" belongs to process {parent.pid}, '
+                             "with which it ends; no other process can start hosts in it")
+
+    def test_wire(self):
+        self.remember(1, 2, wire=ENDED)
+        for words in (["restart", "host1"], ["remove", "host1"], ["add"]):
+            self.assertEqual(self.refused(*words), 'the wire of lab "lab" has ended; '
+                             "`scripts/lab down` and `scripts/lab up` start another one")
+
+
+class Changes(Stateful):
+    """With hosts that start at once."""
+
+    def setUp(self):
+        super().setUp()
+        self.failing = False
+        for name, how in (("start", self.start), ("wait_ready", self.wait_ready),
+                          ("configure", lambda *_: None)):
+            patch = mock.patch(f"ternlab.host.Host.{name}", how)
+            patch.start()
+            self.addCleanup(patch.stop)
+        patch = mock.patch("ternlab.lab.parts")
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    @property
+    def start(self):
+        def start(host, _wire, owned):
+            self.assertFalse(owned)
+            # An owned one would die with its thread.
+            host.process = Process.start(host.name, ["sleep", "600"], self.base / "log", False)
+            self.addCleanup(host.process.kill)
+        return start
+
+    @property
+    def wait_ready(self):
+        def wait_ready(host, _archive):
+            if self.failing:
+                raise cli.LabError(f"{host.name} does not boot")
+        return wait_ready
+
+    def alive(self):
+        return {host.name: host.process.alive() for host in Lab.find("lab").hosts}
+
+    def test_numbers(self):
+        """New hosts take what is free first."""
+        self.remember(1, 2, 3)
+        self.assertEqual(self.command("remove", "host2")[0], 0)
+        self.assertEqual(self.alive(), {"host1": True, "host3": True})
+        self.assertEqual(self.command("add", "2", "--cards", "2"), (0, "lab: host2, host4 up\n"))
+        self.assertEqual([host.options.cards for host in Lab.find("lab").hosts], [1, 2, 1, 2])
+
+    def test_failed_add(self):
+        """Nothing of it stays."""
+        self.remember(1)
+        self.failing = True
+        code, said = self.command("add", "2")
+        self.assertEqual((code, said.count("\n")), (1, 1), said)
+        self.assertEqual(self.alive(), {"host1": True})
+
+    def test_failed_restart(self):
+        self.remember(1, 2)
+        self.failing = True
+        self.assertEqual(self.command("restart", "host1")[0], 1)
+        self.assertEqual(self.alive(), {"host1": False, "host2": True})
+        self.failing = False
+        self.assertEqual(self.command("restart", "host1")[0], 0)
+        self.assertEqual(self.alive(), {"host1": True, "host2": True})
+
+    def test_at_once(self):
+        """None of many commands at the same time undoes what another one did."""
+        self.remember(1)
+        with mock.patch("ternlab.lock.say"), mock.patch("ternlab.cli.say"):
+            commands = [threading.Thread(target=Lab.find("lab").add, args=[[cli.Options()]])
+                        for _ in range(6)]
+            for command in commands:
+                command.start()
+            for command in commands:
+                command.join()
+        self.assertEqual(self.alive(), {f"host{index}": True for index in range(1, 8)})
+
+
+class Lock(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.path = pathlib.Path(scratch.name) / "folder/name.lock"
+
+    def test_nothing_stays(self):
+        with exclusive(self.path, "waiting"):
+            self.assertTrue(self.path.exists())
+        self.assertFalse(self.path.parent.exists())
+
+    def test_others_wait(self):
+        said, entered = [], threading.Event()
+
+        def other():
+            with exclusive(self.path, "waiting"):
+                entered.set()
+
+        with mock.patch("ternlab.lock.say", said.append):
+            with exclusive(self.path, "waiting"):
+                thread = threading.Thread(target=other)
+                thread.start()
+                self.assertTrue(wait_until(lambda: said, 10))
+                self.assertFalse(entered.is_set())
+            thread.join()
+        self.assertEqual((said, entered.is_set()), (["waiting"], True))
+
+    def test_holder_that_was_killed(self):
+        """Its file is no lock any more."""
+        self.path.parent.mkdir()
+        self.path.touch()
+        with mock.patch("ternlab.lock.say", side_effect=AssertionError), \
+                exclusive(self.path, "waiting"):
+            pass
+
+
+if __name__ == "__main__":
+    unittest.main()
