@@ -28,7 +28,12 @@ BUILD := build
 CMAKE_BUILD := $(BUILD)/cmake
 
 # Known only once the headers are installed, hence not evaluated before its use.
+ifdef TERN_KDIR
+KERNEL = $(or $(shell cat $(TERN_KDIR)/include/config/kernel.release),\
+	$(error $(TERN_KDIR) is neither a kernel tree that was prepared for modules nor its headers))
+else
 KERNEL = $(shell scripts/guest-kernel)
+endif
 
 .PHONY: help setup build module configure cmake image kernels hosts run test test-quick test-all \
 	stress-test soak report fuzz fuzz-quick lint bench bench-apps bench-core bench-fabric \

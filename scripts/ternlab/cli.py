@@ -99,6 +99,9 @@ def build_parser():
     _add_host_options(up)
     up.add_argument("--package", dest="packages", action="append", default=[], metavar="FILE.deb",
                     help="install it in the hosts, which then have nothing that is built here")
+    up.add_argument("--kernel", metavar="BZIMAGE", help="the kernel that the hosts boot")
+    up.add_argument("--modules", metavar="FOLDER",
+                    help="its /lib/modules/VERSION, if it has not all built in")
 
     add = commands.add_parser("add", help="boot more hosts on the wire, while the others run")
     add.add_argument("count", nargs="?", type=_count, default=1, help="how many (default 1)")
@@ -262,11 +265,16 @@ def _options(args):
 def up(args):
     if args.topology and (args.count is not None or args.cards):
         raise LabError("the topology says how many hosts and cards there are")
+    if args.modules and not args.kernel:
+        raise LabError("--modules FOLDER is for a kernel, which --kernel BZIMAGE names")
+    if args.kernel and args.packages:
+        raise LabError("--kernel and --package: packages build the driver for Debian's kernel only")
     options = _options(args)
     hosts = (topology.hosts(args.topology, options) if args.topology
              else [options] * (2 if args.count is None else args.count))
     lab = Lab(args.lab)
-    lab.up(hosts, packages=args.packages, topology=args.topology)
+    lab.up(hosts, topology=args.topology, packages=args.packages, kernel=args.kernel,
+           modules=args.modules)
     names = ", ".join(host.name for host in lab.hosts)
     say(f"{names} up; try: {COMMAND} run all -- ibv_devinfo")
 

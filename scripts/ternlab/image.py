@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The guests' image, made by scripts/image when it is not in the cache."""
+"""The guests' image, made by scripts/image when it is not in the cache; with a kernel of the user's
+in place of its own, made by own_kernel.py."""
 
 import pathlib
 import subprocess
 
+from . import own_kernel
 from .errors import LabError
 from .paths import SCRIPTS
 
@@ -28,8 +30,23 @@ class Image:
         """Whether Tern is in it; otherwise hosts get what is built here."""
         return (self.folder / "installed").exists()
 
+    @property
+    def has_own_kernel(self):
+        """Whether its kernel is the user's."""
+        return (self.folder / own_kernel.MARK).exists()
+
+    def has_module(self, name):
+        """Whether its kernel brings the module along, or has it built in."""
+        indexes = (self.modules / index for index in ("modules.dep", "modules.builtin"))
+        return any(f"/{name}.ko" in index.read_text(encoding="utf-8")
+                   for index in indexes if index.exists())
+
     @classmethod
-    def get(cls, packages=()):
+    def get(cls, packages=(), kernel=None, modules=None):
+        """With packages installed, or with a kernel of the user's: its bzImage, and the folder of
+        its modules if it has not all of them built in."""
+        if kernel:
+            return cls(own_kernel.image_folder(cls.get(packages).folder, kernel, modules))
         for package in packages:
             if not pathlib.Path(package).is_file():
                 raise LabError(f"there is no package {package}")

@@ -33,10 +33,11 @@ class Lab:
 
     # --- life
 
-    def up(self, hosts, owned=False, packages=(), topology=None):
-        """Boots a host for each Options. An owned lab dies with this process. With packages,
-        files of Debian's, the hosts have these installed and nothing that is built here. With a
-        topology, a file, the hosts are those that topology.hosts() makes of it."""
+    def up(self, hosts, owned=False, topology=None, **image):
+        """Boots a host for each Options. An owned lab dies with this process. With a topology, a
+        file, the hosts are those that topology.hosts() makes of it. More options are those of
+        Image.get(): with packages, files of Debian's, the hosts have these installed and nothing
+        that is built here."""
         with self._lock():
             self._claim()
             try:
@@ -45,7 +46,7 @@ class Lab:
                     shutil.copyfile(topology, self.wire.topology)
                 else:
                     _check_room(hosts)
-                self._image = Image.get(packages)
+                self._image = Image.get(**image)
                 archive = self._archive(hosts)
                 self.wire.start(self.logs / "wire.log", owned)
                 self.hosts = [self._host(*place) for place in enumerate(hosts, 1)]

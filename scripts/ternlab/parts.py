@@ -44,10 +44,16 @@ def archive(image):
 def require_module(image):
     """Raises a LabError if there is no tern.ko for the hosts: they would wait for their cards."""
     module = _parts(image.kernel)[0]
-    if not image.has_packages and not module.exists():
-        raise LabError(f"{module} is not there; "
-                       + ("tern-dkms makes it" if paths.INSTALLED else
-                          "`make hosts` makes it, with the same TERN_STACK"))
+    if image.has_packages or module.exists() or image.has_module("tern"):
+        return
+    if paths.INSTALLED:
+        way = "tern-dkms makes it"
+    elif image.has_own_kernel:
+        way = ("`TERN_KDIR=FOLDER make module` makes it, with the tree or the headers of that "
+               "kernel in FOLDER")
+    else:
+        way = "`make hosts` makes it, with the same TERN_STACK"
+    raise LabError(f"{module} is not there; {way}")
 
 
 def _key(image):
@@ -150,7 +156,12 @@ def _add_module(tar, image, kernel_module):
             plain.write_bytes(packed.read())
         subprocess.run(["strip", "--strip-debug", "-o", tree / "updates/tern.ko", plain],
                        check=True)
-        (tree / "kernel").symlink_to(image.modules / "kernel")
+        for folder in filter(pathlib.Path.is_dir, image.modules.iterdir()):
+            if folder.name != "updates":
+                (tree / folder.name).symlink_to(folder)
+        for other in image.modules.glob("updates/*"):
+            if not other.name.startswith("tern.ko"):
+                (tree / "updates" / other.name).symlink_to(other)
         for index in image.modules.glob("modules.*"):
             shutil.copy(index, tree)
         subprocess.run(["depmod", "-b", base, image.kernel], check=True)

@@ -12,6 +12,7 @@ import fcntl
 import hashlib
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
@@ -28,6 +29,7 @@ SAVE_TIMEOUT = 60
 ATTEMPTS = 3
 # QEMU stops a guest while it saves it. This option has a restored guest run at once.
 SAVED_RUNNING = ["-global", "migration.store-global-state=off"]
+_INITRD = re.compile(r"^initrd: (.*?)\r?$", re.MULTILINE)  # why guest/initrd-init gives up
 # What programs and the kernel read first is in the page cache of each host from then on.
 WARM_UP = """
     cd /usr/bin
@@ -144,7 +146,8 @@ def _guest(image, options, half, disk, arguments):
             with qmp.Qmp(monitor_path, SAVE_TIMEOUT) as monitor:
                 yield guest, monitor
         except LabError as error:
-            raise LabError(f"{error}\n{said()}") from None
+            refused = _INITRD.search(console.read_text(errors="replace"))
+            raise LabError(refused[1] if refused else f"{error}\n{said()}") from None
         finally:
             process.stop()
     if machine.DEATH.search(console.read_text(errors="replace")):

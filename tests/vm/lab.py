@@ -5,12 +5,15 @@ hosts that come, go and lose their power."""
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import tempfile
 import unittest
 
 from scenario import Options, Scenario, main, pair, report, wait_until
+from ternlab import stack
+from ternlab.image import Image
 
 LAB = pathlib.Path(__file__).resolve().parents[2] / "scripts/lab"
 
@@ -154,6 +157,48 @@ class Changes(unittest.TestCase):
         self.lab("add", *like)
         self.assertEqual(list(self.hosts()), ["host1", "host2", "host3"])
         self.assert_connected("host2", "host1")
+
+
+class OwnKernel(Scenario):
+    """Hosts with the kernel of another stack of this Debian, or their own if there is one only."""
+
+    @classmethod
+    def setUpClass(cls):
+        other = next((name for name in stack.ask("--list").split() if name != stack.ask()), "")
+        made = subprocess.run([LAB.parent / "image"], stdout=subprocess.PIPE, text=True, check=True,
+                              env={**os.environ, **({"TERN_STACK": other} if other else {})})
+        cls.kernel = Image(made.stdout.strip())
+        cls.IMAGE = {"kernel": cls.kernel.vmlinuz, "modules": cls.kernel.modules}
+        super().setUpClass()
+
+    def assert_kernel(self, host):
+        version = self.kernel.kernel
+        self.assertEqual(host.run("uname -r").out, f"{version}\n")
+        self.assertEqual(host.run("modinfo -F vermagic tern rdma_rxe | cut -d ' ' -f 1").out,
+                         f"{version}\n" * 2)
+
+    def test_kernel(self):
+        """Also after a restart, and of a host that comes later."""
+        self.lab.restart("host2")
+        (third,) = self.lab.add([Options()])
+        self.addCleanup(self.lab.remove, third.name)
+        for host in self.lab.hosts:
+            self.assert_kernel(host)
+        self.pingpong("-n 20 -c")
+        self.pingpong("-n 20 -c", hosts=(third, self.hosts[1]))
+        self.perftest("ib_write_bw", "-s 65536 -n 500")
+
+    def test_refused(self):
+        """A kernel that finds no disk, before it boots. Nothing of the lab is left."""
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = pathlib.Path(scratch) / self.kernel.kernel
+            shutil.copytree(self.kernel.modules, folder, ignore=shutil.ignore_patterns(
+                "build", "source", "virtio_blk.ko*", "net", "fs", "sound", "gpu"))
+            told = run("--lab", "never", "up", "--kernel", self.kernel.vmlinuz, "--modules", folder)
+            self.assertEqual((told.returncode, told.stdout), (1, ""))
+            self.assertEqual(told.stderr.splitlines()[-1], f"lab: {folder} has no virtio_blk, and "
+                             "the kernel does not have it built in")
+        self.assertIn("there is no lab", run("--lab", "never", "status").stderr)
 
 
 if __name__ == "__main__":

@@ -39,6 +39,7 @@ class Scenario(unittest.TestCase):
 
     HOSTS = (Options(), Options())
     TOPOLOGY = None  # a file, of which topology.hosts() has made HOSTS
+    IMAGE = {}  # options of Image.get()
     maxDiff = None
 
     @classmethod
@@ -48,7 +49,8 @@ class Scenario(unittest.TestCase):
         if RXE:
             hosts = [dataclasses.replace(options, nic="virtio") for options in hosts]
         begun = time.monotonic()
-        cls.lab.up(hosts, owned=True, topology=cls.TOPOLOGY)  # which leaves nothing if it fails
+        # Which leaves nothing if it fails.
+        cls.lab.up(hosts, owned=True, topology=cls.TOPOLOGY, **cls.IMAGE)
         cls.addClassCleanup(cls.take_down)
         report.COST.started(cls.lab, time.monotonic() - begun)
         cls.hosts = cls.lab.hosts
