@@ -45,6 +45,8 @@ FramePtr EgressQueues::take(unsigned priority, uint64_t now)
 	queue.bytes -= frame->size;
 	if (queue.frames.empty())
 		filled_ &= static_cast<uint8_t>(~(1u << priority));
+	else
+		queue.frames.front()->prefetch();
 	return frame;
 }
 

@@ -73,7 +73,14 @@ public:
 	void run_for(uint64_t ns)
 	{
 		const uint64_t end = now_ + ns;
-		run_until(end, [] { return false; });
+		run_before(end + 1);
+		now_ = end;
+	}
+	/** All that happens before @end, which is now then. */
+	void run_before(uint64_t end)
+	{
+		while (!heap_.empty() && heap_.front().when < end)
+			step();
 		now_ = end;
 	}
 

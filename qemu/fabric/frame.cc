@@ -6,12 +6,9 @@
 
 namespace tern::fabric {
 
-namespace {
-constexpr size_t kCacheLine = 64;
-} // namespace
-
 void FramePool::grow(std::vector<Frame *> &unused, size_t capacity)
 {
+	constexpr size_t kCacheLine = Frame::kCacheLine;
 	const size_t stride = (sizeof(Frame) + capacity + kCacheLine - 1) & ~(kCacheLine - 1);
 	const size_t count = std::max<size_t>(kChunk / stride, 1);
 	chunks_.push_back(std::make_unique_for_overwrite<std::byte[]>(count * stride + kCacheLine));

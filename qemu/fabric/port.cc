@@ -110,13 +110,15 @@ void Port::launch(FramePtr frame)
 	await_arrival();
 }
 
-/* One event for all that is in flight, so that the loop's heap stays small. */
+/* One event for all that is in flight, so that the loop's heap stays small. It is the peer's, whose
+ * loop may be another one. */
 void Port::await_arrival()
 {
 	if (in_flight_.empty() || next_arrival_ <= in_flight_.front().arrival)
 		return;
 	next_arrival_ = in_flight_.front().arrival;
-	loop_.at(next_arrival_, [this, when = next_arrival_] { arrive(when); });
+	in_flight_.front().frame->prefetch();
+	peer_->loop_.at(next_arrival_, [this, when = next_arrival_] { arrive(when); });
 }
 
 void Port::arrive(uint64_t when)

@@ -26,15 +26,15 @@ unsigned Fabric::add_switch(const SwitchConfig &config)
 	return number;
 }
 
-unsigned Fabric::add_host(const Mac &mac, PortOwner &owner)
+unsigned Fabric::add_host(const Mac &mac, PortOwner &owner, EventLoop &loop)
 {
-	hosts_.push_back({mac, &owner, nullptr, std::nullopt});
+	hosts_.push_back({mac, &owner, &loop, nullptr, std::nullopt});
 	return static_cast<unsigned>(hosts_.size() - 1);
 }
 
 unsigned Fabric::add_host(PortOwner &owner)
 {
-	hosts_.push_back({std::nullopt, &owner, nullptr, std::nullopt});
+	hosts_.push_back({std::nullopt, &owner, &loop_, nullptr, std::nullopt});
 	return static_cast<unsigned>(hosts_.size() - 1);
 }
 
@@ -59,7 +59,7 @@ Port &Fabric::add_port(const End &end, const LinkConfig &link)
 	if (end.kind == End::Kind::Switch)
 		return switches_[end.number]->add_port(link);
 	Host &host = hosts_[end.number];
-	host.port = std::make_unique<Port>(loop_, pool_, *host.owner, static_cast<uint16_t>(0),
+	host.port = std::make_unique<Port>(*host.loop, pool_, *host.owner, static_cast<uint16_t>(0),
 	                                   kHostWeights, link);
 	return *host.port;
 }

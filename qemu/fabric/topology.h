@@ -29,8 +29,10 @@ public:
 
 	/** The number of the new switch. */
 	unsigned add_switch(const SwitchConfig &config);
-	/** A host port with that address, which gets frames by @owner. It has no link yet. */
-	unsigned add_host(const Mac &mac, PortOwner &owner);
+	/** A host port with that address, which gets frames by @owner. It has no link yet. @loop:
+	 * that of the host, which may be up to the delay of its link ahead of the switches, or
+	 * behind them. */
+	unsigned add_host(const Mac &mac, PortOwner &owner, EventLoop &loop);
 	/** Adds a host without an address, and returns its number; learn() adds its addresses. */
 	unsigned add_host(PortOwner &owner);
 	/** @host has @mac (a number, as of mac_at()) now; frames to it take the shortest paths. */
@@ -61,6 +63,7 @@ private:
 	struct Host {
 		std::optional<Mac> mac;
 		PortOwner *owner;
+		EventLoop *loop;
 		std::unique_ptr<Port> port;
 		std::optional<Location> location; /* none: not at a switch */
 	};

@@ -67,7 +67,7 @@ Host::Host(EventLoop &loop, fabric::Fabric &fabric, unsigned n, size_t queue_ent
 	          }
           })
 {
-	fabric.add_host(mac, *this);
+	fabric.add_host(mac, *this, loop);
 	card_.set_link(true);
 	card_.set_congestion(congestion); /* valid, as the scenario's reader has checked */
 	driver_.enable();

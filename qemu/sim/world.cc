@@ -15,9 +15,22 @@ constexpr uint64_t kStartSpread = 10'000; /* ns */
 constexpr uint16_t kFirstUdpPort = 0xc000;
 constexpr uint16_t kUdpPorts = 0x4000;
 
+/* Of the links between one that runs by itself and another one. 0: there is no such time. */
+uint64_t shortest_delay(const Scenario &scenario)
+{
+	using Kind = fabric::Fabric::End::Kind;
+	uint64_t shortest = scenario.duration;
+	for (const auto &link : scenario.links)
+		if (link.a.kind == Kind::Host || link.b.kind == Kind::Host)
+			shortest = std::min(shortest, link.config.delay);
+	return shortest;
+}
+
 } // namespace
 
-World::World(const Scenario &s) : scenario(s), fabric(loop, s.seed)
+World::World(const Scenario &s)
+        : scenario(s), cards_(shortest_delay(s) ? s.cards.size() : 0), fabric(switches_, s.seed),
+          lookahead_(cards_.empty() ? s.duration : shortest_delay(s))
 {
 	build_fabric();
 	build_flows();
@@ -36,7 +49,7 @@ void World::build_fabric()
 	}
 	const auto rates = scenario.card_rates();
 	for (unsigned i = 0; i < scenario.cards.size(); i++)
-		hosts.push_back(std::make_unique<Host>(loop, fabric, i, entries[i], qps[i],
+		hosts.push_back(std::make_unique<Host>(loop_of(i), fabric, i, entries[i], qps[i],
 		                                       rates[i], scenario.congestion));
 	connect_all(scenario, fabric);
 }
@@ -46,6 +59,7 @@ void World::build_flows()
 	std::mt19937_64 random(scenario.seed);
 	for (const Scenario::Flow &spec : scenario.flows) {
 		const auto port = static_cast<uint16_t>(kFirstUdpPort + random() % kUdpPorts);
+		EventLoop &loop = loop_of(spec.from);
 		flows.push_back(std::make_unique<Flow>(loop, *hosts[spec.from], *hosts[spec.to],
 		                                       spec, scenario.mtu, port));
 		Flow &flow = *flows.back();
@@ -56,28 +70,30 @@ void World::build_flows()
 void World::schedule()
 {
 	for (const Scenario::Fault &fault : scenario.faults) {
-		loop.at(fault.down, [this, i = fault.link] { fabric.set_link(i, false); });
+		control_.at(fault.down, [this, i = fault.link] { fabric.set_link(i, false); });
 		if (fault.up < scenario.duration)
-			loop.at(fault.up, [this, i = fault.link] { fabric.set_link(i, true); });
+			control_.at(fault.up, [this, i = fault.link] { fabric.set_link(i, true); });
 	}
-	loop.at(scenario.warmup, [this] { end_warmup(); });
+	control_.at(scenario.warmup, [this] { end_warmup(); });
 	sampled_.resize(flows.size());
 	curves.rates.resize(flows.size());
 	curves.lengths.resize(queues.size());
-	loop.at(scenario.sample, [this] { sample(); });
+	control_.at(scenario.sample, [this] { sample(); });
 }
 
-uint64_t World::byte_ns(const fabric::QueueRef &queue)
+std::vector<uint64_t> World::byte_ns(uint64_t now) const
 {
-	return queue.port->queues.byte_ns(queue.priority, loop.now());
+	std::vector<uint64_t> all;
+	for (const fabric::QueueRef &queue : queues)
+		all.push_back(queue.port->queues.byte_ns(queue.priority, now));
+	return all;
 }
 
 void World::end_warmup()
 {
 	for (const auto &flow : flows)
 		start_.wire_bytes.push_back(flow->wire_bytes);
-	for (const fabric::QueueRef &queue : queues)
-		start_.byte_ns.push_back(byte_ns(queue));
+	start_.byte_ns = byte_ns(control_.now());
 	for (unsigned i = 0; i < fabric.links(); i++) {
 		const auto [a, b] = fabric.ends(i);
 		start_.busy_ns.push_back({a->stats().busy_ns, b->stats().busy_ns});
@@ -99,15 +115,26 @@ void World::sample()
 		curves.lengths[i].push_back(queues[i].port->queues.bytes(queues[i].priority));
 	curves.cnps.push_back(cnps - sampled_cnps_);
 	sampled_cnps_ = cnps;
-	loop.after(scenario.sample, [this] { sample(); });
+	control_.after(scenario.sample, [this] { sample(); });
 }
 
 void World::run()
 {
-	loop.run_for(scenario.duration);
-	for (const fabric::QueueRef &queue : queues)
-		end_byte_ns_.push_back(byte_ns(queue));
+	for (uint64_t now = 0; now <= scenario.duration; now = switches_.now()) {
+		control_.run_before(now + 1);
+		run_until(std::min({now + lookahead_, scenario.duration + 1,
+		                    control_.next().value_or(UINT64_MAX)}));
+	}
+	end_byte_ns_ = byte_ns(scenario.duration);
 	forget_unused_queues();
+}
+
+/* All that happens before @end, which is at most the lookahead away. */
+void World::run_until(uint64_t end)
+{
+	switches_.run_before(end);
+	for (EventLoop &card : cards_)
+		card.run_before(end);
 }
 
 void World::forget_unused_queues()

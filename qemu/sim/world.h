@@ -11,7 +11,13 @@
 
 namespace tern::sim {
 
-/** A scenario as it runs: cards, fabric and flows in simulated time. */
+/**
+ * A scenario as it runs: cards, fabric and flows in simulated time.
+ *
+ * Each card and what is attached to it runs by itself, and so do all switches together, for as long
+ * as nothing that another one does can reach it: the shortest delay of a card's link. A thousand
+ * cards do not fit into a processor's cache, but one does, and it has many packets in that time.
+ */
 class World {
 public:
 	explicit World(const Scenario &scenario);
@@ -36,7 +42,13 @@ public:
 	};
 
 	const Scenario &scenario;
-	EventLoop loop;
+
+private:
+	EventLoop control_; /* faults, samples and the end of the warm-up */
+	EventLoop switches_;
+	std::vector<EventLoop> cards_; /* empty: all are in switches_ */
+
+public:
 	fabric::Fabric fabric;
 	std::vector<std::unique_ptr<Host>> hosts;
 	std::vector<std::unique_ptr<Flow>> flows;
@@ -52,15 +64,18 @@ private:
 		std::vector<std::array<uint64_t, 2>> busy_ns; /* links */
 	};
 
+	EventLoop &loop_of(unsigned card) { return cards_.empty() ? switches_ : cards_[card]; }
 	void build_fabric();
 	void build_flows();
 	void schedule();
 	void sample();
 	void end_warmup();
-	uint64_t byte_ns(const fabric::QueueRef &queue);
+	void run_until(uint64_t end);
+	std::vector<uint64_t> byte_ns(uint64_t now) const;
 	void forget_unused_queues();
 	double measured() const { return static_cast<double>(scenario.duration - scenario.warmup); }
 
+	uint64_t lookahead_; /* ns; none is ahead of another one by more */
 	Start start_;
 	std::vector<uint64_t> end_byte_ns_;
 	std::vector<uint64_t> sampled_; /* wire bytes of each flow */

@@ -95,7 +95,7 @@ struct Net {
 	{
 		for (unsigned i = 0; i < count; i++) {
 			hosts.push_back(std::make_unique<Sink>(loop));
-			fabric.add_host(mac(static_cast<uint8_t>(i + 1)), *hosts.back());
+			fabric.add_host(mac(static_cast<uint8_t>(i + 1)), *hosts.back(), loop);
 		}
 	}
 	/** Links host @i (from 1 on) to switch @number; returns the link. */
