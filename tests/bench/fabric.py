@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`make bench-sim`: what a packet costs in tern-sim, by the number of cards.
 
-Each card writes 64 KiB messages to ten others through one switch. The figure is the best of
-several runs, since other programs can only make it worse.
+Each card writes 64 KiB messages to ten others through one switch. The figure is the processor's
+time without that of the set-up, the best of several runs, since other programs can only make it
+worse. The memory is the most that a run has had, frames in queues included.
 """
 import pathlib
 import re
+import resource
 import subprocess
 import sys
 import tempfile
@@ -44,13 +46,15 @@ def cost(program, cards, folder):
 
 def main():
     program = sys.argv[1]
-    print("cards    QPs  packets/s  ns/packet  of 10 cards")
+    print("cards    QPs  packets/s  ns/packet  of 10 cards  KiB/card")
     first = None
     with tempfile.TemporaryDirectory() as folder:
         for cards in (10, 100, 1000):
             ns = cost(program, cards, folder)
             first = first or ns
-            print(f"{cards:5} {cards * 10:6} {1e9 / ns:10.0f} {ns:10.0f} {ns / first:12.2f}")
+            memory = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / cards
+            print(f"{cards:5} {cards * 10:6} {1e9 / ns:10.0f} {ns:10.0f} {ns / first:12.2f} "
+                  f"{memory:9.0f}", flush=True)
 
 
 main()
