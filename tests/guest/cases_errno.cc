@@ -629,6 +629,15 @@ void addresses(Session &s)
 	answers.expect(EINVAL, "attach_mcast to no group", ibv_attach_mcast(ud.get(), &own, 0));
 	answers.expect(EINVAL, "detach_mcast of what is not attached",
 	               ibv_detach_mcast(ud.get(), &group, 0));
+	/* uverbs tells groups apart by their LIDs, which RoCE has not. A second detaching that
+	 * failed would keep the kernel from ever destroying the QP. */
+	const LoneQp twice(device, IBV_QPT_UD);
+	twice.lead_to(IBV_QPS_INIT);
+	for (const uint16_t lid : {0, 0xc001})
+		answers.expect(0, "attach_mcast", ibv_attach_mcast(twice.get(), &group, lid));
+	for (const uint16_t lid : {0, 0xc001})
+		answers.expect(0, "detach_mcast by another LID",
+		               ibv_detach_mcast(twice.get(), &group, lid));
 
 	struct {
 		ibv_flow_attr attr;
