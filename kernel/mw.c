@@ -11,6 +11,9 @@ static int tern_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
 	u8 variant = atomic_inc_return(&ib->mr_variant);
 	int err = tern_udata_no_input(udata);
 
+	/* uverbs passes on what the process wrote. */
+	if (ibmw->type != IB_MW_TYPE_1 && ibmw->type != IB_MW_TYPE_2)
+		return -EINVAL;
 	return err ?: tern_cmd_alloc_mw(ib->tdev, to_tpd(ibmw->pd)->pdn, type, variant,
 				       &ibmw->rkey);
 }
