@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""tests/guest/uverbs_fuzz: random calls of the driver by processes that are killed at random times.
+
+The kernel has no complaint, nothing of them stays behind, and others that use the card do not
+notice. TERN_UVERBS_SECONDS and TERN_UVERBS_SEED make it run longer and otherwise.
+"""
+
+import os
+import re
+
+from programs import EVERY_CELL, Programs
+from scenario import main, wait_until
+from ternlab import query
+
+FUZZ = "/opt/tern/bin/uverbs_fuzz"
+CGROUP = "/sys/fs/cgroup/uverbs"
+SECONDS = float(os.environ.get("TERN_UVERBS_SECONDS", "60" if EVERY_CELL else "20"))
+SEED = int(os.environ.get("TERN_UVERBS_SEED", "1"), 0)
+# Each of these makes an object, or changes one, and must have succeeded.
+FRUITFUL = """alloc_pd open_xrcd create_ah multicast create_counters create_flow create_channel
+    alloc_async create_cq create_cq_ex create_cq_ioctl resize_cq modify_cq create_srq create_srq_xrc
+    create_srq_tags create_srq_ioctl modify_srq create_qp_rc create_qp_uc create_qp_ud create_qp_raw
+    create_qp_xrc_ini create_qp_xrc_tgt create_qp_ioctl create_qp_rss open_qp modify_qp connect
+    create_wq modify_wq create_table post drain reg_mr reg_mr_on_demand reg_mr_implicit
+    reg_mr_dma_buf reg_mr_dm rereg_mr advise_mr alloc_mw alloc_dm map remap poke fork query_pd
+    query_dm query_context read_events read_counters""".split()
+# What the kernel may keep of a group whose processes are gone, for caches of its own.
+KEPT = 1 << 20
+
+
+class Uverbs(Programs):
+    COLUMNS = ("result",)
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.host, cls.peer = cls.hosts[:2]
+        cls.device = cls.devices[cls.host.name]
+        # Exporters of dma-bufs: each kernel has one of them.
+        cls.host.run("modprobe vgem; modprobe udmabuf", check=False)
+        cls.host.run(f"""mountpoint -q /sys/fs/cgroup || mount -t cgroup2 none /sys/fs/cgroup
+                         echo +memory >/sys/fs/cgroup/cgroup.subtree_control; mkdir {CGROUP}""")
+
+    # --- what is held
+
+    def card(self):
+        """The objects that the card has."""
+        return [{kind: [entry["number"] for entry in engine[kind]] for kind in query.TABLES}
+                for engine in query.card_of(self.host)["engines"]]
+
+    def holdings(self):
+        """All RDMA objects of kernel and card, and how many pages the kernel holds pinned."""
+        objects = self.host.run("rdma -j resource show").out
+        pins = dict(line.split() for line in self.host.run(
+            # Each CPU counts for itself until it is asked.
+            "sysctl -q vm.stat_refresh=1; grep nr_foll_pin_ /proc/vmstat").out.splitlines())
+        return (objects, self.card(),
+                int(pins["nr_foll_pin_acquired"]) - int(pins["nr_foll_pin_released"]))
+
+    def charged(self):
+        """Bytes of the kernel's memory that processes of the group have caused."""
+        return int(re.search(r"^kernel (\d+)$", self.host.run(f"cat {CGROUP}/memory.stat").out,
+                             re.MULTILINE)[1])
+
+    def blocked(self):
+        """Tasks that wait for something that nothing interrupts."""
+        return self.host.run("ps -eo stat=,pid=,comm= | grep ^D", check=False).out
+
+    # --- the fuzzer
+
+    def exchange(self, agents, qpns, seed):
+        """A message of the pair that has nothing to do with the fuzzer."""
+        one, two = agents
+        one.receive(local=qpns[0], offset=8192, length=5000)
+        two.fill(offset=0, length=5000, seed=seed)
+        two.send(local=qpns[1], opcode="SEND", offset=0, length=5000)
+        for agent, qpn, kind in ((two, qpns[1], "send"), (one, qpns[0], "receive")):
+            self.assertEqual([done["status"] for done in agent.poll(local=qpn, kind=kind)], [0])
+        self.assertTrue(one.check(offset=8192, length=5000, seed=seed))
+
+    def fuzz(self, seconds, seed, meanwhile):
+        """The number of calls that succeeded, by operation."""
+        index = self.host.gid_index(self.device)
+        task = self.host.spawn(f"""
+            echo $$ >{CGROUP}/cgroup.procs
+            exec {FUZZ} {self.device} --gid-index {index} --seed {seed} --seconds {seconds}""")
+        for turn in range(1 << 20):
+            meanwhile(turn)
+            if wait_until(lambda: not task.running(), 0.5, 0.1):
+                break
+        said = task.wait(timeout=90).out
+        print(said)
+        return {name: int(count) for name, count in
+                re.findall(r"^(\w+) +(\d+) ok", said, re.MULTILINE)}
+
+    def test_fuzz(self):
+        with self.cell("random calls", "result"), self.connected() as (agents, qpns):
+            before = self.holdings()
+            done = self.fuzz(SECONDS, SEED, lambda turn: self.exchange(agents, qpns, turn))
+            self.assertTrue(wait_until(lambda: self.holdings() == before, 20),
+                            f"had {before}, has {self.holdings()}")
+            self.assertTrue(wait_until(lambda: self.charged() < KEPT, 20), self.charged())
+            self.assertTrue(wait_until(lambda: not self.blocked(), 20), self.blocked())
+            self.assertEqual([name for name in FRUITFUL if not done.get(name)], [])
+        self.pingpong("-n 20 -c")
+
+
+if __name__ == "__main__":
+    main()
