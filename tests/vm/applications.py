@@ -7,12 +7,15 @@ import re
 from programs import Programs
 from scenario import Options, main, pair
 
-MPI_PROGRAM = pathlib.Path(__file__).resolve().parents[1] / "guest/mpi_ring.py"
+MPI_PROGRAM = pathlib.Path(__file__).resolve().parents[1] / "guest/mpi_check.py"
 QPERF_PORT, FABRIC_PORT, UCX_PORT = 19765, 47592, 13337
 
 
 # UCX connects RC with the help of UD.
 TRANSPORTS = ("rc_verbs,ud_verbs:aux", "ud_verbs")
+# What MPI does over each. UD has no atomic operations; a window there is messages.
+MPI_COLLECTIVES = ("ring", "allreduce", "alltoall", "window")
+MPI_PARTS = ((*MPI_COLLECTIVES, "counter", "spin_lock"), MPI_COLLECTIVES)
 
 
 class Applications(Programs):
@@ -108,14 +111,15 @@ class Applications(Programs):
         hosts = ",".join(f"{host.ipv4}:2" for host in self.hosts)
         device = self.devices[first.name]
         self.assertEqual(set(self.devices.values()), {device})
-        for transport in TRANSPORTS:
-            with self.cell(f"Open MPI, ring and all-reduce, {transport}", "result"):
+        for transport, parts in zip(TRANSPORTS, MPI_PARTS):
+            with self.cell(f"Open MPI, {transport}", "result"):
                 said = first.run(
                     f"mpirun --allow-run-as-root -H {hosts} --mca pml ucx --mca osc ucx "
                     f"--mca btl ^openib,tcp --mca oob_tcp_if_include 10.77.0.0/24 "
                     f"-x UCX_NET_DEVICES={device}:1 -x UCX_TLS={transport},self,sm "
-                    f"python3 -B /tmp/{MPI_PROGRAM.name}", timeout=180).out
-                self.assertIn("ring and all-reduce ok: 4 ranks on 2 hosts", said)
+                    f"python3 -B /tmp/{MPI_PROGRAM.name} {' '.join(parts)}", timeout=180).out
+                for part in parts:
+                    self.assertIn(f"{part}: ok with 4 ranks on 2 hosts", said)
                 self.assertFalse(re.search("error|warning", said, re.IGNORECASE), said)
 
 

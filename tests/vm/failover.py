@@ -17,6 +17,8 @@ LAB = pathlib.Path(__file__).resolve().parents[2] / "scripts/lab"
 FLUSHED = 5  # IBV_WC_WR_FLUSH_ERR
 RETRIES_EXCEEDED = 12  # IBV_WC_RETRY_EXC_ERR
 LENGTH = 1 << 17
+UCX_PORT, UCX_MESSAGE = 13337, 1 << 20
+UCX_TIMEOUT = "100ms"  # a time-out of the transport, of which there are eight before it gives up
 
 
 class Failover(Programs):
@@ -200,6 +202,69 @@ class Failover(Programs):
                 self.assertEqual(client.run(self.client("-V -C 20")).out.count(PING), 20)
                 self.assertTrue(serving.running(), serving.output())
         self.assertEqual([host.gids(self.devices[host.name]) for host in self.hosts], gids)
+
+    # --- UCX
+
+    def ucx(self, host):
+        """Over both cards, whose subnets do not reach each other."""
+        rails = ",".join(f"{host.rdma_device(card=card)}:1" for card in range(2))
+        return (f"UCX_NET_DEVICES={rails} UCX_TLS=rc_verbs,ud_verbs:aux UCX_MAX_RNDV_RAILS=2 "
+                f"UCX_IB_ROCE_LOCAL_SUBNET=y UCX_RC_TIMEOUT={UCX_TIMEOUT} ucx_perftest")
+
+    def ucx_client(self, count):
+        server, client = self.hosts
+        return f"{self.ucx(client)} {server.ipv4} -t tag_bw -s {UCX_MESSAGE} -n {count} -w 10"
+
+    def received(self):
+        """The bytes that each card of the server has received."""
+        return [int(self.hosts[0].run(
+            f"cat /sys/class/infiniband/{self.hosts[0].rdma_device(card=card)}"
+            "/ports/1/hw_counters/rcvd_bytes").out) for card in range(2)]
+
+    def ucx_shares(self, count=50):
+        """Which part of the messages of a run of ucx_perftest each card carries."""
+        server, client = self.hosts
+        before = self.received()
+        said = pair.run_pair(server, self.ucx(server), client, self.ucx_client(count),
+                             port=UCX_PORT)
+        self.assertRegex(said, rf"Final:\s+{count}\s")
+        return [(after - old) / (count + 10) / UCX_MESSAGE
+                for old, after in zip(before, self.received())]
+
+    def test_ucx_loses_a_rail(self):
+        """UCX stripes messages over two cards. It does not move what is under way off a card: when
+        the cable of one is out, the program ends with an error that names the card. The next one
+        finds that the port is down and does with the other card, until the cable is back."""
+        server, client = self.hosts
+        with self.cell("ucx_perftest over two rails", "result"):
+            for share in self.ucx_shares():
+                self.assertGreater(share, 0.25)
+        with self.cell("ucx_perftest loses one", "result"):
+            self.addCleanup(self.do, "cable", "host2", 1, "on")
+            serving = server.spawn(self.ucx(server))
+            pair.await_listener(server, UCX_PORT, serving)
+            asking = client.spawn(self.ucx_client(1 << 30))
+            self.addCleanup(asking.give_up)
+            self.addCleanup(serving.give_up)
+            before = self.received()
+            self.assertTrue(wait_until(
+                lambda: all(now - old > 10 * UCX_MESSAGE
+                            for old, now in zip(before, self.received())), 60))
+            self.do("cable", "host2", 1, "off")
+            # Either side may be the one that has a request under way.
+            self.assertTrue(wait_until(lambda: serving.failed() or asking.failed(), 60))
+            told = serving.give_up() + asking.give_up()
+            self.assertRegex(told, r"transport retry counter exceeded(?s:.)*:10\.77\.1\.")
+        with self.cell("ucx_perftest over the rail that is left", "result"):
+            left, lost = self.ucx_shares()
+            self.assertEqual(lost, 0)
+            self.assertGreaterEqual(left, 1)
+        with self.cell("ucx_perftest over both again", "result"):
+            self.do("cable", "host2", 1, "on")
+            client.run(f"until grep -q ACTIVE /sys/class/infiniband/{client.rdma_device(card=1)}"
+                       "/ports/1/state; do sleep 0.1; done")
+            for share in self.ucx_shares():
+                self.assertGreater(share, 0.25)
 
 
 if __name__ == "__main__":
