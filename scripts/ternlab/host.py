@@ -62,6 +62,12 @@ _RELOAD_UDEV = """
         while grep -qs '/modules[.].*(deleted)' /proc/$pid/maps; do sleep 0.05; done
     done"""
 
+# Hosts that start from one snapshot have its boot ID, by which programs (UCX, systemd) tell whether
+# they share a machine and its memory. The kernel lets nobody change it.
+_OWN_BOOT_ID = """
+    read -r id </proc/sys/kernel/random/uuid && echo $id >/run/boot_id &&
+        mount --bind /run/boot_id /proc/sys/kernel/random/boot_id"""
+
 # The device has been plugged in, and the kernel may not have seen it yet.
 _MOUNT_SHARE = """
     mkdir -p /share && modprobe -a 9p 9pnet_virtio || exit
@@ -135,8 +141,8 @@ class Host:
         try:
             self._channel = channel.connect(self.name, self._channel_path, self.process.alive,
                                             START_TIMEOUT)
-            self.run(f"hostname {self.name}; date -s @{time.time():.0f} >/dev/null",
-                     timeout=START_TIMEOUT)
+            self.run(f"hostname {self.name}; date -s @{time.time():.0f} >/dev/null; "
+                     f"{_OWN_BOOT_ID}", timeout=START_TIMEOUT)
             pace.measure(time.monotonic() - self._started)
             self.run("tar -xf - -C /", stdin=parts.read_bytes())
             self.reload_udev()
