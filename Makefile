@@ -29,7 +29,7 @@ CMAKE_BUILD := $(BUILD)/cmake
 
 # Known only once the headers are installed, hence not evaluated before its use.
 ifdef TERN_KDIR
-KERNEL = $(or $(shell cat $(TERN_KDIR)/include/config/kernel.release),\
+KERNEL = $(or $(shell cat $(TERN_KDIR)/include/config/kernel.release 2>/dev/null),\
 	$(error $(TERN_KDIR) is neither a kernel tree that was prepared for modules nor its headers))
 else
 KERNEL = $(shell scripts/guest-kernel)
