@@ -101,7 +101,8 @@ class BadInput(unittest.TestCase):
 
     def test_no_module_for_the_hosts(self):
         """They would wait for their cards."""
-        image = types.SimpleNamespace(kernel="9.9.1-amd64", has_packages=())
+        image = types.SimpleNamespace(kernel="9.9.1-amd64", has_packages=False,
+                                      has_own_kernel=False, has_module=lambda name: False)
         with self.assertRaisesRegex(LabError, "9.9.1-amd64/tern.ko is not there; `make hosts`"):
             parts.require_module(image)
 
