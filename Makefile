@@ -124,7 +124,6 @@ fuzz-quick: setup
 	@scripts/fuzz --quick
 
 bench: hosts
-	@scripts/setup --bench
 	@tests/bench/compare.py
 
 bench-sim: configure
@@ -132,11 +131,9 @@ bench-sim: configure
 	@tests/bench/fabric.py $(CMAKE_BUILD)/qemu/sim/tern-sim
 
 bench-fabric: hosts
-	@scripts/setup --bench
 	@tests/bench/lab_fabric.py
 
 bench-apps: hosts
-	@scripts/setup --bench
 	@cmake --build $(CMAKE_BUILD) --target tern_io tern_messages
 	@tests/bench/compare_apps.py
 
