@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Cards of two engines: every service on each, among them, and with Soft-RoCE."""
 
+import concurrent.futures
 import json
 import re
 
@@ -99,14 +100,14 @@ class Engines(Programs):
             return f"ib_write_bw -s 65536 -D 6 -p {port} {self.verbs(host)}"
 
         with self.cell("ib_write_bw, twice at once", self.COLUMNS[0]):
-            servers = [one.spawn(command(one, port)) for port in ports]
-            for port, task in zip(ports, servers):
-                pair.await_listener(one, port, task)
-            clients = [two.spawn(f"{command(two, port)} {one.ipv4}") for port in ports]
-            for host in (one, two):
-                self.assertTrue(wait_until(lambda h=host: self.engines_in_use(h) == {0, 1}, 20))
-            for task in servers + clients:
-                task.wait(timeout=60)
+            with concurrent.futures.ThreadPoolExecutor(len(ports)) as pool:
+                pairs = [pool.submit(pair.run_pair, one, command(one, port), two,
+                                     f"{command(two, port)} {one.ipv4}", port=port)
+                         for port in ports]
+                for host in (one, two):
+                    self.assertTrue(wait_until(lambda h=host: self.engines_in_use(h) == {0, 1}, 20))
+                for done in pairs:
+                    done.result()
 
     def test_rdma_cm(self):
         """The GSI is engine 0's, the connection engine 1's."""
