@@ -88,7 +88,7 @@ class Wire(Scenario):
 
         pairs = {18601: (one, two), 18602: (two, three), 18603: (three, one)}
         self.lab.each(
-            lambda port: self.pingpong("-n 200 -c", hosts=pairs[port], port=port), list(pairs))
+            lambda port: self.pingpong("-n 200 -c -e", hosts=pairs[port], port=port), list(pairs))
 
     def test_perftest_among_three(self):
         one, two, three = self.hosts
