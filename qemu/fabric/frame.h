@@ -19,7 +19,8 @@ struct Frame {
 	/** The frame without its payload, if that stays with the sender (payload is not 0). */
 	std::span<std::byte> bytes() { return std::span(data, stored); }
 	std::span<const std::byte> bytes() const { return std::span(data, stored); }
-	/** It is used soon, and has waited for so long that it is in no cache. */
+	/** Loads the start of the frame into the cache. Call this shortly before the frame is used,
+	 * if it has waited in a queue. */
 	void prefetch() const
 	{
 		__builtin_prefetch(this);

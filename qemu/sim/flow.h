@@ -13,8 +13,8 @@ namespace tern::sim {
 /** Two connected QPs, and a program at one of them that sends messages to the other. */
 class Flow {
 public:
-	/** All references must outlive this. @loop: that of @from. @udp_sport chooses among equal
-	 * paths. */
+	/** All references must outlive this. @loop is the event loop of @from. @udp_sport chooses
+	 * among equal paths. */
 	Flow(EventLoop &loop, Host &from, Host &to, const Scenario::Flow &spec, uint64_t mtu,
 	     uint16_t udp_sport);
 

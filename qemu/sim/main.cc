@@ -70,8 +70,8 @@ std::optional<Arguments> parse(int argc, char **argv)
 	return arguments;
 }
 
-/* What a thousand cards and their frames are in is spread over more pages than the processor has
- * translations for, so the heap is made of huge ones. It takes room as it is used. */
+/* The state of a thousand cards and their frames covers more pages than the TLB has entries, so the
+ * heap uses huge pages. The kernel allocates them when they are first written to. */
 void use_huge_pages()
 {
 	constexpr int kHeap = 1 << 30;

@@ -12,7 +12,7 @@
 namespace tern::sim {
 
 /**
- * A scenario as it runs: cards, fabric and flows in simulated time.
+ * The world runs a scenario: it has the cards, the fabric and the flows in simulated time.
  *
  * Each card and what is attached to it runs by itself, and so do all switches together, for as long
  * as nothing that another one does can reach it: the shortest delay of a card's link. A thousand

@@ -81,7 +81,7 @@ def command(image, options, disk, console, qmp, channel):
     """QEMU's arguments. disk is a -drive's file and its options."""
     return [
         *hardware(options), "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-        # A host that is started again goes on with the same log.
+        # A host that is restarted appends to its log.
         "-chardev", f"file,id=console,path={console},append=on", "-serial", "chardev:console",
         "-qmp", f"unix:{qmp},server=on,wait=off",
         "-kernel", image.vmlinuz, "-initrd", image.initrd, "-append", kernel_line(options),

@@ -20,8 +20,8 @@ MAKE_INITRD = SCRIPTS / "guest/make-initrd"
 NEEDED = ("virtio_pci", "virtio_blk", "ext4", "virtio_console", "virtio_net", "ib_uverbs")
 # Links to where the modules were built.
 NO_MODULES = ("build", "source")
-# A field of the header of Linux's boot protocol has the place of the version's text, counted from
-# the end of the boot sector.
+# The header of Linux's boot protocol has a field with the offset of the version's text from the end
+# of the boot sector.
 MAGIC, MAGIC_AT, VERSION_AT, SECTOR = b"HdrS", 0x202, 0x20e, 0x200
 HEADER_READ = SECTOR + 0x10000 + 256
 

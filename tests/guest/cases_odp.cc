@@ -351,7 +351,8 @@ unsigned long tables_of(const ibv_mr &mr)
 	return 0;
 }
 
-/* The driver adds tables of an implicit region with its pages and removes them with these. */
+/* The driver allocates tables of an implicit region as its pages are mapped, and frees them when
+ * the pages are unmapped. */
 void tables_go(Session &s)
 {
 	constexpr size_t kChild = 2 << 20;

@@ -5,7 +5,8 @@
  *
  *	uverbs_fuzz DEVICE [--seconds N] [--seed N] [--gid-index N] [--threads N] [--processes N]
  *
- * It prints how often each operation succeeded, and failed by which error. A seed repeats the
+ * It prints how often each operation succeeded, and how often it failed with each errno. A seed
+ * repeats the
  * choices of each thread, but not how threads meet.
  */
 #include <getopt.h>
@@ -118,7 +119,8 @@ void Parent::kill_late()
 			kill(-child.pid, SIGKILL);
 }
 
-/** Of children of children, which have become ours, nothing is counted. */
+/** Counts how the children ended. The kernel hands over their own children, too, which are not
+ * counted. */
 void Parent::reap()
 {
 	int status;

@@ -63,7 +63,7 @@ Method &Method::add(uint16_t id, size_t size, uint64_t data)
 	return *this;
 }
 
-/** What fits in the attribute stands there itself. */
+/** The attribute holds data of up to eight bytes itself, and otherwise its address. */
 Method &Method::in(uint16_t id, const void *data, size_t size)
 {
 	uint64_t value = reinterpret_cast<uintptr_t>(data);

@@ -26,7 +26,7 @@ Part part(T &value)
 	return {&value, sizeof(value)};
 }
 
-/** A command of the write interface. It goes through write(), or through ioctl(). */
+/** A command of uverbs' write interface. The fuzzer issues it by write() or by ioctl(). */
 struct Command {
 	uint32_t number;
 	Part in, out = {}, driver_in = {}, driver_out = {};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Contexts, domains, address handles, flows, counters, and files of events. */
+/* This file has the operations on contexts, domains, address handles, flows, counters and event
+ * files. */
 #include <fcntl.h>
 #include <poll.h>
 #include <rdma/ib_user_ioctl_verbs.h>

@@ -107,7 +107,8 @@ private:
 	char *base_;
 };
 
-/** Memory that regions are registered in: anonymous, of a file, and of huge pages. */
+/** The fuzzer registers regions in this memory, which is anonymous, shared with a file, or made of
+ * huge pages. */
 class Memory {
 public:
 	static constexpr size_t kSize = 8 << 20, kPart = 2 << 20, kPage = 4096;

@@ -13,7 +13,8 @@
 namespace tern::guest::uverbs {
 namespace {
 
-/* The limits of the card; and up to where the fuzzer goes, as the guest has little memory. */
+/* The first line has the limits of the card. The fuzzer's own limit is lower, as the guest has
+ * little memory. */
 constexpr uint32_t kMaxCqes = 1 << 22, kMaxSends = 1 << 18, kMaxReceives = 1 << 16;
 constexpr uint32_t kLarge = 1 << 11;
 constexpr uint32_t kPsn = 0x10;
@@ -276,7 +277,8 @@ Object object_of(const tern_create_qp_resp &driver, uint32_t handle, uint8_t typ
 	        .state = kReset};
 }
 
-/** What both structs of the write interface have; uverbs wants no SRQ or CQ where none is used. */
+/** Fills the fields that ib_uverbs_create_qp and ib_uverbs_ex_create_qp share. uverbs refuses an
+ * SRQ or a CQ for a type of QP that uses none. */
 template <class In>
 void fill_qp(Fuzzer &f, uint8_t type, In &in)
 {

@@ -13,10 +13,9 @@ QPERF_PORT, FABRIC_PORT, UCX_PORT = 19765, 47592, 13337
 
 # UCX connects RC with the help of UD.
 TRANSPORTS = ("rc_verbs,ud_verbs:aux", "ud_verbs")
-# What MPI does over what. UCX has a target's process do the atomic operations of MPI's windows, as
-# verbs have no 32-bit ones, but does those between processes of one host in their shared memory:
-# a process that spins on a lock of its own never does those of others, over TCP as well. So the
-# lock is without shared memory.
+# The parts of the MPI program, by the transports that UCX may use. UCX does the atomic operations
+# of MPI's windows in software here: the card counts none. With UCX's shared memory transport, the
+# lock does not end over TCP either, so it runs without shared memory.
 MPI_COLLECTIVES = ("ring", "allreduce", "alltoall", "window", "counter")
 MPI_RUNS = ((f"{TRANSPORTS[0]},self,sm", MPI_COLLECTIVES),
             (f"{TRANSPORTS[1]},self,sm", MPI_COLLECTIVES),
