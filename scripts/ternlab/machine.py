@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A guest's machine without its card: the same for all hosts that start from a snapshot."""
 
+import dataclasses
 import os
 import pathlib
 import re
@@ -8,41 +9,54 @@ import re
 SLOTS = 9  # for eight cards and one device more
 DEATH = re.compile(r"Oops|BUG:|RIP: 0010|Kernel panic")  # what a dying kernel says
 CPUINFO = pathlib.Path("/proc/cpuinfo")
+# The CPUs' time stamp counters are one, which Linux does not believe; its other clocks are devices,
+# where each look at the time costs microseconds. And its check that the timer ticks would fail a
+# machine whose host is merely busy. TCG translates the libraries anew for each process that has
+# them elsewhere, which takes two thirds of the time to start one: all have them at the same place.
+# And a CPU of QEMU 7.2 may go on with what it has translated while another one patched that code,
+# as Linux does mostly at boot; it dies of a breakpoint then ("int3"). So it boots on one, and
+# guest/boot starts the others. What hardens a kernel against its users costs a fifth of the time to
+# start a process.
+TCG_KERNEL_LINE = (
+    "mitigations=off tsc=reliable no_timer_check norandmaps maxcpus=1 noreplace-smp "
+    "init_on_alloc=0 hardened_usercopy=off randomize_kstack_offset=off apparmor=0 audit=0")
 MANAGEMENT_MAC = "52:54:00:4d:00:01"  # by which guest/net.rules names the interface
 
 
-def has_kvm():
-    """Whether it is real: /dev/kvm without vmx or svm emulates in software, slower than TCG."""
+@dataclasses.dataclass(frozen=True)
+class Accelerator:
+    """What runs a guest's processors, and what it needs: QEMU's arguments, the kernel's line."""
+    arguments: tuple
+    kernel_line: str
+
+
+def accelerator():
+    """KVM where the processor has it, and TCG with what TCG needs otherwise. /dev/kvm of a
+    processor without vmx and svm emulates in software, slower than TCG."""
     cpuinfo = CPUINFO.read_text(encoding="ascii", errors="replace")
-    return re.search(r"^flags\s*:.*\b(vmx|svm)\b", cpuinfo, re.MULTILINE) \
-        and os.access("/dev/kvm", os.R_OK | os.W_OK)
+    if re.search(r"^flags\s*:.*\b(vmx|svm)\b", cpuinfo, re.MULTILINE) \
+            and os.access("/dev/kvm", os.R_OK | os.W_OK):
+        return Accelerator(("-accel", "kvm", "-cpu", "host"), "")
+    # With more features TCG is slower, not faster; rdrand spares waiting for entropy.
+    return Accelerator(("-accel", "tcg,thread=multi", "-cpu", "qemu64,+rdrand"),
+                       TCG_KERNEL_LINE + _clock(cpuinfo))
 
 
-def clock():
+def _clock(cpuinfo):
     """The frequency of the time stamp counter, which under TCG is the host's.
 
     A kernel that measures it by itself is wrong by any factor if the host is busy then, and from
     then on the guest's clock is too slow or too fast by that factor.
     """
-    found = re.search(r"^bogomips\s*:\s*([\d.]+)", CPUINFO.read_text(
-        encoding="ascii", errors="replace"), re.MULTILINE)
-    if has_kvm() or not found:
-        return ""
-    return f" tsc_early_khz={float(found[1]) * 500:.0f}"  # bogomips are twice the MHz
-
-
-def accelerator():
-    if has_kvm():
-        return ["-accel", "kvm", "-cpu", "host"]
-    # With more features TCG is slower, not faster; rdrand spares waiting for entropy.
-    return ["-accel", "tcg,thread=multi", "-cpu", "qemu64,+rdrand"]
+    found = re.search(r"^bogomips\s*:\s*([\d.]+)", cpuinfo, re.MULTILINE)
+    return f" tsc_early_khz={float(found[1]) * 500:.0f}" if found else ""  # twice the MHz
 
 
 def hardware(options):
     """Without disk, console and sockets, which are files of their own for each host."""
     # RAM in a memfd: the other hosts read there what is sent to them. With seal=off the card
     # seals it itself, so that they cannot write.
-    machine = ["-machine", "q35,kernel-irqchip=split,memory-backend=ram", *accelerator(),
+    machine = ["-machine", "q35,kernel-irqchip=split,memory-backend=ram", *accelerator().arguments,
                "-object", f"memory-backend-memfd,id=ram,size={options.mem},share=on,seal=off",
                "-m", options.mem, "-smp", str(options.smp)]
     if options.viommu:
@@ -60,21 +74,11 @@ def hardware(options):
 
 
 def kernel_line(options):
-    # The CPUs' time stamp counters are one, which Linux does not believe; its other
-    # clocks are devices, where each look at the time costs microseconds. And its check
-    # that the timer ticks would fail a machine whose host is merely busy. TCG translates
-    # the libraries anew for each process that has them elsewhere, which takes two thirds
-    # of the time to start one: all have them at the same place. And a CPU of QEMU 7.2 may
-    # go on with what it has translated while another one patched that code, as Linux does
-    # mostly at boot; it dies of a breakpoint then ("int3"). So it boots on one. What hardens a
-    # kernel against its users costs a fifth of the time to start a process.
-    line = ("root=/dev/vda console=ttyS0 ignore_loglevel mitigations=off panic=-1 tsc=reliable "
-            "no_timer_check norandmaps maxcpus=1 noreplace-smp "
-            "init_on_alloc=0 hardened_usercopy=off randomize_kstack_offset=off apparmor=0 audit=0"
-            + clock())
+    words = ["root=/dev/vda console=ttyS0 ignore_loglevel panic=-1", accelerator().kernel_line]
     if options.viommu:
-        line += " intel_iommu=on iommu.passthrough=0 iommu.strict=1"
-    return f"{line} {options.kernel_options}".strip()
+        words.append("intel_iommu=on iommu.passthrough=0 iommu.strict=1")
+    words.append(options.kernel_options)
+    return " ".join(filter(None, words))
 
 
 def command(image, options, disk, console, qmp, channel):

@@ -1,0 +1,63 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What runs a guest's processors: KVM where there is a true one, without what is for TCG."""
+
+import pathlib
+import sys
+import tempfile
+import unittest
+from unittest import mock
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
+
+from ternlab import machine  # noqa: E402
+from ternlab.host import Options  # noqa: E402
+
+CPUINFO = "processor\t: 0\nflags\t\t: fpu {feature} sse2\nbogomips\t: 5000.50\n"
+ALWAYS = "root=/dev/vda console=ttyS0 ignore_loglevel panic=-1"
+# What the kernel's default is otherwise, and what it would do by itself.
+FOR_TCG = ("mitigations=off", "tsc=reliable", "no_timer_check", "norandmaps", "maxcpus=1",
+           "noreplace-smp", "init_on_alloc=0", "hardened_usercopy=off",
+           "randomize_kstack_offset=off", "apparmor=0", "audit=0", "tsc_early_khz=2500250")
+
+
+class Accelerators(unittest.TestCase):
+    def on(self, feature, may_open=True):
+        """On a machine of such processors from now on. It has a /dev/kvm."""
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        cpuinfo = pathlib.Path(scratch.name) / "cpuinfo"
+        cpuinfo.write_text(CPUINFO.format(feature=feature), encoding="ascii")
+        for patch in (mock.patch.object(machine, "CPUINFO", cpuinfo),
+                      mock.patch.object(machine.os, "access", lambda *_: may_open)):
+            patch.start()
+            self.addCleanup(patch.stop)
+
+    def check(self, accelerator, kernel_line):
+        arguments = machine.hardware(Options())
+        self.assertEqual(arguments[arguments.index("-accel") + 1], accelerator)
+        self.assertEqual(sorted(machine.kernel_line(Options()).split()), sorted(kernel_line))
+
+    def test_kvm(self):
+        for feature in ("vmx", "svm"):
+            with self.subTest(feature=feature):
+                self.on(feature)
+                self.check("kvm", ALWAYS.split())
+
+    def test_tcg(self):
+        """Without virtualization, whatever /dev/kvm is, and where one may not open that."""
+        for feature, may_open in (("vmxx", True), ("svm", False)):
+            with self.subTest(feature=feature):
+                self.on(feature, may_open)
+                self.check("tcg,thread=multi", [*ALWAYS.split(), *FOR_TCG])
+
+    def test_options(self):
+        """What the user wants goes behind either's."""
+        self.on("vmx")
+        options = Options(viommu=True, kernel_options="quiet")
+        self.assertEqual(machine.kernel_line(options),
+                         f"{ALWAYS} intel_iommu=on iommu.passthrough=0 iommu.strict=1 quiet")
+
+
+if __name__ == "__main__":
+    unittest.main()
