@@ -20,7 +20,7 @@ constexpr size_t kSourceOffset = 6;
 Waitable *Edge::frame_from(Port &port, Frame frame)
 {
 	const bool valid = context_.ethernet.receive(port.id, frame);
-	context_.tap.record(port.id, frame);
+	context_.recorder.record(port.id, frame);
 	if (!valid)
 		return nullptr;
 	if (frame.size() > kMaxEthFrame) {
@@ -81,7 +81,7 @@ void Edge::deliver(const fabric::Frame &frame)
 void Edge::deliver(Switch::PortId primary, Frame frame, std::optional<Switch::PortId> except)
 {
 	context_.ethernet.deliver(primary, frame, std::chrono::steady_clock::now(), except);
-	context_.tap.log_faults(frame);
+	context_.recorder.log_faults(frame);
 }
 
 } // namespace tern::wire

@@ -9,8 +9,8 @@
 #include "qemu/fabric/plan.h"
 #include "qemu/fabric/real_time.h"
 #include "qemu/wire/port.h"
+#include "qemu/wire/recorder.h"
 #include "qemu/wire/switch.h"
-#include "qemu/wire/tap.h"
 
 namespace tern::wire {
 
@@ -24,7 +24,7 @@ struct EdgeContext {
 	fabric::Fabric &fabric;
 	fabric::RealTime &time;
 	Switch &ethernet;
-	Tap &tap;
+	Recorder &recorder;
 };
 
 /**

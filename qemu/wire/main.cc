@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* tern-switch --listen PATH [--shared PATH] [--control PATH] [--topology FILE] [--restart] */
+/* tern-switch --listen PATH [--shared PATH] [--control PATH] [--topology FILE] [--tap NAME]
+ * [--restart] */
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
@@ -41,7 +42,7 @@ private:
 };
 
 struct Arguments {
-	std::string listen, shared, control, topology, describe;
+	std::string listen, shared, control, topology, tap, describe;
 	bool restart = false;
 };
 
@@ -51,7 +52,7 @@ constexpr int kRestart = 1;
 int usage()
 {
 	std::fputs("usage: tern-switch --listen PATH [--shared PATH] [--control PATH] "
-	           "[--topology FILE] [--restart]\n"
+	           "[--topology FILE] [--tap NAME] [--restart]\n"
 	           "       tern-switch --describe FILE\n",
 	           stderr);
 	return 2;
@@ -71,6 +72,7 @@ std::optional<Arguments> parse(int argc, char **argv)
 	        {{"shared", required_argument, nullptr, 0}, &arguments.shared},
 	        {{"control", required_argument, nullptr, 0}, &arguments.control},
 	        {{"topology", required_argument, nullptr, 0}, &arguments.topology},
+	        {{"tap", required_argument, nullptr, 0}, &arguments.tap},
 	        {{"describe", required_argument, nullptr, 0}, &arguments.describe},
 	};
 	option options[std::size(known) + 2]{{"restart", no_argument, nullptr, kRestart}};
@@ -99,6 +101,8 @@ std::string open(Server &server, const Arguments &arguments)
 		error = server.listen_for_shared(arguments.shared);
 	if (error.empty() && !arguments.control.empty())
 		error = server.listen_for_control(arguments.control);
+	if (error.empty() && !arguments.tap.empty())
+		error = server.attach_tap(arguments.tap);
 	return error;
 }
 

@@ -10,6 +10,7 @@
 
 #include "qemu/wire/shared_port.h"
 #include "qemu/wire/stream_port.h"
+#include "qemu/wire/tap_port.h"
 
 namespace tern::wire {
 
@@ -74,7 +75,7 @@ void ControlClient::answer(std::string_view line)
 }
 
 Server::Server()
-        : tap_(switch_, capture_, fault_log_), control_(switch_, capture_, fault_log_, *this)
+        : recorder_(switch_, capture_, fault_log_), control_(switch_, capture_, fault_log_, *this)
 {
 }
 
@@ -82,7 +83,7 @@ Server::~Server() = default;
 
 void Server::use(fabric::Plan plan)
 {
-	topology_ = std::make_unique<Topology>(std::move(plan), clock_, switch_, tap_);
+	topology_ = std::make_unique<Topology>(std::move(plan), clock_, switch_, recorder_);
 }
 
 std::string Server::listen(const std::string &path)
@@ -98,6 +99,18 @@ std::string Server::listen_for_shared(const std::string &path)
 std::string Server::listen_for_control(const std::string &path)
 {
 	return open(path, *this, &Server::add_client, SOCK_STREAM);
+}
+
+std::string Server::attach_tap(const std::string &name)
+{
+	if (topology_)
+		return "a topology has no place for a TAP interface";
+	Fd fd;
+	FrameSink &sink = *this;
+	std::string error = open_tap(name, fd);
+	if (error.empty())
+		attach(std::make_unique<TapPort>(loop_, sink, std::move(fd), name));
+	return error;
 }
 
 std::string Server::listen_for_hosts(const std::string &path, Acceptor::Add add, int type)
@@ -262,7 +275,7 @@ void Server::remove_dead_ports()
 Waitable *Server::frame_from(Port &port, Frame frame)
 {
 	Outlet *congested = switch_.forward(port.id, frame, std::chrono::steady_clock::now());
-	tap_.record(port.id, frame);
+	recorder_.record(port.id, frame);
 	return static_cast<Port *>(congested);
 }
 

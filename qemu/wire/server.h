@@ -13,9 +13,9 @@
 #include "qemu/wire/event_loop.h"
 #include "qemu/wire/fault_log.h"
 #include "qemu/wire/port.h"
+#include "qemu/wire/recorder.h"
 #include "qemu/wire/shared_hosts.h"
 #include "qemu/wire/switch.h"
-#include "qemu/wire/tap.h"
 #include "qemu/wire/topology.h"
 #include "qemu/wire/unix_socket.h"
 
@@ -37,6 +37,8 @@ public:
 	std::string listen(const std::string &path);
 	std::string listen_for_shared(const std::string &path);
 	std::string listen_for_control(const std::string &path);
+	/** Attaches the TAP interface @name; see open_tap(). */
+	std::string attach_tap(const std::string &name);
 
 	/** Waits for events once and handles them. */
 	void step(std::optional<int> timeout_ms = std::nullopt);
@@ -93,7 +95,7 @@ private:
 	Switch switch_;
 	Capture capture_;
 	FaultLog fault_log_;
-	Tap tap_;
+	Recorder recorder_;
 	Control control_;
 	MonotonicClock clock_;
 	std::unique_ptr<Topology> topology_; /* null: hosts share one Ethernet without rates */

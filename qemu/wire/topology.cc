@@ -64,12 +64,12 @@ std::string describe(const Plan &plan)
 	return json.written();
 }
 
-Topology::Topology(Plan plan, Clock &clock, Switch &ethernet, Tap &tap)
+Topology::Topology(Plan plan, Clock &clock, Switch &ethernet, Recorder &recorder)
         : plan_(std::move(plan)), fabric_(loop_, plan_.seed), time_(loop_, clock)
 {
 	for (size_t i = 0; i < plan_.cards.size(); i++)
 		edges_.push_back(
-		        std::make_unique<Edge>(EdgeContext{fabric_, time_, ethernet, tap}));
+		        std::make_unique<Edge>(EdgeContext{fabric_, time_, ethernet, recorder}));
 	connect_all(plan_, fabric_);
 }
 

@@ -29,7 +29,7 @@ std::string describe(const fabric::Plan &plan);
 class Topology {
 public:
 	/** All references must outlive this. */
-	Topology(fabric::Plan plan, Clock &clock, Switch &ethernet, Tap &tap);
+	Topology(fabric::Plan plan, Clock &clock, Switch &ethernet, Recorder &recorder);
 
 	size_t cards() const { return edges_.size(); }
 	const std::string &name_of(size_t card) const { return plan_.cards[card]; }

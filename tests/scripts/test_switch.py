@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""tern-switch as a program: it starts again when it dies. argv[1] is tern-switch."""
+"""tern-switch as a program: it starts again when it dies, and it is a port of a TAP interface.
+
+argv[1] is tern-switch.
+"""
 
 import os
 import pathlib
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -27,6 +32,23 @@ count = 2
 ends = ["h*", "tor"]
 rate = "1 Gb/s"
 """
+
+
+TAP = "lab0"
+# A network of its own; who is not root is it there.
+IN_NETWORK = ["unshare", "--user", "--map-root-user", "--net"]
+MAKE_TAP = f"""
+    ip tuntap add dev {TAP} mode tap && ip address add 10.9.0.1/24 dev {TAP} &&
+    ip link set {TAP} up && exec "$@" """
+OWN_MAC, OWN_ADDRESS = bytes.fromhex("525400770001"), socket.inet_aton("10.9.0.2")
+BROADCAST = b"\xff" * 6
+ARP = struct.Struct(">6s6sH HHBBH 6s4s6s4s")
+REQUEST, REPLY = 1, 2
+
+
+def arp(operation, to, source, sender, asked):
+    """An Ethernet frame. sender: its MAC and IP address; asked: those that it is about."""
+    return ARP.pack(to, source, 0x806, 1, 0x800, 6, 4, operation, *sender, *asked)
 
 
 def wait_until(condition, seconds=20):
@@ -89,6 +111,88 @@ class Restart(unittest.TestCase):
         keeper = self.start("[[switch]]\n")
         self.assertEqual(keeper.wait(20), 1)
         self.assertIn("switch.name", keeper.stderr.read())
+
+
+class Tap(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.wire = Wire(pathlib.Path(scratch.name))
+        self.command = [SWITCH, "--listen", self.wire.path,
+                        "--control", self.wire.path.with_name("wire.ctl")]
+
+    def start(self):
+        """The switch, with a TAP interface that is this machine's 10.9.0.1."""
+        switch = subprocess.Popen([*IN_NETWORK, "sh", "-c", MAKE_TAP, "sh", *self.command,
+                                   "--tap", TAP], stderr=subprocess.PIPE, text=True)
+        self.addCleanup(switch.stderr.close)
+        self.addCleanup(switch.wait)
+        self.addCleanup(switch.kill)
+        self.assertTrue(wait_until(lambda: self.wire.tell("ports")))
+        return switch
+
+    def connect(self):
+        """As a host does."""
+        host = socket.socket(socket.AF_UNIX)
+        self.addCleanup(host.close)
+        host.settimeout(20)
+        host.connect(str(self.wire.path))
+        return host
+
+    def ask(self, host):
+        """Sends an ARP request for the TAP interface's address."""
+        request = arp(REQUEST, BROADCAST, OWN_MAC, (OWN_MAC, OWN_ADDRESS),
+                      (bytes(6), socket.inet_aton("10.9.0.1")))
+        host.sendall(struct.pack(">I", len(request)) + request)
+
+    def answer(self, host):
+        """The first reply; the kernel says other things about a new interface."""
+        stream = host.makefile("rb")
+        while True:
+            frame = stream.read(struct.unpack(">I", stream.read(4))[0])
+            if len(frame) >= ARP.size:
+                fields = ARP.unpack(frame[:ARP.size])
+                if fields[2] == 0x806 and fields[7] == REPLY:
+                    return fields
+
+    def test_both_directions(self):
+        """The kernel behind the interface gets a host's frame, and its answer comes to the host."""
+        self.start()
+        host = self.connect()
+        self.ask(host)
+        destination, source, *_, mac, address, own, _ = self.answer(host)
+        self.assertEqual((destination, own), (OWN_MAC, OWN_MAC))
+        self.assertEqual((source, address), (mac, socket.inet_aton("10.9.0.1")))
+        # The switch has learned where that address is.
+        self.assertIn(mac.hex(":"), self.wire.tell("ports"))
+
+    def test_interface_goes(self):
+        """The hosts have each other still."""
+        switch = self.start()
+        one, two = self.connect(), self.connect()
+        self.assertTrue(wait_until(lambda: self.wire.tell("ports").startswith("3")))
+        subprocess.run(["nsenter", "--target", str(switch.pid), "--user", "--net",
+                        "ip", "link", "delete", TAP], check=True)
+        self.assertTrue(wait_until(lambda: self.wire.tell("ports").startswith("2")))
+        self.ask(one)
+        self.assertEqual(len(two.makefile("rb").read(4 + ARP.size)), 4 + ARP.size)
+        switch.terminate()
+        self.assertEqual(switch.wait(20), 0)
+        self.assertRegex(switch.stderr.read(), rf"^tern-switch: {TAP}: .+\n$")
+
+    def test_refusals(self):
+        topology = self.wire.topology
+        topology.write_text(TOPOLOGY, encoding="ascii")
+        for arguments, why in (
+                (["--tap", "lab1"], "lab1: there is no such interface; `ip tuntap add"),
+                (["--tap", "lo"], "lo: this is no TAP interface"),
+                (["--tap", "interface-number-1"], "too long for the name of an interface"),
+                (["--topology", topology, "--tap", "lo"], "a topology has no place")):
+            with self.subTest(arguments=arguments):
+                done = subprocess.run([*IN_NETWORK, *self.command, *arguments], check=False,
+                                      capture_output=True, text=True, timeout=20)
+                self.assertEqual(done.returncode, 1)
+                self.assertRegex(done.stderr, rf"^tern-switch: .*{why}.*\n$")
 
 
 if __name__ == "__main__":

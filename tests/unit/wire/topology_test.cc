@@ -79,7 +79,7 @@ struct TopologyTest : testing::Test {
 	void use(const std::string &text)
 	{
 		topology = std::make_unique<Topology>(parse_topology(text, "net.toml"), clock,
-		                                      ethernet, tap);
+		                                      ethernet, recorder);
 	}
 	void pass(uint64_t milliseconds)
 	{
@@ -92,7 +92,7 @@ struct TopologyTest : testing::Test {
 	Switch ethernet;
 	Capture capture;
 	FaultLog log;
-	Tap tap{ethernet, capture, log};
+	Recorder recorder{ethernet, capture, log};
 	std::unique_ptr<Topology> topology;
 };
 

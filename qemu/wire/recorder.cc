@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "qemu/wire/tap.h"
+#include "qemu/wire/recorder.h"
 
 #include <ctime>
 
@@ -12,7 +12,7 @@ static timespec wall_clock()
 	return now;
 }
 
-void Tap::log_faults(Frame frame)
+void Recorder::log_faults(Frame frame)
 {
 	if (switch_.fault_events().empty())
 		return;
@@ -21,7 +21,7 @@ void Tap::log_faults(Frame frame)
 		log_.write(event, frame, now);
 }
 
-void Tap::note(Switch::PortId from, Frame frame)
+void Recorder::note(Switch::PortId from, Frame frame)
 {
 	log_faults(frame);
 	if (!capture_.running())

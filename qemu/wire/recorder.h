@@ -8,10 +8,10 @@
 namespace tern::wire {
 
 /** Where frames are captured, and what faults did to them is logged. */
-class Tap {
+class Recorder {
 public:
 	/** All references must outlive this. */
-	Tap(const Switch &ethernet, Capture &capture, FaultLog &log)
+	Recorder(const Switch &ethernet, Capture &capture, FaultLog &log)
 	        : switch_(ethernet), capture_(capture), log_(log)
 	{
 	}
