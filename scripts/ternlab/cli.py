@@ -96,6 +96,10 @@ def build_parser():
     up.add_argument("count", nargs="?", type=_count, help="how many (default 2)")
     up.add_argument("--topology", default="", metavar="FILE.toml",
                     help="hosts, switches and links with rates: see docs/fabric.md")
+    up.add_argument("--tap", default="", metavar="NAME",
+                    help="a TAP interface of this machine, which is on the wire, too")
+    up.add_argument("--first", type=_count, default=1, metavar="NUMBER",
+                    help="of the first host, where several labs share an Ethernet (default 1)")
     _add_host_options(up)
     up.add_argument("--package", dest="packages", action="append", default=[], metavar="FILE.deb",
                     help="install it in the hosts, which then have nothing that is built here")
@@ -265,6 +269,8 @@ def _options(args):
 def up(args):
     if args.topology and (args.count is not None or args.cards):
         raise LabError("the topology says how many hosts and cards there are")
+    if args.topology and (args.tap or args.first != 1):
+        raise LabError("--tap and --first are for hosts without --topology")
     if args.modules and not args.kernel:
         raise LabError("--modules FOLDER is for a kernel, which --kernel BZIMAGE names")
     if args.kernel and args.packages:
@@ -273,8 +279,8 @@ def up(args):
     hosts = (topology.hosts(args.topology, options) if args.topology
              else [options] * (2 if args.count is None else args.count))
     lab = Lab(args.lab)
-    lab.up(hosts, topology=args.topology, packages=args.packages, kernel=args.kernel,
-           modules=args.modules)
+    lab.up(hosts, topology=args.topology, tap=args.tap, first=args.first, packages=args.packages,
+           kernel=args.kernel, modules=args.modules)
     names = ", ".join(host.name for host in lab.hosts)
     say(f"{names} up; try: {COMMAND} run all -- ibv_devinfo")
 

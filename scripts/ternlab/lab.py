@@ -30,26 +30,29 @@ class Lab:
         self.wire = Wire(self.folder)
         self._image = None
         self._owner = None  # the process with which the lab dies, if there is one
+        self._first = 1  # the least number of a host
 
     # --- life
 
-    def up(self, hosts, owned=False, topology=None, **image):
+    def up(self, hosts, owned=False, topology=None, tap="", first=1, **image):
         """Boots a host for each Options. An owned lab dies with this process. With a topology, a
-        file, the hosts are those that topology.hosts() makes of it. More options are those of
-        Image.get(): with packages, files of Debian's, the hosts have these installed and nothing
-        that is built here."""
+        file, the hosts are those that topology.hosts() makes of it. By a TAP interface the lab's
+        Ethernet reaches others; labs that share one have different first numbers, as a host's
+        number is in its name and addresses. More options are those of Image.get(): with packages,
+        files of Debian's, the hosts have these installed and nothing that is built here."""
         with self._lock():
             self._claim()
             try:
                 self._owner = Process.this("the lab's owner") if owned else None
+                self._first = first
                 if topology:
                     shutil.copyfile(topology, self.wire.topology)
                 else:
-                    _check_room(hosts)
+                    self._check_room(hosts)
                 self._image = Image.get(**image)
                 archive = self._archive(hosts)
-                self.wire.start(self.logs / "wire.log", owned)
-                self.hosts = [self._host(*place) for place in enumerate(hosts, 1)]
+                self.wire.start(self.logs / "wire.log", owned, tap)
+                self.hosts = [self._host(*place) for place in enumerate(hosts, first)]
                 self._boot(self.hosts, archive)
             except BaseException:
                 self._take_down()
@@ -66,9 +69,10 @@ class Lab:
     def add(self, hosts):
         """Boots one more host for each Options, on the same wire. Returns these hosts."""
         with self._changing("add"):
-            _check_room([*(host.options for host in self.hosts), *hosts])
+            self._check_room([*(host.options for host in self.hosts), *hosts])
             archive = self._archive(hosts)
-            free = sorted(set(range(1, MAX_HOSTS + 1)) - {host.index for host in self.hosts})
+            free = sorted(set(range(self._first, MAX_HOSTS + 1))
+                          - {host.index for host in self.hosts})
             fresh = [self._host(*place) for place in zip(free, hosts)]
             for host in fresh:
                 host.log.unlink(missing_ok=True)  # of another host that had the number before
@@ -177,6 +181,16 @@ class Lab:
             raise LabError(f"{host.name}: its network card did not come up\n{error}\n"
                            f"{host.last_words()}") from None
 
+    def _check_room(self, hosts):
+        """Raises a LabError if so many hosts do not fit on one wire."""
+        cards, room = sum(options.cards for options in hosts), MAX_HOSTS + 1 - self._first
+        if len(hosts) > room:
+            most = (f"a lab has at most {MAX_HOSTS} hosts" if self._first == 1 else
+                    f"a lab has hosts up to number {MAX_HOSTS}, from {self._first} on {room}")
+            raise LabError(f"{most}, and these would be {len(hosts)}")
+        if cards > MAX_PORTS:
+            raise LabError(f"a wire has at most {MAX_PORTS} cards, and these would be {cards}")
+
     # --- its hosts
 
     def each(self, action, hosts=None):
@@ -245,6 +259,7 @@ class Lab:
             "image": str(self._image.folder),
             "owner": self._owner and self._owner.to_json(),
             "wire": self.wire.process.to_json(),
+            "first": self._first,
             "hosts": [host.to_json() for host in self.hosts],
         }
         fresh = self.folder / f"{STATE}.new"
@@ -260,16 +275,8 @@ class Lab:
         # A lab of an older version tells of no owner, and must still end.
         self._owner = Process.from_json(state["owner"]) if state.get("owner") else None
         self.wire = Wire(self.folder, Process.from_json(state["wire"]))
+        self._first = state.get("first", 1)
         self.hosts = [self._host(saved["index"], Options(**saved["options"]),
                                  Process.from_json(saved["process"]), saved["port"])
                       for saved in state["hosts"]]
         return True
-
-
-def _check_room(hosts):
-    """Raises a LabError if so many hosts do not fit on one wire."""
-    cards = sum(options.cards for options in hosts)
-    if len(hosts) > MAX_HOSTS:
-        raise LabError(f"a lab has at most {MAX_HOSTS} hosts, and these would be {len(hosts)}")
-    if cards > MAX_PORTS:
-        raise LabError(f"a wire has at most {MAX_PORTS} cards, and these would be {cards}")

@@ -37,18 +37,21 @@ class Wire:
         self._control = folder / "wire.ctl"
         self.process = process
 
-    def start(self, log, owned):
+    def start(self, log, owned, tap=""):
         """Also again, when it was killed. A switch that a signal ends is replaced by its parent
-        process, which this starts: with the same topology, without faults and captures."""
+        process, which this starts: with the same topology, without faults and captures. tap: an
+        interface of this machine that is on the wire, too."""
         self._control.unlink(missing_ok=True)
         command = [switch_program(), "--listen", self.path, "--shared", self.shared_path,
                    "--control", self._control, "--restart"]
         if self.topology.exists():
             command += ["--topology", self.topology]
+        if tap:
+            command += ["--tap", tap]
         self.process = Process.start("tern-switch", command, log, owned)
         wait_until(lambda: self._control.exists() or not self.process.alive(), 10)
         if not self.process.alive():
-            raise LabError("tern-switch died at start:\n" + log.read_text(errors="replace"))
+            raise LabError(log.read_text(errors="replace").strip() or "tern-switch died at start")
 
     def tell(self, command):
         """One command to the switch; returns what it says after "ok"."""

@@ -38,7 +38,7 @@ class Stateful(unittest.TestCase):
             self.addCleanup(patch.stop)
         self.lab = Lab("lab")
 
-    def remember(self, *indexes, wire=None, owner=None):
+    def remember(self, *indexes, wire=None, owner=None, first=1):
         """Writes the state of a lab, with the wire of this process if none is given."""
         self.lab.folder.mkdir(parents=True)
         processes = {}
@@ -47,7 +47,8 @@ class Stateful(unittest.TestCase):
             processes[index] = Process.start(f"host{index}", ["sleep", "600"], log, True)
             self.addCleanup(processes[index].kill)
         (self.lab.folder / "lab.json").write_text(json.dumps({
-            "image": "/nowhere", "owner": owner, "wire": wire or Process.this("wire").to_json(),
+            "image": "/nowhere", "owner": owner, "first": first,
+            "wire": wire or Process.this("wire").to_json(),
             "hosts": [{"index": index, "port": None, "process": process.to_json(), "options": {}}
                       for index, process in processes.items()]}), encoding="ascii")
         return processes
@@ -132,6 +133,20 @@ class Refusals(Stateful):
         with contextlib.redirect_stderr(io.StringIO()) as said, self.assertRaises(SystemExit):
             cli.main(["add", "0"])
         self.assertIn("0 is no number of hosts", said.getvalue())
+
+    def test_first_number(self):
+        """A lab whose numbers begin later has less room."""
+        self.remember(31, first=31)
+        self.assertEqual(self.refused("add", "2"), "a lab has hosts up to number 32, from 31 on 2, "
+                         "and these would be 3")
+
+    def test_other_machines(self):
+        for words, why in (
+                (["--topology", "x.toml", "--tap", "lab0"], "are for hosts without --topology"),
+                (["--topology", "x.toml", "--first", "3"], "are for hosts without --topology"),
+                (["3", "--first", "31"], "from 31 on 2, and these would be 3")):
+            with self.subTest(words=words):
+                self.assertRegex(self.refused("up", *words), why)
 
     def test_owner(self):
         """The hosts of a test end with it, and it has channels to them."""

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Hosts on two machines: the labs' Ethernets are one, by TAP interfaces and a VXLAN.
+
+The machines are network namespaces with a cable between them. docs/machines.md has the commands
+for true ones.
+"""
+
+import os
+import pathlib
+import subprocess
+import unittest
+
+from kernel_log import trouble
+from scenario import Options, main, report, wait_until
+
+LAB = pathlib.Path(__file__).resolve().parents[2] / "scripts/lab"
+MTU = "1400"  # what a VXLAN takes over an Ethernet of 1500 bytes, rounded down
+CABLE = """
+    ip -n {one} link add cable type veth peer name cable netns {two}"""
+MACHINE = """
+    ip link set lo up
+    ip link set cable up
+    ip address add 192.0.2.{own}/24 dev cable
+    ip link add lab-vxlan type vxlan id 77 dstport 4789 remote 192.0.2.{other} dev cable
+    ip tuntap add dev lab-tap mode tap
+    ip link add lab-bridge type bridge
+    ip link set lab-vxlan master lab-bridge up
+    ip link set lab-tap master lab-bridge up
+    ip link set lab-bridge up"""
+
+
+class Machine:
+    """One of the two, with its lab."""
+
+    def __init__(self, number):
+        self.number = number
+        self.name = f"tern-{os.getpid()}-{number}"
+        self.inside = ["ip", "netns", "exec", self.name]
+        self.lab = f"{report.NAME}.{number}"
+
+    def run(self, *command):
+        return subprocess.run([*self.inside, *command], check=False, capture_output=True,
+                              text=True)
+
+    def do(self, *command):
+        done = self.run(*command)
+        if done.returncode:
+            raise AssertionError(f"{command}: {done.stdout}{done.stderr}")
+        return done.stdout
+
+    def lab_does(self, *words):
+        return self.do(LAB, "--lab", self.lab, *words)
+
+    def host_does(self, *words):
+        """The one host of its lab."""
+        return self.lab_does("run", "all", "--", *words)
+
+    def start(self):
+        self.do("sh", "-ec", MACHINE.format(own=self.number, other=3 - self.number))
+        self.lab_does("up", "1", "--tap", "lab-tap", "--first", str(self.number), "--mtu", MTU,
+                      "--mem", Options.mem)
+
+    def carried(self):
+        """The bytes that have come by the VXLAN."""
+        return int(self.do("cat", "/sys/class/net/lab-vxlan/statistics/rx_bytes"))
+
+
+class TwoMachines(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.machines = one, two = Machine(1), Machine(2)
+        for machine in cls.machines:
+            subprocess.run(["ip", "netns", "add", machine.name], check=True)
+            cls.addClassCleanup(subprocess.run, ["ip", "netns", "delete", machine.name])
+        subprocess.run(["sh", "-ec", CABLE.format(one=one.name, two=two.name)], check=True)
+        for machine in cls.machines:
+            cls.addClassCleanup(machine.run, LAB, "--lab", machine.lab, "down")
+            machine.start()
+
+    @classmethod
+    def tearDownClass(cls):
+        for machine in cls.machines:
+            found = trouble(machine.host_does("dmesg"))
+            if found:
+                raise AssertionError(f"the kernel of {machine.lab}'s host complains: {found}")
+
+    def pingpong(self, *arguments):
+        """One that has begun, from the second machine's host to the first one's."""
+        server, client = self.machines
+        command = ["ibv_rc_pingpong", "-g", "3", *arguments]
+        server.lab_does("serve", "host1", "--", *command)
+        return subprocess.Popen(
+            [*client.inside, LAB, "--lab", client.lab, "run", "host2", "--", *command, "host1"],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    def end_of(self, asking):
+        """What it has said, and its exit code."""
+        self.addCleanup(asking.kill)
+        return asking.communicate(timeout=120)[0], asking.returncode
+
+    def test_ethernet(self):
+        two = self.machines[1]
+        self.assertIn(" 0% packet loss", two.host_does("ping -q -c 3 -i 0.2 host1"))
+
+    def test_rdma(self):
+        """The data is right, and has gone from machine to machine."""
+        before = [machine.carried() for machine in self.machines]
+        said, code = self.end_of(self.pingpong("-c", "-n", "500", "-s", "16384"))
+        self.assertEqual(code, 0, said)
+        self.assertIn("500 iters", said)
+        for machine, old in zip(self.machines, before):
+            self.assertGreater(machine.carried() - old, 500 * 16384)
+
+    def test_cable_between_the_machines(self):
+        """Without it the retries are spent; with it all is as before."""
+        server, client = self.machines
+        before = client.carried()
+        asking = self.pingpong("-n", "1000000")
+        self.assertTrue(wait_until(lambda: client.carried() - before > 1 << 20, 60))
+        server.do("ip", "link", "set", "cable", "down")
+        try:
+            said, code = self.end_of(asking)
+        finally:
+            server.do("ip", "link", "set", "cable", "up")
+        self.assertEqual(code, 1)
+        self.assertIn("transport retry counter exceeded", said)
+        server.host_does("pkill ibv_rc_pingpong; true")  # It may have ended by itself.
+        self.assertEqual(self.end_of(self.pingpong("-n", "10"))[1], 0)
+
+    def test_another_first_number(self):
+        """A host that is added has no number of the other machine's."""
+        two = self.machines[1]
+        two.lab_does("add", "--mtu", MTU, "--mem", Options.mem)
+        self.addCleanup(two.lab_does, "remove", "host3")
+        self.assertIn(" 0% packet loss", self.machines[0].host_does("ping -q -c 2 -i 0.2 host3"))
+
+    def test_refused(self):
+        done = self.machines[0].run(LAB, "--lab", "never", "up", "--tap", "nowhere")
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertRegex(done.stderr.splitlines()[-1],
+                         "^lab: tern-switch: nowhere: there is no such interface;")
+
+
+if __name__ == "__main__":
+    main()
