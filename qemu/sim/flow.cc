@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 namespace tern::sim {
 
@@ -25,10 +26,30 @@ uint8_t type_of(Service service)
 
 } // namespace
 
-Flow::Flow(EventLoop &loop, Host &f, Host &t, const Scenario::Flow &s, uint64_t mtu,
-           uint16_t udp_sport)
-        : spec(s), from(f), to(t), loop_(loop)
+void Rotation::start()
 {
+	if (std::exchange(started_, true))
+		return;
+	for (uint64_t i = 0; i < flows_.front()->spec.depth; i++)
+		post();
+}
+
+void Rotation::post()
+{
+	for (size_t i = 0; i < flows_.size(); i++) {
+		Flow &flow = *flows_[next_];
+		next_ = (next_ + 1) % flows_.size();
+		if (flow.post_one())
+			return;
+	}
+}
+
+Flow::Flow(EventLoop &loop, Host &f, Host &t, const Scenario::Flow &s, uint64_t mtu,
+           uint16_t udp_sport, Rotation *rotation)
+        : spec(s), from(f), to(t), loop_(loop), rotation_(rotation)
+{
+	if (rotation)
+		rotation->add(*this);
 	test::QpOptions options;
 	options.type = type_of(spec.service);
 	/* A datagram takes two blocks; the far end gets receive WQEs for twice the depth. */
@@ -92,7 +113,10 @@ void Flow::start()
 {
 	if (spec.rate)
 		tick();
-	post();
+	else if (rotation_)
+		rotation_->start();
+	else
+		post_all();
 }
 
 /* A message is due, and later another. */
@@ -105,7 +129,7 @@ void Flow::tick()
 	const auto interval = static_cast<uint64_t>(static_cast<double>(spec.size) * 8 * kSecond /
 	                                            static_cast<double>(spec.rate));
 	loop_.after(std::max<uint64_t>(interval, 1), [this] { tick(); });
-	post();
+	post_all();
 }
 
 bool Flow::may_post() const
@@ -117,20 +141,48 @@ bool Flow::may_post() const
 	return loop_.now() < spec.end && (!spec.messages || posted_ < spec.messages);
 }
 
-void Flow::post()
+bool Flow::add()
 {
-	bool any = false;
-	for (; may_post(); any = true) {
-		under_way_.push_back(spec.rate ? waiting_.front() : loop_.now());
-		if (spec.rate)
-			waiting_.pop_front();
-		near_->post_send(request_, false);
-		posted_++;
-	}
-	if (!any)
-		return;
+	if (!may_post())
+		return false;
+	under_way_.push_back(spec.rate ? waiting_.front() : loop_.now());
+	if (spec.rate)
+		waiting_.pop_front();
+	near_->post_send(request_, false);
+	posted_++;
+	return true;
+}
+
+void Flow::publish()
+{
 	near_->publish();
 	from.wake();
+}
+
+bool Flow::post_one()
+{
+	const bool added = add();
+	if (added)
+		publish();
+	return added;
+}
+
+void Flow::post_all()
+{
+	bool any = false;
+	while (add())
+		any = true;
+	if (any)
+		publish();
+}
+
+/* A message of the flow has ended. */
+void Flow::post_next()
+{
+	if (rotation_)
+		rotation_->post();
+	else
+		post_all();
 }
 
 void Flow::post_recv()
@@ -143,6 +195,8 @@ void Flow::completed(const tern_hw_cqe &cqe)
 {
 	if (cqe.status != TERN_WC_SUCCESS) {
 		error = error ? error : cqe.status;
+		if (rotation_)
+			rotation_->post();
 		return;
 	}
 	if (cqe.opcode & TERN_CQE_RECV) {
@@ -152,7 +206,7 @@ void Flow::completed(const tern_hw_cqe &cqe)
 	messages++;
 	latencies.push_back(loop_.now() - under_way_.front());
 	under_way_.pop_front();
-	post();
+	post_next();
 }
 
 } // namespace tern::sim

@@ -5,21 +5,43 @@
 #include <memory>
 #include <vector>
 
+#include "qemu/rnic/ring_buffer.h"
 #include "qemu/sim/host.h"
 #include "qemu/sim/scenario.h"
 
 namespace tern::sim {
 
+class Flow;
+
+/** Flows of a card that send in turn, a message of each, as all-to-all exchanges do: the next
+ * message begins when one has completed. */
+class Rotation {
+public:
+	void add(Flow &flow) { flows_.push_back(&flow); }
+	/** Begins with as many messages as a flow may have outstanding. Further calls do nothing.
+	 */
+	void start();
+	/** The next flow that may post a message does so, if there is one. */
+	void post();
+
+private:
+	std::vector<Flow *> flows_;
+	size_t next_ = 0;
+	bool started_ = false;
+};
+
 /** Two connected QPs, and a program at one of them that sends messages to the other. */
 class Flow {
 public:
-	/** All references must outlive this. @loop is the event loop of @from. @udp_sport chooses
-	 * among equal paths. */
+	/** All references must outlive this, and @rotation, unless it is null. @loop is the event
+	 * loop of @from. @udp_sport chooses among equal paths. */
 	Flow(EventLoop &loop, Host &from, Host &to, const Scenario::Flow &spec, uint64_t mtu,
-	     uint16_t udp_sport);
+	     uint16_t udp_sport, Rotation *rotation);
 
 	/** Sends from now on. */
 	void start();
+	/** Posts a message, if it may; false otherwise. */
+	bool post_one();
 	/** A completion of either QP. */
 	void completed(const hw::tern_hw_cqe &cqe);
 
@@ -36,11 +58,15 @@ private:
 	void connect(uint64_t mtu, uint16_t udp_sport);
 	void prepare_request(uint16_t udp_sport);
 	void tick();
-	void post();
+	bool add();
+	void publish();
+	void post_all();
+	void post_next();
 	bool may_post() const;
 	void post_recv();
 
 	EventLoop &loop_;
+	Rotation *const rotation_;
 	std::unique_ptr<test::HostQp> near_;
 	std::unique_ptr<test::HostQp> far_;
 	test::SendRequest request_;

@@ -27,6 +27,7 @@ constexpr uint64_t kMaxSamples = 100'000;
 
 constexpr std::string_view kServices[] = {"rc", "uc", "ud"};
 constexpr std::string_view kOperations[] = {"write", "send", "read"};
+constexpr std::string_view kOrders[] = {"together", "in turn"};
 constexpr std::string_view kAlgorithms[] = {"none", "dcqcn", "timely"};
 constexpr std::string_view kDefaults[] = {"mlx5", "sigcomm2015"};
 
@@ -151,11 +152,14 @@ void Parser::check_flow(TomlTable &table, const Scenario::Flow &flow) const
 		table.fail("operation", "uc has no read");
 	if (flow.service == Service::Ud && flow.size > s_.mtu)
 		table.fail("size", "a datagram has at most " + std::to_string(s_.mtu) + " bytes");
+	if (flow.rotation && flow.rate)
+		table.fail("order", "flows with a rate do not wait for each other");
 	if (flow.end <= flow.start)
 		table.fail("end", "must be after the start");
 }
 
-/* One of each from-card to @peers of the to-cards, evenly spread after it, times @qps. */
+/* One of each from-card to @peers of the to-cards, evenly spread after it, times @qps. Flow k of
+ * each card goes equally far, so cards that send in turn do not meet at a receiver. */
 void Parser::parse_flow(TomlTable &table)
 {
 	const auto from = cards(table, "from");
@@ -172,11 +176,14 @@ void Parser::parse_flow(TomlTable &table)
 	flow.start = table.quantity("start", kTimeUnits, 0, 0);
 	flow.end = table.quantity("end", kTimeUnits, 0, s_.duration);
 	flow.dscp = static_cast<uint8_t>(table.integer("dscp", 0, kMaxDscp, 0));
+	const bool in_turn = table.word("order", kOrders) != 0;
 	const uint64_t peers = table.integer("peers", 1, kMaxCards, to.size());
 	const uint64_t qps = table.integer("qps", 1, kMaxPort, 1);
+	flow.rotation = in_turn ? s_.rotations + 1 : 0;
 	check_flow(table, flow);
 	const size_t before = s_.flows.size();
 	for (size_t i = 0; i < from.size(); i++) {
+		flow.rotation = in_turn ? ++s_.rotations : 0;
 		for (uint64_t k = 0; k < std::min<uint64_t>(peers, to.size()); k++) {
 			flow.from = from[i];
 			flow.to = to[(i + 1 + k * to.size() / peers) % to.size()];

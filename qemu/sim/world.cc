@@ -57,11 +57,13 @@ void World::build_fabric()
 void World::build_flows()
 {
 	std::mt19937_64 random(scenario.seed);
+	rotations.resize(scenario.rotations);
 	for (const Scenario::Flow &spec : scenario.flows) {
 		const auto port = static_cast<uint16_t>(kFirstUdpPort + random() % kUdpPorts);
 		EventLoop &loop = loop_of(spec.from);
+		Rotation *rotation = spec.rotation ? &rotations[spec.rotation - 1] : nullptr;
 		flows.push_back(std::make_unique<Flow>(loop, *hosts[spec.from], *hosts[spec.to],
-		                                       spec, scenario.mtu, port));
+		                                       spec, scenario.mtu, port, rotation));
 		Flow &flow = *flows.back();
 		loop.at(spec.start + random() % kStartSpread, [&flow] { flow.start(); });
 	}

@@ -52,6 +52,7 @@ public:
 	fabric::Fabric fabric;
 	std::vector<std::unique_ptr<Host>> hosts;
 	std::vector<std::unique_ptr<Flow>> flows;
+	std::vector<Rotation> rotations; /* of flows that send in turn */
 	std::vector<fabric::QueueRef>
 	        queues; /* that had anything in them, once run() has returned */
 	Curves curves;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
 #include <string>
 
 namespace tern::sim {
@@ -55,6 +56,30 @@ TEST(Scenario, AllToAllAndAFewPeers)
 	ASSERT_EQ(s.flows.size(), 1u + 6);
 	EXPECT_EQ(s.flows[1].to, 1u) << "the next one";
 	EXPECT_EQ(s.flows[5].to, 0u) << "around";
+}
+
+TEST(Scenario, CardsThatSendInTurnDoNotMeet)
+{
+	const Scenario s = parse_scenario("duration = '1 ms'\n"
+	                                  "host = [{ name = 'h', count = 25 }]\n"
+	                                  "switch = [{ name = 'tor' }]\n"
+	                                  "link = [{ ends = ['h*', 'tor'] }]\n"
+	                                  "[[flow]]\nfrom = 'h*'\nto = 'h*'\npeers = 10\n"
+	                                  "order = 'in turn'\n",
+	                                  "x");
+	ASSERT_EQ(s.flows.size(), 250u);
+	EXPECT_EQ(s.rotations, 25u);
+	for (size_t step = 0; step < 10; step++) {
+		std::set<unsigned> receivers;
+		for (size_t card = 0; card < 25; card++) {
+			const Scenario::Flow &flow = s.flows[10 * card + step];
+			EXPECT_EQ(flow.from, card);
+			EXPECT_EQ(flow.rotation, card + 1);
+			receivers.insert(flow.to);
+		}
+		EXPECT_EQ(receivers.size(), 25u) << step;
+	}
+	EXPECT_EQ(parse_scenario(kGood, "x").flows[0].rotation, 0u);
 }
 
 TEST(Scenario, HeadroomFollowsFromTheLongestLink)
@@ -142,6 +167,10 @@ INSTANTIATE_TEST_SUITE_P(
                     "bad.toml:16: flow.end: must be after the start"},
                 Bad{"[[flow]]\nfrom = 'h1'\nto = 'h2'\ndepth = 0\n",
                     "bad.toml:15: flow.depth: must be a whole number from 1 to 1024"},
+                Bad{"[[flow]]\nfrom = 'h1'\nto = 'h2'\norder = 'by turns'\n",
+                    "bad.toml:15: flow.order: must be one of together, in turn"},
+                Bad{"[[flow]]\nfrom = 'h1'\nto = 'h2'\norder = 'in turn'\nrate = '1 Gb/s'\n",
+                    "bad.toml:15: flow.order: flows with a rate do not wait for each other"},
                 Bad{"[[fault]]\nlink = ['h1', 'h2']\ndown = '1 us'\n",
                     "bad.toml:13: fault.link: there is no link between \"h1\" and \"h2\""},
                 Bad{"[[fault]]\nlink = ['h1', 'tor']\ndown = '5 us'\nup = '1 us'\n",

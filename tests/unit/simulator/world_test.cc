@@ -69,6 +69,45 @@ TEST(World, AFlowEndsAfterItsMessagesOrAtItsEnd)
 	EXPECT_NEAR(static_cast<double>(timed.world.flows[0]->messages), 200e-6 * 40e9 / 524288, 4);
 }
 
+const std::string kAllToAll = R"(
+duration = "1 ms"
+host = [{ name = "h", count = 8 }]
+switch = [{ name = "tor" }]
+link = [{ ends = ["h*", "tor"] }]
+[[flow]]
+from = "h*"
+to = "h*"
+)";
+
+uint64_t queued(const Finished &run)
+{
+	double sum = 0;
+	for (size_t i = 0; i < run.world.queues.size(); i++)
+		sum += run.world.mean_length(i);
+	return static_cast<uint64_t>(sum);
+}
+
+TEST(World, CardsThatSendInTurnFillTheLinksButNotTheQueues)
+{
+	const Finished together(kAllToAll), in_turn(kAllToAll + "order = 'in turn'\n");
+	EXPECT_LT(queued(in_turn), queued(together) / 4);
+	for (size_t link = 0; link < 8; link++)
+		EXPECT_GT(in_turn.world.utilisation(link, 0), 0.6);
+	/* Each peer of a card has had its turn as often as the others. */
+	for (size_t i = 0; i < in_turn.world.flows.size(); i++) {
+		const size_t first = i - i % 7;
+		EXPECT_NEAR(static_cast<double>(in_turn.world.flows[i]->messages),
+		            static_cast<double>(in_turn.world.flows[first]->messages), 2);
+	}
+}
+
+TEST(World, ThoseThatSendInTurnEndAfterTheirMessages)
+{
+	const Finished run(kAllToAll + "order = 'in turn'\nmessages = 3\n");
+	for (const auto &flow : run.world.flows)
+		EXPECT_EQ(flow->messages, 3u);
+}
+
 const std::string kIncast = R"(
 duration = "3 ms"
 switch = [{ name = "tor" }]
