@@ -40,13 +40,12 @@ FramePtr EgressQueues::take(unsigned priority, uint64_t now)
 {
 	Queue &queue = queues_[priority];
 	queue.integrate(now);
-	FramePtr frame = std::move(queue.frames.front());
-	queue.frames.pop_front();
+	FramePtr frame = queue.frames.pop_front();
 	queue.bytes -= frame->size;
 	if (queue.frames.empty())
 		filled_ &= static_cast<uint8_t>(~(1u << priority));
 	else
-		queue.frames.front()->prefetch();
+		queue.frames.front().prefetch();
 	return frame;
 }
 
@@ -63,8 +62,8 @@ FramePtr EgressQueues::take_weighted(uint8_t ready, uint64_t now)
 {
 	for (;;) {
 		Queue &queue = queues_[turn_];
-		if (ready >> turn_ & 1 && queue.frames.front()->size <= queue.deficit) {
-			queue.deficit -= queue.frames.front()->size;
+		if (ready >> turn_ & 1 && queue.frames.front().size <= queue.deficit) {
+			queue.deficit -= queue.frames.front().size;
 			return take(turn_, now);
 		}
 		if (queue.frames.empty())

@@ -2,12 +2,12 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstdint>
 
 #include "qemu/fabric/classify.h"
 #include "qemu/fabric/frame.h"
 #include "qemu/rnic/formats/pause.h"
-#include "qemu/rnic/ring_buffer.h"
 
 namespace tern::fabric {
 
@@ -31,6 +31,12 @@ public:
 	void push(FramePtr frame, uint64_t now);
 	/** The next frame of those whose bit in @held is clear; null if there is none. */
 	FramePtr pop(uint8_t held, uint64_t now);
+	/** Loads the frame that is likely to be next into the cache. */
+	void prefetch() const
+	{
+		if (filled_)
+			queues_[std::bit_width(filled_) - 1].frames.front().prefetch();
+	}
 	uint64_t bytes(uint8_t priority) const { return queues_[priority].bytes; }
 	/** Returns the integral of bytes() over time, in byte nanoseconds, up to @now. */
 	uint64_t byte_ns(uint8_t priority, uint64_t now) const
@@ -43,7 +49,7 @@ public:
 
 private:
 	struct Queue {
-		RingBuffer<FramePtr> frames;
+		FrameList frames;
 		uint64_t bytes = 0;
 		uint64_t deficit = 0; /* bytes that may still go in this turn */
 		uint64_t byte_ns = 0; /* integral of bytes, up to changed */
@@ -56,11 +62,11 @@ private:
 	FramePtr take(unsigned priority, uint64_t now);
 	FramePtr take_weighted(uint8_t ready, uint64_t now);
 
-	Weights weights_;
 	uint8_t strict_ = 0; /* priorities without a weight */
 	uint8_t filled_ = 0; /* ... with frames */
+	unsigned turn_ = 0;  /* among those with a weight */
 	std::array<Queue, kPriorities> queues_;
-	unsigned turn_ = 0; /* among those with a weight */
+	Weights weights_;
 };
 
 } // namespace tern::fabric

@@ -2,9 +2,12 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <optional>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -17,25 +20,32 @@ namespace tern {
  * scheduled without allocation. */
 class EventLoop : public Clock {
 public:
+	/** How many bytes of the object that an event captures first are loaded into the cache, two
+	 * events ahead. One event ahead prefetch() of its function is called, if it has one. */
+	static constexpr size_t kPrefetched = 320;
+
 	using Action = std::function<void()>;
 
 	uint64_t now() override { return now_; }
 
-	void at(uint64_t when, Action action)
+	template <typename F>
+	void at(uint64_t when, F action)
 	{
-		uint32_t slot;
-		if (unused_.empty()) {
-			slot = static_cast<uint32_t>(actions_.size());
-			actions_.push_back(std::move(action));
+		const uint32_t slot = take_slot();
+		if constexpr (Task::fits<F>) {
+			tasks_[slot].set(action);
 		} else {
-			slot = unused_.back();
-			unused_.pop_back();
-			actions_[slot] = std::move(action);
+			others_.resize(std::max<size_t>(others_.size(), slot + 1));
+			others_[slot] = std::move(action);
+			tasks_[slot].set([this, slot] { std::exchange(others_[slot], nullptr)(); });
 		}
-		heap_.push_back({std::max(when, now_), sequence_++, slot});
-		std::push_heap(heap_.begin(), heap_.end(), later);
+		insert({std::max(when, now_), sequence_++, slot});
 	}
-	void after(uint64_t ns, Action action) { at(now_ + ns, std::move(action)); }
+	template <typename F>
+	void after(uint64_t ns, F action)
+	{
+		at(now_ + ns, std::move(action));
+	}
 
 	/** Returns the time of the next event, if there is one. */
 	std::optional<uint64_t> next() const
@@ -47,13 +57,13 @@ public:
 	{
 		if (heap_.empty())
 			return false;
-		std::pop_heap(heap_.begin(), heap_.end(), later);
-		const Event event = heap_.back();
-		heap_.pop_back();
-		const Action action = std::exchange(actions_[event.slot], nullptr);
+		const Event event = heap_.front();
+		remove_first();
+		Task task = tasks_[event.slot];
 		unused_.push_back(event.slot);
+		look_ahead();
 		now_ = event.when;
-		action();
+		task.run();
 		return true;
 	}
 
@@ -85,20 +95,124 @@ public:
 	}
 
 private:
+	/* A function that captures plain bytes. */
+	class Task {
+		static constexpr size_t kCaptured = 16;
+
+	public:
+		template <typename F>
+		static constexpr bool fits = std::is_trivially_copyable_v<F> &&
+		                             sizeof(F) <= kCaptured &&
+		                             alignof(F) <= alignof(void *);
+
+		template <typename F>
+		void set(const F &function)
+		{
+			std::memcpy(captured_, &function, sizeof(F));
+			run_ = [](void *captured) { (*static_cast<F *>(captured))(); };
+			if constexpr (requires { function.prefetch(); })
+				prefetch_ = [](const void *captured) {
+					static_cast<const F *>(captured)->prefetch();
+				};
+			else
+				prefetch_ = nullptr;
+		}
+		void run() { run_(captured_); }
+		void prefetch() const
+		{
+			if (prefetch_)
+				prefetch_(captured_);
+		}
+		/* If the function captures no pointer, no harm is done. */
+		void prefetch_object() const
+		{
+			uintptr_t object;
+			std::memcpy(&object, captured_, sizeof(object));
+			for (size_t i = 0; i < kPrefetched; i += kCacheLine)
+				__builtin_prefetch(reinterpret_cast<const void *>(object + i));
+		}
+
+	private:
+		void (*run_)(void *captured);
+		void (*prefetch_)(const void *captured);
+		alignas(void *) std::byte captured_[kCaptured] = {};
+	};
+
 	/* Apart from the actions, so that the heap moves little. */
 	struct Event {
 		uint64_t when;
 		uint64_t sequence;
 		uint32_t slot;
 	};
-	static bool later(const Event &a, const Event &b)
+	static bool before(const Event &a, const Event &b)
 	{
-		return std::pair(a.when, a.sequence) > std::pair(b.when, b.sequence);
+		return a.when != b.when ? a.when < b.when : a.sequence < b.sequence;
 	}
 
+	uint32_t take_slot()
+	{
+		if (unused_.empty()) {
+			tasks_.emplace_back();
+			return static_cast<uint32_t>(tasks_.size() - 1);
+		}
+		const uint32_t slot = unused_.back();
+		unused_.pop_back();
+		return slot;
+	}
+
+	/* With many objects, each is out of the cache when its next event comes. */
+	void look_ahead() const
+	{
+		const size_t size = heap_.size();
+		if (size)
+			tasks_[heap_.front().slot].prefetch();
+		if (size > 1)
+			tasks_[heap_[first_of(1, std::min(1 + kWays, size))].slot]
+			        .prefetch_object();
+	}
+	/* Returns which event of heap_[@begin] to heap_[@end - 1] comes first. */
+	size_t first_of(size_t begin, size_t end) const
+	{
+		size_t first = begin;
+		for (size_t other = begin + 1; other < end; other++)
+			first = before(heap_[other], heap_[first]) ? other : first;
+		return first;
+	}
+
+	void insert(const Event &event)
+	{
+		size_t at = heap_.size();
+		heap_.push_back(event);
+		for (; at && before(event, heap_[(at - 1) / kWays]); at = (at - 1) / kWays)
+			heap_[at] = heap_[(at - 1) / kWays];
+		heap_[at] = event;
+	}
+	/* The last event takes the first one's place, and sinks below all that come before it. */
+	void remove_first()
+	{
+		const Event event = heap_.back();
+		heap_.pop_back();
+		const size_t size = heap_.size();
+		size_t at = 0;
+		for (size_t child; (child = kWays * at + 1) < size; at = child) {
+			child = first_of(child, std::min(child + kWays, size));
+			if (!before(heap_[child], event))
+				break;
+			heap_[at] = heap_[child];
+		}
+		if (size)
+			heap_[at] = event;
+	}
+
+	/* Children of an event in the heap: with four, half as many levels as with two, and those
+	 * of one event are next to each other. */
+	static constexpr size_t kWays = 4;
+	static constexpr size_t kCacheLine = 64;
+
 	std::vector<Event> heap_;
-	std::vector<Action> actions_;
-	std::vector<uint32_t> unused_; /* slots of actions_ */
+	std::vector<Task> tasks_;
+	std::vector<Action> others_;   /* of slots whose function is not a Task */
+	std::vector<uint32_t> unused_; /* slots of tasks_ */
 	uint64_t sequence_ = 0;
 	uint64_t now_ = 0;
 };

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "qemu/rnic/formats/packet.h"
@@ -24,12 +25,14 @@ struct Frame {
 	void prefetch() const
 	{
 		__builtin_prefetch(this);
-		__builtin_prefetch(data + kCacheLine - sizeof(Frame));
+		__builtin_prefetch(reinterpret_cast<const std::byte *>(this) + kCacheLine);
 	}
 
 	static constexpr size_t kCacheLine = 64;
 
 	FramePool *pool;
+	Frame *next;           /* in the FrameList that holds it */
+	uint64_t next_arrival; /* of that one, if both are on a link, ns */
 	uint16_t capacity;
 	uint16_t stored;
 	uint16_t payload; /* bytes that are not in data */
@@ -44,6 +47,36 @@ struct ReturnFrame {
 	void operator()(Frame *frame) const;
 };
 using FramePtr = std::unique_ptr<Frame, ReturnFrame>;
+
+/** A FIFO of frames. It takes no memory but that of the frames: another array for each queue would
+ * be another line to load into the cache for each frame. */
+class FrameList {
+public:
+	FrameList() = default;
+	FrameList(const FrameList &) = delete;
+	FrameList &operator=(const FrameList &) = delete;
+	~FrameList() { clear(); }
+
+	bool empty() const { return !first_; }
+	Frame &front() const { return *first_; }
+	Frame &back() { return *last_; }
+	void push_back(FramePtr frame)
+	{
+		frame->next = nullptr;
+		(first_ ? last_->next : first_) = frame.get();
+		last_ = frame.release();
+	}
+	FramePtr pop_front() { return FramePtr(std::exchange(first_, first_->next)); }
+	void clear()
+	{
+		while (!empty())
+			pop_front();
+	}
+
+private:
+	Frame *first_ = nullptr;
+	Frame *last_ = nullptr; /* if there is a first one */
+};
 
 /** Frames for reuse, the last returned first, as the cache still has it. Outlives its frames. */
 class FramePool {

@@ -12,6 +12,8 @@ namespace tern::fabric {
 /** Priority-based flow control of a switch. Sizes are those of one port's frames of one priority
  * that the switch holds, in bytes. */
 struct PfcConfig {
+	bool is_lossless(uint8_t priority) const { return lossless >> priority & 1; }
+
 	uint8_t lossless = 0;          /* bit N: priority N is not dropped but paused */
 	uint64_t xoff = 96 * 1024;     /* the sender is paused above this */
 	uint64_t xon = 64 * 1024;      /* ... and may go on from here on */
@@ -31,7 +33,6 @@ public:
 	{
 	}
 
-	bool is_lossless(uint8_t priority) const { return config_.lossless >> priority & 1; }
 	/** Takes a frame of a lossless priority in; false if its sender has exceeded the headroom,
 	 * and the frame is to be dropped. */
 	bool take(uint8_t priority, uint64_t size);

@@ -10,6 +10,38 @@ namespace {
 constexpr uint64_t kSecond = 1'000'000'000;
 } // namespace
 
+struct Port::Departure {
+	Port *port;
+
+	void operator()() const { port->finish(); }
+	void prefetch() const
+	{
+		if (port->sending_)
+			port->sending_->prefetch();
+		port->queues.prefetch();
+	}
+};
+
+struct Port::Arrival {
+	Port *port;
+	uint64_t when;
+
+	void operator()() const { port->arrive(when); }
+	void prefetch() const
+	{
+		__builtin_prefetch(port->peer_);
+		__builtin_prefetch(&port->peer_->counts_);
+		if (!port->in_flight_.empty())
+			port->in_flight_.front().prefetch();
+	}
+};
+
+void Port::prefetch() const
+{
+	for (size_t i = 0; i < EventLoop::kPrefetched; i += Frame::kCacheLine)
+		__builtin_prefetch(reinterpret_cast<const char *>(this) + i);
+}
+
 void Port::connect(Port &a, Port &b, uint32_t seed)
 {
 	a.peer_ = &b;
@@ -36,7 +68,7 @@ void Port::pause_peer(uint8_t priority, uint16_t quanta)
 	if (!up_)
 		return;
 	if (quanta)
-		stats_.pauses_sent[priority]++;
+		pauses_sent_[priority]++;
 	pauses_.push_back(pool_.make(pause_frame(priority, quanta), priority));
 	start_next();
 }
@@ -44,6 +76,8 @@ void Port::pause_peer(uint8_t priority, uint16_t quanta)
 uint8_t Port::paused() const
 {
 	const uint64_t now = loop_.now();
+	if (now >= unpaused_at_)
+		return 0;
 	uint8_t bits = 0;
 	for (unsigned priority = 0; priority < kPriorities; priority++)
 		bits |= static_cast<uint8_t>((paused_until_[priority] > now) << priority);
@@ -56,8 +90,7 @@ void Port::start_next()
 		return;
 	sending_pause_ = !pauses_.empty();
 	if (sending_pause_) {
-		sending_ = std::move(pauses_.front());
-		pauses_.pop_front();
+		sending_ = pauses_.pop_front();
 	} else {
 		sending_ = queues.pop(paused(), loop_.now());
 	}
@@ -67,8 +100,8 @@ void Port::start_next()
 		owner_.sending(*this, *sending_);
 	const uint64_t cost = (sending_->size + kFrameOverhead) * 8 * kSecond + remainder_;
 	remainder_ = cost % link.rate;
-	stats_.busy_ns += cost / link.rate;
-	loop_.after(cost / link.rate, [this] { finish(); });
+	counts_.busy_ns += cost / link.rate;
+	loop_.after(cost / link.rate, Departure{this});
 }
 
 /* The last bit has left. */
@@ -81,8 +114,8 @@ void Port::finish()
 		return start_next();
 	}
 	if (!sending_pause_) {
-		stats_.tx_frames++;
-		stats_.tx_bytes += frame->size;
+		counts_.tx_frames++;
+		counts_.tx_bytes += frame->size;
 		owner_.departed(*this, *frame);
 	}
 	launch(std::move(frame));
@@ -99,26 +132,26 @@ bool Port::happens(double share)
 void Port::launch(FramePtr frame)
 {
 	if (happens(link.loss)) {
-		stats_.lost++;
+		counts_.lost++;
 		return;
 	}
 	uint64_t arrival = loop_.now() + link.delay;
 	if (link.jitter)
 		arrival += std::uniform_int_distribution<uint64_t>(0, link.jitter)(random_);
 	last_arrival_ = std::max(last_arrival_, arrival);
-	in_flight_.push_back({last_arrival_, std::move(frame)});
-	await_arrival();
+	if (in_flight_.empty())
+		await_arrival(last_arrival_);
+	else
+		in_flight_.back().next_arrival = last_arrival_;
+	in_flight_.push_back(std::move(frame));
 }
 
 /* One event for all that is in flight, so that the loop's heap stays small. It is the peer's, whose
  * loop may be another one. */
-void Port::await_arrival()
+void Port::await_arrival(uint64_t when)
 {
-	if (in_flight_.empty() || next_arrival_ <= in_flight_.front().arrival)
-		return;
-	next_arrival_ = in_flight_.front().arrival;
-	in_flight_.front().frame->prefetch();
-	peer_->loop_.at(next_arrival_, [this, when = next_arrival_] { arrive(when); });
+	next_arrival_ = when;
+	peer_->loop_.at(when, Arrival{this, when});
 }
 
 void Port::arrive(uint64_t when)
@@ -126,9 +159,11 @@ void Port::arrive(uint64_t when)
 	if (next_arrival_ != when)
 		return; /* what it was for was lost */
 	next_arrival_ = kNever;
-	FramePtr frame = std::move(in_flight_.front().frame);
-	in_flight_.pop_front();
-	await_arrival();
+	FramePtr frame = in_flight_.pop_front();
+	if (!in_flight_.empty()) {
+		in_flight_.front().prefetch();
+		await_arrival(frame->next_arrival);
+	}
 	peer_->receive(std::move(frame));
 }
 
@@ -138,8 +173,8 @@ void Port::receive(FramePtr frame)
 		obey(*pause);
 		return owner_.pause_arrived(*this, *frame);
 	}
-	stats_.rx_frames++;
-	stats_.rx_bytes += frame->size;
+	counts_.rx_frames++;
+	counts_.rx_bytes += frame->size;
 	owner_.arrived(*this, std::move(frame));
 }
 
@@ -149,8 +184,9 @@ void Port::obey(const PauseTimes &pause)
 		if (!pause[priority])
 			continue;
 		const uint64_t bits = *pause[priority] * kPauseQuantum;
-		stats_.pauses_received[priority] += bits != 0;
+		pauses_received_[priority] += bits != 0;
 		paused_until_[priority] = loop_.now() + bits * kSecond / link.rate;
+		unpaused_at_ = std::max(unpaused_at_, paused_until_[priority]);
 		loop_.at(paused_until_[priority], [this] { start_next(); });
 	}
 }
@@ -165,17 +201,14 @@ void Port::set_up(bool up)
 	next_arrival_ = kNever;
 	while (FramePtr frame = queues.pop(0, loop_.now()))
 		lose(*frame);
-	for (; !in_flight_.empty(); in_flight_.pop_front()) {
-		const FramePtr frame = std::move(in_flight_.front().frame);
-		stats_.lost += !parse_pause(frame->bytes());
-	}
-	for (; !pauses_.empty(); pauses_.pop_front())
-		pauses_.front().reset();
+	while (!in_flight_.empty())
+		counts_.lost += !parse_pause(in_flight_.pop_front()->bytes());
+	pauses_.clear();
 }
 
 void Port::lose(const Frame &frame)
 {
-	stats_.lost++;
+	counts_.lost++;
 	owner_.departed(*this, frame);
 }
 

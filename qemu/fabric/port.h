@@ -9,7 +9,6 @@
 #include "qemu/fabric/event_loop.h"
 #include "qemu/fabric/frame.h"
 #include "qemu/rnic/formats/pause.h"
-#include "qemu/rnic/ring_buffer.h"
 
 namespace tern::fabric {
 
@@ -41,15 +40,17 @@ public:
  * One end of a link: queues, the transmitter, and the frames on their way to the other end. It
  * obeys pause frames of its peer, as a MAC does, and does not pass them on.
  */
-class Port {
+class alignas(Frame::kCacheLine) Port {
 public:
-	struct Stats {
+	struct Counts {
 		uint64_t tx_frames = 0; /* pause frames not among them */
 		uint64_t tx_bytes = 0;
 		uint64_t rx_frames = 0;
 		uint64_t rx_bytes = 0;
 		uint64_t lost = 0; /* frames that the link lost, by chance or because it was down */
-		uint64_t busy_ns = 0;                            /* time spent transmitting */
+		uint64_t busy_ns = 0; /* time spent transmitting */
+	};
+	struct Stats : Counts {
 		std::array<uint64_t, kPriorities> pauses_sent{}; /* not those that end a pause */
 		std::array<uint64_t, kPriorities> pauses_received{};
 	};
@@ -59,8 +60,8 @@ public:
 	/** What the references name must outlive the port. The owner numbers its ports. */
 	Port(EventLoop &loop, FramePool &pool, PortOwner &owner, uint16_t number,
 	     const Weights &weights, const LinkConfig &link)
-	        : number(number), link(link), queues(weights), loop_(loop), pool_(pool),
-	          owner_(owner)
+	        : loop_(loop), owner_(owner), link(link), number(number), queues(weights),
+	          pool_(pool)
 	{
 	}
 	/** Plugs one cable into both. Jitter and loss follow from @seed. */
@@ -78,23 +79,20 @@ public:
 	uint64_t time_of(uint64_t size) const;
 	/** Returns the priorities that the peer has paused, a bit for each. */
 	uint8_t paused() const;
-	const Stats &stats() const { return stats_; }
+	Stats stats() const { return {counts_, pauses_sent_, pauses_received_}; }
 
-	const uint16_t number;
-	const LinkConfig link;
-	EgressQueues queues;
+	/** Loads what each frame needs into the cache: the members up to the first queues. */
+	void prefetch() const;
 
 private:
-	struct Flying {
-		uint64_t arrival = 0;
-		FramePtr frame;
-	};
+	struct Departure;
+	struct Arrival;
 
 	void start_next();
 	void finish();
 	bool happens(double share);
 	void launch(FramePtr frame);
-	void await_arrival();
+	void await_arrival(uint64_t when);
 	void arrive(uint64_t when);
 	void receive(FramePtr frame);
 	void obey(const PauseTimes &pause);
@@ -102,22 +100,38 @@ private:
 
 	static constexpr uint64_t kNever = UINT64_MAX;
 
+	/* What each frame needs comes first, the start of the queues included: few cache lines, in
+	 * a row (EventLoop::kPrefetched). */
 	EventLoop &loop_;
-	FramePool &pool_;
 	PortOwner &owner_;
 	Port *peer_ = nullptr;
+
+public:
+	const LinkConfig link;
+	const uint16_t number;
+
+private:
 	bool up_ = true;
-	bool cut_ = false;       /* the link was down since sending_ began */
-	uint64_t remainder_ = 0; /* of the time on the wire, in ns / rate */
-	FramePtr sending_;
+	bool cut_ = false; /* the link was down since sending_ began */
 	bool sending_pause_ = false;
-	RingBuffer<FramePtr> pauses_;  /* to be sent */
-	RingBuffer<Flying> in_flight_; /* to peer_ */
-	uint64_t last_arrival_ = 0;    /* of those in flight, or before them */
+	FramePtr sending_;
+	uint64_t remainder_ = 0;    /* of the time on the wire, in ns / rate */
+	FrameList pauses_;          /* to be sent */
+	FrameList in_flight_;       /* to peer_ */
+	uint64_t last_arrival_ = 0; /* of those in flight, or before them */
 	uint64_t next_arrival_ = kNever;
+	uint64_t unpaused_at_ = 0; /* from then on no priority is paused */
+	Counts counts_;
+
+public:
+	EgressQueues queues;
+
+private:
+	FramePool &pool_;
 	std::array<uint64_t, kPriorities> paused_until_{};
+	std::array<uint64_t, kPriorities> pauses_sent_{};
+	std::array<uint64_t, kPriorities> pauses_received_{};
 	std::minstd_rand random_; /* small: there may be thousands of ports */
-	Stats stats_;
 };
 
 } // namespace tern::fabric

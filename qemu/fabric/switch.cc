@@ -53,9 +53,11 @@ void Switch::arrived(Port &port, FramePtr frame)
 	}
 	frame->ingress = port.number;
 	frame->priority = priority_of(frame->bytes());
-	learn(*frame);
 	const uint64_t destination = mac_at(frame->bytes(), 0);
 	const auto location = locations_.find(destination);
+	if (location != locations_.end() && location->second.switch_number == number)
+		ports_[location->second.port]->port.prefetch();
+	learn(*frame);
 	if (location != locations_.end())
 		return route(std::move(frame), location->second);
 	const auto heard = learned_.find(destination);
@@ -71,7 +73,7 @@ void Switch::arrived(Port &port, FramePtr frame)
 void Switch::learn(const Frame &frame)
 {
 	const uint64_t source = mac_at(frame.bytes(), kMacSize);
-	if (!ports_[frame.ingress]->in_tree || source & kGroupBit || locations_.contains(source))
+	if (source & kGroupBit || locations_.contains(source) || !ports_[frame.ingress]->in_tree)
 		return;
 	if (learned_.size() >= kMaxLearned)
 		learned_.clear();
@@ -117,14 +119,12 @@ void Switch::flood(FramePtr frame)
 void Switch::queue(FramePtr frame, uint16_t out)
 {
 	EgressQueues &queues = ports_[out]->port.queues;
-	Ingress &ingress = ports_[frame->ingress]->ingress;
-	auto &stats = queues.stats(frame->priority);
-	const uint64_t queued = queues.bytes(frame->priority);
-	if (ingress.is_lossless(frame->priority)) {
+	if (config_.pfc.is_lossless(frame->priority)) {
+		Ingress &ingress = ports_[frame->ingress]->ingress;
 		if (!ingress.take(frame->priority, frame->size))
 			return;
-	} else if (queued + frame->size > config_.queue_limit) {
-		stats.dropped++;
+	} else if (queues.bytes(frame->priority) + frame->size > config_.queue_limit) {
+		queues.stats(frame->priority).dropped++;
 		return;
 	}
 	ports_[out]->port.send(std::move(frame));
@@ -141,9 +141,8 @@ void Switch::sending(Port &port, Frame &frame)
 
 void Switch::departed(Port & /* port */, const Frame &frame)
 {
-	Ingress &ingress = ports_[frame.ingress]->ingress;
-	if (ingress.is_lossless(frame.priority))
-		ingress.release(frame.priority, frame.size);
+	if (config_.pfc.is_lossless(frame.priority))
+		ports_[frame.ingress]->ingress.release(frame.priority, frame.size);
 }
 
 } // namespace tern::fabric

@@ -123,8 +123,8 @@ void Host::run_at(uint64_t when)
 
 void Host::run()
 {
-	for (; !inbox_.empty(); inbox_.pop_front())
-		receive(*std::exchange(inbox_.front(), nullptr));
+	while (!inbox_.empty())
+		receive(*inbox_.pop_front());
 	for (Destination i = 0; ready_; i++) {
 		const auto bit = static_cast<uint8_t>(1u << i);
 		if (ready_ & bit)

@@ -70,8 +70,8 @@ private:
 	uint32_t pd_ = 0;
 	uint32_t region_ = 0;
 	std::unique_ptr<test::HostCq> cq_;
-	std::vector<Role> roles_;            /* by QPN */
-	RingBuffer<fabric::FramePtr> inbox_; /* arrived since the last run */
+	std::vector<Role> roles_; /* by QPN */
+	fabric::FrameList inbox_; /* arrived since the last run */
 	uint64_t next_run_ = kNever;
 	Destination full_ = 0;
 	uint8_t waiting_ = 0; /* priorities whose senders the card has parked */
