@@ -2,13 +2,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`make bench-sim`: what a packet costs in tern-sim, by the number of cards.
 
-Each card writes 64 KiB messages to ten others through one switch. The figure is the processor's
-time without that of the set-up, the best of several runs, since other programs can only make it
-worse. The memory is the most that a run has had, frames in queues included.
+Each card writes 64 KiB messages to ten others through one switch: to one after the other, as an
+all-to-all exchange does, so that no port gets more than it can carry, and to all of them at once,
+so that queues are long. The figure is the processor's time without that of the set-up, the best of
+several runs, since other programs can only make it worse. The memory is the most that a run has
+had, frames in queues included.
 """
+import os
 import pathlib
 import re
-import resource
 import subprocess
 import sys
 import tempfile
@@ -28,33 +30,42 @@ from = "h*"
 to = "h*"
 peers = 10
 size = "64 KiB"
+order = "{order}"
 """
 
 
-def cost(program, cards, folder):
-    """Nanoseconds a packet."""
+def run(program, file):
+    """Nanoseconds a packet, and KiB of memory."""
+    with subprocess.Popen([program, file], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                          text=True) as process:
+        said = process.stderr.read()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        sys.exit(said)
+    return float(re.search(r"(\d+) ns each", said)[1]), usage.ru_maxrss
+
+
+def cost(program, order, cards, folder):
+    """The best of several runs."""
     ns = int(PACKETS / cards / (RATE / 8 / 1130) * 1e9)
     file = pathlib.Path(folder) / "scenario.toml"
-    file.write_text(SCENARIO.format(cards=cards, ns=ns), encoding="ascii")
-    best = None
-    for _ in range(RUNS):
-        done = subprocess.run([program, file], capture_output=True, text=True, check=True)
-        ns_each = float(re.search(r"(\d+) ns each", done.stderr)[1])
-        best = min(best or ns_each, ns_each)
-    return best
+    file.write_text(SCENARIO.format(cards=cards, ns=ns, order=order), encoding="ascii")
+    return min(run(program, file) for _ in range(RUNS))
 
 
 def main():
     program = sys.argv[1]
-    print("cards    QPs  packets/s  ns/packet  of 10 cards  KiB/card")
-    first = None
+    print("peers     cards    QPs  packets/s  ns/packet  of 10 cards  KiB/card")
     with tempfile.TemporaryDirectory() as folder:
-        for cards in (10, 100, 1000):
-            ns = cost(program, cards, folder)
-            first = first or ns
-            memory = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / cards
-            print(f"{cards:5} {cards * 10:6} {1e9 / ns:10.0f} {ns:10.0f} {ns / first:12.2f} "
-                  f"{memory:9.0f}", flush=True)
+        for order in ("in turn", "together"):
+            first = None
+            for cards in (10, 100, 1000):
+                ns, memory = cost(program, order, cards, folder)
+                first = first or ns
+                pairs = cards * min(10, cards - 1)
+                print(f"{order:8} {cards:6} {pairs:6} {1e9 / ns:10.0f} {ns:10.0f} "
+                      f"{ns / first:12.2f} {memory / cards:9.0f}", flush=True)
 
 
 main()
