@@ -334,7 +334,8 @@ void prefetch(Session &s)
 	s.peer.barrier(2);
 }
 
-/** Returns how many tables `rdma resource` shows for @mr. */
+/** Returns how many tables `rdma resource` shows for @mr: in its line or, with iproute2 7.3, in an
+ * indented one below that. */
 unsigned long tables_of(const ibv_mr &mr)
 {
 	const std::unique_ptr<FILE, int (*)(FILE *)> shown(popen("rdma -dd resource show mr", "r"),
@@ -342,9 +343,12 @@ unsigned long tables_of(const ibv_mr &mr)
 	check(shown.get(), "popen");
 	char key[32], line[1024];
 	std::snprintf(key, sizeof(key), " lkey 0x%x ", mr.lkey);
+	bool is_about = false;
 	while (std::fgets(line, sizeof(line), shown.get())) {
+		if (line[0] != ' ')
+			is_about = std::strstr(line, key);
 		const char *tables = std::strstr(line, "odp_tables ");
-		if (tables && std::strstr(line, key))
+		if (tables && is_about)
 			return std::strtoul(tables + std::strlen("odp_tables "), nullptr, 10);
 	}
 	check(false, "no tables of region 0x%x", mr.lkey);
