@@ -88,7 +88,7 @@ kernels: setup
 
 # What hosts need, which is much less than the tests.
 hosts: module configure image
-	@cmake --build $(CMAKE_BUILD) --target tern-switch tern-qemu tern_provider terntop terntrace
+	@cmake --build $(CMAKE_BUILD) --target tern-switch card tern_provider terntop terntrace
 
 image: setup
 	@scripts/image >/dev/null
@@ -152,7 +152,7 @@ lab: hosts
 PREFIX ?= /usr/local
 install: configure
 	@cmake -S . -B $(CMAKE_BUILD) -DCMAKE_INSTALL_PREFIX=$(PREFIX) >/dev/null
-	@cmake --build $(CMAKE_BUILD) --target tern-card tern-switch tern-qemu tern_provider terntop terntrace
+	@cmake --build $(CMAKE_BUILD) --target tern-card tern-switch card tern_provider terntop terntrace
 	@DESTDIR=$(DESTDIR) cmake --install $(CMAKE_BUILD) --strip
 
 packages: setup

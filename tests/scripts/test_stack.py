@@ -18,7 +18,7 @@ sys.path.insert(0, str(TOP / "scripts"))
 from ternlab import parts  # noqa: E402
 from ternlab.errors import LabError  # noqa: E402
 
-COLUMNS = ("suite", "kernel", "headers", "qemu", "rdma-core")
+COLUMNS = ("suite", "kernel", "headers", "qemu", "rdma-core", "front-end")
 
 
 def run(*command, **environment):
@@ -124,6 +124,13 @@ class BadInput(unittest.TestCase):
         other = run("scripts/stack", "--others").stdout.split()[0]
         self.refused("would be installed here", "make", "install", f"DESTDIR={self.scratch}",
                      TERN_STACK=other)
+
+    def test_no_device_for_a_qemu_with_vfio_user(self):
+        """Nothing asks for its headers, and nothing is packed for it."""
+        for name in (row[0] for row in table() if row[-1] == "vfio-user"):
+            self.assertEqual(run("scripts/qemu-headers", TERN_STACK=name).stdout, "OFF\n")
+            self.refused(f"there are none for the stack {name}", "scripts/packages", self.scratch,
+                         TERN_STACK=name)
 
     def test_a_package_that_is_not_there(self):
         self.refused("there is no package nothing.deb",
