@@ -7,9 +7,10 @@ import os
 import re
 import time
 
-from . import channel, machine, pace, qmp
+from . import cards, channel, machine, pace, qmp
+from .cards import card_id, netdev
 from .errors import LabError
-from .paths import COMMAND, QEMU
+from .paths import COMMAND
 from .process import Process
 from .progress import wait_until
 from .snapshot import Snapshot
@@ -19,12 +20,6 @@ START_TIMEOUT = 60
 WIRES = ("shm", "stream")
 DEFAULT_WIRE = os.environ.get("TERN_WIRE", "shm")
 MAX_CARDS = 8  # as guest/net.rules knows and machine.py has slots
-
-
-def netdev(card):
-    """Both QEMU's id of a card's network and, by guest/net.rules, the interface in the guest."""
-    return f"wire{card}"
-
 
 NETDEV = netdev(0)
 
@@ -93,15 +88,12 @@ class Options:
     share: str = ""         # a folder of this machine, the host's /share
     name: str = ""          # default: hostN
     edges: tuple = ()       # of a topology: the name and the rate in Mb/s of each card
-
-
-def card_id(card):
-    """QEMU's."""
-    return f"card{card}"
+    front_end: str = "preloaded"  # how QEMU has the cards: see cards.for_this_stack()
 
 
 class Host:
-    def __init__(self, index, image, options, folder, log, process=None, port=None):
+    def __init__(self, index, image, options, folder, log, process=None, port=None,
+                 card_processes=()):
         self.index, self.image, self.options = index, image, options
         self.name = options.name or f"host{index}"
         self.log = log
@@ -112,6 +104,7 @@ class Host:
         self._channel = None
         self._started, self._devices, self._rdma_devices = 0.0, [], {}
         self._ssh_control = folder / f"{self.name}.ssh"
+        self.cards = cards.of(self, folder, card_processes)
 
     def macs(self):
         """The Ethernet addresses of its cards; see guest/net.rules."""
@@ -122,13 +115,12 @@ class Host:
     def start(self, wire, owned):
         """Goes on where a snapshot of a booted guest ended; what it lacks, wait_ready() adds."""
         snapshot = Snapshot.get(self.image, self.options)
-        qemu = QEMU if self.options.nic == "tern" else "qemu-system-x86_64"
-        command = [qemu, "-name", self.name, *snapshot.arguments(), *machine.command(
+        command = [self.cards.qemu, "-name", self.name, *snapshot.arguments(), *machine.command(
             self.image, self.options, snapshot.drive(), self.log, self._qmp, self._channel_path)]
-        for netdev in self._netdevs(wire):
-            command += ["-netdev", netdev.format(folder=wire.path.parent)]
-        self._devices = [*(self._card(wire, card) for card in range(self.options.cards)),
-                         *self.options.devices]
+        command += self.cards.start(wire, owned)
+        for network in self.options.netdevs:
+            command += ["-netdev", network.format(folder=wire.path.parent)]
+        self._devices = [*self.options.devices]
         if self.options.share:
             folder = self.options.share.replace(",", ",,")
             command += ["-fsdev", f"local,id=share,security_model=none,path={folder}"]
@@ -149,10 +141,7 @@ class Host:
             if not self.options.load:
                 self.run("echo blacklist tern >/etc/modprobe.d/lab.conf")
             with self.qmp() as monitor:
-                for slot, device in enumerate(self._devices, 1):
-                    refused = monitor.human(f"device_add {device},bus=slot{slot}")
-                    if refused:
-                        raise LabError(f"{self.name}: {refused}")
+                self._plug(monitor)
             if self.options.share:
                 self.run(_MOUNT_SHARE, timeout=START_TIMEOUT)
         except LabError as error:
@@ -162,13 +151,27 @@ class Host:
             forwards = monitor.human("info usernet")
         self.port = int(re.search(r"HOST_FORWARD\]\s+\d+\s+127\.0\.0\.1\s+(\d+)", forwards)[1])
 
+    def _plug(self, monitor):
+        """Cards and other devices, each into a slot of its own."""
+        try:
+            for card in range(self.options.cards):
+                self.cards.plug(monitor, card, f"slot{card + 1}")
+            for slot, device in enumerate(self._devices, self.options.cards + 1):
+                refused = monitor.human(f"device_add {device},bus=slot{slot}")
+                if refused:
+                    raise LabError(refused)
+        except LabError as error:
+            raise LabError(f"{self.name}: {error}") from None
+
     def check_alive(self):
         if not self.process.alive():
             raise LabError(f"{self.name}'s QEMU has ended;\n{self.last_words()}")
+        self.cards.check_alive()
 
     def kill(self):
         """As a power cut does."""
         self.process.kill()
+        self.cards.kill()
         self._hang_up()
 
     def stop(self):
@@ -182,6 +185,7 @@ class Host:
             except (OSError, LabError):
                 pass
             self.process.stop()
+        self.cards.stop()
 
     def _hang_up(self):
         if self._channel:
@@ -189,32 +193,6 @@ class Host:
             self._channel = None
         if self.port:
             self._ssh().close()
-
-    def _card(self, wire, card):
-        options = self.options
-        properties = f"id={card_id(card)},mac={self.macs()[card]}"
-        if options.nic_options:
-            properties += f",{options.nic_options}"
-        if options.edges and options.nic == "tern":
-            properties += f",speed={options.edges[card][1]}"
-        if self._shares_memory():
-            return f"tern,wire={self._socket(wire.shared_path, card)},{properties}"
-        model = {"tern": "tern", "virtio": "virtio-net-pci,romfile="}[options.nic]
-        return f"{model},netdev={netdev(card)},{properties}"
-
-    def _netdevs(self, wire):
-        if self._shares_memory():
-            return self.options.netdevs
-        return (*(f"stream,id={netdev(card)},server=off,addr.type=unix,"
-                  f"addr.path={self._socket(wire.path, card)}"
-                  for card in range(self.options.cards)), *self.options.netdevs)
-
-    def _socket(self, path, card):
-        """In a topology each card has one of its own."""
-        return f"{path}.{self.options.edges[card][0]}" if self.options.edges else path
-
-    def _shares_memory(self):
-        return self.options.nic == "tern" and self.options.wire == "shm"
 
     # --- what it says
 
@@ -230,7 +208,7 @@ class Host:
     def last_words(self, lines=25):
         """The end of its logs, and of what is before that where a kernel says that it dies."""
         text = ""
-        for log in (self._qemu_log(), self.log):
+        for log in (*self.cards.logs(), self._qemu_log(), self.log):
             if log.exists():
                 said = log.read_text(encoding="utf-8", errors="replace").splitlines()
                 deaths = [line for line in said[:-lines] if machine.DEATH.search(line)]
@@ -276,9 +254,12 @@ class Host:
 
     def set_cable(self, plugged, card=0):
         """Of a Tern card: without one nothing comes and goes, and the link is down."""
-        with self.qmp() as monitor:
-            monitor.execute("qom-set", path=f"/machine/peripheral/{card_id(card)}",
-                            property="link", value=plugged)
+        try:
+            with self.cards.control() as monitor:
+                monitor.execute("qom-set", path=f"/machine/peripheral/{card_id(card)}",
+                                property="link", value=plugged)
+        except LabError as error:
+            raise LabError(f"{self.name}: {error}") from None
 
     def addresses(self, card):
         """The IPv4 and the IPv6 address of a card: each has a subnet of its own."""
@@ -349,4 +330,4 @@ class Host:
 
     def to_json(self):
         return {"index": self.index, "port": self.port, "process": self.process.to_json(),
-                "options": dataclasses.asdict(self.options)}
+                "cards": self.cards.to_json(), "options": dataclasses.asdict(self.options)}

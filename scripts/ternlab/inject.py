@@ -15,7 +15,7 @@ MOST_MBPS = 400000
 
 def _tell(host, command, **arguments):
     try:
-        with host.qmp() as monitor:
+        with host.cards.control() as monitor:
             monitor.execute(command, **arguments)
     except (OSError, ValueError) as error:
         raise LabError(f"{host.name}: its QEMU does not answer: {error}") from None

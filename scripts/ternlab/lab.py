@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 
-from . import parts, paths
+from . import cards, parts, paths
 from .errors import LabError
 from .host import Host, Options
 from .image import Image
@@ -40,6 +40,7 @@ class Lab:
         Ethernet reaches others; labs that share one have different first numbers, as a host's
         number is in its name and addresses. More options are those of Image.get(): with packages,
         files of Debian's, the hosts have these installed and nothing that is built here."""
+        hosts = cards.for_this_stack(hosts)
         with self._lock():
             self._claim()
             try:
@@ -68,6 +69,7 @@ class Lab:
 
     def add(self, hosts):
         """Boots one more host for each Options, on the same wire. Returns these hosts."""
+        hosts = cards.for_this_stack(hosts)
         with self._changing("add"):
             self._check_room([*(host.options for host in self.hosts), *hosts])
             archive = self._archive(hosts)
@@ -183,13 +185,13 @@ class Lab:
 
     def _check_room(self, hosts):
         """Raises a LabError if so many hosts do not fit on one wire."""
-        cards, room = sum(options.cards for options in hosts), MAX_HOSTS + 1 - self._first
+        ports, room = sum(options.cards for options in hosts), MAX_HOSTS + 1 - self._first
         if len(hosts) > room:
             most = (f"a lab has at most {MAX_HOSTS} hosts" if self._first == 1 else
                     f"a lab has hosts up to number {MAX_HOSTS}, from {self._first} on {room}")
             raise LabError(f"{most}, and these would be {len(hosts)}")
-        if cards > MAX_PORTS:
-            raise LabError(f"a wire has at most {MAX_PORTS} cards, and these would be {cards}")
+        if ports > MAX_PORTS:
+            raise LabError(f"a wire has at most {MAX_PORTS} cards, and these would be {ports}")
 
     # --- its hosts
 
@@ -277,6 +279,7 @@ class Lab:
         self.wire = Wire(self.folder, Process.from_json(state["wire"]))
         self._first = state.get("first", 1)
         self.hosts = [self._host(saved["index"], Options(**saved["options"]),
-                                 Process.from_json(saved["process"]), saved["port"])
+                                 Process.from_json(saved["process"]), saved["port"],
+                                 saved.get("cards", ()))
                       for saved in state["hosts"]]
         return True

@@ -55,9 +55,11 @@ def _clock(cpuinfo):
 def hardware(options):
     """Without disk, console and sockets, which are files of their own for each host."""
     # RAM in a memfd: the other hosts read there what is sent to them. With seal=off the card
-    # seals it itself, so that they cannot write.
+    # seals it itself, so that they cannot write. A card that is another process asks for
+    # memory that QEMU has sealed.
+    sealed = "" if options.front_end == "vfio-user" else ",seal=off"
     machine = ["-machine", "q35,kernel-irqchip=split,memory-backend=ram", *accelerator().arguments,
-               "-object", f"memory-backend-memfd,id=ram,size={options.mem},share=on,seal=off",
+               "-object", f"memory-backend-memfd,id=ram,size={options.mem},share=on{sealed}",
                "-m", options.mem, "-smp", str(options.smp)]
     if options.viommu:
         # Before all cards, or they would not be behind it. With ATS, which has it tell the

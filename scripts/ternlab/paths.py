@@ -12,11 +12,13 @@ if INSTALLED:
     PREFIX = CHECKOUT.parents[1]  # of PREFIX/share/tern-lab/scripts
     COMMAND = "tern-lab"
     SWITCH = PREFIX / "bin/tern-switch"
+    CARD = PREFIX / "bin/tern-card"
     QEMU = PREFIX / "bin/qemu-system-x86_64-tern"
 else:
     COMMAND = "scripts/lab"
     BUILD = CHECKOUT / "build"
     SWITCH = BUILD / "cmake/qemu/wire/tern-switch"
+    CARD = BUILD / "cmake/qemu/vfio/tern-card"
     QEMU = SCRIPTS / "tern-qemu"
 
 

@@ -23,7 +23,7 @@ def card_of(host, number=0, qpn=None):
     """The state of a card of the host, of its QPs only qpn."""
     arguments = {} if qpn is None else {"qpn": qpn}
     try:
-        with host.qmp() as monitor:
+        with host.cards.control() as monitor:
             cards = monitor.execute("query-tern", **arguments)
     except (OSError, ValueError) as error:
         raise LabError(f"{host.name}: its QEMU does not answer: {error}") from None

@@ -38,7 +38,7 @@ class Stateful(unittest.TestCase):
             self.addCleanup(patch.stop)
         self.lab = Lab("lab")
 
-    def remember(self, *indexes, wire=None, owner=None, first=1):
+    def remember(self, *indexes, wire=None, owner=None, first=1, options=None):
         """Writes the state of a lab, with the wire of this process if none is given."""
         self.lab.folder.mkdir(parents=True)
         processes = {}
@@ -49,7 +49,8 @@ class Stateful(unittest.TestCase):
         (self.lab.folder / "lab.json").write_text(json.dumps({
             "image": "/nowhere", "owner": owner, "first": first,
             "wire": wire or Process.this("wire").to_json(),
-            "hosts": [{"index": index, "port": None, "process": process.to_json(), "options": {}}
+            "hosts": [{"index": index, "port": None, "process": process.to_json(),
+                       "options": options or {}}
                       for index, process in processes.items()]}), encoding="ascii")
         return processes
 
