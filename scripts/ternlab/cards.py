@@ -180,9 +180,10 @@ class CardProcesses:
             raise LabError(f"{CARD} is not built; run `make build`")
         command = [CARD, "--socket", self._path(card), "--wire",
                    _socket(wire.shared_path, options, card), "--mac", self._host.macs()[card]]
-        given = [property.partition("=")[::2] for property in options.nic_options.split(",")
-                 if property]
-        for name, value in (*given, *_speed(options, card)):
+        for given in filter(None, options.nic_options.split(",")):
+            name, equals, value = given.partition("=")
+            command += [f"--{name}", value] if equals else [f"--{name}"]
+        for name, value in _speed(options, card):
             command += [f"--{name}", value]
         return command
 

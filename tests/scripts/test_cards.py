@@ -115,13 +115,13 @@ class Processes(Cards):
         return (self.folder / f"host1.card{card}.log").read_text(encoding="ascii")
 
     def test_what_they_are_asked_for(self):
-        host = self.processes(cards=2, nic_options="engines=2,dm-size=4096",
+        host = self.processes(cards=2, nic_options="engines=2,trace",
                               edges=(("left", 10000), ("right", 40000)))
         self.assertEqual(host.cards.start(WIRE, True), [])
         for card, (edge, speed) in enumerate(host.options.edges):
             self.assertEqual(
                 self.said(card), f"--socket {self.folder}/host1.card{card} "
-                f"--wire /lab/wire.shm.{edge} --mac {MACS[card]} --engines 2 --dm-size 4096 "
+                f"--wire /lab/wire.shm.{edge} --mac {MACS[card]} --engines 2 --trace "
                 f"--speed {speed}\n")
 
     def test_how_qemu_finds_them(self):
