@@ -218,6 +218,16 @@ TEST_F(PluginParentDomain, QueuesOfAThreadDomainHaveNoLock)
 	EXPECT_EQ(ibv_destroy_qp(qp), 0);
 }
 
+TEST_F(PluginParentDomain, MayTakeMemoryThatIsNotProtected)
+{
+	ibv_parent_domain_init_attr attr = {};
+	attr.pd = pd_;
+	attr.comp_mask = 1u << 2; /* IBV_PARENT_DOMAIN_INIT_ATTR_ALLOW_CC_UNPROTECTED_ALLOC */
+	ibv_pd *domain = ibv_alloc_parent_domain(context_, &attr);
+	ASSERT_NE(domain, nullptr);
+	EXPECT_EQ(ibv_dealloc_pd(domain), 0);
+}
+
 TEST_F(PluginParentDomain, NonsenseIsRefused)
 {
 	ibv_parent_domain_init_attr attr = {};
