@@ -7,6 +7,7 @@ prints, and a crash would take its list along.
 """
 
 import json
+import multiprocessing
 import sys
 import unittest
 
@@ -39,6 +40,8 @@ def main():
     # pylint: disable=import-error,import-outside-toplevel
     from args_parser import parser
     parser.parse_args()
+    # The suite hands open files to its processes, which Python 3.14 does not start by fork().
+    multiprocessing.set_start_method("fork")
     loader = unittest.defaultTestLoader
     loader.loadTestsFromNames(sys.argv[1:]).run(Told())
 
