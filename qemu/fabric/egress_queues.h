@@ -31,7 +31,7 @@ public:
 	void push(FramePtr frame, uint64_t now);
 	/** The next frame of those whose bit in @held is clear; null if there is none. */
 	FramePtr pop(uint8_t held, uint64_t now);
-	/** Loads the frame that is likely to be next into the cache. */
+	/** Prefetches the frame that is likely to be next. */
 	void prefetch() const
 	{
 		if (filled_)

@@ -20,8 +20,9 @@ namespace tern {
  * scheduled without allocation. */
 class EventLoop : public Clock {
 public:
-	/** How many bytes of the object that an event captures first are loaded into the cache, two
-	 * events ahead. One event ahead prefetch() of its function is called, if it has one. */
+	/** Two events ahead, the loop prefetches so many bytes at the first pointer that the
+	 * event's function captures. One event ahead, it calls prefetch() of the function, if there
+	 * is one. */
 	static constexpr size_t kPrefetched = 320;
 
 	using Action = std::function<void()>;
@@ -95,7 +96,7 @@ public:
 	}
 
 private:
-	/* A function that captures plain bytes. */
+	/* A trivially copyable function object of up to kCaptured bytes, stored in place. */
 	class Task {
 		static constexpr size_t kCaptured = 16;
 
@@ -123,7 +124,8 @@ private:
 			if (prefetch_)
 				prefetch_(captured_);
 		}
-		/* If the function captures no pointer, no harm is done. */
+		/* Assumes that a pointer is captured first. A prefetch of another value does
+		 * nothing. */
 		void prefetch_object() const
 		{
 			uintptr_t object;
@@ -160,7 +162,8 @@ private:
 		return slot;
 	}
 
-	/* With many objects, each is out of the cache when its next event comes. */
+	/* Prefetches for the next two events. With many objects, none of them is in the cache
+	 * any more when its next event comes. */
 	void look_ahead() const
 	{
 		const size_t size = heap_.size();
@@ -170,7 +173,7 @@ private:
 			tasks_[heap_[first_of(1, std::min(1 + kWays, size))].slot]
 			        .prefetch_object();
 	}
-	/* Returns which event of heap_[@begin] to heap_[@end - 1] comes first. */
+	/* Returns the index of the earliest event from heap_[@begin] to heap_[@end - 1]. */
 	size_t first_of(size_t begin, size_t end) const
 	{
 		size_t first = begin;
@@ -204,8 +207,8 @@ private:
 			heap_[at] = event;
 	}
 
-	/* Children of an event in the heap: with four, half as many levels as with two, and those
-	 * of one event are next to each other. */
+	/* How many children an event has in the heap. Four make half as many levels as two, and
+	 * the children of one event share cache lines. */
 	static constexpr size_t kWays = 4;
 	static constexpr size_t kCacheLine = 64;
 

@@ -31,8 +31,8 @@ struct Frame {
 	static constexpr size_t kCacheLine = 64;
 
 	FramePool *pool;
-	Frame *next;           /* in the FrameList that holds it */
-	uint64_t next_arrival; /* of that one, if both are on a link, ns */
+	Frame *next;           /* the next frame of the same FrameList */
+	uint64_t next_arrival; /* when @next arrives, in ns, if both are on a link */
 	uint16_t capacity;
 	uint16_t stored;
 	uint16_t payload; /* bytes that are not in data */
@@ -48,8 +48,8 @@ struct ReturnFrame {
 };
 using FramePtr = std::unique_ptr<Frame, ReturnFrame>;
 
-/** A FIFO of frames. It takes no memory but that of the frames: another array for each queue would
- * be another line to load into the cache for each frame. */
+/** A FIFO of frames, linked by Frame::next. An array for each queue would cost one more cache miss
+ * for each frame. */
 class FrameList {
 public:
 	FrameList() = default;

@@ -81,7 +81,7 @@ public:
 	uint8_t paused() const;
 	Stats stats() const { return {counts_, pauses_sent_, pauses_received_}; }
 
-	/** Loads what each frame needs into the cache: the members up to the first queues. */
+	/** Prefetches the members that each frame needs: those up to the first queues. */
 	void prefetch() const;
 
 private:
@@ -100,8 +100,8 @@ private:
 
 	static constexpr uint64_t kNever = UINT64_MAX;
 
-	/* What each frame needs comes first, the start of the queues included: few cache lines, in
-	 * a row (EventLoop::kPrefetched). */
+	/* The members that each frame needs come first, with the start of the queues, so that they
+	 * share few cache lines (EventLoop::kPrefetched). */
 	EventLoop &loop_;
 	PortOwner &owner_;
 	Port *peer_ = nullptr;

@@ -176,7 +176,7 @@ void Flow::post_all()
 		publish();
 }
 
-/* A message of the flow has ended. */
+/* Posts what may follow a message that has completed. */
 void Flow::post_next()
 {
 	if (rotation_)

@@ -13,15 +13,14 @@ namespace tern::sim {
 
 class Flow;
 
-/** Flows of a card that send in turn, a message of each, as all-to-all exchanges do: the next
- * message begins when one has completed. */
+/** The flows of a card that send one message each in turn, as an all-to-all exchange does. When a
+ * message has completed, the next flow posts one. */
 class Rotation {
 public:
 	void add(Flow &flow) { flows_.push_back(&flow); }
-	/** Begins with as many messages as a flow may have outstanding. Further calls do nothing.
-	 */
+	/** Posts as many messages as one flow may have outstanding. Further calls do nothing. */
 	void start();
-	/** The next flow that may post a message does so, if there is one. */
+	/** Has the next flow that may post a message post one, if any flow may. */
 	void post();
 
 private:
@@ -33,14 +32,14 @@ private:
 /** Two connected QPs, and a program at one of them that sends messages to the other. */
 class Flow {
 public:
-	/** All references must outlive this, and @rotation, unless it is null. @loop is the event
-	 * loop of @from. @udp_sport chooses among equal paths. */
+	/** All references must outlive this, and so must @rotation, which may be null. @loop is
+	 * the event loop of @from. @udp_sport chooses among equal paths. */
 	Flow(EventLoop &loop, Host &from, Host &to, const Scenario::Flow &spec, uint64_t mtu,
 	     uint16_t udp_sport, Rotation *rotation);
 
 	/** Sends from now on. */
 	void start();
-	/** Posts a message, if it may; false otherwise. */
+	/** Posts a message if the flow may send one now. Returns whether it did. */
 	bool post_one();
 	/** A completion of either QP. */
 	void completed(const hw::tern_hw_cqe &cqe);

@@ -75,11 +75,11 @@ std::optional<Arguments> parse(int argc, char **argv)
 void use_huge_pages()
 {
 	constexpr int kHeap = 1 << 30;
-	constexpr int kMapped = 32 << 20; /* what is larger is not in the heap */
+	constexpr int kMapped = 32 << 20; /* bytes; malloc() maps larger blocks outside the heap */
 	constexpr size_t kBeyondFirstHeap = 1 << 20;
 	mallopt(M_MMAP_THRESHOLD, kMapped);
 	mallopt(M_TOP_PAD, kHeap);
-	/* Volatile, or the compiler leaves out both calls, and the heap stays small. */
+	/* Without volatile the compiler removes both calls, and the heap stays small. */
 	void *volatile block = std::malloc(kBeyondFirstHeap);
 	std::free(block);
 	madvise(static_cast<char *>(sbrk(0)) - kHeap, kHeap, MADV_HUGEPAGE);

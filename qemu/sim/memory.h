@@ -8,11 +8,11 @@
 
 namespace tern::sim {
 
-/** The memory of a simulated host: rings and records, and payload, which reads as zeroes. What
- * messages say is of no interest, and the cache is for what is. */
+/** The memory of a simulated host. It stores rings and records, but no payload: nobody looks at
+ * that, and it would displace other data from the cache. Payload reads as zeroes. */
 class Memory final : public test::FlatMemory {
 public:
-	/** Payload is from here on. */
+	/** Addresses of payload begin here. */
 	static constexpr Iova kPayload = Iova{1} << 40;
 
 	using FlatMemory::FlatMemory;

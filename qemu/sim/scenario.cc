@@ -158,8 +158,9 @@ void Parser::check_flow(TomlTable &table, const Scenario::Flow &flow) const
 		table.fail("end", "must be after the start");
 }
 
-/* One of each from-card to @peers of the to-cards, evenly spread after it, times @qps. Flow k of
- * each card goes equally far, so cards that send in turn do not meet at a receiver. */
+/* Adds @qps flows from each card of "from" to @peers of the cards of "to", evenly spread behind it.
+ * Flow k of each card has the same distance. So if all cards send in turn and at the same pace, no
+ * two of them send to one receiver. */
 void Parser::parse_flow(TomlTable &table)
 {
 	const auto from = cards(table, "from");

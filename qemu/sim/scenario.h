@@ -29,7 +29,7 @@ struct Scenario : fabric::Plan {
 		uint64_t start;
 		uint64_t end;
 		uint8_t dscp;
-		unsigned rotation; /* flows of one number send in turn; 0: this one has none */
+		unsigned rotation; /* flows with the same number send in turn; 0: sends by itself */
 	};
 	struct Fault {
 		unsigned link;
@@ -43,7 +43,7 @@ struct Scenario : fabric::Plan {
 	uint64_t mtu = 1024;             /* of paths */
 	CongestionParameters congestion; /* of all cards */
 	std::vector<Flow> flows;
-	unsigned rotations = 0; /* the highest number of one */
+	unsigned rotations = 0; /* the highest Flow::rotation */
 	std::vector<Fault> faults;
 };
 

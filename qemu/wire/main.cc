@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* tern-switch --listen PATH [--shared PATH] [--control PATH] [--topology FILE] [--tap NAME]
- * [--restart] */
+/* This is the program tern-switch. usage() lists its options. */
 #include <algorithm>
 #include <csignal>
 #include <cstdio>

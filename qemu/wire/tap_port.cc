@@ -14,7 +14,7 @@
 
 namespace tern::wire {
 
-/* What one turn of the event loop reads; other ports have their turns between. */
+/* The number of frames that are read before other ports have their turn. */
 constexpr unsigned kBatch = 64;
 constexpr char kDevice[] = "/dev/net/tun";
 
@@ -22,7 +22,7 @@ std::string open_tap(const std::string &name, Fd &fd)
 {
 	if (name.size() >= IFNAMSIZ)
 		return name + ": too long for the name of an interface";
-	/* Otherwise the kernel would make one, which ends with this process. */
+	/* TUNSETIFF would create a missing interface, which would vanish with this process. */
 	if (!if_nametoindex(name.c_str()))
 		return name + ": there is no such interface; `ip tuntap add dev " + name +
 		       " mode tap` makes it";
@@ -52,7 +52,7 @@ bool TapPort::deliver(Frame frame)
 {
 	if (dead_)
 		return true;
-	/* This fails if the interface is down. */
+	/* The kernel refuses frames while the interface is down. */
 	if (write(fd_.get(), frame.data(), frame.size()) < 0)
 		stats_.dropped++;
 	else

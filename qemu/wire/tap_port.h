@@ -9,17 +9,18 @@
 
 namespace tern::wire {
 
-/** Opens the TAP interface @name, which must exist, for whole frames without a header. Returns an
- * error message, or empty. */
+/** Opens the TAP interface @name, which must exist, as @fd. Each read() and write() of @fd is one
+ * frame. Returns an error message, or empty. */
 std::string open_tap(const std::string &name, Fd &fd);
 
 /**
- * A TAP interface of this machine, by which the switch is a port of what that is in: a bridge, Open
- * vSwitch, a VXLAN. The kernel takes each frame at once or drops it, so nobody waits for this port.
+ * A TAP interface of this machine. It connects the switch with the bridge or Open vSwitch that the
+ * interface belongs to. The kernel takes or drops each frame at once, so no sender waits for this
+ * port.
  */
 class TapPort final : public Port, private Watched {
 public:
-	/** @fd: of open_tap(). */
+	/** @fd comes from open_tap(). */
 	TapPort(EventLoop &loop, FrameSink &sink, Fd fd, std::string name);
 	~TapPort() override;
 
@@ -37,7 +38,7 @@ private:
 	EventLoop &loop_;
 	const Fd fd_;
 	const std::string name_;
-	bool read_ = true; /* whether frames are read, and not left to the kernel's queue */
+	bool read_ = true; /* whether the loop watches for frames to read */
 	std::array<std::byte, kMaxFrame> frame_;
 };
 

@@ -40,7 +40,8 @@ def has_processes(options):
 
 
 def of(host, folder, processes=()):
-    """The cards of a host, with sockets in the folder, and what to_json() has told of them."""
+    """Returns the cards of a host. Their sockets are in the folder. processes: what to_json() of
+    the same cards has returned earlier."""
     if has_processes(host.options):
         return CardProcesses(host, folder, processes)
     return Devices(host)
@@ -93,7 +94,7 @@ class Devices:
         return self._host.qmp()
 
     def check_alive(self):
-        """They live and die with QEMU."""
+        """Does nothing, as such cards live as long as QEMU."""
 
     stop = kill = check_alive
 
@@ -120,8 +121,8 @@ class Devices:
 
 
 class CardProcesses:
-    """A process for each, tern-card. QEMU is as its Debian has it. No command of the lab unplugs a
-    card: QEMU 11.1.3 would end by an assertion of its own."""
+    """A tern-card process for each card, and an unmodified QEMU. No command of the lab unplugs such
+    a card: QEMU 11.1.3 would then fail an assertion of its own."""
 
     qemu = STOCK_QEMU
 
@@ -134,7 +135,8 @@ class CardProcesses:
         self.kill()
         cards = range(self._host.options.cards)
         for card in cards:
-            # A card that was killed leaves its socket, which nobody should wait for.
+            # A card that was killed leaves its socket behind. Remove it, or the loop below takes it
+            # for that of the new card.
             self._path(card).unlink(missing_ok=True)
         self._processes = [
             Process.start(f"{self._host.name}'s tern-card {card}", self._command(wire, card),

@@ -9,14 +9,15 @@ import re
 SLOTS = 9  # for eight cards and one device more
 DEATH = re.compile(r"Oops|BUG:|RIP: 0010|Kernel panic")  # what a dying kernel says
 CPUINFO = pathlib.Path("/proc/cpuinfo")
-# The CPUs' time stamp counters are one, which Linux does not believe; its other clocks are devices,
-# where each look at the time costs microseconds. And its check that the timer ticks would fail a
-# machine whose host is merely busy. TCG translates the libraries anew for each process that has
-# them elsewhere, which takes two thirds of the time to start one: all have them at the same place.
-# And a CPU of QEMU 7.2 may go on with what it has translated while another one patched that code,
-# as Linux does mostly at boot; it dies of a breakpoint then ("int3"). So it boots on one, and
-# guest/boot starts the others. What hardens a kernel against its users costs a fifth of the time to
-# start a process.
+# tsc=reliable: All CPUs read one time stamp counter, but Linux does not trust it by itself. Its
+# other clocks are devices, and each read of one takes microseconds.
+# no_timer_check: The check of the timer fails on a busy host.
+# norandmaps: TCG translates a library again for each process that maps it at another address, which
+# takes two thirds of the time to start a process.
+# maxcpus=1 noreplace-smp: Linux patches its code, mostly at boot. Another CPU of QEMU 7.2 may then
+# execute a stale translation and die of an "int3" trap. So the guest boots on one CPU, and
+# guest/boot starts the others.
+# The rest turns off hardening, which takes a fifth of the time to start a process.
 TCG_KERNEL_LINE = (
     "mitigations=off tsc=reliable no_timer_check norandmaps maxcpus=1 noreplace-smp "
     "init_on_alloc=0 hardened_usercopy=off randomize_kstack_offset=off apparmor=0 audit=0")
@@ -25,14 +26,14 @@ MANAGEMENT_MAC = "52:54:00:4d:00:01"  # by which guest/net.rules names the inter
 
 @dataclasses.dataclass(frozen=True)
 class Accelerator:
-    """What runs a guest's processors, and what it needs: QEMU's arguments, the kernel's line."""
+    """An accelerator: QEMU's arguments for it, and the kernel options that a guest needs on it."""
     arguments: tuple
     kernel_line: str
 
 
 def accelerator():
-    """KVM where the processor has it, and TCG with what TCG needs otherwise. /dev/kvm of a
-    processor without vmx and svm emulates in software, slower than TCG."""
+    """Returns KVM if the processor supports it, else TCG. Without vmx or svm, /dev/kvm is emulated
+    in software and slower than TCG."""
     cpuinfo = CPUINFO.read_text(encoding="ascii", errors="replace")
     if re.search(r"^flags\s*:.*\b(vmx|svm)\b", cpuinfo, re.MULTILINE) \
             and os.access("/dev/kvm", os.R_OK | os.W_OK):
@@ -55,8 +56,8 @@ def _clock(cpuinfo):
 def hardware(options):
     """Without disk, console and sockets, which are files of their own for each host."""
     # RAM in a memfd: the other hosts read there what is sent to them. With seal=off the card
-    # seals it itself, so that they cannot write. A card that is another process asks for
-    # memory that QEMU has sealed.
+    # seals it itself, so that they cannot write. A tern-card process accepts only memory that
+    # QEMU has sealed.
     sealed = "" if options.front_end == "vfio-user" else ",seal=off"
     machine = ["-machine", "q35,kernel-irqchip=split,memory-backend=ram", *accelerator().arguments,
                "-object", f"memory-backend-memfd,id=ram,size={options.mem},share=on{sealed}",

@@ -98,7 +98,8 @@ void Peer::receive_exactly(void *to, size_t size)
 	auto *p = static_cast<std::byte *>(to);
 	while (size) {
 		const ssize_t n = recv(socket_.fd(), p, size, 0);
-		/* With Linux 7.2 this happens without a signal, while another thread forks. */
+		/* Linux 7.2 was seen to interrupt recv() while another thread forked, without a
+		 * signal handler. */
 		if (n < 0 && errno == EINTR)
 			continue;
 		check(n >= 0, "the other side is silent: %s", std::strerror(errno));

@@ -40,7 +40,8 @@ def main():
     # pylint: disable=import-error,import-outside-toplevel
     from args_parser import parser
     parser.parse_args()
-    # The suite hands open files to its processes, which Python 3.14 does not start by fork().
+    # The suite passes open files to its child processes, so they need fork(), which is not the
+    # default of Python 3.14 any more.
     multiprocessing.set_start_method("fork")
     loader = unittest.defaultTestLoader
     loader.loadTestsFromNames(sys.argv[1:]).run(Told())

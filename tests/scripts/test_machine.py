@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What runs a guest's processors: KVM where there is a true one, without what is for TCG."""
+"""A guest runs on KVM if the processor supports it, without the kernel options for TCG."""
 
 import pathlib
 import sys
@@ -15,7 +15,7 @@ from ternlab.host import Options  # noqa: E402
 
 CPUINFO = "processor\t: 0\nflags\t\t: fpu {feature} sse2\nbogomips\t: 5000.50\n"
 ALWAYS = "root=/dev/vda console=ttyS0 ignore_loglevel panic=-1"
-# What the kernel's default is otherwise, and what it would do by itself.
+# These change a default of the kernel, or tell it what it would measure by itself.
 FOR_TCG = ("mitigations=off", "tsc=reliable", "no_timer_check", "norandmaps", "maxcpus=1",
            "noreplace-smp", "init_on_alloc=0", "hardened_usercopy=off",
            "randomize_kstack_offset=off", "apparmor=0", "audit=0", "tsc_early_khz=2500250")
@@ -52,7 +52,7 @@ class Accelerators(unittest.TestCase):
                 self.check("tcg,thread=multi", [*ALWAYS.split(), *FOR_TCG])
 
     def test_options(self):
-        """What the user wants goes behind either's."""
+        """The options of the user come last."""
         self.on("vmx")
         options = Options(viommu=True, kernel_options="quiet")
         self.assertEqual(machine.kernel_line(options),

@@ -35,7 +35,7 @@ rate = "1 Gb/s"
 
 
 TAP = "lab0"
-# A network of its own; who is not root is it there.
+# Runs a program in a network namespace of its own, as root of a user namespace.
 IN_NETWORK = ["unshare", "--user", "--map-root-user", "--net"]
 MAKE_TAP = f"""
     ip tuntap add dev {TAP} mode tap && ip address add 10.9.0.1/24 dev {TAP} &&
@@ -163,7 +163,7 @@ class Tap(unittest.TestCase):
         destination, source, *_, mac, address, own, _ = self.answer(host)
         self.assertEqual((destination, own), (OWN_MAC, OWN_MAC))
         self.assertEqual((source, address), (mac, socket.inet_aton("10.9.0.1")))
-        # The switch has learned where that address is.
+        # The switch has learned the address of the TAP interface.
         self.assertIn(mac.hex(":"), self.wire.tell("ports"))
 
     def test_interface_goes(self):

@@ -40,15 +40,14 @@ BOOT_TIMEOUT = 120
 
 
 class Libvirt:
-    """libvirtd, with its files in a folder."""
+    """libvirtd, with its configuration in a folder."""
 
-    def __init__(self, folder):
-        self.folder = folder
+    def __init__(self, folder, log):
         (folder / "qemu.conf").write_text(CONFIGURATION, encoding="ascii")
-        with open(folder / "libvirtd.log", "w", encoding="ascii") as log:
+        with open(log, "w", encoding="ascii") as output:
             self.daemon = subprocess.Popen(
                 ["unshare", "--mount", "--net", "--propagation", "private", "sh", "-euc",
-                 START_LIBVIRTD, "sh", folder], stdout=log, stderr=log)
+                 START_LIBVIRTD, "sh", folder], stdout=output, stderr=output)
 
     def virsh(self, *words):
         """The exit code, and what it says."""
@@ -71,10 +70,11 @@ class Domain(Scenario):
         cls.addClassCleanup(scratch.cleanup)
         cls.folder = pathlib.Path(scratch.name)
         cls.image = Image.get()
-        cls.libvirt = Libvirt(cls.folder)
+        log = cls.lab.logs / "libvirtd.log"
+        cls.libvirt = Libvirt(cls.folder, log)
         cls.addClassCleanup(cls.libvirt.end)
         if not wait_until(lambda: cls.libvirt.virsh("list")[0] == 0, 30):
-            raise AssertionError((cls.folder / "libvirtd.log").read_text(encoding="utf-8"))
+            raise AssertionError(log.read_text(encoding="utf-8"))
 
     def definition(self, emulator=QEMU):
         """The example for this wire, with a kernel, a disk and a way to give it commands."""
@@ -95,7 +95,7 @@ class Domain(Scenario):
                 <source file="{disk}"/>
                 <target dev="vda" bus="virtio"/>
               </disk>
-              <serial type="file"><source path="{self.folder}/console"/></serial>
+              <serial type="file"><source path="{self.lab.logs}/domain.log"/></serial>
               <channel type="unix">
                 <source mode="bind" path="{self.folder}/channel"/>
                 <target type="virtio" name="tern.executor"/>

@@ -12,6 +12,7 @@ import unittest
 
 from kernel_log import trouble
 from scenario import Options, main, report, wait_until
+from ternlab import paths
 
 LAB = pathlib.Path(__file__).resolve().parents[2] / "scripts/lab"
 MTU = "1400"  # what a VXLAN takes over an Ethernet of 1500 bytes, rounded down
@@ -56,6 +57,7 @@ class Machine:
         return self.lab_does("run", "all", "--", *words)
 
     def start(self):
+        report.COST.logs.append(paths.logs(self.lab))
         self.do("sh", "-ec", MACHINE.format(own=self.number, other=3 - self.number))
         self.lab_does("up", "1", "--tap", "lab-tap", "--first", str(self.number), "--mtu", MTU,
                       "--mem", Options.mem)

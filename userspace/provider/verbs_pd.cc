@@ -22,8 +22,9 @@ static_assert(AllocPdResponse::kPacked);
 /* Makes @domain a parent domain as @attr says. Returns 0 or EINVAL. */
 int configure(Pd &domain, const ibv_parent_domain_init_attr &attr)
 {
-	/* IBV_PARENT_DOMAIN_INIT_ATTR_ALLOW_CC_UNPROTECTED_ALLOC of rdma-core 65 allows memory that
-	 * a card outside a confidential guest can reach. This card does not need it. */
+	/* IBV_PARENT_DOMAIN_INIT_ATTR_ALLOW_CC_UNPROTECTED_ALLOC of rdma-core 65 permits a provider
+	 * to allocate memory that a confidential guest does not protect. This provider allocates
+	 * none, so the flag has no effect. */
 	constexpr uint32_t kAllowUnprotected = 1 << 2;
 	constexpr uint32_t kKnown = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS |
 	                            IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT | kAllowUnprotected;
