@@ -2,6 +2,7 @@
 """RDMA CM as programs use it: connecting by address, datagrams, multicast, rsockets, refusals."""
 
 import contextlib
+import itertools
 import re
 import time
 
@@ -12,6 +13,9 @@ from scenario import LabError, main, pair, wait_until
 # up before it has looked.
 MODES = {"rstream": {"blocking": "-T b", "polling": "-T n"},
          "riostream": {"blocking": "-T b", "polling": "-T n", "poll()": "-T a"}}
+
+# Numbers of QPs that do not exist, for cmtime: the first of each of its halves.
+QP_NUMBERS = itertools.count(1 << 20, 1 << 10)
 
 
 class Cm(Programs):
@@ -130,11 +134,15 @@ class Cm(Programs):
                     task.give_up()
 
     def test_cmtime(self):
-        """Many connections at once; its server has to be stopped."""
+        """Many connections at once."""
+        # Those of rdma-core 65 meet over TCP, and the server ends by itself, too.
+        meets = "controller_address" in self.hosts[0].run("cmtime --help", check=False).out
+        cmtime = self.meeting_cmtime if meets else self.serving_cmtime
         for count in (1, 50):
-            self.everywhere(f"cmtime, {count} at once", lambda hosts: self.cmtime(hosts, count))
+            self.everywhere(f"cmtime, {count} at once", lambda hosts: cmtime(hosts, count))
 
-    def cmtime(self, hosts, count):
+    def serving_cmtime(self, hosts, count):
+        """Its server has to be stopped."""
         server, client = hosts
         serving = server.spawn(f"cmtime -b {server.ipv4}")
         try:
@@ -145,6 +153,24 @@ class Cm(Programs):
         finally:
             serving.kill()
             serving.wait(check=False)
+
+    def meeting_cmtime(self, hosts, count):
+        """Each half tells of the connections with QPs, then of as many without.
+
+        To the kernel a connection is stale if another one has the same number of a QP of the same
+        device, or has just had it. By default the numbers of both halves begin at 1000.
+        """
+        def half(host, more=""):
+            return (f"cmtime -C {hosts[0].ipv4} -c {count} -b {host.ipv4} -q {next(QP_NUMBERS)} "
+                    f"{more}")
+
+        server, client = hosts
+        for said in pair.run_both(server, half(server, "-L"), client, half(client),
+                                  port=CM_PORT, timeout=60):
+            for kind in ("qp_conn", "cm_conn"):
+                self.assertRegex(said, rf"(?m)^{kind}\s+{count}$")
+            for step in ("cm connect", "disconnect", "destroy id", "destroy qp"):
+                self.assertEqual(len(re.findall(rf"(?m)^{step}(?:\s+\d+){{6}}$", said)), 2, said)
 
     def test_rsockets(self):
         for program, modes in MODES.items():
