@@ -15,7 +15,6 @@ import struct
 import sys
 import time
 
-import pyverbs.enums as e
 from pyverbs.addr import AH, AHAttr, GID, GlobalRoute
 from pyverbs.cq import CQ, CompChannel
 from pyverbs.device import DM, AllocDmAttr, Context
@@ -28,6 +27,7 @@ from pyverbs.srq import SRQ, SrqAttr, SrqInitAttr
 from pyverbs.wq import WQ, RwqIndTable, RwqIndTableInitAttr, WQAttr, WQInitAttr
 from pyverbs.wr import RecvWR, SGE, SendWR
 from pyverbs.xrcd import XRCD, XRCDInitAttr
+from verbs_constants import e
 
 ACCESS = (e.IBV_ACCESS_LOCAL_WRITE | e.IBV_ACCESS_REMOTE_WRITE | e.IBV_ACCESS_REMOTE_READ
           | e.IBV_ACCESS_REMOTE_ATOMIC)

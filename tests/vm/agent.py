@@ -6,7 +6,8 @@ import pathlib
 
 from scenario import LabError
 
-PROGRAM = pathlib.Path(__file__).resolve().parents[1] / "guest/verbs_agent.py"
+GUEST = pathlib.Path(__file__).resolve().parents[1] / "guest"
+PROGRAM, CONSTANTS = GUEST / "verbs_agent.py", GUEST / "verbs_constants.py"
 BUFFER = 1 << 17
 
 
@@ -24,9 +25,9 @@ class Agent:
     def __init__(self, host, device=None, buffer=BUFFER, on_demand=False):
         self.host = host
         self.device = device or host.rdma_device()
-        target = f"/tmp/{PROGRAM.name}"
-        host.write_file(target, PROGRAM.read_bytes())
-        self._task = host.channel.talk(f"exec python3 -B {target}")
+        for path in (PROGRAM, CONSTANTS):
+            host.write_file(f"/tmp/{path.name}", path.read_bytes())
+        self._task = host.channel.talk(f"exec python3 -B /tmp/{PROGRAM.name}")
         self._answer("start")
         opened = self.open(device=self.device, size=buffer, on_demand=on_demand)
         self.address, self.rkey = opened["address"], opened["rkey"]

@@ -4,7 +4,7 @@
 import json
 import re
 
-from agent import Agent
+from agent import Agent, CONSTANTS
 from programs import Programs
 from scenario import NETDEV, main, pair
 
@@ -16,7 +16,6 @@ CGROUP = "/sys/fs/cgroup/test"
 # memory of its group without page tables of the process: before, at most, and at least afterwards.
 TABLES = b"""
 import ctypes, mmap, sys, time
-import pyverbs.enums as e
 from pyverbs.device import Context
 from pyverbs.mr import MR
 from pyverbs.pd import PD
@@ -178,7 +177,7 @@ class System(Programs):
         try:
             said = host.run(f"""echo $$ >{CGROUP}/cgroup.procs
                                 exec python3 - {self.device} {CGROUP}/memory.stat""",
-                            stdin=TABLES).out
+                            stdin=CONSTANTS.read_bytes() + TABLES).out
         finally:
             host.run(f"until rmdir {CGROUP}; do sleep 0.2; done", timeout=20)
         before, most, least = (int(size) for size in said.split())
