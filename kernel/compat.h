@@ -26,6 +26,12 @@
 #define IB_ACCESS_FLUSH_PERSISTENT	0
 #endif
 
+/* Older kernels cannot tell that regions on demand take FLUSH and ATOMIC WRITE. */
+#ifndef TERN_HAVE_ODP_PLACEMENT
+#define IB_ODP_SUPPORT_FLUSH	0
+#define IB_ODP_SUPPORT_ATOMIC_WRITE	0
+#endif
+
 /* Since 6.3 devlink fills in the driver's name itself. */
 #ifdef TERN_HAVE_DEVLINK_DRIVER_NAME
 #define tern_devlink_driver_name(req, name)	0

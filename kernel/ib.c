@@ -40,7 +40,10 @@ static void tern_query_multicast(const struct tern_device_attr *attr, struct ib_
 	props->max_total_mcast_qp_attach = min_t(u64, total, INT_MAX);
 }
 
-/* UC and UD drop what they receive during a page fault, so they support sending only. */
+/*
+ * UC and UD drop what they receive during a page fault, so they support sending only. Only RC has
+ * FLUSH and ATOMIC WRITE.
+ */
 static void tern_query_odp(struct ib_device_attr *props)
 {
 	u32 connected = IB_ODP_SUPPORT_SEND | IB_ODP_SUPPORT_RECV | IB_ODP_SUPPORT_WRITE |
@@ -49,6 +52,10 @@ static void tern_query_odp(struct ib_device_attr *props)
 	props->kernel_cap_flags |= IBK_ON_DEMAND_PAGING;
 	props->odp_caps.general_caps = IB_ODP_SUPPORT | IB_ODP_SUPPORT_IMPLICIT;
 	props->odp_caps.per_transport_caps.rc_odp_caps = connected;
+	if (props->device_cap_flags & IB_DEVICE_FLUSH_GLOBAL)
+		props->odp_caps.per_transport_caps.rc_odp_caps |= IB_ODP_SUPPORT_FLUSH;
+	if (props->device_cap_flags & IB_DEVICE_ATOMIC_WRITE)
+		props->odp_caps.per_transport_caps.rc_odp_caps |= IB_ODP_SUPPORT_ATOMIC_WRITE;
 	props->odp_caps.per_transport_caps.xrc_odp_caps = connected;
 	props->odp_caps.per_transport_caps.uc_odp_caps = IB_ODP_SUPPORT_SEND;
 	props->odp_caps.per_transport_caps.ud_odp_caps = IB_ODP_SUPPORT_SEND;
