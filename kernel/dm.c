@@ -2,6 +2,7 @@
 /* Device memory: pages of the card that processes map and regions may cover. */
 #include <linux/bitmap.h>
 #include <linux/io.h>
+#include <linux/pci-p2pdma.h>
 #include <linux/slab.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/tern-abi.h>
@@ -21,12 +22,28 @@
 
 /* ---- pages ----------------------------------------------------------------------- */
 
+/* Lets other devices reach the card's BARs through dma-bufs, if this kernel can do that. */
+static int tern_dm_init_p2p(struct tern_dev *tdev)
+{
+#ifdef TERN_HAVE_DMABUF_EXPORT
+	int err = pcim_p2pdma_init(tdev->pdev);
+
+	return err == -EOPNOTSUPP ? 0 : err;
+#else
+	return 0;
+#endif
+}
+
 int tern_dm_init(struct tern_ib *ib)
 {
 	struct tern_dm_pool *pool = &ib->dm;
 	struct tern_dev *tdev = ib->tdev;
 	u64 size = 0;
+	int err;
 
+	err = tern_dm_init_p2p(tdev);
+	if (err)
+		return err;
 	if (tdev->caps & TERN_CAP_DM)
 		size = min_t(u64, tern_reg_read(&tdev->engines[0], TERN_REG_DM_SIZE),
 			     pci_resource_len(tdev->pdev, TERN_BAR_DM));
@@ -41,14 +58,9 @@ void tern_dm_exit(struct tern_ib *ib)
 	bitmap_free(ib->dm.used);
 }
 
-static phys_addr_t tern_dm_address(const struct tern_dev *tdev, u32 page)
+phys_addr_t tern_dm_address(const struct tern_dev *tdev, u32 page)
 {
 	return pci_resource_start(tdev->pdev, TERN_BAR_DM) + ((u64)page << PAGE_SHIFT);
-}
-
-unsigned long tern_dm_pfn(const struct tern_dev *tdev, u32 page)
-{
-	return PHYS_PFN(tern_dm_address(tdev, page));
 }
 
 /* Clears device memory before reuse: it may hold the data of another process. */

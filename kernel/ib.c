@@ -314,6 +314,10 @@ static const struct ib_device_ops tern_ib_ops = {
 	.query_ucontext = tern_query_ucontext,
 	.disassociate_ucontext = tern_disassociate_ucontext,
 	.mmap = tern_mmap,
+#ifdef TERN_HAVE_DMABUF_EXPORT
+	.mmap_get_pfns = tern_mmap_get_pfns,
+	.pgoff_to_mmap_entry = tern_pgoff_to_mmap_entry,
+#endif
 	.mmap_free = tern_mmap_free,
 
 	.alloc_pd = tern_alloc_pd,

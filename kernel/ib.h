@@ -261,6 +261,11 @@ int tern_ubuf_create(struct tern_ucontext *uctx, struct tern_ubuf *ubuf, size_t 
 void tern_ubuf_destroy(struct tern_ubuf *ubuf);
 int tern_dm_entry_create(struct tern_ucontext *uctx, u32 page, u32 count,
 			 struct rdma_user_mmap_entry **entry);
+#ifdef TERN_HAVE_DMABUF_EXPORT
+struct rdma_user_mmap_entry *tern_pgoff_to_mmap_entry(struct ib_ucontext *ibucontext, off_t pgoff);
+int tern_mmap_get_pfns(struct rdma_user_mmap_entry *rdma, struct phys_vec *phys_vec,
+		       struct p2pdma_provider **provider);
+#endif
 
 /* uapi.c */
 extern const struct uapi_definition tern_uapi_defs[];
@@ -301,7 +306,7 @@ int tern_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
 /* dm.c */
 int tern_dm_init(struct tern_ib *ib);
 void tern_dm_exit(struct tern_ib *ib);
-unsigned long tern_dm_pfn(const struct tern_dev *tdev, u32 page);
+phys_addr_t tern_dm_address(const struct tern_dev *tdev, u32 page);
 void tern_dm_release(struct tern_ib *ib, u32 page, u32 count);
 
 /* odp.c */

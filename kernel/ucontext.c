@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The context of a process: its doorbell page, its engine and its mappings. */
 #include <linux/mm.h>
+#include <linux/pci-p2pdma.h>
 #include <linux/slab.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/tern-abi.h>
 #include <rdma/uverbs_ioctl.h>
 
+#include "compat.h"
 #include "ib.h"
 
 /* Memory that a process may map. */
@@ -198,6 +200,31 @@ int tern_dm_entry_create(struct tern_ucontext *uctx, u32 page, u32 count,
 	return 0;
 }
 
+#ifdef TERN_HAVE_DMABUF_EXPORT
+struct rdma_user_mmap_entry *tern_pgoff_to_mmap_entry(struct ib_ucontext *ibucontext, off_t pgoff)
+{
+	return rdma_user_mmap_entry_get_pgoff(ibucontext, pgoff);
+}
+
+/*
+ * Tells ib_core what to export as a dma-buf, which keeps a reference to the entry. Only device
+ * memory can be exported: the other entries are memory of the host, and doorbells.
+ */
+int tern_mmap_get_pfns(struct rdma_user_mmap_entry *rdma, struct phys_vec *phys_vec,
+		       struct p2pdma_provider **provider)
+{
+	struct tern_dev *tdev = to_tdev(rdma->ucontext->device);
+	const struct tern_mmap_entry *entry = to_tentry(rdma);
+
+	if (entry->kind != TERN_MMAP_DM)
+		return -EINVAL;
+	phys_vec->paddr = tern_dm_address(tdev, entry->page);
+	phys_vec->len = rdma->npages << PAGE_SHIFT;
+	*provider = pcim_p2pdma_provider(tdev->pdev, TERN_BAR_DM);
+	return *provider ? 0 : -EOPNOTSUPP;
+}
+#endif
+
 /* ---- mmap --------------------------------------------------------------------------- */
 
 void tern_mmap_free(struct rdma_user_mmap_entry *rdma)
@@ -231,7 +258,7 @@ static int tern_mmap_doorbell(struct ib_ucontext *ibucontext, struct vm_area_str
 static int tern_mmap_dm(struct ib_ucontext *ibucontext, struct vm_area_struct *vma,
 			struct tern_mmap_entry *entry)
 {
-	unsigned long pfn = tern_dm_pfn(to_tdev(ibucontext->device), entry->page);
+	unsigned long pfn = PHYS_PFN(tern_dm_address(to_tdev(ibucontext->device), entry->page));
 
 	return rdma_user_mmap_io(ibucontext, vma, pfn, entry->rdma.npages << PAGE_SHIFT,
 				 pgprot_writecombine(vma->vm_page_prot), &entry->rdma);

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include <dlfcn.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -134,6 +135,36 @@ void device_memory_limits(Session &s)
 	const DeviceBuffer again(s.device, kMuch);
 	const auto found = again.read(0, kMuch);
 	check(found == std::vector<uint8_t>(kMuch), "device memory is not clean");
+}
+
+/* A dma-buf keeps pages of device memory whose owner has freed it: nobody else gets them. */
+void device_memory_exported(Session &s)
+{
+	using Export = int(ibv_dm *);
+	auto *const dm_export =
+	        reinterpret_cast<Export *>(dlsym(RTLD_DEFAULT, "ibv_dm_export_dmabuf_fd"));
+	ibv_device_attr_ex attr;
+
+	check(!ibv_query_device_ex(s.device.context(), nullptr, &attr), "ibv_query_device_ex");
+	ibv_alloc_dm_attr all = {.length = attr.max_dm_size, .log_align_req = 0, .comp_mask = 0};
+	/* The peer may be on the same card. */
+	if (s.active) {
+		Socket dma_buf;
+		{
+			const DeviceBuffer dm(s.device, kSize);
+			dma_buf = Socket(dm_export ? dm_export(dm.dm()) : -1);
+		}
+		if (dma_buf.fd() < 0) {
+			std::printf("    libibverbs or the kernel cannot export device memory\n");
+		} else {
+			check(!ibv_alloc_dm(s.device.context(), &all),
+			      "pages of a dma-buf were given away");
+			dma_buf = Socket();
+			const DmPtr dm(ibv_alloc_dm(s.device.context(), &all));
+			check(dm.get(), "a dma-buf that is closed keeps pages");
+		}
+	}
+	s.peer.barrier(1);
 }
 
 void rereg(const Buffer &buffer, int flags, ibv_pd *pd, const Buffer *to, int access)
@@ -322,6 +353,8 @@ constexpr Case kCases[] = {
         {"device-memory", "the card's memory as source and target", device_memory},
         {"device-memory-limits", "copies and regions past its end, and what others left",
          device_memory_limits},
+        {"device-memory-exported", "a dma-buf of device memory that is freed",
+         device_memory_exported},
         {"rereg", "pages, domain and rights of a region change", rereg_parts},
         {"rereg-writable", "a region for reading is to be written", rereg_writable},
         {"rereg-in-use", "a region changes while the peer uses it", rereg_in_use},

@@ -56,6 +56,7 @@ constexpr ContextOps kContextOps = [] {
 	ops.destroy_srq = destroy_srq;
 	ops.destroy_wq = destroy_wq;
 	ops.detach_mcast = ibv_cmd_detach_mcast;
+	TERN_SINCE_65(ops.dm_export_dmabuf_fd = dm_export_dmabuf_fd;)
 	ops.free_context = free_context;
 	ops.free_dm = free_dm;
 	ops.get_srq_num = get_srq_num;

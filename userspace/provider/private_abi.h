@@ -207,7 +207,7 @@ struct ContextOps {
 	int (*destroy_srq)(ibv_srq *srq);
 	int (*destroy_wq)(ibv_wq *wq);
 	int (*detach_mcast)(ibv_qp *qp, const ibv_gid *gid, uint16_t lid);
-	TERN_SINCE_65(UnusedOp dm_export_dmabuf_fd;)
+	TERN_SINCE_65(int (*dm_export_dmabuf_fd)(ibv_dm *dm);)
 	TERN_SINCE_65(UnusedOp free_buf;)
 	void (*free_context)(ibv_context *context);
 	int (*free_dm)(ibv_dm *dm);
@@ -484,6 +484,8 @@ int ibv_cmd_dereg_mr(VerbsMr *mr);
 int ibv_cmd_alloc_dm(ibv_context *context, const ibv_alloc_dm_attr *attr, VerbsDm *dm,
                      CommandBuffer *driver);
 int ibv_cmd_free_dm(VerbsDm *dm);
+/* Exports what a process can map at that offset, in pages. Returns a descriptor, or -1. */
+TERN_SINCE_65(int ibv_cmd_export_dmabuf_fd(ibv_context *context, off_t page);)
 int ibv_cmd_reg_dm_mr(ibv_pd *pd, VerbsDm *dm, uint64_t offset, size_t length, unsigned access,
                       VerbsMr *mr, CommandBuffer *driver);
 int ibv_cmd_create_cq(ibv_context *context, int cqe, ibv_comp_channel *channel, int comp_vector,

@@ -34,6 +34,7 @@ void unimport_mr(ibv_mr *mr);
 /* verbs_dm.cc */
 ibv_dm *alloc_dm(ibv_context *context, ibv_alloc_dm_attr *attr);
 int free_dm(ibv_dm *dm);
+TERN_SINCE_65(int dm_export_dmabuf_fd(ibv_dm *dm);)
 ibv_dm *import_dm(ibv_context *context, uint32_t handle);
 void unimport_dm(ibv_dm *dm);
 ibv_mr *reg_dm_mr(ibv_pd *pd, ibv_dm *dm, uint64_t offset, size_t length, unsigned access);

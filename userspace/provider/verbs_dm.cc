@@ -24,7 +24,8 @@ namespace {
 struct Dm {
 	VerbsDm verbs;
 	uint64_t length = 0;
-	Mapping mapping; /* whole pages */
+	uint64_t key = 0; /* of its mapping */
+	Mapping mapping;  /* whole pages */
 
 	static Dm *of(ibv_dm *dm) { return reinterpret_cast<Dm *>(dm); }
 };
@@ -72,12 +73,18 @@ int copy_from(void *to, ibv_dm *ibv, uint64_t offset, size_t length)
 	return 0;
 }
 
+uint64_t page_size()
+{
+	return static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
 /* Maps the @length bytes of @key for @dm. Returns 0 or an errno. */
 int map(Dm &dm, ibv_context *context, uint64_t key, uint64_t length)
 {
-	const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+	const uint64_t page = page_size();
 
 	dm.length = length;
+	dm.key = key;
 	dm.verbs.dm.memcpy_to_dm = copy_to;
 	dm.verbs.dm.memcpy_from_dm = copy_from;
 	return dm.mapping.map(context->cmd_fd, key, (length + page - 1) & ~(page - 1),
@@ -131,6 +138,14 @@ int free_dm(ibv_dm *ibv)
 
 	return free_object(ibv_cmd_free_dm(&dm->verbs), dm);
 }
+
+#if TERN_IBVERBS_PRIVATE == 65
+int dm_export_dmabuf_fd(ibv_dm *ibv)
+{
+	return ibv_cmd_export_dmabuf_fd(ibv->context,
+	                                static_cast<off_t>(Dm::of(ibv)->key / page_size()));
+}
+#endif
 
 ibv_dm *import_dm(ibv_context *context, uint32_t handle)
 {
