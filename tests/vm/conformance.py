@@ -11,6 +11,7 @@ import difflib
 import json
 import pathlib
 import re
+import textwrap
 
 from programs import EVERY_CELL
 from scenario import Options, Scenario, main
@@ -31,6 +32,24 @@ The python tests that come with rdma-core {version} (Debian's python3-pyverbs), 
 the same guest for reference. `tests/vm/conformance.py` runs them, and fails when the result is
 another than this page. Each row of `scripts/stacks.txt` has such a page.
 """
+
+# What the suite's reasons mean here, by a part of them.
+MEANINGS = {
+    "cuda-python": "These tests need the memory of an NVIDIA GPU, which no guest has.",
+    "/dev/dri/": "These tests need the memory of an AMD or Intel GPU, which no guest has. "
+                 "`tern_verbs_check` has cases with dma-bufs of vgem and of udmabuf.",
+    "CC_DMA_BOUNCE": "These tests are for guests whose memory is encrypted, as DMA goes through "
+                     "bounce buffers there.",
+    "DMA Handle": "A DMA handle names the cache of a CPU into which a card should write. The "
+                  "kernel gets the steering tag of that cache from a method (_DSM) of the "
+                  "firmware, which QEMU's firmware lacks, and a card in QEMU sends no TLPs that "
+                  "could carry the tag. So handles would be accepted and have no effect.",
+    "No PHC": "The card has a clock, but the driver registers no PTP clock. The second test wants "
+              "the times of completions by a clock that `phc_ctl` can set. The provider converts "
+              "them to CLOCK_REALTIME by itself, so the kernel would have to share the offset and "
+              "the rate of its PTP clock with each process. Without time stamps of Ethernet "
+              "frames, which the card lacks, too, PTP could not use the clock.",
+}
 
 
 class Result(collections.namedtuple("Result", "name outcome why")):
@@ -123,7 +142,18 @@ class Conformance(Scenario):
                   row("module", "test", "reason, as the suite gives it"), row("---", "---", "---")]
         lines += [row(result.module, result.test, result.why)
                   for result in tern if result.outcome == "skipped"]
+        lines += self.meanings(result.why for result in tern if result.outcome == "skipped")
         return "\n".join(lines) + "\n"
+
+    @staticmethod
+    def meanings(reasons):
+        """The page's lines about those of MEANINGS that the reasons have."""
+        text = "\n".join(reasons)
+        found = {part: meaning for part, meaning in MEANINGS.items() if part in text}
+        lines = ["", "What these reasons mean:"] if found else []
+        for part, meaning in found.items():
+            lines += ["", *textwrap.wrap(f"- `{part}`: {meaning}", 100, subsequent_indent="  ")]
+        return lines
 
     def test_suite(self):
         before = self.resources()
