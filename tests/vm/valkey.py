@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Valkey over RDMA: a server on one host, its clients on the other."""
+
+import hashlib
+import pathlib
+import random
+import subprocess
+
+from programs import Programs
+from scenario import LabError, NETDEV, main, pair, wait_until
+from ternlab.paths import SCRIPTS
+
+PORT = 6379
+SERVER, CLIENT, BENCHMARK = "valkey-server", "valkey-cli", "valkey-benchmark"
+COUNT = 500
+# Valkey's receive buffers have 1 MiB, so the largest values take several of them.
+SIZES = (1, 100, 4096, 65536, 3 << 20)
+KEPT = ("pd", "cq")  # what the server keeps of each connection: see objects()
+
+
+class Valkey(Programs):
+    COLUMNS = ("result",)
+
+    @classmethod
+    def setUpClass(cls):
+        made = subprocess.run([SCRIPTS / "valkey"], stdout=subprocess.PIPE, text=True, check=False)
+        if made.returncode:
+            raise LabError("Valkey could not be built; see above")
+        super().setUpClass()
+        cls.server, cls.client = cls.hosts
+        folder = pathlib.Path(made.stdout.strip())
+        for host, programs in ((cls.server, (SERVER,)), (cls.client, (CLIENT, BENCHMARK))):
+            for program in programs:
+                host.write_file(f"/usr/bin/{program}", (folder / program).read_bytes())
+                host.run(f"chmod +x /usr/bin/{program}")
+        # Valkey resolves addresses without a time limit. ib_core overlooks an ARP reply that comes
+        # before it has queued its request, and asks again only when the limit has passed.
+        cls.client.run(f"ip neigh replace {cls.server.ipv4} lladdr {cls.server.macs()[0]} "
+                       f"dev {NETDEV} nud permanent")
+
+    def setUp(self):
+        super().setUp()
+        # It has no TCP port, so that nothing can go by another way.
+        self.serving = self.server.spawn(
+            f"exec {SERVER} --port 0 --rdma-bind {self.server.ipv4} --rdma-port {PORT} "
+            "--protected-mode no --save '' --dir /tmp")
+        self.addCleanup(self.serving.give_up)
+        pair.await_cm_listener(self.server, PORT, self.serving)
+        if not self.serving.running():
+            raise LabError(f"{SERVER} has ended:\n{self.serving.give_up()}")
+        self.at_first = self.in_use(self.server)
+
+    def command(self, program, arguments):
+        return f"{program} --rdma -h {self.server.ipv4} -p {PORT} {arguments}"
+
+    def ask(self, arguments, stdin=b"", timeout=120):
+        return self.client.run(self.command(CLIENT, arguments), stdin=stdin, timeout=timeout).out
+
+    def load(self, arguments):
+        """A benchmark, once the server answers it."""
+        task = self.client.spawn("exec " + self.command(BENCHMARK, arguments))
+        wait_until(lambda: not task.running() or self.objects()["qp"] > 0, 30)
+        if not task.running() or not self.objects()["qp"]:
+            raise LabError(f"{BENCHMARK} has no connection:\n{task.give_up()}")
+        return task
+
+    def objects(self):
+        """How many objects of each kind the server has more than at its start.
+
+        Valkey 9.1 closes a connection in the wrong order: it destroys the CQ and the PD first,
+        which the kernel refuses, as the QP still uses both, and then the QP. So one CQ and one PD
+        of each connection remain until the server ends, with any card: Soft-RoCE shows it, too.
+        """
+        now = self.in_use(self.server)
+        return {kind: now[kind] - self.at_first[kind] for kind in now}
+
+    def assert_clients_gone(self):
+        """Of what the clients used only what Valkey forgets remains."""
+        def left():
+            return {kind: count for kind, count in self.objects().items()
+                    if count and kind not in KEPT}
+
+        self.assertTrue(wait_until(lambda: not left(), 20), left())
+        counts = self.objects()
+        self.assertEqual(counts["pd"], counts["cq"])
+        return counts["pd"]
+
+    def test_values(self):
+        """Many values over one connection: what was SET comes back."""
+        chance = random.Random(1)
+        values = {f"key{i}": chance.randbytes(chance.randrange(1, 2000)).hex()
+                  for i in range(COUNT)}
+        with self.cell(f"{COUNT} values", "result"):
+            said = self.ask("", "".join(f"SET {key} {value}\n"
+                                        for key, value in values.items()).encode())
+            self.assertEqual(said.split(), ["OK"] * COUNT)
+            said = self.ask("", "".join(f"GET {key}\n" for key in values).encode())
+            self.assertEqual(hashlib.sha256(said.encode()).hexdigest(),
+                             hashlib.sha256("".join(f"{value}\n" for value in values.values())
+                                            .encode()).hexdigest())
+        self.assert_clients_gone()
+
+    def test_sizes(self):
+        """Values of all sizes, each over connections of its own."""
+        for size in SIZES:
+            with self.cell(f"a value of {size} bytes", "result"):
+                self.client.run(f"head -c {size} /dev/urandom >/tmp/value")
+                self.assertEqual(self.ask("-x SET value </tmp/value").strip(), "OK")
+                # The client adds a newline.
+                sums = self.client.run(
+                    f"{self.command(CLIENT, 'GET value')} | head -c -1 | sha256sum; "
+                    "sha256sum </tmp/value; rm /tmp/value").out.split()[::2]
+                self.assertEqual(*sums)
+        self.assert_clients_gone()
+
+    def test_connections(self):
+        """Of each connection that ended the server keeps one PD and one CQ, and no more."""
+        connections = 20
+        with self.cell(f"{connections} connections", "result"):
+            for _ in range(connections):
+                self.assertEqual(self.ask("PING").strip(), "PONG")
+            # A later Valkey may keep none.
+            self.assertIn(self.assert_clients_gone(), (0, connections))
+
+    def test_benchmark(self):
+        with self.cell("valkey-benchmark, 20 clients", "result"):
+            said = self.client.run(
+                self.command(BENCHMARK, "-c 20 -n 5000 -d 1000 -t set,get --csv"), timeout=180).out
+            self.assertRegex(said, r'(?s)"SET","\d.*"GET","\d')
+        self.assert_clients_gone()
+
+    def test_cable_out(self):
+        """The connections survive: what was lost is sent again."""
+        def sent_again():
+            return sum(int(host.run(
+                f"cat /sys/class/infiniband/{self.devices[host.name]}"
+                "/ports/1/hw_counters/roce_retrans_pkts").out) for host in self.hosts)
+
+        with self.cell("cable out for a while", "result"):
+            task = self.load("-c 5 -n 8000 -d 1000 -t set --csv")
+            before = sent_again()
+            self.client.set_cable(False)
+            try:
+                noticed = wait_until(lambda: sent_again() > before, 30, 0.2)
+            finally:
+                self.client.set_cable(True)
+            self.assertTrue(noticed, "nobody has sent anything again")
+            self.assertRegex(task.wait(timeout=180).out, r'"SET","\d')
+        self.assert_clients_gone()
+
+    def test_client_killed(self):
+        """In the middle of its requests; the server goes on, for the next ones, too."""
+        with self.cell("client killed", "result"):
+            task = self.load("-c 5 -l -d 1000 -t set")
+            task.kill()
+            task.wait(check=False)
+            self.assertEqual(self.ask("PING").strip(), "PONG")
+        self.assert_clients_gone()
+
+
+if __name__ == "__main__":
+    main()
