@@ -2,10 +2,8 @@
 #include "qemu/engine/engine_class.h"
 
 #include <algorithm>
-#include <cstring>
 #include <sched.h>
 #include <sys/prctl.h>
-#include <utility>
 
 namespace tern {
 namespace {
@@ -37,7 +35,7 @@ void Engine::thread()
 	placement_.emplace();
 	for (unsigned round = 0;; round++) {
 		if (!commands_.empty()) {
-			release_dma();
+			memory_.release();
 			do_commands();
 			/* Who stops the engine joins this thread with the BQL, which DMA behind an
 			 * IOMMU waits for. */
@@ -45,76 +43,76 @@ void Engine::thread()
 				break;
 		}
 		if (round % kHoldInterval == 0)
-			release_dma();
-		if (wire_ && round % kWireInterval == 0) {
-			wire_->receive_messages(monotonic_ns());
-			maintain_wire();
-		}
+			memory_.release();
+		if (round % kWireInterval == 0)
+			read_wire();
 		const bool more = (!paused_ && do_round()) || !commands_.empty();
-		if (wire_ && (!more || round % kAnnounceInterval == 0))
+		if (!more || round % kAnnounceInterval == 0)
 			announce();
 		if (!more) {
-			release_dma();
+			memory_.release();
 			idle();
 		}
 	}
-	release_dma();
-	wire_.reset();
+	memory_.release();
+	link_.disconnect();
 }
 
 /* Returns true if there is more to do. */
 bool Engine::do_round()
 {
-	if (!std::exchange(dma_held_, true))
-		ops_.dma_hold(opaque_);
-	bool more = do_received();
+	memory_.hold();
+	bool more = link_.receive(kReceiveBudget, rnic_);
 	/* What waits in the inbox may acknowledge what a timer would send again. */
-	for (size_t looked_at = kReceiveBudget; more && timer_due() && looked_at < kFrames;
-	     looked_at += kReceiveBudget)
-		more = do_received();
-	while (const auto destination = take_room())
+	for (size_t looked_at = kReceiveBudget;
+	     more && timer_due() && looked_at < FrameRings::kFrames; looked_at += kReceiveBudget)
+		more = link_.receive(kReceiveBudget, rnic_);
+	while (const auto destination = link_.take_room())
 		rnic_.wire_ready(*destination);
 	more |= rnic_.run(kRunBudget);
 	return more;
 }
 
-void Engine::announce()
+/* Whether a timer is about to expire with frames in the inbox. */
+bool Engine::timer_due()
 {
-	const std::optional<uint32_t> cpu = wire_->announce();
-	if (cpu && placement_->crowded(wire_->hosts()))
-		placement_->join(*cpu, monotonic_ns());
+	const auto deadline = link_.goes_before_timers() ? rnic_.next_deadline() : std::nullopt;
+	return deadline && *deadline <= clock_.now();
 }
 
-void Engine::release_dma()
+void Engine::read_wire()
 {
-	if (std::exchange(dma_held_, false))
-		ops_.dma_release(opaque_);
+	if (shm::SharedWire *wire = link_.shared()) {
+		wire->receive_messages(monotonic_ns());
+		maintain_wire();
+	}
+}
+
+void Engine::announce()
+{
+	shm::SharedWire *wire = link_.shared();
+	if (!wire)
+		return;
+	const std::optional<uint32_t> cpu = wire->announce();
+	if (cpu && placement_->crowded(wire->hosts()))
+		placement_->join(*cpu, monotonic_ns());
 }
 
 /* Returns true if the link state has changed. */
 bool Engine::maintain_wire()
 {
-	wire_->maintain(monotonic_ns());
+	link_.shared()->maintain(monotonic_ns());
 	return update_link();
 }
 
 bool Engine::update_link()
 {
-	const bool up = plugged_ && (!wire_ || wire_->up());
 	/* The event of a change would be written to the memory of a stopped machine. */
-	if (paused_ || up == link_up_)
+	if (paused_ || link_.up() == link_up_)
 		return false;
-	link_up_ = up;
-	rnic_.set_link(up);
+	link_up_ = link_.up();
+	rnic_.set_link(link_up_);
 	return true;
-}
-
-void Engine::set_cable(bool plugged)
-{
-	if (plugged != plugged_)
-		discard_received();
-	plugged_ = plugged;
-	update_link();
 }
 
 void Engine::do_commands()
@@ -145,10 +143,11 @@ void Engine::do_command(const Command &command)
 		rnic_.doorbell(command.page, command.offset, command.value);
 		break;
 	case Command::Kind::SetCable:
-		set_cable(command.value != 0);
+		link_.plug(command.value != 0);
+		update_link();
 		break;
 	case Command::Kind::Reset:
-		discard_received();
+		link_.discard_received();
 		rnic_.reset();
 		break;
 	case Command::Kind::Flush:
@@ -182,7 +181,7 @@ void Engine::do_command(const Command &command)
 		rnic_.refuse_command(static_cast<uint32_t>(command.value));
 		break;
 	case Command::Kind::Stop:
-		recall(Recall::everything());
+		link_.recall(Recall::everything());
 		stopping_ = true;
 		break;
 	}
@@ -190,63 +189,9 @@ void Engine::do_command(const Command &command)
 		command.done->signal();
 }
 
-/* Returns true if there may be more frames. */
-bool Engine::do_received()
-{
-	if (wire_)
-		return wire_->receive(kReceiveBudget, *this);
-	for (unsigned i = 0; i < kReceiveBudget; i++) {
-		const Frame *frame = received_.front();
-		if (!frame)
-			return false;
-		this->frame({frame->data, frame->size});
-		received_.pop();
-		std::atomic_thread_fence(std::memory_order_seq_cst);
-		if (receive_blocked_.load(std::memory_order_relaxed) && received_.half_empty() &&
-		    receive_blocked_.exchange(false))
-			ops_.receive_ready(opaque_);
-	}
-	return true;
-}
-
-/* Whether a timer is about to expire with frames in the inbox. Rings in shared memory have more
- * room, and hosts that fill them must not delay this one's packets by that much. */
-bool Engine::timer_due()
-{
-	const auto deadline = wire_ ? std::nullopt : rnic_.next_deadline();
-	return deadline && *deadline <= clock_.now();
-}
-
-void Engine::discard_received()
-{
-	if (wire_)
-		wire_->discard_received();
-	while (received_.front())
-		received_.pop();
-	if (receive_blocked_.exchange(false))
-		ops_.receive_ready(opaque_);
-}
-
-/* A destination that has room again after it had none. */
-std::optional<Wire::Destination> Engine::take_room()
-{
-	if (wire_)
-		return wire_->take_room();
-	const bool room = send_blocked_.load(std::memory_order_relaxed) && sent_.half_empty() &&
-	                  send_blocked_.exchange(false);
-	return room ? std::optional<Destination>(0) : std::nullopt;
-}
-
 bool Engine::has_work()
 {
-	if (!commands_.empty())
-		return true;
-	if (paused_)
-		return false;
-	if (wire_)
-		return wire_->has_frames() || wire_->has_room();
-	return !received_.empty() ||
-	       (send_blocked_.load(std::memory_order_relaxed) && sent_.half_empty());
+	return !commands_.empty() || (!paused_ && link_.has_work());
 }
 
 /* Nanoseconds until the next deadline; none if there is no deadline. */
@@ -260,143 +205,51 @@ std::optional<uint64_t> Engine::time_left()
 	};
 	if (!paused_)
 		until(rnic_.next_deadline(), clock_.now());
-	if (wire_)
-		until(wire_->next_deadline(), monotonic_ns());
+	if (const shm::SharedWire *wire = link_.shared())
+		until(wire->next_deadline(), monotonic_ns());
 	return left;
 }
 
 void Engine::idle()
 {
-	const unsigned work = std::exchange(work_done_, 0);
-	if (std::exchange(short_slept_, false))
-		short_sleeping_.record(work >= kUsefulSleep);
-	if (polling_.should_try() && poll())
-		return;
-	short_slept_ = short_sleeping_.should_try() && short_sleep();
-	if (!short_slept_)
+	const auto has_work = [this] { return this->has_work(); };
+	const auto time_left = [this] { return this->time_left(); };
+	if (paused_ || !idling_.wait(link_.take_traffic(), has_work, time_left))
 		sleep();
-}
-
-/* Returns true if there is work. */
-bool Engine::poll()
-{
-	const uint64_t start = monotonic_ns();
-	const uint64_t end = start + std::min(time_left().value_or(~uint64_t{0}), kPollTime);
-	uint64_t now = start;
-	while (!has_work() && now < end) {
-		__builtin_ia32_pause();
-		now = monotonic_ns();
-	}
-	polling_.record(now < end);
-	return now < end;
-}
-
-/* Returns false if the next deadline does not leave time for it. */
-bool Engine::short_sleep()
-{
-	if (paused_ || time_left().value_or(~uint64_t{0}) <= kShortSleepTime)
-		return false;
-	const timespec moment{.tv_sec = 0, .tv_nsec = kShortSleepTime};
-	nanosleep(&moment, nullptr);
-	return true;
 }
 
 void Engine::sleep()
 {
-	if (wire_ && maintain_wire())
+	shm::SharedWire *wire = link_.shared();
+	if (wire && maintain_wire())
 		return;
 	const std::optional<uint64_t> timeout = time_left();
 	if (timeout == 0)
 		return;
-	const auto has_work = [this] { return this->has_work(); };
-	if (!wire_) {
-		parking_.sleep(timeout, has_work);
-		return;
-	}
+	if (wire)
+		sleep_on(*wire, timeout);
+	else
+		parking_.sleep(timeout, [this] { return has_work(); });
+}
+
+void Engine::sleep_on(shm::SharedWire &wire, std::optional<uint64_t> timeout)
+{
 	placement_->leave(monotonic_ns());
 	/* A paused engine receives no frames, so it does not ask to be woken for them. */
 	if (!paused_)
-		wire_->sleeps(static_cast<uint32_t>(std::max(sched_getcpu(), 0)));
-	const bool message = parking_.sleep(timeout, has_work);
-	wire_->awake();
+		wire.sleeps(static_cast<uint32_t>(std::max(sched_getcpu(), 0)));
+	const bool message = parking_.sleep(timeout, [this] { return has_work(); });
+	wire.awake();
 	if (message)
-		wire_->receive_messages(monotonic_ns());
-}
-
-void Engine::raise(unsigned vector)
-{
-	if (vector >= TERN_ENGINE_MAX_VECTORS)
-		return;
-	std::atomic<uint64_t> &word = raised_[vector / 64];
-	/* A bit that was already set has been announced and is still to be taken. */
-	const uint64_t bit = uint64_t{1} << (vector % 64);
-	if (!(word.fetch_or(bit) & bit))
-		ops_.interrupts_pending(opaque_);
-}
-
-bool Engine::transmit(std::span<const std::byte> frame)
-{
-	if (!plugged_ || frame.size() > kMaxFrame)
-		return true; /* too long for any wire: dropped */
-	work_done_++;
-	if (wire_)
-		return wire_->send(frame);
-	Frame *slot = sent_.reserve();
-	if (!slot) {
-		send_blocked_.store(true, std::memory_order_relaxed);
-		/* Either this thread sees the new room, or the consumer sees the flag. */
-		std::atomic_thread_fence(std::memory_order_seq_cst);
-		slot = sent_.reserve();
-		if (!slot)
-			return false;
-		send_blocked_.store(false, std::memory_order_relaxed);
-	}
-	slot->size = static_cast<uint32_t>(frame.size());
-	std::memcpy(slot->data, frame.data(), frame.size());
-	sent_.commit();
-	ops_.frames_pending(opaque_);
-	return true;
-}
-
-Wire::Lend Engine::lend(std::span<const std::byte> head, std::span<const HostRange> payload,
-                        uint32_t segment, const Loan &loan)
-{
-	if (!plugged_ || !wire_ || !wire_->can_lend(head))
-		return Lend::Refused;
-	std::array<tern_ram_range, shm::kMaxRanges> found;
-	std::array<shm::RamRange, shm::kMaxRanges> ranges;
-	size_t count = 0;
-	for (const HostRange &range : payload) {
-		const size_t parts =
-		        ops_.dma_find_shared(opaque_, range.iova, range.size, found.data() + count,
-		                             found.size() - count);
-		if (!parts)
-			return Lend::Refused;
-		count += parts;
-	}
-	std::ranges::transform(std::span(found).first(count), ranges.begin(),
-	                       [](const tern_ram_range &from) {
-		                       return shm::RamRange{from.block, from.size, from.offset};
-	                       });
-	work_done_++;
-	const auto result = wire_->lend(head, std::span(ranges).first(count), segment, loan);
-	tracer_.lent(loan, payload, segment, result);
-	return result;
-}
-
-uint64_t Engine::recall(const Recall &what)
-{
-	const uint64_t revoked = wire_ ? wire_->recall(what, [this] { release_dma(); }) : 0;
-	tracer_.recalled(what, revoked);
-	return revoked;
+		wire.receive_messages(monotonic_ns());
 }
 
 /* ---- QEMU's threads, under the BQL ------------------------------------------ */
 
 const char *Engine::connect()
 {
-	wire_error_ = wire_->connect();
-	return wire_error_.empty() ? nullptr : wire_error_.c_str();
+	connect_error_ = link_.shared()->connect();
+	return connect_error_.empty() ? nullptr : connect_error_.c_str();
 }
 
 void Engine::post(const Command &command)
@@ -446,8 +299,7 @@ std::string Engine::describe(int64_t qpn)
 void Engine::reset()
 {
 	call({.kind = Command::Kind::Reset});
-	for (auto &word : raised_)
-		word.store(0);
+	interrupts_.clear();
 }
 
 void Engine::stop()
@@ -476,39 +328,11 @@ void Engine::sleep_without_bql()
 	waiters_--;
 }
 
-bool Engine::can_receive()
+bool Engine::push_received(std::span<const std::byte> frame)
 {
-	if (!received_.full())
-		return true;
-	receive_blocked_.store(true, std::memory_order_relaxed);
-	/* As in transmit(). */
-	std::atomic_thread_fence(std::memory_order_seq_cst);
-	if (received_.full())
-		return false;
-	receive_blocked_.store(false, std::memory_order_relaxed);
-	return true;
-}
-
-bool Engine::push_received(const void *frame, size_t size)
-{
-	if (size > kMaxFrame || stopped_)
+	if (frame.size() > kMaxFrame || stopped_)
 		return true; /* dropped */
-	if (!can_receive())
-		return false;
-	Frame *slot = received_.reserve();
-	slot->size = static_cast<uint32_t>(size);
-	std::memcpy(slot->data, frame, size);
-	received_.commit();
-	parking_.wake();
-	return true;
-}
-
-void Engine::pop_sent()
-{
-	sent_.pop();
-	std::atomic_thread_fence(std::memory_order_seq_cst);
-	if (send_blocked_.load(std::memory_order_relaxed) && sent_.half_empty())
-		parking_.wake();
+	return frames().push_received(frame);
 }
 
 } // namespace tern

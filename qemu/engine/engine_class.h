@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-#include <array>
-#include <atomic>
 #include <cstring>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 
 #include "qemu/engine/engine.h"
+#include "qemu/engine/frame_rings.h"
+#include "qemu/engine/guest_memory.h"
 #include "qemu/engine/idling.h"
+#include "qemu/engine/link.h"
 #include "qemu/engine/parking.h"
+#include "qemu/engine/pending_interrupts.h"
 #include "qemu/engine/placement.h"
 #include "qemu/engine/spsc_ring.h"
 #include "qemu/engine/stoppable_clock.h"
 #include "qemu/engine/tracer.h"
 #include "qemu/rnic/rnic.h"
-#include "qemu/shm/shared_wire.h"
 
 namespace tern {
 
@@ -50,33 +50,24 @@ struct Command {
 	Completion *done = nullptr;
 };
 
-/* Fits 9000 bytes of payload with two VLAN tags. */
-constexpr size_t kMaxFrame = 9216;
-
-struct Frame {
-	uint32_t size;
-	std::byte data[kMaxFrame];
-};
-
 /** An engine of a card. Its thread runs the card's core; QEMU's threads pass it commands and
  * frames. engine.h declares the interface for C. */
-class Engine : private HostMemory, private Interrupts, private Wire, private shm::SharedWire::Sink {
+class Engine {
 public:
 	/** @first: engine 0 of the same card; null for engine 0. */
 	Engine(const tern_engine_config &config, const tern_engine_ops &ops, void *opaque,
 	       Engine *first)
-	        : ops_(ops), opaque_(opaque), tracer_(ops_, opaque, config.engine),
-	          atomics_(first ? first->own_atomics_ : own_atomics_),
-	          rnic_(rnic_config(config), Ports{*this, *this, *this, clock_, tracer_})
+	        : ops_(ops), tracer_(ops_, opaque, config.engine),
+	          memory_(ops_, opaque, first ? &first->memory_ : nullptr),
+	          interrupts_(ops_, opaque),
+	          link_(config, ops_, opaque, memory_, parking_, tracer_),
+	          rnic_(rnic_config(config), Ports{memory_, interrupts_, link_, clock_, tracer_})
 	{
-		if (config.wire_path)
-			wire_.emplace(config.wire_path, parking_.poll(), config.card,
-			              config.engine);
 	}
 
 	void thread();
 
-	bool share_ram(int fd, uint64_t size) { return wire_->share(fd, size); }
+	bool share_ram(int fd, uint64_t size) { return link_.shared()->share(fd, size); }
 	const char *connect();
 
 	void post(const Command &command);
@@ -86,15 +77,12 @@ public:
 	void stop();
 
 	uint64_t clock() { return stopped_ ? ~uint64_t{0} : clock_.now(); }
-	bool push_received(const void *frame, size_t size);
-	bool can_receive();
-	const Frame *next_sent() { return sent_.front(); }
-	void pop_sent();
-	uint64_t take_interrupts(unsigned word) { return raised_[word].exchange(0); }
+	bool push_received(std::span<const std::byte> frame);
+	FrameRings &frames() { return link_.rings(); }
+	uint64_t take_interrupts(unsigned word) { return interrupts_.take(word); }
 
 private:
 	static constexpr size_t kCommands = 4096;
-	static constexpr size_t kFrames = 256;
 
 	static Rnic::Config rnic_config(const tern_engine_config &config)
 	{
@@ -110,115 +98,39 @@ private:
 		return to;
 	}
 
-	/* HostMemory */
-	bool read(Iova from, std::span<std::byte> to) override
-	{
-		return ops_.dma_read(opaque_, from, to.data(), to.size());
-	}
-	bool write(Iova to, std::span<const std::byte> from) override
-	{
-		return ops_.dma_write(opaque_, to, from.data(), from.size());
-	}
-	bool store_release(Iova to, uint64_t value) override
-	{
-		return ops_.dma_store64(opaque_, to, value);
-	}
-	bool load_acquire(Iova from, uint32_t &value) override
-	{
-		return ops_.dma_load32(opaque_, from, &value);
-	}
-	void lock_atomics() override { atomics_.lock(); }
-	void unlock_atomics() override { atomics_.unlock(); }
-
-	/* Interrupts */
-	void raise(unsigned vector) override;
-
-	/* Wire */
-	bool transmit(std::span<const std::byte> frame) override;
-	Destination full() const override { return wire_ ? wire_->full() : 0; }
-	Lend lend(std::span<const std::byte> head, std::span<const HostRange> payload,
-	          uint32_t segment, const Loan &loan) override;
-	uint64_t recall(const Recall &what) override;
-
-	/* SharedWire::Sink */
-	void frame(std::span<const std::byte> frame) override
-	{
-		if (!plugged_)
-			return;
-		work_done_++;
-		rnic_.receive(frame);
-	}
-	void lent(std::span<const std::byte> head,
-	          std::span<const std::span<const std::byte>> payload, uint32_t segment) override
-	{
-		if (!plugged_)
-			return;
-		work_done_++;
-		rnic_.receive(head, payload, segment);
-	}
-	void revoked(uint32_t packets) override { rnic_.lost(packets); }
-
 	bool do_round();
-	void announce();
-	void release_dma();
-	bool maintain_wire();
-	bool update_link();
-	void set_cable(bool plugged);
+	bool timer_due();
+	bool has_work();
 	void do_commands();
 	void do_command(const Command &command);
-	bool do_received();
-	bool timer_due();
-	std::optional<Destination> take_room();
-	void discard_received();
-	bool has_work();
-	bool poll();
-	bool short_sleep();
+
+	void read_wire();
+	void announce();
+	bool maintain_wire();
+	bool update_link();
+
 	std::optional<uint64_t> time_left();
 	void idle();
 	void sleep();
+	void sleep_on(shm::SharedWire &wire, std::optional<uint64_t> timeout);
 
 	void sleep_without_bql();
 
 	const tern_engine_ops ops_;
-	void *const opaque_;
 	Tracer tracer_;
-
-	/* Protects atomic operations on memory against those of the card's other engines: all use
-	 * the mutex of engine 0. Held during one operation; a thread that holds it may take the
-	 * BQL, so a thread with the BQL never takes it. */
-	std::mutex own_atomics_;
-	std::mutex &atomics_;
-
+	GuestMemory memory_;
+	PendingInterrupts interrupts_;
 	Parking parking_;
-
-	/* Used by the engine's thread; replaces the rings received_ and sent_. */
-	std::optional<shm::SharedWire> wire_;
-	std::string wire_error_;
-	bool plugged_ = false;
-	bool link_up_ = false;
-
+	Link link_;
+	std::string connect_error_;
 	StoppableClock clock_;
 	Rnic rnic_;
-	AdaptivePolicy polling_;
-	AdaptivePolicy short_sleeping_;
-	std::optional<Placement> placement_; /* used by the engine's thread */
-	/* Used by the engine's thread: work done since it was last idle. */
-	unsigned work_done_ = 0;
-	bool short_slept_ = false;
-	bool dma_held_ = false;
-
 	SpscRing<Command, kCommands> commands_;
-	/* Frames to the card, and frames from it. */
-	SpscRing<Frame, kFrames> received_;
-	SpscRing<Frame, kFrames> sent_;
-
-	/* The producer found its ring full and waits until it is half empty. */
-	std::atomic<bool> receive_blocked_{false};
-	std::atomic<bool> send_blocked_{false};
-
-	std::array<std::atomic<uint64_t>, TERN_ENGINE_MAX_VECTORS / 64> raised_{};
 
 	/* used by the engine's thread */
+	Idling idling_;
+	std::optional<Placement> placement_;
+	bool link_up_ = false; /* as the card was told */
 	bool paused_ = true;
 	bool stopping_ = false;
 

@@ -109,17 +109,17 @@ void tern_engine_refuse_command(tern_engine *engine, uint32_t nth)
 
 bool tern_engine_receive(tern_engine *engine, const void *frame, size_t size)
 {
-	return engine->push_received(frame, size);
+	return engine->push_received({static_cast<const std::byte *>(frame), size});
 }
 
 bool tern_engine_can_receive(tern_engine *engine)
 {
-	return engine->can_receive();
+	return engine->frames().can_receive();
 }
 
 const uint8_t *tern_engine_next_frame(tern_engine *engine, size_t *size)
 {
-	const tern::Frame *frame = engine->next_sent();
+	const tern::Frame *frame = engine->frames().next_sent();
 	if (!frame)
 		return nullptr;
 	*size = frame->size;
@@ -128,7 +128,7 @@ const uint8_t *tern_engine_next_frame(tern_engine *engine, size_t *size)
 
 void tern_engine_frame_done(tern_engine *engine)
 {
-	engine->pop_sent();
+	engine->frames().pop_sent();
 }
 
 uint64_t tern_engine_take_interrupts(tern_engine *engine, unsigned word)

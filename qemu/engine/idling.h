@@ -4,6 +4,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <ctime>
+#include <optional>
+#include <utility>
+
+#include "qemu/shm/monotonic.h"
 
 namespace tern {
 
@@ -53,6 +58,58 @@ private:
 	unsigned streak_ = 0;
 	unsigned skipped_ = 0;
 	unsigned skips_ = 1;
+};
+
+/** What the engine's thread does when it has no work, before it sleeps. */
+class Idling {
+public:
+	/**
+	 * Polls or sleeps for a short time, if that is likely to be better than to sleep until a
+	 * wake-up. Returns false if not, or if there is still nothing to do.
+	 *
+	 * @traffic: frames sent and received since the last call.
+	 * @has_work: returns whether there is work.
+	 * @time_left: returns the time until the next deadline, ns; none if there is no deadline.
+	 */
+	template <typename HasWork, typename TimeLeft>
+	bool wait(unsigned traffic, HasWork has_work, TimeLeft time_left)
+	{
+		if (std::exchange(short_slept_, false))
+			short_sleeping_.record(traffic >= kUsefulSleep);
+		if (polling_.should_try() && poll(has_work, time_left()))
+			return true;
+		short_slept_ = short_sleeping_.should_try() && short_sleep(time_left());
+		return short_slept_;
+	}
+
+private:
+	/** Returns true if there is work. */
+	template <typename HasWork>
+	bool poll(HasWork has_work, std::optional<uint64_t> time_left)
+	{
+		uint64_t now = monotonic_ns();
+		const uint64_t end = now + std::min(time_left.value_or(kPollTime), kPollTime);
+		while (!has_work() && now < end) {
+			__builtin_ia32_pause();
+			now = monotonic_ns();
+		}
+		polling_.record(now < end);
+		return now < end;
+	}
+
+	/** Returns false if the next deadline does not leave time for it. */
+	static bool short_sleep(std::optional<uint64_t> time_left)
+	{
+		if (time_left.value_or(~uint64_t{0}) <= kShortSleepTime)
+			return false;
+		const timespec moment{.tv_sec = 0, .tv_nsec = kShortSleepTime};
+		nanosleep(&moment, nullptr);
+		return true;
+	}
+
+	AdaptivePolicy polling_;
+	AdaptivePolicy short_sleeping_;
+	bool short_slept_ = false;
 };
 
 } // namespace tern
