@@ -44,7 +44,7 @@ void Qp::describe(Json &to) const
 	to.flag("scheduled", scheduled());
 	to.flag("parked", parked());
 	to.flag("paced", resume_at_ != UINT64_MAX);
-	to.number("injected_kbps", injected_rate_ ? injected_rate_->limit().rate.get() : 0);
+	to.number("injected_kbps", rates_.injected());
 	to.object("faults", [&] {
 		tern_hw_faults faults;
 		query_faults(faults);

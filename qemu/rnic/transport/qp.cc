@@ -54,59 +54,26 @@ void Qp::expire(uint64_t now)
 
 void Qp::set_rate_limit(const tern_hw_rate_limit &limit)
 {
-	pacer_.set(limit);
+	rates_.set_limit(limit);
 	resume_at_ = UINT64_MAX;
 	data_.scheduler.activate(*this);
 }
 
+/* Requests and responses may wait for different times. */
 bool Qp::wait_for_rate(Side side)
 {
-	const bool limited = side == Side::Requester && pacer_.limited();
-	const uint64_t limit = limited ? pacer_.next() : 0;
-	const uint64_t congestion =
-	        rate_control_ ? rate_control_->next(data_.ports.clock.now()) : 0;
-	const uint64_t injected = injected_rate_ ? injected_rate_->next() : 0;
-	return wait_until(std::max({limit, congestion, injected}));
-}
-
-/* Requests and responses may wait for different times. */
-bool Qp::wait_until(uint64_t time)
-{
-	if (time <= data_.ports.clock.now())
+	const uint64_t now = data_.ports.clock.now();
+	const uint64_t next = rates_.next(side, now);
+	if (next <= now)
 		return false;
-	resume_at_ = std::min(resume_at_, time);
+	resume_at_ = std::min(resume_at_, next);
 	set_timer(resume_at_);
 	return true;
 }
 
-bool Qp::exhausts_rate(size_t size) const
-{
-	const uint64_t now = data_.ports.clock.now();
-	return (pacer_.limited() && pacer_.exhausted_by(now, size)) ||
-	       (rate_control_ && rate_control_->exhausted_by(now, size)) ||
-	       (injected_rate_ && injected_rate_->exhausted_by(now, size));
-}
-
-void Qp::spend_rate(Side side, size_t size)
-{
-	const uint64_t now = data_.ports.clock.now();
-	if (side == Side::Requester && pacer_.limited())
-		pacer_.sent(now, size);
-	if (rate_control_)
-		rate_control_->sent(now, size);
-	if (injected_rate_)
-		injected_rate_->sent(now, size);
-}
-
 void Qp::inject_rate(uint32_t rate)
 {
-	injected_rate_.reset();
-	if (rate) {
-		injected_rate_ = std::make_unique<Pacer>();
-		tern_hw_rate_limit limit{};
-		limit.rate = rate;
-		injected_rate_->set(limit);
-	}
+	rates_.inject(rate);
 	resume_at_ = UINT64_MAX;
 	data_.scheduler.activate(*this);
 }
@@ -119,12 +86,32 @@ bool Qp::inject_error()
 	return true;
 }
 
-RateControl &Qp::rate_control()
+void Qp::wait_for_pages(Side side)
 {
-	if (!rate_control_)
-		rate_control_ = std::make_unique<RateControl>(data_.congestion,
-		                                              data_.config.link_speed_mbps);
-	return *rate_control_;
+	const PageFault &fault = data_.memory.fault();
+	if (state_ == TERN_QPS_ERR || !page_waits_.add(side, fault))
+		return;
+	data_.ports.observer.page_fault(number, fault.key, fault.addr, fault.length);
+	report_faults();
+}
+
+void Qp::report_faults()
+{
+	if (!page_waits_.take_event())
+		return;
+	data_.stats.add(TERN_STAT_PAGE_FAULTS);
+	data_.raise_event(TERN_EVENT_PAGE_FAULT, number);
+}
+
+void Qp::resume(tern_hw_resume requester, tern_hw_resume responder)
+{
+	const Stats::Scope scope(data_.stats, stats_set_);
+	page_waits_.resumed();
+	if (page_waits_.end(Side::Requester, requester))
+		resume_requester(requester == TERN_RESUME_RETRY);
+	if (page_waits_.end(Side::Responder, responder))
+		resume_responder(responder == TERN_RESUME_RETRY);
+	report_faults();
 }
 
 void Qp::fatal()
@@ -360,9 +347,7 @@ void Qp::reset_queues()
 	sq_.reset(data_.memory.host());
 	rq_.reset();
 	claimed_.reset();
-	pacer_ = {};
-	rate_control_.reset();
-	injected_rate_.reset();
+	rates_ = {};
 	resume_at_ = UINT64_MAX;
 	last_wqe_reported_ = false;
 	failure_ = TERN_WC_SUCCESS;

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 
@@ -16,8 +14,9 @@
 #include "qemu/rnic/queues/send_queue.h"
 #include "qemu/rnic/timers.h"
 #include "qemu/rnic/transport/data_path.h"
-#include "qemu/rnic/transport/pacer.h"
-#include "qemu/rnic/transport/rate_control.h"
+#include "qemu/rnic/transport/page_waits.h"
+#include "qemu/rnic/transport/qp_rates.h"
+#include "qemu/rnic/transport/qp_side.h"
 #include "tern/tern_hw.h"
 
 namespace tern {
@@ -73,7 +72,7 @@ public:
 	/** Limits requests and READ responses to @rate, kb/s, until a reset. 0: no limit. */
 	void inject_rate(uint32_t rate);
 	/** Congestion control is another now: all flows begin anew. */
-	void forget_congestion() { rate_control_.reset(); }
+	void forget_congestion() { rates_.forget_congestion(); }
 	bool transmit(unsigned &budget) final
 	{
 		const Stats::Scope scope(data_.stats, stats_set_);
@@ -93,7 +92,7 @@ public:
 	virtual void reset() = 0;
 
 	/** QUERY_FAULT: the pages this QP waits for. */
-	void query_faults(hw::tern_hw_faults &faults) const;
+	void query_faults(hw::tern_hw_faults &faults) const { page_waits_.query(faults); }
 	/** RESUME_QP. */
 	void resume(hw::tern_hw_resume requester, hw::tern_hw_resume responder);
 
@@ -160,17 +159,14 @@ protected:
 
 	/* Pages on demand: an operation that gets Access::NeedPages stops, and the host is
 	 * notified. */
-	enum class Side : uint8_t { Requester, Responder };
+	using Side = QpSide;
 	/** The last access of @side must be repeated after the host has resumed the QP. Has no
 	 * effect in ERR. */
 	void wait_for_pages(Side side);
-	bool waits_for_pages(Side side) const
-	{
-		return faults_[static_cast<size_t>(side)].has_value();
-	}
+	bool waits_for_pages(Side side) const { return page_waits_.waits(side); }
 	/** No side waits any more. */
-	void forget_faults();
-	void forget_fault(Side side) { faults_[static_cast<size_t>(side)].reset(); }
+	void forget_faults() { page_waits_.forget(); }
+	void forget_fault(Side side) { page_waits_.forget(side); }
 	/** The host has provided the pages (@ok), or cannot. */
 	virtual void resume_requester(bool ok) = 0;
 	virtual void resume_responder(bool ok) = 0;
@@ -178,32 +174,29 @@ protected:
 	/* The rate limit applies to the send queue; responses are not limited. Congestion control
 	 * and an injected rate limit both. */
 	void set_rate_limit(const hw::tern_hw_rate_limit &limit);
-	const hw::tern_hw_rate_limit &rate_limit() const { return pacer_.limit(); }
-	bool rate_limited() const { return pacer_.limited() || slowed(); }
+	const hw::tern_hw_rate_limit &rate_limit() const { return rates_.limit(); }
+	bool rate_limited() const { return rates_.limits_requests(data_.ports.clock.now()); }
 	bool slowed() const
 	{
-		return injected_rate_ ||
-		       (rate_control_ && rate_control_->limited(data_.ports.clock.now()));
+		return !rates_.none() && rates_.limits_responses(data_.ports.clock.now());
 	}
 	/** Whether the next frame must wait; if so, the QP is scheduled when it may be sent. */
-	bool paced() { return has_rates() && wait_for_rate(Side::Requester); }
+	bool paced() { return !rates_.none() && wait_for_rate(Side::Requester); }
 	/** As above, for a READ response. */
-	bool response_paced() { return has_rates() && wait_for_rate(Side::Responder); }
+	bool response_paced() { return !rates_.none() && wait_for_rate(Side::Responder); }
 	/** Whether the next frame will have to wait after one of @size bytes. */
-	bool paced_after(size_t size) const { return has_rates() && exhausts_rate(size); }
+	bool paced_after(size_t size) const
+	{
+		return !rates_.none() && rates_.exhausted_by(data_.ports.clock.now(), size);
+	}
 	/** Accounts for a sent frame of @size bytes. */
-	void pace(size_t size)
-	{
-		if (has_rates())
-			spend_rate(Side::Requester, size);
-	}
-	void pace_response(size_t size)
-	{
-		if (has_rates())
-			spend_rate(Side::Responder, size);
-	}
+	void pace(size_t size) { spend_rate(Side::Requester, size); }
+	void pace_response(size_t size) { spend_rate(Side::Responder, size); }
 	/** What controls the rate, from now on. Congestion control must not be off. */
-	RateControl &rate_control();
+	RateControl &rate_control()
+	{
+		return rates_.control(data_.congestion, data_.config.link_speed_mbps);
+	}
 
 	/** Whether a WQE is in the send queue; if not, requests a doorbell for the next. If the
 	 * record is broken, the QP fails. */
@@ -279,12 +272,12 @@ protected:
 	hw::tern_hw_qp_state state_ = hw::TERN_QPS_RESET;
 
 private:
-	bool has_rates() const { return pacer_.limited() || rate_control_ || injected_rate_; }
 	bool wait_for_rate(Side side);
-	bool wait_until(uint64_t time);
-	bool exhausts_rate(size_t size) const;
-	void spend_rate(Side side, size_t size);
-	bool end_fault(Side side, hw::tern_hw_resume how);
+	void spend_rate(Side side, size_t size)
+	{
+		if (!rates_.none())
+			rates_.sent(side, data_.ports.clock.now(), size);
+	}
 	void report_faults();
 	Claim claim_shared(uint32_t srqn);
 	/** These flush up to @budget WQEs and return whether none is left. */
@@ -309,14 +302,10 @@ private:
 	bool last_wqe_reported_ = false;
 	uint32_t failed_sends_end_ = 0; /* in SQE: end of the WQEs posted before the error */
 	uint64_t flush_interval_ = 0;   /* ns; in ERR, the interval of flushing later posts */
-	Pacer pacer_;
-	std::unique_ptr<RateControl> rate_control_; /* from the first CNP or RTT on */
-	std::unique_ptr<Pacer> injected_rate_;      /* null: none */
-	uint64_t resume_at_ = UINT64_MAX;           /* ns; a turn ended because of a rate */
-	uint8_t failure_ = hw::TERN_WC_SUCCESS;     /* of the first CQE with an error but flushed */
-
-	std::array<std::optional<PageFault>, 2> faults_; /* indexed by Side */
-	bool fault_reported_ = false; /* PAGE_FAULT was raised and RESUME_QP has not followed yet */
+	QpRates rates_;
+	uint64_t resume_at_ = UINT64_MAX;       /* ns; a turn ended because of a rate */
+	uint8_t failure_ = hw::TERN_WC_SUCCESS; /* of the first CQE with an error but flushed */
+	PageWaits page_waits_;
 };
 
 } // namespace tern
