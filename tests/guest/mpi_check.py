@@ -9,8 +9,8 @@ import sys
 
 from mpi4py import MPI  # pylint: disable=import-error
 
-SIZES = (1, 100, 5000, 100_000)
-ROUNDS = 20  # of what is one word at a time
+SIZES = (1, 100, 5000, 20_000)
+ROUNDS = 8  # of what is one word at a time
 FREE, HELD = 0, 1
 
 

@@ -51,25 +51,27 @@ class Headers(Programs):
         return {host: host.run(f"ip -6 -o address show dev {NETDEV} scope link").out.split()[3]
                 .partition("/")[0] for host in self.hosts}
 
+    def kinds_of_addresses(self):
+        return [("IPv4", self.addresses()), ("IPv6", self.addresses(6)),
+                ("link-local", self.link_local())]
+
     # --- versions
 
     def test_roce_v1(self):
         self.skip_on_rxe("no RoCEv1")
-        for service, program in PINGPONGS.items():
-            for name, addresses in (("IPv4", self.addresses()), ("IPv6", self.addresses(6)),
-                                    ("link-local", self.link_local())):
-                with self.cell(f"RoCEv1, {service}, {name} GID", "result"):
-                    packets = self.run_with(program, addresses, V1)
-                    self.assertEqual({roce.version for roce in packets}, {1})
+        for (service, program), (name, addresses) in self.covering(
+                PINGPONGS.items(), self.kinds_of_addresses()):
+            with self.cell(f"RoCEv1, {service}, {name} GID", "result"):
+                packets = self.run_with(program, addresses, V1)
+                self.assertEqual({roce.version for roce in packets}, {1})
 
     def test_roce_v2(self):
-        for service, program in PINGPONGS.items():
-            for name, addresses in (("IPv4", self.addresses()), ("IPv6", self.addresses(6)),
-                                    ("link-local", self.link_local())):
-                with self.cell(f"RoCEv2, {service}, {name} GID", "result"):
-                    packets = self.run_with(program, addresses)
-                    self.assertEqual({roce.version for roce in packets}, {2})
-                    self.assertEqual({roce.source for roce in packets}, set(addresses.values()))
+        for (service, program), (name, addresses) in self.covering(
+                PINGPONGS.items(), reversed(self.kinds_of_addresses())):
+            with self.cell(f"RoCEv2, {service}, {name} GID", "result"):
+                packets = self.run_with(program, addresses)
+                self.assertEqual({roce.version for roce in packets}, {2})
+                self.assertEqual({roce.source for roce in packets}, set(addresses.values()))
 
     # --- what the application chooses
 
@@ -80,11 +82,10 @@ class Headers(Programs):
 
     def test_traffic_class(self):
         """DSCP and ECN are the traffic class, as it is; ECN 2 is what data of RC has anyway."""
-        for service in ("RC", "UD"):
-            for ip in (4, 6):
-                with self.cell(f"traffic class, {service}, IPv{ip}", "result"):
-                    packets = self.measure(f"-c {service} --tclass=106", ip)
-                    self.assertEqual({roce.traffic_class for roce in packets}, {106})
+        for service, ip in self.covering(("RC", "UD"), (4, 6)):
+            with self.cell(f"traffic class, {service}, IPv{ip}", "result"):
+                packets = self.measure(f"-c {service} --tclass=106", ip)
+                self.assertEqual({roce.traffic_class for roce in packets}, {106})
 
     def test_dscp_in_tshark(self):
         """As another decodes it: 106 is DSCP 26, AF31, and ECN 2."""
@@ -102,11 +103,10 @@ class Headers(Programs):
             for host in self.hosts:
                 for name in settings:
                     host.run(f"sysctl -q -w {name}=17")
-            for service, program in PINGPONGS.items():
-                for ip in (4, 6):
-                    with self.cell(f"hop limit, {service}, IPv{ip}", "result"):
-                        packets = self.run_with(program, self.addresses(ip))
-                        self.assertEqual({roce.hop_limit for roce in packets}, {17})
+            for (service, program), ip in self.covering(PINGPONGS.items(), (4, 6)):
+                with self.cell(f"hop limit, {service}, IPv{ip}", "result"):
+                    packets = self.run_with(program, self.addresses(ip))
+                    self.assertEqual({roce.hop_limit for roce in packets}, {17})
         finally:
             for host in self.hosts:
                 for name in settings:

@@ -99,8 +99,8 @@ class Perftest(Programs):
 
     def test_events_of_many_queue_pairs(self):
         """They poll at most 16 CQEs for each event, so those left need another one."""
-        self.each(*(f"{program} -e -q {qps} -s 1024 -n 20"
-                    for program in ("ib_read_bw", "ib_send_bw") for qps in (1, 16, 64, 256)))
+        self.each(*(f"{program} -e -q {qps} -s 1024 -n 20" for program, qps in self.covering(
+            ("ib_read_bw", "ib_send_bw"), (1, 16, 64, 256))))
 
     # --- what travels
 
@@ -113,8 +113,8 @@ class Perftest(Programs):
             "ib_send_bw -c XRC -q 4", "ib_write_bw -c XRC -b", "ib_send_bw -c XRC -b")
 
     def test_mtus(self):
-        self.each(*(f"{program} -m {mtu}" for mtu in (256, 512, 1024, 2048, 4096)
-                    for program in BW[:3] + ("ib_write_bw -c UC",)),
+        self.each(*(f"{program} -m {mtu}" for program, mtu in self.covering(
+            BW[:3] + ("ib_write_bw -c UC",), (256, 512, 1024, 2048, 4096))),
                   "ib_send_bw -c UD -m 1024 -s 1024")
 
     def test_sizes(self):

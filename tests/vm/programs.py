@@ -78,6 +78,15 @@ class Programs(Scenario):
         """All columns, or for each row of a test the next one."""
         return columns if EVERY_CELL else [columns[next(self.rows) % len(columns)]]
 
+    @staticmethod
+    def covering(rows, columns):
+        """All pairs, or as few as have each row and each column once."""
+        rows, columns = list(rows), list(columns)
+        if EVERY_CELL:
+            return list(itertools.product(rows, columns))
+        return [(rows[n % len(rows)], columns[n % len(columns)])
+                for n in range(max(len(rows), len(columns)))]
+
     # --- verbs, step by step
 
     @contextlib.contextmanager

@@ -31,14 +31,25 @@ class Costs:
         self.starting = self.guests_cpu = 0.0
         self.logs = []
         self.tables = []
+        self.parts = {}  # seconds, and those of the guests' CPUs, by test
 
     def started(self, lab, took):
         self.starting += took
         self.logs.append(lab.logs)
 
+    @staticmethod
+    def clocks(lab):
+        """The time, and what the processes of the lab's hosts have taken of it."""
+        return time.monotonic(), sum(host.process.cpu_time() for host in lab.hosts)
+
+    def tested(self, name, lab, before):
+        """BEFORE is what clocks() gave before the test."""
+        # A host that the test has started again has taken less than the one before it.
+        self.parts[name] = [max(0, now - then) for now, then in zip(self.clocks(lab), before)]
+
     def ending(self, lab):
         """While its processes still are there to ask."""
-        self.guests_cpu += sum(host.process.cpu_time() for host in lab.hosts)
+        self.guests_cpu += self.clocks(lab)[1]
 
     def save(self, tests, failed):
         COSTS.mkdir(parents=True, exist_ok=True)
@@ -46,7 +57,7 @@ class Costs:
                 "tables": [str(table) for table in self.tables if table],
                 "seconds": time.monotonic() - self.begun,
                 "starting": self.starting, "commands": Channel.commands,
-                "guests_cpu": self.guests_cpu,
+                "guests_cpu": self.guests_cpu, "parts": self.parts,
                 "budget": float(os.environ.get("TERN_BUDGET", "0"))}
         (COSTS / f"{NAME}.json").write_text(json.dumps(cost), encoding="ascii")
 

@@ -68,6 +68,8 @@ class Scenario(unittest.TestCase):
 
     def setUp(self):
         # These run after the test's own cleanups, whether it passed or not.
+        name = self.id().partition(".")[2]
+        self.addCleanup(report.COST.tested, name, self.lab, report.COST.clocks(self.lab))
         self.addCleanup(self.check_logs)
         self.addCleanup(self.check_delivery)
         self.addCleanup(self.check_switch)
