@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* Device memory: memory of the card, mapped into the process. */
-#include <atomic>
 #include <cerrno>
 #include <cstring>
 
@@ -8,6 +7,7 @@
 #include <unistd.h>
 
 #include "context.h"
+#include "datapath/barrier.h"
 #include "ioctl.h"
 #include "mapping.h"
 #include "rdma/tern-abi.h"
@@ -42,15 +42,10 @@ int check_range(const Dm &dm, uint64_t offset, uint64_t length)
 }
 
 /*
- * The mapping is write-combining: the CPU may delay stores to it and reorder loads from it. The
- * fence, a locked instruction on x86, makes stores visible to the card before later posts, and
- * orders loads after the poll of the completion whose data they read.
+ * The mapping is write-combining: the CPU may delay stores to it and reorder loads from it. A full
+ * barrier after stores makes them visible to the card before later posts, and one before loads
+ * orders them after the poll of the completion whose data they read.
  */
-void fence()
-{
-	std::atomic_thread_fence(std::memory_order_seq_cst);
-}
-
 int copy_to(ibv_dm *ibv, uint64_t offset, const void *from, size_t length)
 {
 	const Dm &dm = *Dm::of(ibv);
@@ -58,7 +53,7 @@ int copy_to(ibv_dm *ibv, uint64_t offset, const void *from, size_t length)
 	if (const int err = check_range(dm, offset, length))
 		return err;
 	std::memcpy(dm.mapping.data() + offset, from, length);
-	fence();
+	full_barrier();
 	return 0;
 }
 
@@ -68,7 +63,7 @@ int copy_from(void *to, ibv_dm *ibv, uint64_t offset, size_t length)
 
 	if (const int err = check_range(dm, offset, length))
 		return err;
-	fence();
+	full_barrier();
 	std::memcpy(to, dm.mapping.data() + offset, length);
 	return 0;
 }

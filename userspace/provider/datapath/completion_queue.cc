@@ -5,6 +5,7 @@
 #include <bit>
 #include <cerrno>
 
+#include "datapath/barrier.h"
 #include "datapath/probes.h"
 #include "datapath/recv_queue.h"
 #include "datapath/send_queue.h"
@@ -85,12 +86,13 @@ tern_hw_cqe *CompletionQueue::slot(uint32_t index) const
 
 /*
  * Reads the tail of CQE @index. Returns whether the card has written that CQE in this pass over
- * the ring: the phase bit is 1 in the first pass and alternates. Acquire: the card stores the tail
- * after the rest of the CQE, so reads of the rest must follow this load.
+ * the ring: the phase bit is 1 in the first pass and alternates. The card stores the tail after the
+ * rest of the CQE, so reads of the rest must follow this load.
  */
 bool CompletionQueue::read_tail(uint32_t index, Tail &tail) const
 {
-	tail = std::bit_cast<Tail>(tail_word(slot(index)).load(std::memory_order_acquire));
+	tail = std::bit_cast<Tail>(tail_word(slot(index)).load(std::memory_order_relaxed));
+	from_card_barrier();
 	const uint8_t expected = index & entries_ ? 0 : TERN_PHASE;
 	return (tail.phase & TERN_PHASE) == expected;
 }

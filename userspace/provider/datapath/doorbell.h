@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
+#include "datapath/barrier.h"
 #include "tern/tern_hw.h"
 
 namespace tern::provider {
@@ -43,19 +43,12 @@ public:
 private:
 	/*
 	 * The card reads rings and records by DMA when it receives a doorbell, so earlier stores
-	 * to them must be visible first. x86 keeps the order of stores, to uncached pages too, so
-	 * a compiler barrier is enough there. A doorbell is a single 8-byte store: volatile keeps
-	 * the compiler from splitting or merging it.
+	 * to them must be visible first. A doorbell is a single 8-byte store: volatile keeps the
+	 * compiler from splitting or merging it.
 	 */
 	void store(unsigned offset, uint32_t low, uint32_t index) const
 	{
-#if defined(__x86_64__)
-		std::atomic_signal_fence(std::memory_order_release);
-#elif defined(__aarch64__)
-		asm volatile("dmb oshst" ::: "memory");
-#else
-#error "which barrier orders memory before MMIO on this architecture?"
-#endif
+		to_card_barrier();
 		const uint64_t value = low | uint64_t{index} << TERN_DB_INDEX_SHIFT;
 		*reinterpret_cast<volatile uint64_t *>(page_ + offset) = value;
 	}

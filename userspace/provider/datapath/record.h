@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "datapath/barrier.h"
 #include "tern/tern_hw.h"
 
 namespace tern::provider {
@@ -25,27 +26,29 @@ public:
 	explicit QpRecord(hw::tern_hw_qp_record *record) : record_(record) {}
 
 	/**
-	 * Hands receive WQEs before @pi to the card. Release: the card reads a WQE as soon as it
-	 * reads an index after it, so stores to the WQE must come first.
+	 * Hands receive WQEs before @pi to the card, which reads a WQE as soon as it reads an
+	 * index after it: stores to the WQE must come first.
 	 */
 	void publish_rq(uint32_t pi) const
 	{
-		shared_word(record_->rq_pi).store(pi, std::memory_order_release);
+		to_card_barrier();
+		shared_word(record_->rq_pi).store(pi, std::memory_order_relaxed);
 	}
 
 	/**
 	 * Hands send blocks from @old_pi up to @pi to the card, which finds them without doorbell
 	 * while it polls the index. Returns whether it requests the doorbell.
 	 *
-	 * Release, as above. Then a full fence: the host stores sq_pi and loads sq_event; before
-	 * the card goes idle, it stores sq_event and loads sq_pi. If either load could precede
-	 * its store, both sides could read the old value, and the card would stay idle with
-	 * blocks posted.
+	 * Stores to the blocks come first, as above. Then a full barrier: the host stores sq_pi and
+	 * loads sq_event; before the card goes idle, it stores sq_event and loads sq_pi. If either
+	 * load could precede its store, both sides could read the old value, and the card would
+	 * stay idle with blocks posted.
 	 */
 	bool publish_sq(uint32_t old_pi, uint32_t pi) const
 	{
-		shared_word(record_->sq_pi).store(pi, std::memory_order_release);
-		std::atomic_thread_fence(std::memory_order_seq_cst);
+		to_card_barrier();
+		shared_word(record_->sq_pi).store(pi, std::memory_order_relaxed);
+		full_barrier();
 		const uint32_t event =
 		        shared_word(record_->sq_event).load(std::memory_order_relaxed);
 		return crossed(old_pi, pi, event);
@@ -75,12 +78,13 @@ public:
 	explicit SrqRecord(hw::tern_hw_srq_record *record) : record_(record) {}
 
 	/**
-	 * Hands receive WQEs before @pi to the card. Release: the card then reads the entries of
-	 * the index ring before @pi and the slots that they name, so stores to both come first.
+	 * Hands receive WQEs before @pi to the card, which then reads the entries of the index
+	 * ring before @pi and the slots that they name: stores to both come first.
 	 */
 	void publish(uint32_t pi) const
 	{
-		shared_word(record_->pi).store(pi, std::memory_order_release);
+		to_card_barrier();
+		shared_word(record_->pi).store(pi, std::memory_order_relaxed);
 	}
 
 private:
@@ -94,12 +98,13 @@ public:
 	explicit CqRecord(hw::tern_hw_cq_record *record) : record_(record) {}
 
 	/**
-	 * Lets the card reuse the CQEs before @ci. Release: the card may overwrite them at once, so
-	 * reads of them must come first.
+	 * Lets the card reuse the CQEs before @ci. It may overwrite them at once: reads of them
+	 * must come first.
 	 */
 	void publish(uint32_t ci) const
 	{
-		shared_word(record_->ci).store(ci, std::memory_order_release);
+		from_card_barrier();
+		shared_word(record_->ci).store(ci, std::memory_order_relaxed);
 	}
 
 private:
