@@ -26,6 +26,11 @@ else
 export CTEST_OUTPUT_ON_FAILURE ?= 1
 BUILD := build
 CMAKE_BUILD := $(BUILD)/cmake
+# What runs in guests of another architecture has a folder of its own.
+ARCH := $(shell scripts/stack arch)
+ifneq ($(ARCH),amd64)
+GUEST_BUILD := $(CMAKE_BUILD)-$(ARCH)
+endif
 
 # Known only once the headers are installed, hence not evaluated before its use.
 ifdef TERN_KDIR
@@ -76,9 +81,17 @@ module: setup
 configure: setup
 	@[ -e $(CMAKE_BUILD)/build.ninja ] || \
 		cmake -S . -B $(CMAKE_BUILD) -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo
+ifdef GUEST_BUILD
+	@[ -e $(GUEST_BUILD)/build.ninja ] || \
+		cmake -S . -B $(GUEST_BUILD) -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
+			-DCMAKE_TOOLCHAIN_FILE=scripts/toolchain.cmake
+endif
 
 cmake: configure
 	@cmake --build $(CMAKE_BUILD)
+ifdef GUEST_BUILD
+	@cmake --build $(GUEST_BUILD)
+endif
 
 # Module and image for each stack of this Debian.
 kernels: setup
@@ -88,7 +101,8 @@ kernels: setup
 
 # What hosts need, which is much less than the tests.
 hosts: module configure image
-	@cmake --build $(CMAKE_BUILD) --target tern-switch card tern_provider terntop terntrace
+	@cmake --build $(CMAKE_BUILD) --target tern-switch card
+	@cmake --build $(or $(GUEST_BUILD),$(CMAKE_BUILD)) --target tern_provider terntop terntrace
 
 image: setup
 	@scripts/image >/dev/null

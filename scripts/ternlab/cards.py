@@ -4,13 +4,12 @@ connects by vfio-user. The stack says which of the two its QEMU takes."""
 
 import dataclasses
 
-from . import stack
+from . import machine, stack
 from .errors import LabError
 from .paths import CARD, QEMU
 from .process import Process
 from .progress import wait_until
 
-STOCK_QEMU = "qemu-system-x86_64"
 CARD_TIMEOUT = 10
 
 
@@ -27,9 +26,11 @@ def card_id(card):
 def for_this_stack(hosts):
     """Returns the Options of hosts whose cards are as this stack's QEMU takes them. Raises a
     LabError if they ask for what such cards cannot do."""
-    front_end = stack.ask("front-end")
-    hosts = [dataclasses.replace(options, front_end=front_end) for options in hosts]
+    front_end, arch = stack.ask("front-end"), stack.ask("arch")
+    hosts = [dataclasses.replace(options, front_end=front_end, arch=arch) for options in hosts]
     for options in hosts:
+        if options.viommu and not machine.of(options).iommu:
+            raise LabError(f"hosts of the stack {stack.ask()} have no IOMMU")
         if has_processes(options):
             _check_for_processes(options)
     return hosts
@@ -71,7 +72,9 @@ class Devices:
 
     def __init__(self, host):
         self._host, self._devices = host, []
-        self.qemu = QEMU if host.options.nic == "tern" else STOCK_QEMU
+        self.qemu = [machine.of(host.options).qemu]
+        if host.options.nic == "tern":
+            self.qemu = ["env", f"TERN_QEMU={self.qemu[0]}", QEMU]
 
     def start(self, wire, _owned):
         """Before QEMU. Returns QEMU's arguments for them."""
@@ -124,10 +127,9 @@ class CardProcesses:
     """A tern-card process for each card, and an unmodified QEMU. No command of the lab unplugs such
     a card: QEMU 11.1.3 would then fail an assertion of its own."""
 
-    qemu = STOCK_QEMU
-
     def __init__(self, host, folder, processes):
         self._host, self._folder = host, folder
+        self.qemu = [machine.of(host.options).qemu]
         self._processes = [Process.from_json(process) for process in processes]
 
     def start(self, wire, owned):

@@ -88,7 +88,9 @@ class Options:
     share: str = ""         # a folder of this machine, the host's /share
     name: str = ""          # default: hostN
     edges: tuple = ()       # of a topology: the name and the rate in Mb/s of each card
-    front_end: str = "preloaded"  # how QEMU has the cards: see cards.for_this_stack()
+    # Of the stack: see cards.for_this_stack().
+    front_end: str = "preloaded"  # how QEMU has the cards
+    arch: str = "amd64"     # the machine's architecture
 
 
 class Host:
@@ -115,7 +117,7 @@ class Host:
     def start(self, wire, owned):
         """Goes on where a snapshot of a booted guest ended; what it lacks, wait_ready() adds."""
         snapshot = Snapshot.get(self.image, self.options)
-        command = [self.cards.qemu, "-name", self.name, *snapshot.arguments(), *machine.command(
+        command = [*self.cards.qemu, "-name", self.name, *snapshot.arguments(), *machine.command(
             self.image, self.options, snapshot.drive(), self.log, self._qmp, self._channel_path)]
         command += self.cards.start(wire, owned)
         for network in self.options.netdevs:

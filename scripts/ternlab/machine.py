@@ -9,18 +9,22 @@ import re
 SLOTS = 9  # for eight cards and one device more
 DEATH = re.compile(r"Oops|BUG:|RIP: 0010|Kernel panic")  # what a dying kernel says
 CPUINFO = pathlib.Path("/proc/cpuinfo")
+# norandmaps: TCG translates a library again for each process that maps it at another address, which
+# takes two thirds of the time to start a process.
+# The rest turns off hardening, which takes a fifth of the time to start a process.
+TCG_KERNEL_LINE = (
+    "mitigations=off norandmaps init_on_alloc=0 hardened_usercopy=off "
+    "randomize_kstack_offset=off apparmor=0 audit=0")
 # tsc=reliable: All CPUs read one time stamp counter, but Linux does not trust it by itself. Its
 # other clocks are devices, and each read of one takes microseconds.
 # no_timer_check: The check of the timer fails on a busy host.
-# norandmaps: TCG translates a library again for each process that maps it at another address, which
-# takes two thirds of the time to start a process.
 # maxcpus=1 noreplace-smp: Linux patches its code, mostly at boot. Another CPU of QEMU 7.2 may then
 # execute a stale translation and die of an "int3" trap. So the guest boots on one CPU, and
 # guest/boot starts the others.
-# The rest turns off hardening, which takes a fifth of the time to start a process.
-TCG_KERNEL_LINE = (
-    "mitigations=off tsc=reliable no_timer_check norandmaps maxcpus=1 noreplace-smp "
-    "init_on_alloc=0 hardened_usercopy=off randomize_kstack_offset=off apparmor=0 audit=0")
+X86_TCG_KERNEL_LINE = "tsc=reliable no_timer_check maxcpus=1 noreplace-smp"
+# Linux sizes the windows of the ports below, for cards that are plugged in later. On x86 firmware
+# has done so before, by what the ports ask for.
+ARM_KERNEL_LINE = "pci=hpmmiosize=32M,hpmmioprefsize=512M"
 MANAGEMENT_MAC = "52:54:00:4d:00:01"  # by which guest/net.rules names the interface
 
 
@@ -31,26 +35,63 @@ class Accelerator:
     kernel_line: str
 
 
-def accelerator():
-    """Returns KVM if the processor supports it, else TCG. Without vmx or svm, /dev/kvm is emulated
-    in software and slower than TCG."""
-    cpuinfo = CPUINFO.read_text(encoding="ascii", errors="replace")
-    if re.search(r"^flags\s*:.*\b(vmx|svm)\b", cpuinfo, re.MULTILINE) \
-            and os.access("/dev/kvm", os.R_OK | os.W_OK):
-        return Accelerator(("-accel", "kvm", "-cpu", "host"), "")
-    # With more features TCG is slower, not faster; rdrand spares waiting for entropy.
-    return Accelerator(("-accel", "tcg,thread=multi", "-cpu", "qemu64,+rdrand"),
-                       TCG_KERNEL_LINE + _clock(cpuinfo))
+class X86:
+    """A machine of the architecture amd64."""
+    qemu = "qemu-system-x86_64"
+    machine = "q35,kernel-irqchip=split"
+    # Hosts that start from one snapshot have the same random numbers ahead of them; a new
+    # generation ID tells their kernels to seed anew.
+    devices = ("-device", "vmgenid,guid=auto")
+    # With ATS, which has it tell the cards what it unmaps, or they would have to ask it at each
+    # access.
+    iommu = ("-device", "intel-iommu,device-iotlb=on")
+    iommu_kernel_line = "intel_iommu=on iommu.passthrough=0 iommu.strict=1"
+    console = "ttyS0"
+    kernel_line = ""
+
+    @classmethod
+    def accelerator(cls):
+        """Returns KVM if the processor supports it, else TCG. Without vmx or svm, /dev/kvm is
+        emulated in software and slower than TCG."""
+        cpuinfo = CPUINFO.read_text(encoding="ascii", errors="replace")
+        if re.search(r"^flags\s*:.*\b(vmx|svm)\b", cpuinfo, re.MULTILINE) \
+                and os.access("/dev/kvm", os.R_OK | os.W_OK):
+            return Accelerator(("-accel", "kvm", "-cpu", "host"), "")
+        # With more features TCG is slower, not faster; rdrand spares waiting for entropy.
+        return Accelerator(("-accel", "tcg,thread=multi", "-cpu", "qemu64,+rdrand"),
+                           f"{TCG_KERNEL_LINE} {X86_TCG_KERNEL_LINE}{cls._clock(cpuinfo)}")
+
+    @staticmethod
+    def _clock(cpuinfo):
+        """The frequency of the time stamp counter, which under TCG is the host's.
+
+        A kernel that measures it by itself is wrong by any factor if the host is busy then, and
+        from then on the guest's clock is too slow or too fast by that factor.
+        """
+        found = re.search(r"^bogomips\s*:\s*([\d.]+)", cpuinfo, re.MULTILINE)
+        return f" tsc_early_khz={float(found[1]) * 500:.0f}" if found else ""  # twice the MHz
 
 
-def _clock(cpuinfo):
-    """The frequency of the time stamp counter, which under TCG is the host's.
+class Arm:
+    """A machine of the architecture arm64, which TCG emulates."""
+    qemu = "qemu-system-aarch64"
+    # The interrupt controller of this version takes MSIs, by its ITS.
+    machine = "virt,gic-version=3"
+    devices = iommu = ()
+    iommu_kernel_line = ""
+    console = "ttyAMA0"
+    kernel_line = ARM_KERNEL_LINE
 
-    A kernel that measures it by itself is wrong by any factor if the host is busy then, and from
-    then on the guest's clock is too slow or too fast by that factor.
-    """
-    found = re.search(r"^bogomips\s*:\s*([\d.]+)", cpuinfo, re.MULTILINE)
-    return f" tsc_early_khz={float(found[1]) * 500:.0f}" if found else ""  # twice the MHz
+    @staticmethod
+    def accelerator():
+        # A processor with atomic instructions, and without pointer authentication, which TCG
+        # takes long to compute.
+        return Accelerator(("-accel", "tcg,thread=multi", "-cpu", "neoverse-n1"), TCG_KERNEL_LINE)
+
+
+def of(options):
+    """The machine of hosts with these Options."""
+    return {"amd64": X86, "arm64": Arm}[options.arch]
 
 
 def hardware(options):
@@ -59,16 +100,14 @@ def hardware(options):
     # seals it itself, so that they cannot write. A tern-card process accepts only memory that
     # QEMU has sealed.
     sealed = "" if options.front_end == "vfio-user" else ",seal=off"
-    machine = ["-machine", "q35,kernel-irqchip=split,memory-backend=ram", *accelerator().arguments,
+    ours = of(options)
+    machine = ["-machine", f"{ours.machine},memory-backend=ram", *ours.accelerator().arguments,
                "-object", f"memory-backend-memfd,id=ram,size={options.mem},share=on{sealed}",
                "-m", options.mem, "-smp", str(options.smp)]
     if options.viommu:
-        # Before all cards, or they would not be behind it. With ATS, which has it tell the
-        # cards what it unmaps, or they would have to ask it at each access.
-        machine += ["-device", "intel-iommu,device-iotlb=on"]
-    # Hosts that start from one snapshot have the same random numbers ahead of them; a new
-    # generation ID tells their kernels to seed anew.
-    machine += ["-device", "vmgenid,guid=auto"]
+        # Before all cards, or they would not be behind it.
+        machine += ours.iommu
+    machine += ours.devices
     # Where cards are plugged in later: QEMU takes no state of a machine that has one already.
     for slot in range(1, SLOTS + 1):
         machine += ["-device", f"pcie-root-port,id=slot{slot},chassis={slot},"
@@ -77,9 +116,11 @@ def hardware(options):
 
 
 def kernel_line(options):
-    words = ["root=/dev/vda console=ttyS0 ignore_loglevel panic=-1", accelerator().kernel_line]
+    ours = of(options)
+    words = [f"root=/dev/vda console={ours.console} ignore_loglevel panic=-1", ours.kernel_line,
+             ours.accelerator().kernel_line]
     if options.viommu:
-        words.append("intel_iommu=on iommu.passthrough=0 iommu.strict=1")
+        words.append(ours.iommu_kernel_line)
     words.append(options.kernel_options)
     return " ".join(filter(None, words))
 

@@ -17,12 +17,11 @@ import subprocess
 import tarfile
 import tempfile
 
-from . import paths
+from . import paths, stack
 from .errors import LabError
 from .progress import step
 
 ARCHIVE = "parts.tar"
-LIBRARIES = "usr/lib/x86_64-linux-gnu"
 TOOLS = ("terntop", "terntrace")
 
 
@@ -74,8 +73,9 @@ def _pack(image, path):
         if kernel_module.exists():
             _add_module(tar, image, kernel_module)
         if provider.exists():
-            _add_stripped(tar, provider, f"{LIBRARIES}/libtern.so.1", 0o644)
-            _add_link(tar, f"{LIBRARIES}/libibverbs/{_plugin(provider)}", "../libtern.so.1")
+            libraries = f"usr/lib/{stack.ask('triplet')}"
+            _add_stripped(tar, provider, f"{libraries}/libtern.so.1", 0o644)
+            _add_link(tar, f"{libraries}/libibverbs/{_plugin(provider)}", "../libtern.so.1")
             _add_text(tar, "etc/libibverbs.d/tern.driver", "driver tern\n")
         if header.exists():
             _add(tar, header, "usr/include/infiniband/terndv.h", 0o644)
@@ -98,12 +98,15 @@ def _parts(kernel):
         return (packed if packed.exists() else built, _installed_provider(),
                 paths.PREFIX / "include/infiniband/terndv.h", [],
                 [paths.PREFIX / "sbin" / tool for tool in TOOLS])
-    programs = paths.BUILD / "cmake/guest"
+    # Those of another architecture have a folder of their own: see Makefile.
+    arch = stack.ask("arch")
+    made = paths.BUILD / ("cmake" if arch == "amd64" else f"cmake-{arch}")
+    programs = made / "guest"
     return (paths.BUILD / "kernel" / kernel / "tern.ko",
-            paths.BUILD / "cmake/userspace/provider/libtern.so.1",
+            made / "userspace/provider/libtern.so.1",
             paths.CHECKOUT / "userspace/provider/terndv.h",
             sorted(filter(pathlib.Path.is_file, programs.glob("*"))),
-            [paths.BUILD / "cmake/userspace/tools" / tool for tool in TOOLS])
+            [made / "userspace/tools" / tool for tool in TOOLS])
 
 
 def _installed_provider():
@@ -118,8 +121,13 @@ def _installed_provider():
 def _add_stripped(tar, path, name, mode):
     """A program or library; debugging information is nine tenths of one."""
     with tempfile.NamedTemporaryFile() as stripped:
-        subprocess.run(["strip", "--strip-debug", "-o", stripped.name, path], check=True)
+        _strip(path, stripped.name)
         _add(tar, pathlib.Path(stripped.name), name, mode)
+
+
+def _strip(path, stripped):
+    subprocess.run([f"{stack.ask('triplet')}-strip", "--strip-debug", "-o", stripped, path],
+                   check=True)
 
 
 def _add(tar, path, name, mode):
@@ -154,8 +162,7 @@ def _add_module(tar, image, kernel_module):
         unpack = lzma.open if kernel_module.suffix == ".xz" else open
         with unpack(kernel_module, "rb") as packed:
             plain.write_bytes(packed.read())
-        subprocess.run(["strip", "--strip-debug", "-o", tree / "updates/tern.ko", plain],
-                       check=True)
+        _strip(plain, tree / "updates/tern.ko")
         for folder in filter(pathlib.Path.is_dir, image.modules.iterdir()):
             if folder.name != "updates":
                 (tree / folder.name).symlink_to(folder)

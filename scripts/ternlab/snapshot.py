@@ -34,7 +34,7 @@ _INITRD = re.compile(r"^initrd: (.*?)\r?$", re.MULTILINE)  # why guest/initrd-in
 WARM_UP = """
     cd /usr/bin
     cat ib_* ibv_* rping ucmatose udaddy mckey rstream rdma ip ping socat python3 rdma ip \
-        /usr/lib/x86_64-linux-gnu/lib{c,m,ibverbs,rdmacm,ibumad,nl-3,nl-route-3,pci}.so.* \
+        /usr/lib/*-linux-gnu/lib{c,m,ibverbs,rdmacm,ibumad,nl-3,nl-route-3,pci}.so.* \
         /usr/lib/modules/*/kernel/drivers/infiniband/{core,sw}/*.ko >/dev/null 2>&1
     python3 -c 'import json, random, pyverbs.qp, pyverbs.mr'
     ibv_devinfo; rdma link; bash -c true
@@ -73,8 +73,8 @@ class Snapshot:
 
 
 def _key(image, options):
-    version = subprocess.run(["qemu-system-x86_64", "--version"], capture_output=True, text=True,
-                             check=True).stdout
+    version = subprocess.run([machine.of(options).qemu, "--version"], capture_output=True,
+                             text=True, check=True).stdout
     ingredients = [str(image.folder), version, WARM_UP, *SAVED_RUNNING,
                    machine.kernel_line(options), *machine.hardware(options)]
     return hashlib.sha256("\n".join(ingredients).encode()).hexdigest()[:16]
@@ -139,7 +139,7 @@ def _guest(image, options, half, disk, arguments):
                            for file in (log, console) if file.exists())
 
         process = Process.start(
-            "a guest", ["qemu-system-x86_64", *arguments, *machine.command(
+            "a guest", [machine.of(options).qemu, *arguments, *machine.command(
                 image, options, disk, console, monitor_path, channel_path)], log, True)
         try:
             guest = channel.connect("the guest", channel_path, process.alive, 30)

@@ -128,7 +128,7 @@ class Processes(Cards):
         host, monitor = self.processes(), Monitor()
         host.cards.start(WIRE, True)
         host.cards.plug(monitor, 0, "slot1")
-        self.assertEqual(host.cards.qemu, "qemu-system-x86_64")
+        self.assertEqual(host.cards.qemu, ["qemu-system-x86_64"])
         self.assertEqual(monitor.told, [("device_add", {
             "driver": "vfio-user-pci", "id": "card0", "bus": "slot1",
             "socket": {"type": "unix", "path": f"{self.folder}/host1.card0"}})])
@@ -171,9 +171,9 @@ class Processes(Cards):
 
 
 class OfAStack(unittest.TestCase):
-    def chosen(self, front_end, **options):
+    def chosen(self, front_end, arch="amd64", **options):
         def ask(*what):
-            return front_end if what else "latest"
+            return {"front-end": front_end, "arch": arch}[what[0]] if what else "latest"
 
         with mock.patch("ternlab.stack.ask", ask):
             return cards.for_this_stack([Options(**options)])[0]
@@ -181,6 +181,12 @@ class OfAStack(unittest.TestCase):
     def test_its_front_end(self):
         for front_end in ("preloaded", "vfio-user"):
             self.assertEqual(self.chosen(front_end, wire="shm").front_end, front_end)
+
+    def test_its_architecture(self):
+        for arch in ("amd64", "arm64"):
+            self.assertEqual(self.chosen("preloaded", arch).arch, arch)
+        with self.assertRaisesRegex(LabError, "^hosts of the stack latest have no IOMMU$"):
+            self.chosen("preloaded", "arm64", viommu=True)
 
     def test_what_processes_cannot(self):
         for options, reason in (({"wire": "stream"}, "shared memory only, and not by stream"),

@@ -58,6 +58,18 @@ class Accelerators(unittest.TestCase):
         self.assertEqual(machine.kernel_line(options),
                          f"{ALWAYS} intel_iommu=on iommu.passthrough=0 iommu.strict=1 quiet")
 
+    def test_arm(self):
+        """It is emulated on any processor, and knows nothing of x86."""
+        self.on("vmx")
+        options = Options(arch="arm64", kernel_options="quiet")
+        hardware = machine.hardware(options)
+        self.assertEqual(hardware[hardware.index("-accel") + 1], "tcg,thread=multi")
+        self.assertNotIn("vmgenid", " ".join(hardware))
+        words = machine.kernel_line(options).split()
+        self.assertIn("console=ttyAMA0", words)
+        self.assertFalse([word for word in words if word.startswith(("tsc", "console=ttyS"))])
+        self.assertEqual(words[-1], "quiet")
+
 
 if __name__ == "__main__":
     unittest.main()

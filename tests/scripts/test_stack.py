@@ -15,10 +15,11 @@ import unittest
 TOP = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "scripts"))
 
-from ternlab import parts  # noqa: E402
+from ternlab import machine, parts  # noqa: E402
 from ternlab.errors import LabError  # noqa: E402
+from ternlab.host import Options  # noqa: E402
 
-COLUMNS = ("suite", "kernel", "headers", "qemu", "rdma-core", "front-end")
+COLUMNS = ("suite", "arch", "kernel", "headers", "qemu", "rdma-core", "front-end")
 
 
 def run(*command, **environment):
@@ -48,19 +49,26 @@ class Table(unittest.TestCase):
         self.assertEqual(len(names), len(set(names)))
 
     def test_default_is_the_first_of_this_debian(self):
-        ours = [row[0] for row in table() if row[1] == this_debian()]
+        ours = [row[0] for row in table() if row[1:3] == [this_debian(), "amd64"]]
         self.assertEqual(run("scripts/stack").stdout, f"{ours[0]}\n")
         self.assertEqual(run("scripts/stack", "--list").stdout.split(), ours)
         self.assertEqual(run("scripts/stack", "--foreign").stdout, "")
 
-    def test_others_are_the_default_of_each_other_debian(self):
+    def test_others_are_the_default_of_each_other_system(self):
         others = run("scripts/stack", "--others").stdout.split()
-        suites = [row[1] for row in table() if row[0] in others]
-        self.assertEqual(sorted(suites), sorted({row[1] for row in table()} - {this_debian()}))
-        for name, suite in zip(others, suites):
+        systems = [tuple(row[1:3]) for row in table() if row[0] in others]
+        self.assertEqual(sorted(systems), sorted({tuple(row[1:3]) for row in table()}
+                                                 - {(this_debian(), "amd64")}))
+        for name, (suite, arch) in zip(others, systems):
             self.assertEqual(run("scripts/stack", TERN_STACK=name).stdout, f"{name}\n")
             foreign = run("scripts/stack", "--foreign", TERN_STACK=name).stdout
-            self.assertEqual(foreign, f"{suite}\n")
+            self.assertEqual(foreign, f"{suite}\n" if arch == "amd64" else f"{suite}-{arch}\n")
+
+    def test_each_architecture_has_a_compiler_and_a_machine(self):
+        for name, _, arch, *_ in table():
+            triplet = run("scripts/stack", "triplet", TERN_STACK=name).stdout
+            self.assertRegex(triplet, "^[a-z0-9_]+-linux-gnu\n$")
+            self.assertIn(triplet.partition("-")[0], machine.of(Options(arch=arch)).qemu)
 
 
 class BadInput(unittest.TestCase):
@@ -129,6 +137,11 @@ class BadInput(unittest.TestCase):
         """Nothing asks for its headers, and nothing is packed for it."""
         for name in (row[0] for row in table() if row[-1] == "vfio-user"):
             self.assertEqual(run("scripts/qemu-headers", TERN_STACK=name).stdout, "OFF\n")
+            self.refused(f"there are none for the stack {name}", "scripts/packages", self.scratch,
+                         TERN_STACK=name)
+
+    def test_no_packages_for_another_architecture(self):
+        for name in (row[0] for row in table() if row[2] != "amd64"):
             self.refused(f"there are none for the stack {name}", "scripts/packages", self.scratch,
                          TERN_STACK=name)
 
