@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Hosts in a topology (docs/fabric.md): rates, ECN with DCQCN, PFC, links that fail, two paths.
 
-Bounds are shares of the links' rate, which is low enough for two busy processors to carry, and
-what is compared are runs on the same machine.
+No bound says how fast a machine has to be: what is compared are the links' rates and runs on the
+same machine.
 """
 
 import contextlib
@@ -22,9 +22,10 @@ HERE = pathlib.Path(__file__).resolve().parent
 LAB = HERE.parent.parent / "scripts/lab"
 TOPOLOGY = HERE / "fabric.toml"
 RATE = 200e6
-# How much of a link the hosts use depends on the machine, too; `make bench-fabric` measures it.
-# Here nobody stands still, and none of three senders is left out, which would be an index of 0.67.
-LEAST_USE, FAIR = 0.5, 0.8
+# How much of a link the hosts use depends on how busy the machine is; `make bench-fabric` measures
+# it. Here nobody stands still or stays at the rate to which DCQCN goes down (1 Mb/s), and none of
+# three senders is left out, which would be an index of 0.67.
+LEAST_RATE, FAIR = 10e6, 0.8
 # As the rates are hundreds of times less than those that mlx5's parameters are for, the steps of
 # DCQCN are slower.
 SLOW_DCQCN = {"rp_time_reset": 10000, "rp_byte_reset": 0, "rp_ai_rate": 1, "rp_hai_rate": 5,
@@ -115,11 +116,11 @@ class Fabric(Scenario):
     # --- tests
 
     def test_rate(self):
-        """A stream takes its link, and no more."""
+        """A stream goes on, and takes no more than its link."""
         with self.streams(self.senders[:1]):
             (rate,), _ = self.measure(self.senders[:1])
         self.assertLess(rate, 1.01 * RATE)
-        self.assertGreater(rate, LEAST_USE * RATE)
+        self.assertGreater(rate, LEAST_RATE)
 
     def incast(self, settle):
         """Three senders in a lossless priority. Returns their rates, the mean length of the queue
@@ -152,7 +153,7 @@ class Fabric(Scenario):
             told = host.run(f"ethtool -S {NETDEV}").out
             self.assertGreater(int(re.search(r"rx_prio3_pause: (\d+)", told)[1]), 0)
         self.assertEqual(grown["marked"], 0, "senders that do not react are not capable of ECN")
-        self.assertGreater(sum(rates), LEAST_USE * RATE)
+        self.assertGreater(min(rates), LEAST_RATE)
 
         self.set_all(rp_algorithm=1, **SLOW_DCQCN)
         rates, length, grown = self.incast(settle=6)
@@ -160,7 +161,7 @@ class Fabric(Scenario):
         for host in self.senders:
             self.assertGreater(self.counter(host, "rp_cnp_handled"), 0)
         found = f"rates {rates}, mean length {length:.0f}, with PFC alone {paused_length:.0f}"
-        self.assertGreater(sum(rates), LEAST_USE * RATE, found)
+        self.assertGreater(min(rates), LEAST_RATE, found)
         self.assertLess(length, paused_length / 2, found)
         self.assertGreaterEqual(jain(rates), FAIR, found)
 
