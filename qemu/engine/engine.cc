@@ -76,7 +76,7 @@ bool Engine::do_round()
 /* Whether a timer is about to expire with frames in the inbox. */
 bool Engine::timer_due()
 {
-	const auto deadline = link_.goes_before_timers() ? rnic_.next_deadline() : std::nullopt;
+	const auto deadline = link_.receives_before_timers() ? rnic_.next_deadline() : std::nullopt;
 	return deadline && *deadline <= clock_.now();
 }
 

@@ -22,8 +22,8 @@ struct Frame {
 	std::span<const std::byte> bytes() const { return {data, size}; }
 };
 
-/** The frames of a card that the front end has a network for: a ring to the card and one from it.
- * A producer that finds its ring full is told when half of it is empty. */
+/** Frames between a card and the front end's network: a ring to the card and a ring from it. The
+ * consumer tells a producer that has found its ring full when half of the ring is empty. */
 class FrameRings {
 public:
 	/** The room of each ring. */
@@ -64,7 +64,7 @@ public:
 	/** Returns false if there is no room: the front end's receive_ready() will be called. */
 	bool push_received(std::span<const std::byte> frame);
 	bool can_receive();
-	/** The oldest frame sent, or null; it stays valid until pop_sent(). */
+	/** Returns the oldest frame sent, or null. The frame stays valid until pop_sent(). */
 	const Frame *next_sent() { return sent_.front(); }
 	void pop_sent();
 

@@ -12,7 +12,8 @@
 
 namespace tern {
 
-/** The guest's memory, by the front end's functions for DMA. Used by the engine's thread. */
+/** Accesses the guest's memory by the front end's functions for DMA. Only the engine's thread may
+ * use it. */
 class GuestMemory final : public HostMemory {
 public:
 	/** @first: that of the card's engine 0; null for engine 0. */
@@ -52,8 +53,8 @@ public:
 	void lock_atomics() override { atomics_.lock(); }
 	void unlock_atomics() override { atomics_.unlock(); }
 
-	/** Finds where @range is in RAM that other hosts can read. Returns the number of ranges
-	 * written to @found, or 0 if it is not all in such RAM or takes more of them. */
+	/** Finds the parts of @range in RAM that other hosts can read, and writes them to @found.
+	 * Returns their number, or 0 if a part is not in such RAM or @found is too small. */
 	size_t find_shared(const HostRange &range, std::span<tern_ram_range> found) const
 	{
 		return ops_.dma_find_shared(opaque_, range.iova, range.size, found.data(),

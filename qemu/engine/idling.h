@@ -65,7 +65,8 @@ class Idling {
 public:
 	/**
 	 * Polls or sleeps for a short time, if that is likely to be better than to sleep until a
-	 * wake-up. Returns false if not, or if there is still nothing to do.
+	 * wake-up. Returns true if the caller is to look for work: polling has found some, or the
+	 * short sleep is over. Returns false if the caller is to sleep until a wake-up.
 	 *
 	 * @traffic: frames sent and received since the last call.
 	 * @has_work: returns whether there is work.

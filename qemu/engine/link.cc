@@ -6,7 +6,7 @@
 
 namespace tern {
 
-/* Passes what arrives to the card while the cable is plugged. */
+/* Passes received frames to the card, and drops them while the cable is unplugged. */
 class Link::ToCard final : public shm::SharedWire::Sink {
 public:
 	ToCard(Link &link, Rnic &rnic) : link_(link), rnic_(rnic) {}

@@ -33,7 +33,7 @@ public:
 	/** The wire in shared memory; null if the front end has the network. */
 	shm::SharedWire *shared() { return shared_ ? &*shared_ : nullptr; }
 	void disconnect() { shared_.reset(); }
-	/** The ends of the front end's rings. */
+	/** The rings of the front end's network, which are unused while shared() exists. */
 	FrameRings &rings() { return rings_; }
 
 	/** Plugs or unplugs the cable; without it all frames are dropped. */
@@ -44,10 +44,10 @@ public:
 	 * more. */
 	bool receive(unsigned budget, Rnic &rnic);
 	void discard_received();
-	/** Whether received frames are few enough for all of them to be looked at before a timer
-	 * expires. Rings in shared memory have more room, and hosts that fill them must not delay
-	 * this one's packets by that much. */
-	bool goes_before_timers() const { return !shared_; }
+	/** Returns whether the engine may receive all frames that have arrived before it runs a
+	 * timer. Rings in shared memory have room for more frames, and hosts that fill them must
+	 * not delay this host's timers. */
+	bool receives_before_timers() const { return !shared_; }
 	/** A destination that has room again after it had none. */
 	std::optional<Destination> take_room();
 	bool has_work() const;

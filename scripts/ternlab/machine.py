@@ -42,8 +42,8 @@ class X86:
     # Hosts that start from one snapshot have the same random numbers ahead of them; a new
     # generation ID tells their kernels to seed anew.
     devices = ("-device", "vmgenid,guid=auto")
-    # With ATS, which has it tell the cards what it unmaps, or they would have to ask it at each
-    # access.
+    # With device-iotlb=on the IOMMU has ATS: cards cache translations, and the IOMMU tells them
+    # what it unmaps. Without ATS they would have to ask it at each access.
     iommu = ("-device", "intel-iommu,device-iotlb=on")
     iommu_kernel_line = "intel_iommu=on iommu.passthrough=0 iommu.strict=1"
     console = "ttyS0"

@@ -210,7 +210,7 @@ class Congestion(Scenario):
 
     @staticmethod
     def sending_rate(host):
-        """What a host's card sends now, Mb/s."""
+        """Returns the rate at which a host's card sends now, Mb/s."""
         counter = f"/sys/class/infiniband/{host.rdma_device()}/ports/1/hw_counters/sent_bytes"
         # By the host's clock, which is read next to the counter.
         said = host.run(f"for n in 1 2; do echo $(cat {counter}) ${{EPOCHREALTIME/./}}; "

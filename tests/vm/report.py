@@ -39,12 +39,12 @@ class Costs:
 
     @staticmethod
     def clocks(lab):
-        """The time, and what the processes of the lab's hosts have taken of it."""
+        """Returns the time, and the CPU time that the lab's hosts have taken so far."""
         return time.monotonic(), sum(host.process.cpu_time() for host in lab.hosts)
 
     def tested(self, name, lab, before):
-        """BEFORE is what clocks() gave before the test."""
-        # A host that the test has started again has taken less than the one before it.
+        """Notes what a test has cost. BEFORE is what clocks() returned before the test."""
+        # A host that the test has restarted is another process, so the sum may have become less.
         self.parts[name] = [max(0, now - then) for now, then in zip(self.clocks(lab), before)]
 
     def ending(self, lab):

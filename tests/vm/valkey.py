@@ -75,7 +75,8 @@ class Valkey(Programs):
         return {kind: now[kind] - self.at_first[kind] for kind in now}
 
     def assert_clients_gone(self):
-        """Of what the clients used only what Valkey forgets remains."""
+        """Waits until nothing of the clients remains but what objects() names. Returns the number
+        of PDs that remain."""
         def left():
             return {kind: count for kind, count in self.objects().items()
                     if count and kind not in KEPT}
@@ -114,7 +115,7 @@ class Valkey(Programs):
         self.assert_clients_gone()
 
     def test_connections(self):
-        """Of each connection that ended the server keeps one PD and one CQ, and no more."""
+        """The server keeps one PD and one CQ of each connection that has ended, and no more."""
         connections = 20
         with self.cell(f"{connections} connections", "result"):
             for _ in range(connections):

@@ -484,7 +484,8 @@ int ibv_cmd_dereg_mr(VerbsMr *mr);
 int ibv_cmd_alloc_dm(ibv_context *context, const ibv_alloc_dm_attr *attr, VerbsDm *dm,
                      CommandBuffer *driver);
 int ibv_cmd_free_dm(VerbsDm *dm);
-/* Exports what a process can map at that offset, in pages. Returns a descriptor, or -1. */
+/* Exports the memory that a process can map at @page, an offset in pages, as a dma-buf. Returns its
+ * descriptor, or -1 with errno set. */
 TERN_SINCE_65(int ibv_cmd_export_dmabuf_fd(ibv_context *context, off_t page);)
 int ibv_cmd_reg_dm_mr(ibv_pd *pd, VerbsDm *dm, uint64_t offset, size_t length, unsigned access,
                       VerbsMr *mr, CommandBuffer *driver);

@@ -43,8 +43,8 @@ int check_range(const Dm &dm, uint64_t offset, uint64_t length)
 
 /*
  * The mapping is write-combining: the CPU may delay stores to it and reorder loads from it. A full
- * barrier after stores makes them visible to the card before later posts, and one before loads
- * orders them after the poll of the completion whose data they read.
+ * barrier after stores makes the stores visible to the card before later posts. A full barrier
+ * before loads orders the loads after the poll of the completion whose data they read.
  */
 int copy_to(ibv_dm *ibv, uint64_t offset, const void *from, size_t length)
 {

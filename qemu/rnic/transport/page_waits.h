@@ -11,18 +11,18 @@
 
 namespace tern {
 
-/** The page faults that end when the host has resumed the QP, at most one of each side. One event
- * tells the host of both, and it resumes both. */
+/** The page faults that a QP waits for, at most one of each side. One PAGE_FAULT event tells the
+ * host of the faults of both sides, and one RESUME_QP resumes both sides. */
 class PageWaits {
 public:
 	bool waits(QpSide side) const { return fault(side).has_value(); }
-	/** A side that waits already keeps its first fault: it meets the next one after it
-	 * resumes. Returns whether it waited for none. */
+	/** Has @side wait for the pages of @fault. Returns false if it waits already: it keeps its
+	 * first fault, and meets the next one after it resumes. */
 	bool add(QpSide side, const PageFault &fault);
-	/** Returns true if the host has to be told, and takes it for told until resumed(). */
+	/** Returns true if PAGE_FAULT has to be raised now; it is raised once until resumed(). */
 	bool take_event();
 
-	/** RESUME_QP has come for both sides. */
+	/** The host has sent RESUME_QP: it is to be told of faults that come after it. */
 	void resumed() { told_ = false; }
 	/** Ends the wait of @side. Returns false if it does not wait, or goes on waiting. */
 	bool end(QpSide side, hw::tern_hw_resume how);

@@ -189,7 +189,7 @@ protected:
 	{
 		return !rates_.none() && rates_.exhausted_by(data_.ports.clock.now(), size);
 	}
-	/** Accounts for a sent frame of @size bytes. */
+	/** Charges a sent frame of @size bytes to the rates. */
 	void pace(size_t size) { spend_rate(Side::Requester, size); }
 	void pace_response(size_t size) { spend_rate(Side::Responder, size); }
 	/** What controls the rate, from now on. Congestion control must not be off. */

@@ -41,7 +41,7 @@ public:
 	}
 	/** When the next frame of @side may be sent; not later than @now if it may be sent now. */
 	uint64_t next(QpSide side, uint64_t now) const;
-	/** Whether the next request must wait after one of @size bytes. */
+	/** Returns whether the request after one of @size bytes would have to wait. */
 	bool exhausted_by(uint64_t now, size_t size) const;
 	/** A frame of @size bytes was sent. */
 	void sent(QpSide side, uint64_t now, size_t size);

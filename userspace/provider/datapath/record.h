@@ -40,9 +40,9 @@ public:
 	 * while it polls the index. Returns whether it requests the doorbell.
 	 *
 	 * Stores to the blocks come first, as above. Then a full barrier: the host stores sq_pi and
-	 * loads sq_event; before the card goes idle, it stores sq_event and loads sq_pi. If either
-	 * load could precede its store, both sides could read the old value, and the card would
-	 * stay idle with blocks posted.
+	 * loads sq_event; before the card goes idle, it stores sq_event and loads sq_pi. If a
+	 * load could precede the store of the same side, both sides could read old values, and
+	 * the card would stay idle although blocks are posted.
 	 */
 	bool publish_sq(uint32_t old_pi, uint32_t pi) const
 	{
