@@ -58,9 +58,8 @@ Flow::Flow(EventLoop &loop, Host &f, Host &t, const Scenario::Flow &s, uint64_t 
 	options.rq_log_stride = 4;
 	near_ = from.create_qp(options);
 	far_ = to.create_qp(options);
-	const bool reads = spec.operation == Operation::Read;
-	from.add_flow(near_->number, *this, reads);
-	to.add_flow(far_->number, *this, !reads);
+	from.add_flow(near_->number, *this);
+	to.add_flow(far_->number, *this);
 	connect(mtu, udp_sport);
 	prepare_request(udp_sport);
 	if (spec.operation == Operation::Send)
@@ -107,6 +106,16 @@ void Flow::prepare_request(uint16_t udp_sport)
 	address.udp_sport = udp_sport;
 	address.traffic_class = static_cast<uint8_t>(spec.dscp << kDscpShift);
 	request_.to = address;
+}
+
+uint64_t Flow::wire_bytes() const
+{
+	return (reads() ? from.arrivals(near_->number) : to.arrivals(far_->number)).bytes;
+}
+
+uint64_t Flow::cnps() const
+{
+	return (reads() ? to.arrivals(far_->number) : from.arrivals(near_->number)).cnps;
 }
 
 void Flow::start()

@@ -43,17 +43,20 @@ public:
 	bool post_one();
 	/** A completion of either QP. */
 	void completed(const hw::tern_hw_cqe &cqe);
+	/** Returns the bytes of the frames with its data that have arrived. */
+	uint64_t wire_bytes() const;
+	/** Returns the congestion notifications that have arrived at its sender. */
+	uint64_t cnps() const;
 
 	const Scenario::Flow spec;
 	Host &from;
 	Host &to;
-	uint64_t wire_bytes = 0;         /* in frames with its data that have arrived */
-	uint64_t cnps = 0;               /* that have arrived at the sender */
 	uint64_t messages = 0;           /* completed */
 	uint8_t error = 0;               /* enum tern_hw_wc_status; it has ended if not 0 */
 	std::vector<uint64_t> latencies; /* ns of each message, from when it was due */
 
 private:
+	bool reads() const { return spec.operation == Operation::Read; }
 	void connect(uint64_t mtu, uint16_t udp_sport);
 	void prepare_request(uint16_t udp_sport);
 	void tick();

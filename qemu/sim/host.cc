@@ -96,10 +96,10 @@ std::unique_ptr<test::HostQp> Host::create_qp(test::QpOptions options)
 	return driver_.create_qp(options);
 }
 
-void Host::add_flow(uint32_t qpn, Flow &flow, bool data)
+void Host::add_flow(uint32_t qpn, Flow &flow)
 {
 	roles_.resize(std::max<size_t>(roles_.size(), qpn + 1));
-	roles_[qpn] = {&flow, data};
+	roles_[qpn].flow = &flow;
 }
 
 void Host::wake()
@@ -107,15 +107,24 @@ void Host::wake()
 	run_at(loop_.now() + kCardDelay);
 }
 
-/* Of several wishes the earliest counts; the others' events find that it is not their time. */
 void Host::run_at(uint64_t when)
 {
-	if (when >= next_run_)
+	next_run_ = std::min(next_run_, when);
+	schedule();
+}
+
+/* Makes sure that there is an event no later than the next run. There are few events at any time,
+ * as none is added when one comes early enough: a deadline that moves with each packet would leave
+ * thousands behind. */
+void Host::schedule()
+{
+	if (next_run_ == kNever || (!events_.empty() && events_.back() <= next_run_))
 		return;
-	next_run_ = when;
-	loop_.at(when, [this, when] {
-		if (next_run_ != when)
-			return;
+	events_.push_back(next_run_);
+	loop_.at(next_run_, [this] {
+		events_.pop_back();
+		if (next_run_ > loop_.now())
+			return schedule();
 		next_run_ = kNever;
 		run();
 	});
@@ -214,14 +223,15 @@ void Host::count(const Frame &frame)
 		return;
 	const auto *bth = reinterpret_cast<const headers::Bth *>(bytes.data() + kBthOffset);
 	const uint32_t qpn = bth->qpn.get() & headers::kMask24;
-	if (qpn >= roles_.size() || !roles_[qpn].flow)
+	if (qpn >= roles_.size())
 		return;
+	Arrivals &arrivals = roles_[qpn].arrivals;
 	const bool cnp = bth->opcode == kOpcodeCnp;
 	cnps += cnp;
 	if (cnp)
-		roles_[qpn].flow->cnps++;
-	else if (roles_[qpn].data)
-		roles_[qpn].flow->wire_bytes += frame.size;
+		arrivals.cnps++;
+	else
+		arrivals.bytes += frame.size;
 }
 
 } // namespace tern::sim

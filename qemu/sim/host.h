@@ -23,8 +23,15 @@ public:
 	     size_t qps, uint64_t link_rate, const CongestionParameters &congestion);
 
 	std::unique_ptr<test::HostQp> create_qp(test::QpOptions options);
-	/** QP @number belongs to @flow; @data: the flow's data comes to it. */
-	void add_flow(uint32_t number, Flow &flow, bool data);
+	/** What has arrived for a QP. */
+	struct Arrivals {
+		uint64_t bytes = 0; /* on the wire, of all but congestion notifications */
+		uint64_t cnps = 0;  /* congestion notifications */
+	};
+
+	/** QP @number belongs to @flow. */
+	void add_flow(uint32_t number, Flow &flow);
+	const Arrivals &arrivals(uint32_t qpn) const { return roles_[qpn].arrivals; }
 	/** The card may have work. */
 	void wake();
 	fabric::Port &port() { return fabric_.host_port(number); }
@@ -39,9 +46,11 @@ public:
 	uint64_t cnps = 0;     /* of these congestion notifications */
 
 private:
+	/* The counters are here, not in the flow, so that the receiving card alone writes to them
+	 * and has them in its cache. */
 	struct Role {
 		Flow *flow = nullptr;
-		bool data = false;
+		Arrivals arrivals;
 	};
 
 	void arrived(fabric::Port &port, fabric::FramePtr frame) override;
@@ -56,6 +65,7 @@ private:
 	void count(const fabric::Frame &frame);
 	void receive(const fabric::Frame &frame);
 	void run_at(uint64_t when);
+	void schedule();
 	void run();
 	void poll();
 	uint32_t create_region();
@@ -73,6 +83,7 @@ private:
 	std::vector<Role> roles_; /* by QPN */
 	fabric::FrameList inbox_; /* arrived since the last run */
 	uint64_t next_run_ = kNever;
+	std::vector<uint64_t> events_; /* their times, the earliest last */
 	Destination full_ = 0;
 	uint8_t waiting_ = 0; /* priorities whose senders the card has parked */
 	uint8_t ready_ = 0;   /* ... and which have room again */

@@ -114,7 +114,7 @@ void print_flows(const World &world, FILE *out)
 		const Flow &flow = *world.flows[i];
 		std::fprintf(out, "%-28s %10" PRIu64 " %9.3f %10.1f %10.1f %8" PRIu64 "%s\n",
 		             name_of(world, flow).c_str(), flow.messages, world.rate(i) / kGiga,
-		             latency(flow, 0.5), latency(flow, 0.99), flow.cnps,
+		             latency(flow, 0.5), latency(flow, 0.99), flow.cnps(),
 		             flow.error ? format("  failed, status %u", flow.error).c_str() : "");
 	}
 	if (world.flows.size() > kMaxRows)
@@ -241,7 +241,7 @@ void add_flows(const World &world, std::string &out)
 		                 ", \"rate\": %.0f, \"median_us\": %.3f, "
 		                 "\"p99_us\": %.3f, \"cnps\": %" PRIu64 ", \"status\": %u, ",
 		                 flow.messages, world.rate(i), latency(flow, 0.5),
-		                 latency(flow, 0.99), flow.cnps, flow.error) +
+		                 latency(flow, 0.99), flow.cnps(), flow.error) +
 		          "\"rates\": " + numbers(world.curves.rates[i]) + "}");
 	}
 }

@@ -15,13 +15,13 @@ constexpr uint64_t kStartSpread = 10'000; /* ns */
 constexpr uint16_t kFirstUdpPort = 0xc000;
 constexpr uint16_t kUdpPorts = 0x4000;
 
-/* Of the links between one that runs by itself and another one. 0: there is no such time. */
-uint64_t shortest_delay(const Scenario &scenario)
+/* Of the links that have @ends cards, or the scenario's duration if there are none. */
+uint64_t shortest_delay(const Scenario &scenario, int ends)
 {
 	using Kind = fabric::Fabric::End::Kind;
 	uint64_t shortest = scenario.duration;
 	for (const auto &link : scenario.links)
-		if (link.a.kind == Kind::Host || link.b.kind == Kind::Host)
+		if ((link.a.kind == Kind::Host) + (link.b.kind == Kind::Host) == ends)
 			shortest = std::min(shortest, link.config.delay);
 	return shortest;
 }
@@ -29,8 +29,9 @@ uint64_t shortest_delay(const Scenario &scenario)
 } // namespace
 
 World::World(const Scenario &s)
-        : scenario(s), cards_(shortest_delay(s) ? s.cards.size() : 0), fabric(switches_, s.seed),
-          lookahead_(cards_.empty() ? s.duration : shortest_delay(s))
+        : scenario(s), cards_(shortest_delay(s, 1) && shortest_delay(s, 2) ? s.cards.size() : 0),
+          fabric(switches_, s.seed), uplink_delay_(shortest_delay(s, 1)),
+          direct_delay_(shortest_delay(s, 2))
 {
 	build_fabric();
 	build_flows();
@@ -94,7 +95,7 @@ std::vector<uint64_t> World::byte_ns(uint64_t now) const
 void World::end_warmup()
 {
 	for (const auto &flow : flows)
-		start_.wire_bytes.push_back(flow->wire_bytes);
+		start_.wire_bytes.push_back(flow->wire_bytes());
 	start_.byte_ns = byte_ns(control_.now());
 	for (unsigned i = 0; i < fabric.links(); i++) {
 		const auto [a, b] = fabric.ends(i);
@@ -106,12 +107,12 @@ void World::sample()
 {
 	uint64_t cnps = 0;
 	for (size_t i = 0; i < flows.size(); i++) {
-		const uint64_t bytes = flows[i]->wire_bytes;
+		const uint64_t bytes = flows[i]->wire_bytes();
 		const double rate = static_cast<double>(bytes - sampled_[i]) * 8 * kSecond /
 		                    static_cast<double>(scenario.sample);
 		curves.rates[i].push_back(static_cast<uint64_t>(rate));
 		sampled_[i] = bytes;
-		cnps += flows[i]->cnps;
+		cnps += flows[i]->cnps();
 	}
 	for (size_t i = 0; i < queues.size(); i++)
 		curves.lengths[i].push_back(queues[i].port->queues.bytes(queues[i].priority));
@@ -124,19 +125,24 @@ void World::run()
 {
 	for (uint64_t now = 0; now <= scenario.duration; now = switches_.now()) {
 		control_.run_before(now + 1);
-		run_until(std::min({now + lookahead_, scenario.duration + 1,
-		                    control_.next().value_or(UINT64_MAX)}));
+		run_until(std::min(scenario.duration + 1, control_.next().value_or(UINT64_MAX)));
 	}
 	end_byte_ns_ = byte_ns(scenario.duration);
 	forget_unused_queues();
 }
 
-/* All that happens before @end, which is at most the lookahead away. */
+/* All that happens before @end. */
 void World::run_until(uint64_t end)
 {
-	switches_.run_before(end);
-	for (EventLoop &card : cards_)
-		card.run_before(end);
+	if (cards_.empty())
+		return switches_.run_before(end);
+	while (switches_.now() < end || cards_now_ < end) {
+		switches_.run_before(std::min(end, cards_now_ + uplink_delay_));
+		cards_now_ = std::min(
+		        {end, switches_.now() + uplink_delay_, cards_now_ + direct_delay_});
+		for (EventLoop &card : cards_)
+			card.run_before(cards_now_);
+	}
 }
 
 void World::forget_unused_queues()
@@ -164,7 +170,7 @@ uint64_t World::packets() const
 
 double World::rate(size_t i) const
 {
-	return static_cast<double>(flows[i]->wire_bytes - start_.wire_bytes[i]) * 8 * kSecond /
+	return static_cast<double>(flows[i]->wire_bytes() - start_.wire_bytes[i]) * 8 * kSecond /
 	       measured();
 }
 

@@ -15,8 +15,11 @@ namespace tern::sim {
  * The world runs a scenario: it has the cards, the fabric and the flows in simulated time.
  *
  * Each card and what is attached to it runs by itself, and so do all switches together, for as long
- * as nothing that another one does can reach it: the shortest delay of a card's link. A thousand
- * cards do not fit into a processor's cache, but one does, and it has many packets in that time.
+ * as nothing that another one does can reach it. What a card sends comes to a switch after the
+ * delay of their link, and to another card after twice that. So the cards are ahead of the
+ * switches, and then the switches of the cards, by that delay, and each runs for twice the delay at
+ * a time. A thousand cards do not fit into a processor's cache, but one does, and it has many
+ * packets in that time.
  */
 class World {
 public:
@@ -76,7 +79,9 @@ private:
 	void forget_unused_queues();
 	double measured() const { return static_cast<double>(scenario.duration - scenario.warmup); }
 
-	uint64_t lookahead_; /* ns; none is ahead of another one by more */
+	/* The shortest delays of the links of cards, in ns: to switches and to other cards. */
+	uint64_t uplink_delay_, direct_delay_;
+	uint64_t cards_now_ = 0; /* the time of cards_ */
 	Start start_;
 	std::vector<uint64_t> end_byte_ns_;
 	std::vector<uint64_t> sampled_; /* wire bytes of each flow */

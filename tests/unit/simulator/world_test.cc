@@ -69,6 +69,26 @@ TEST(World, AFlowEndsAfterItsMessagesOrAtItsEnd)
 	EXPECT_NEAR(static_cast<double>(timed.world.flows[0]->messages), 200e-6 * 40e9 / 524288, 4);
 }
 
+/* Cards and switches run ahead of each other, but no frame may be late for that. The card takes 500
+ * ns for each of its three steps: it sends the message, answers it and completes it. */
+TEST(World, AMessageTakesTheTimeOfItsWay)
+{
+	constexpr uint64_t kSteps = 3 * 500, kDelay = 1000, kData = 91, kAck = 7, kRounding = 10;
+	const std::string hosts = "duration = '9 ms'\nhost = [{ name = 'h', count = 2 }]\n";
+	const std::string flows = "[[flow]]\nfrom = 'h1'\nto = 'h2'\nsize = '1024 B'\n"
+	                          "rate = '10 Mb/s'\n";
+	const Finished direct(hosts + "link = [{ ends = ['h1', 'h2'] }]\n" + flows);
+	const Finished switched(hosts + "switch = [{ name = 's' }]\n" +
+	                        "link = [{ ends = ['h*', 's'] }]\n" + flows);
+	ASSERT_FALSE(direct.world.flows[0]->latencies.empty());
+	for (const uint64_t ns : direct.world.flows[0]->latencies)
+		EXPECT_NEAR(static_cast<double>(ns), kSteps + 2 * kDelay + kData + kAck, kRounding);
+	ASSERT_FALSE(switched.world.flows[0]->latencies.empty());
+	for (const uint64_t ns : switched.world.flows[0]->latencies)
+		EXPECT_NEAR(static_cast<double>(ns), kSteps + 4 * kDelay + 2 * (kData + kAck),
+		            kRounding);
+}
+
 const std::string kAllToAll = R"(
 duration = "1 ms"
 host = [{ name = "h", count = 8 }]
