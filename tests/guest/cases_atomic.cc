@@ -86,6 +86,7 @@ void atomics_of_contexts(Session &s)
 	              .async_events = s.async_events,
 	              .seed = s.seed,
 	              .seconds = s.seconds,
+	              .interval = s.interval,
 	              .qps = s.qps,
 	              .required_mtu = s.required_mtu};
 	const Buffer counter(s.device, 8);

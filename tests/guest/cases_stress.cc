@@ -5,7 +5,9 @@
  */
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <random>
+#include <thread>
 
 #include "cases.h"
 
@@ -34,28 +36,27 @@ public:
 	{
 	}
 
-	void run(Clock::duration time)
+	/** @interval: waits so long before each request but the first ones. */
+	void run(Clock::duration time, Clock::duration interval)
 	{
 		const auto end = Clock::now() + time;
 		for (size_t i = 0; i < slots_.size(); i++)
 			start(i);
-		size_t under_way = slots_.size();
-		while (under_way) {
-			for (size_t q = 0; q < eps_.size(); q++) {
-				ibv_wc wc;
-				if (!eps_[q]->poll_send(wc)) {
-					sched_yield();
-					continue;
-				}
-				if (wc.status != IBV_WC_SUCCESS)
-					throw CheckFailed(describe(wc));
-				finish(wc.wr_id);
-				if (Clock::now() < end)
-					start(wc.wr_id);
-				else
-					under_way--;
-			}
+		Idling idling;
+		for (size_t under_way = slots_.size(); under_way;) {
+			const auto slot = poll();
 			check(Clock::now() < end + 60s, "requests that never complete");
+			if (!slot) {
+				idling.pause();
+				continue;
+			}
+			idling.reset();
+			if (interval.count())
+				std::this_thread::sleep_for(interval);
+			if (Clock::now() < end)
+				start(*slot);
+			else
+				under_way--;
 		}
 		read_all();
 	}
@@ -63,6 +64,21 @@ public:
 	uint64_t requests() const { return requests_; }
 
 private:
+	/* Checks a request that has completed, if there is one, and returns its slot. */
+	std::optional<size_t> poll()
+	{
+		for (size_t n = 0; n < eps_.size(); n++) {
+			ibv_wc wc;
+			if (!eps_[turn_++ % eps_.size()]->poll_send(wc))
+				continue;
+			if (wc.status != IBV_WC_SUCCESS)
+				throw CheckFailed(describe(wc));
+			finish(wc.wr_id);
+			return wc.wr_id;
+		}
+		return std::nullopt;
+	}
+
 	void start(size_t i)
 	{
 		Slot &slot = slots_[i];
@@ -172,6 +188,7 @@ private:
 	Buffer local_;
 	std::vector<uint8_t> model_;
 	uint64_t requests_ = 0;
+	size_t turn_ = 0; /* of QPs to be polled */
 };
 
 /* Gives RECVs and checks what SENDs bring until the requester is done. */
@@ -184,13 +201,12 @@ void respond(Session &s, std::vector<std::unique_ptr<Endpoint>> &eps, const Buff
 		for (unsigned n = 0; n < kRecvs; n++)
 			post(q, n);
 	s.peer.barrier(1);
-	while (!s.peer.readable()) {
+	for (Idling idling; !s.peer.readable(); idling.pause()) {
 		for (size_t q = 0; q < eps.size(); q++) {
 			ibv_wc wc;
-			if (!eps[q]->poll_recv(wc)) {
-				sched_yield();
+			if (!eps[q]->poll_recv(wc))
 				continue;
-			}
+			idling.reset();
 			check(wc.status == IBV_WC_SUCCESS, "a receive ended with '%s'",
 			      ibv_wc_status_str(wc.status));
 			if (wc.opcode == IBV_WC_RECV) {
@@ -218,7 +234,8 @@ void stress(Session &s)
 	if (s.active) {
 		Requester requester(s, eps, remote);
 		s.peer.barrier(1);
-		requester.run(std::chrono::seconds(s.seconds));
+		requester.run(std::chrono::seconds(s.seconds),
+		              std::chrono::microseconds(s.interval));
 		std::printf("    %lu requests over %u QPs, seed %lu\n", requester.requests(), s.qps,
 		            s.seed);
 	} else {

@@ -83,7 +83,8 @@ struct Session {
 	bool active;       /* we ask, the other side answers */
 	bool async_events; /* the responder must raise the events of the specification */
 	uint64_t seed;
-	unsigned seconds; /* of the stress case */
+	unsigned seconds;  /* of the stress case */
+	unsigned interval; /* us that it waits before each request */
 	unsigned qps;
 	ibv_mtu required_mtu; /* the mtu case must reach this */
 };
@@ -217,20 +218,32 @@ private:
 	ibv_mtu mtu_{};
 };
 
-/** Waits until @done or too long. After a while it sleeps: others need the host's few CPUs. */
-template <class Done>
-bool eventually(Done done, Clock::duration patience = 10s)
-{
-	const auto begin = Clock::now();
-	while (!done()) {
-		const auto waited = Clock::now() - begin;
-		if (waited > patience)
-			return false;
-		if (waited < 1ms)
+/** What a loop that polls does when there is nothing: it yields, and sleeps after a while, as
+ * others need the host's few CPUs. */
+class Idling {
+public:
+	/** There was something. */
+	void reset() { last_ = Clock::now(); }
+	void pause()
+	{
+		if (Clock::now() - last_ < 1ms)
 			sched_yield();
 		else
 			std::this_thread::sleep_for(200us);
 	}
+
+private:
+	Clock::time_point last_ = Clock::now(); /* when there was something */
+};
+
+/** Waits until @done or too long. */
+template <class Done>
+bool eventually(Done done, Clock::duration patience = 10s)
+{
+	const auto begin = Clock::now();
+	for (Idling idling; !done(); idling.pause())
+		if (Clock::now() - begin > patience)
+			return false;
 	return true;
 }
 

@@ -26,6 +26,7 @@ struct Options {
 	int gid_index = -1;
 	uint64_t seed = 0;
 	unsigned seconds = 10;
+	unsigned interval = 0;
 	unsigned qps = 4;
 	unsigned require_mtu = 256;
 	bool async_events = true;
@@ -38,6 +39,7 @@ struct Request {
 	char name[32];
 	uint64_t seed;
 	unsigned seconds;
+	unsigned interval;
 	unsigned qps;
 	ibv_mtu required_mtu;
 	bool async_events;
@@ -73,6 +75,7 @@ void run_case(const Case &c, Device &device, Peer &peer, const Request &request,
 	        .async_events = request.async_events,
 	        .seed = request.seed,
 	        .seconds = request.seconds,
+	        .interval = request.interval,
 	        .qps = request.qps,
 	        .required_mtu = request.required_mtu,
 	};
@@ -123,6 +126,7 @@ Request request_for(const Options &options, const std::string &name)
 	name.copy(request.name, sizeof(request.name) - 1);
 	request.seed = options.seed;
 	request.seconds = options.seconds;
+	request.interval = options.interval;
 	request.qps = options.qps;
 	request.async_events = options.async_events;
 	for (int m = IBV_MTU_256; m <= IBV_MTU_4096; m++)
@@ -202,6 +206,7 @@ bool run_client(const Options &options)
 	        "address)\n"
 	        "  --seed N             of all that is random (the time)\n"
 	        "  --seconds N          how long 'stress' goes on (10)\n"
+	        "  --interval N         microseconds that it waits before each request (0)\n"
 	        "  --qps N              how many QPs it uses (4)\n"
 	        "  --require-mtu N      path MTU that 'mtu' must reach (256)\n"
 	        "  --no-async-events    ask the responder for no asynchronous events\n"
@@ -241,6 +246,7 @@ Options parse(int argc, char **argv)
 	        {"gid-index", required_argument, nullptr, 'g'},
 	        {"seed", required_argument, nullptr, 's'},
 	        {"seconds", required_argument, nullptr, 't'},
+	        {"interval", required_argument, nullptr, 'i'},
 	        {"qps", required_argument, nullptr, 'q'},
 	        {"require-mtu", required_argument, nullptr, 'm'},
 	        {"no-async-events", no_argument, nullptr, 'n'},
@@ -267,6 +273,9 @@ Options parse(int argc, char **argv)
 			break;
 		case 't':
 			options.seconds = number(optarg);
+			break;
+		case 'i':
+			options.interval = number(optarg);
 			break;
 		case 'q':
 			options.qps = std::clamp(number(optarg), 1u, 64u);

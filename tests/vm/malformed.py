@@ -93,7 +93,8 @@ class Malformed(Programs):
 
     @classmethod
     def start_traffic(cls):
-        """Two programs that compare their data, again and again until all tests are over."""
+        """Two programs that compare their data, again and again until all tests are over. They
+        leave most of the processors to the others."""
         one, two = cls.hosts
 
         def command(host):
@@ -101,7 +102,8 @@ class Malformed(Programs):
             return f"{CHECK} --dev {device} --gid-index {host.gid_index(device)} --seed 3"
 
         halves = (one, f"{command(one)} server",
-                  two, f"{command(two)} --seconds 10 --qps 2 --peer {one.ipv4} stress stop")
+                  two, f"{command(two)} --seconds 10 --interval 2000 --qps 2 --peer {one.ipv4} "
+                       "stress stop")
         over = threading.Event()
 
         def run():
