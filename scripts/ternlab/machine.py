@@ -48,6 +48,7 @@ class X86:
     iommu_kernel_line = "intel_iommu=on iommu.passthrough=0 iommu.strict=1"
     console = "ttyS0"
     kernel_line = ""
+    starts_with_empty_ram = True  # the kernel comes by a device (fw_cfg), not with the machine
 
     @classmethod
     def accelerator(cls):
@@ -81,6 +82,7 @@ class Arm:
     iommu_kernel_line = ""
     console = "ttyAMA0"
     kernel_line = ARM_KERNEL_LINE
+    starts_with_empty_ram = False
 
     @staticmethod
     def accelerator():

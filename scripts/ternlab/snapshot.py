@@ -18,7 +18,7 @@ import subprocess
 import tempfile
 import time
 
-from . import channel, machine, qmp
+from . import channel, machine, migration, qmp
 from .errors import LabError
 from .paths import cache
 from .process import Process
@@ -75,7 +75,7 @@ class Snapshot:
 def _key(image, options):
     version = subprocess.run([machine.of(options).qemu, "--version"], capture_output=True,
                              text=True, check=True).stdout
-    ingredients = [str(image.folder), version, WARM_UP, *SAVED_RUNNING,
+    ingredients = [str(image.folder), version, WARM_UP, *SAVED_RUNNING, migration.VERSION,
                    machine.kernel_line(options), *machine.hardware(options)]
     return hashlib.sha256("\n".join(ingredients).encode()).hexdigest()[:16]
 
@@ -112,6 +112,8 @@ def _boot_and_save(image, options, half):
         _check_clock(guest)
         guest.close()
         _save(monitor, half / "state")
+    if machine.of(options).starts_with_empty_ram:
+        migration.drop_zero_pages(half / "state")
 
 
 def _try(image, options, half):
