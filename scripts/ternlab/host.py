@@ -63,6 +63,9 @@ _OWN_BOOT_ID = """
     read -r id </proc/sys/kernel/random/uuid && echo $id >/run/boot_id &&
         mount --bind /run/boot_id /proc/sys/kernel/random/boot_id"""
 
+# In the snapshot the disk was an empty one, of which the guest may remember blocks.
+_UNPACK = "blockdev --flushbufs /dev/vdb && tar -xf /dev/vdb -C /"
+
 # The device has been plugged in, and the kernel may not have seen it yet.
 _MOUNT_SHARE = """
     mkdir -p /share && modprobe -a 9p 9pnet_virtio || exit
@@ -114,11 +117,13 @@ class Host:
 
     # --- life
 
-    def start(self, wire, owned):
-        """Goes on where a snapshot of a booted guest ended; what it lacks, wait_ready() adds."""
+    def start(self, wire, owned, archive):
+        """Goes on where a snapshot of a booted guest ended; what it lacks, wait_ready() adds, and
+        what the archive (parts.py) holds."""
         snapshot = Snapshot.get(self.image, self.options)
         command = [*self.cards.qemu, "-name", self.name, *snapshot.arguments(), *machine.command(
-            self.image, self.options, snapshot.drive(), self.log, self._qmp, self._channel_path)]
+            self.image, self.options, snapshot.drive(), archive, self.log, self._qmp,
+            self._channel_path)]
         command += self.cards.start(wire, owned)
         for network in self.options.netdevs:
             command += ["-netdev", network.format(folder=wire.path.parent)]
@@ -130,7 +135,7 @@ class Host:
         self._started, self.port = time.monotonic(), None
         self.process = Process.start(self.name, command, self._qemu_log(), owned)
 
-    def wait_ready(self, parts):
+    def wait_ready(self):
         """Until its cards are there. What the archive holds goes over its root file system."""
         try:
             self._channel = channel.connect(self.name, self._channel_path, self.process.alive,
@@ -138,7 +143,7 @@ class Host:
             self.run(f"hostname {self.name}; date -s @{time.time():.0f} >/dev/null; "
                      f"{_OWN_BOOT_ID}", timeout=START_TIMEOUT)
             pace.measure(time.monotonic() - self._started)
-            self.run("tar -xf - -C /", stdin=parts.read_bytes())
+            self.run(_UNPACK, timeout=START_TIMEOUT)
             self.reload_udev()
             if not self.options.load:
                 self.run("echo blacklist tern >/etc/modprobe.d/lab.conf")

@@ -129,11 +129,11 @@ class Lab:
     def _boot(self, hosts, archive):
         """Starts some of the lab's hosts. Returns when they can be worked on."""
         for host in hosts:
-            host.start(self.wire, self._is_mine())
+            host.start(self.wire, self._is_mine(), archive)
         self._save()
         names = ", ".join(host.name for host in hosts)
         with step(f"starting {names if len(hosts) < 4 else f'{len(hosts)} hosts'}"):
-            self.each(lambda host: host.wait_ready(archive), hosts)
+            self.each(Host.wait_ready, hosts)
         self._save()
         if self.wire.topology.exists():
             self._spread_names(hosts)

@@ -127,8 +127,8 @@ def kernel_line(options):
     return " ".join(filter(None, words))
 
 
-def command(image, options, disk, console, qmp, channel):
-    """QEMU's arguments. disk is a -drive's file and its options."""
+def command(image, options, disk, parts, console, qmp, channel):
+    """QEMU's arguments. disk is a -drive's file and its options, parts the archive (parts.py)."""
     return [
         *hardware(options), "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
         # A host that is restarted appends to its log.
@@ -136,6 +136,9 @@ def command(image, options, disk, console, qmp, channel):
         "-qmp", f"unix:{qmp},server=on,wait=off",
         "-kernel", image.vmlinuz, "-initrd", image.initrd, "-append", kernel_line(options),
         "-drive", f"if=none,id=root,cache=unsafe,{disk}", "-device", "virtio-blk-pci,drive=root",
+        # The second disk.
+        "-drive", f"if=none,id=parts,format=raw,readonly=on,file={parts}",
+        "-device", "virtio-blk-pci,drive=parts",
         "-netdev", "user,id=mgmt,hostfwd=tcp:127.0.0.1:0-:22",
         "-device", f"virtio-net-pci,netdev=mgmt,romfile=,mac={MANAGEMENT_MAC}",
         "-chardev", f"socket,id=channel,path={channel},server=on,wait=off",

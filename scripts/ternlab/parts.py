@@ -3,7 +3,8 @@
 
 A guest unpacks a tar archive over its root file system before it sees its
 card. So a new tern.ko or provider costs no new image and no new snapshot, and
-depmod, slow under TCG, runs here.
+depmod, slow under TCG, runs here. The archive is a disk of the guest: over
+its serial port it would come in pieces of 4 KiB.
 """
 
 import contextlib
@@ -22,6 +23,7 @@ from .errors import LabError
 from .progress import step
 
 ARCHIVE = "parts.tar"
+SIZE = 64 << 20  # of each archive as a disk, as guests know it from their snapshot
 TOOLS = ("terntop", "terntrace")
 
 
@@ -34,6 +36,9 @@ def archive(image):
             made = pathlib.Path(half, "made")
             made.mkdir()
             _pack(image, made / ARCHIVE)
+            if (made / ARCHIVE).stat().st_size > SIZE:
+                raise LabError(f"what hosts get of {paths.BUILD} is larger than {SIZE >> 20} MiB")
+            os.truncate(made / ARCHIVE, SIZE)  # tar ends at the zeros behind its files
             with contextlib.suppress(OSError):  # if somebody has just made the same
                 made.rename(folder)
     os.utime(folder)  # its last use: scripts/cache.sh deletes what is not used any more

@@ -18,7 +18,7 @@ import subprocess
 import tempfile
 import time
 
-from . import channel, machine, migration, qmp
+from . import channel, machine, migration, parts, qmp
 from .errors import LabError
 from .paths import cache
 from .process import Process
@@ -75,9 +75,9 @@ class Snapshot:
 def _key(image, options):
     version = subprocess.run([machine.of(options).qemu, "--version"], capture_output=True,
                              text=True, check=True).stdout
-    ingredients = [str(image.folder), version, WARM_UP, *SAVED_RUNNING, migration.VERSION,
-                   machine.kernel_line(options), *machine.hardware(options)]
-    return hashlib.sha256("\n".join(ingredients).encode()).hexdigest()[:16]
+    ingredients = [image.folder, version, WARM_UP, *SAVED_RUNNING, migration.VERSION,
+                   *machine.command(image, options, "disk", "parts", "console", "qmp", "channel")]
+    return hashlib.sha256("\n".join(map(str, ingredients)).encode()).hexdigest()[:16]
 
 
 class BrokenSnapshot(LabError):
@@ -135,6 +135,9 @@ def _guest(image, options, half, disk, arguments):
     with tempfile.TemporaryDirectory(prefix="tern-") as sockets:
         sockets, console, log = pathlib.Path(sockets), half / "console", half / "log"
         monitor_path, channel_path = sockets / "qmp", sockets / "channel"
+        empty = sockets / "empty"
+        empty.touch()
+        os.truncate(empty, parts.SIZE)
 
         def said():
             return "".join(file.read_text(errors="replace")[-2000:]
@@ -142,7 +145,7 @@ def _guest(image, options, half, disk, arguments):
 
         process = Process.start(
             "a guest", [machine.of(options).qemu, *arguments, *machine.command(
-                image, options, disk, console, monitor_path, channel_path)], log, True)
+                image, options, disk, empty, console, monitor_path, channel_path)], log, True)
         try:
             guest = channel.connect("the guest", channel_path, process.alive, 30)
             with qmp.Qmp(monitor_path, SAVE_TIMEOUT) as monitor:

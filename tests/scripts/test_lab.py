@@ -184,7 +184,7 @@ class Changes(Stateful):
 
     @property
     def start(self):
-        def start(host, _wire, owned):
+        def start(host, _wire, owned, _archive):
             self.assertFalse(owned)
             # An owned one would die with its thread.
             host.process = Process.start(host.name, ["sleep", "600"], self.base / "log", False)
@@ -193,7 +193,7 @@ class Changes(Stateful):
 
     @property
     def wait_ready(self):
-        def wait_ready(host, _archive):
+        def wait_ready(host):
             if self.failing:
                 raise cli.LabError(f"{host.name} does not boot")
         return wait_ready

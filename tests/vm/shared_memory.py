@@ -82,8 +82,8 @@ class EightHosts(SharedMemory):
         host.stop()
         host.log.unlink()
         self.seen[host.name] = ""
-        host.start(self.lab.wire, True)
-        host.wait_ready(parts.archive(host.image))
+        host.start(self.lab.wire, True, parts.archive(host.image))
+        host.wait_ready()
         host.configure()
         self.await_ping(self.hosts[0], host.ipv4)
         self.pingpongs([(self.hosts[0], host)])
