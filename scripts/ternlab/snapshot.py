@@ -76,7 +76,8 @@ def _key(image, options):
     version = subprocess.run([machine.of(options).qemu, "--version"], capture_output=True,
                              text=True, check=True).stdout
     ingredients = [image.folder, version, WARM_UP, *SAVED_RUNNING, migration.VERSION,
-                   *machine.command(image, options, "disk", "parts", "console", "qmp", "channel")]
+                   *machine.command(image, options, "disk", parts.SIZE, "console", "qmp",
+                                    "channel")]
     return hashlib.sha256("\n".join(map(str, ingredients)).encode()).hexdigest()[:16]
 
 
