@@ -12,6 +12,25 @@ KINDS = ("pd", "cq", "qp", "cm_id", "mr", "ctx", "srq")
 NETNS = "blue"
 CGROUP = "/sys/fs/cgroup/test"
 
+# This program prints the kernel memory of its group before and after it has created a CQ of 16 MiB,
+# which its statistics may tell a little later.
+RINGS = b"""
+import sys, time
+from pyverbs.cq import CQ
+from pyverbs.device import Context
+
+def charged():
+    return int(dict(line.split() for line in open(sys.argv[2]))["kernel"])
+
+context = Context(name=sys.argv[1])
+before = charged()
+cq = CQ(context, (1 << 18) - 1)
+deadline = time.monotonic() + 20
+while charged() < before + (16 << 20) and time.monotonic() < deadline:
+    time.sleep(0.1)
+print(before, charged())
+"""
+
 # This program prefetches a page in each of 128 tables, then drops the pages. It prints the kernel
 # memory of its group without page tables of the process: before, at most, and at least afterwards.
 TABLES = b"""
@@ -168,21 +187,31 @@ class System(Programs):
         self.assertEqual(host.rdma_device(), self.device)
         self.pingpong("-n 20")
 
-    def test_cgroup_memory(self):
-        """Tables of a region on demand are charged to its process, though a worker of the driver
-        allocates them, until the pages go."""
+    def run_in_group(self, program):
+        """Returns the numbers that a Python program prints in a memory control group of its own.
+        Its arguments are the device and the statistics of the group."""
         host = self.host
         host.run(f"""mountpoint -q /sys/fs/cgroup || mount -t cgroup2 none /sys/fs/cgroup
                      echo +memory >/sys/fs/cgroup/cgroup.subtree_control && mkdir {CGROUP}""")
         try:
             said = host.run(f"""echo $$ >{CGROUP}/cgroup.procs
                                 exec python3 - {self.device} {CGROUP}/memory.stat""",
-                            stdin=CONSTANTS.read_bytes() + TABLES).out
+                            stdin=program).out
         finally:
             host.run(f"until rmdir {CGROUP}; do sleep 0.2; done", timeout=20)
-        before, most, least = (int(size) for size in said.split())
-        self.assertGreaterEqual(most - before, 128 * 4096, said)
-        self.assertLess(least - before, 32 * 4096, said)
+        return [int(size) for size in said.split()]
+
+    def test_cgroup_memory(self):
+        """Tables of a region on demand are charged to its process, though a worker of the driver
+        allocates them, until the pages go."""
+        before, most, least = self.run_in_group(CONSTANTS.read_bytes() + TABLES)
+        self.assertGreaterEqual(most - before, 128 * 4096)
+        self.assertLess(least - before, 32 * 4096)
+
+    def test_cgroup_rings(self):
+        """The ring of a CQ, which the driver allocates, is charged to its process."""
+        before, after = self.run_in_group(RINGS)
+        self.assertGreaterEqual(after - before, 16 << 20)
 
     def test_cgroup_limits(self):
         """A control group holds the objects that it may, and no more."""
