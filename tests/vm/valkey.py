@@ -15,6 +15,7 @@ SERVER, CLIENT, BENCHMARK = "valkey-server", "valkey-cli", "valkey-benchmark"
 COUNT = 500
 # Valkey's receive buffers have 1 MiB, so the largest values take several of them.
 SIZES = (1, 100, 4096, 65536, 3 << 20)
+IDLE = {"ctx": 1, "cm_id": 1, "pd": 1}  # what a server without clients has
 KEPT = ("pd", "cq")  # what the server keeps of each connection: see objects()
 
 
@@ -48,7 +49,11 @@ class Valkey(Programs):
         pair.await_cm_listener(self.server, PORT, self.serving)
         if not self.serving.running():
             raise LabError(f"{SERVER} has ended:\n{self.serving.give_up()}")
-        self.at_first = self.in_use(self.server)
+        # Earlier there may be more of them, or not all.
+        self.at_first = {kind: count + IDLE.get(kind, 0)
+                         for kind, count in self.clean[self.server.name].items()}
+        self.assertTrue(wait_until(lambda: self.in_use(self.server) == self.at_first, 20),
+                        f"{self.in_use(self.server)}, not {self.at_first}")
 
     def command(self, program, arguments):
         return f"{program} --rdma -h {self.server.ipv4} -p {PORT} {arguments}"
@@ -81,7 +86,10 @@ class Valkey(Programs):
             return {kind: count for kind, count in self.objects().items()
                     if count and kind not in KEPT}
 
-        self.assertTrue(wait_until(lambda: not left(), 20), left())
+        gone = wait_until(lambda: not left(), 20)
+        if not self.serving.running():
+            raise LabError(f"{SERVER} has ended:\n{self.serving.give_up()}")
+        self.assertTrue(gone, left())
         counts = self.objects()
         self.assertEqual(counts["pd"], counts["cq"])
         return counts["pd"]
