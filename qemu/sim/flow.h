@@ -43,9 +43,9 @@ public:
 	bool post_one();
 	/** A completion of either QP. */
 	void completed(const hw::tern_hw_cqe &cqe);
-	/** Returns the bytes of the frames with its data that have arrived. */
+	/** Returns the bytes on the wire of the data frames that the receiver has got. */
 	uint64_t wire_bytes() const;
-	/** Returns the congestion notifications that have arrived at its sender. */
+	/** Returns how many congestion notifications the sender has got. */
 	uint64_t cnps() const;
 
 	const Scenario::Flow spec;

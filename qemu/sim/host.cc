@@ -113,9 +113,9 @@ void Host::run_at(uint64_t when)
 	schedule();
 }
 
-/* Makes sure that there is an event no later than the next run. There are few events at any time,
- * as none is added when one comes early enough: a deadline that moves with each packet would leave
- * thousands behind. */
+/* Makes sure that there is an event no later than the next run. It adds none if one comes early
+ * enough. The card's deadline moves with each packet: an event for each deadline would fill the
+ * loop with thousands that have nothing to do. */
 void Host::schedule()
 {
 	if (next_run_ == kNever || (!events_.empty() && events_.back() <= next_run_))

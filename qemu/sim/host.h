@@ -46,8 +46,8 @@ public:
 	uint64_t cnps = 0;     /* of these congestion notifications */
 
 private:
-	/* The counters are here, not in the flow, so that the receiving card alone writes to them
-	 * and has them in its cache. */
+	/* The flow belongs to the sender. The counters are here because the receiver updates them,
+	 * and this line is in the cache while the receiver runs. */
 	struct Role {
 		Flow *flow = nullptr;
 		Arrivals arrivals;
@@ -83,7 +83,7 @@ private:
 	std::vector<Role> roles_; /* by QPN */
 	fabric::FrameList inbox_; /* arrived since the last run */
 	uint64_t next_run_ = kNever;
-	std::vector<uint64_t> events_; /* their times, the earliest last */
+	std::vector<uint64_t> events_; /* the times of scheduled events, the earliest last */
 	Destination full_ = 0;
 	uint8_t waiting_ = 0; /* priorities whose senders the card has parked */
 	uint8_t ready_ = 0;   /* ... and which have room again */

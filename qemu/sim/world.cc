@@ -15,7 +15,8 @@ constexpr uint64_t kStartSpread = 10'000; /* ns */
 constexpr uint16_t kFirstUdpPort = 0xc000;
 constexpr uint16_t kUdpPorts = 0x4000;
 
-/* Of the links that have @ends cards, or the scenario's duration if there are none. */
+/* Returns the shortest delay of the links that have @ends cards, or the scenario's duration if
+ * there is no such link. */
 uint64_t shortest_delay(const Scenario &scenario, int ends)
 {
 	using Kind = fabric::Fabric::End::Kind;
@@ -131,7 +132,7 @@ void World::run()
 	forget_unused_queues();
 }
 
-/* All that happens before @end. */
+/* Runs all events before @end. */
 void World::run_until(uint64_t end)
 {
 	if (cards_.empty())

@@ -14,12 +14,12 @@ namespace tern::sim {
 /**
  * The world runs a scenario: it has the cards, the fabric and the flows in simulated time.
  *
- * Each card and what is attached to it runs by itself, and so do all switches together, for as long
- * as nothing that another one does can reach it. What a card sends comes to a switch after the
- * delay of their link, and to another card after twice that. So the cards are ahead of the
- * switches, and then the switches of the cards, by that delay, and each runs for twice the delay at
- * a time. A thousand cards do not fit into a processor's cache, but one does, and it has many
- * packets in that time.
+ * Each card has an event loop, and all switches share one. A frame reaches a switch one link delay
+ * after a card has sent it, and another card two link delays after. So the cards can run until they
+ * are one link delay ahead of the switches, and then the switches until they are one ahead of the
+ * cards: each loop runs for two link delays at a time. The state of a thousand cards does not fit
+ * into a processor's cache, but the state of one card does, and the card handles many packets in
+ * that time.
  */
 class World {
 public:
@@ -79,9 +79,9 @@ private:
 	void forget_unused_queues();
 	double measured() const { return static_cast<double>(scenario.duration - scenario.warmup); }
 
-	/* The shortest delays of the links of cards, in ns: to switches and to other cards. */
+	/* The shortest delay of a link from a card to a switch, and to another card, in ns. */
 	uint64_t uplink_delay_, direct_delay_;
-	uint64_t cards_now_ = 0; /* the time of cards_ */
+	uint64_t cards_now_ = 0; /* all cards have run up to this time, ns */
 	Start start_;
 	std::vector<uint64_t> end_byte_ns_;
 	std::vector<uint64_t> sampled_; /* wire bytes of each flow */

@@ -63,7 +63,7 @@ _OWN_BOOT_ID = """
     read -r id </proc/sys/kernel/random/uuid && echo $id >/run/boot_id &&
         mount --bind /run/boot_id /proc/sys/kernel/random/boot_id"""
 
-# In the snapshot the disk was an empty one, of which the guest may remember blocks.
+# The snapshot was made with an empty disk, and the guest's page cache may hold blocks of it.
 _UNPACK = "blockdev --flushbufs /dev/vdb && tar -xf /dev/vdb -C /"
 
 # The device has been plugged in, and the kernel may not have seen it yet.

@@ -48,7 +48,7 @@ class X86:
     iommu_kernel_line = "intel_iommu=on iommu.passthrough=0 iommu.strict=1"
     console = "ttyS0"
     kernel_line = ""
-    starts_with_empty_ram = True  # the kernel comes by a device (fw_cfg), not with the machine
+    starts_with_empty_ram = True  # the firmware loads the kernel from fw_cfg
 
     @classmethod
     def accelerator(cls):

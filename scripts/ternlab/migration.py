@@ -13,13 +13,13 @@ import struct
 
 from .errors import LabError
 
-VERSION = "1"  # of what drop_zero_pages() makes of a state
+VERSION = "1"  # to be changed with what drop_zero_pages() writes
 _RAM = b"ram"  # the machine's memory-backend
 _PAGE = 4096
-# Its first section: number, name, instance, version.
+# The head of the first section has its number, name ("ram"), instance (0) and version (4).
 _FIRST = re.compile(rb"\x01(.{4})\x03ram\x00{4}\x00\x00\x00\x04", re.DOTALL)
 _PART, _END, _FOOTER = 0x02, 0x03, 0x7e
-# What the low bits of a record say.
+# A record begins with the address of its page. The low bits have flags.
 _ZERO, _SIZES, _WHOLE, _LAST, _SAME_BLOCK = 0x02, 0x04, 0x08, 0x10, 0x20
 
 
@@ -44,7 +44,8 @@ def drop_zero_pages(path):
 class _Filter:
     def __init__(self, old, new):
         self._old, self._new = old, new
-        self._block = self._written = None  # whose pages are read and written
+        # The block of the last record that was read, and of the last one that was written.
+        self._block = self._written = None
 
     def run(self):
         start = self._old.read(_PAGE)
@@ -78,7 +79,7 @@ class _Filter:
         return data
 
     def _records(self):
-        """Those of one section, to its end."""
+        """Copies the records of one section, without those of zero pages."""
         while True:
             word, = struct.unpack(">Q", self._read(8))
             kind, named = word % _PAGE, not word & _SAME_BLOCK
@@ -105,7 +106,7 @@ class _Filter:
             self._new.write(page)
 
     def _sizes(self, left):
-        """Of all blocks, @left bytes together."""
+        """Copies the list of all blocks, whose sizes add up to @left bytes."""
         while left > 0:
             name = self._copy(*self._copy(1))
             size, = struct.unpack(">Q", self._copy(8))

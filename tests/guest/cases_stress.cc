@@ -36,7 +36,8 @@ public:
 	{
 	}
 
-	/** @interval: waits so long before each request but the first ones. */
+	/** Sends requests for @time. @interval: the pause before each request that follows a
+	 * completion. */
 	void run(Clock::duration time, Clock::duration interval)
 	{
 		const auto end = Clock::now() + time;
@@ -64,7 +65,8 @@ public:
 	uint64_t requests() const { return requests_; }
 
 private:
-	/* Checks a request that has completed, if there is one, and returns its slot. */
+	/* Polls for a completion and checks the data of its request. Returns the slot of the
+	 * request, or nothing if no request has completed. */
 	std::optional<size_t> poll()
 	{
 		for (size_t n = 0; n < eps_.size(); n++) {

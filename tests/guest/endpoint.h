@@ -218,11 +218,11 @@ private:
 	ibv_mtu mtu_{};
 };
 
-/** What a loop that polls does when there is nothing: it yields, and sleeps after a while, as
- * others need the host's few CPUs. */
+/** Gives the processor away in a polling loop that has found nothing: it yields for the first
+ * millisecond, and sleeps after that, as the guests share few processors of the host. */
 class Idling {
 public:
-	/** There was something. */
+	/** Notes that the loop has found something. */
 	void reset() { last_ = Clock::now(); }
 	void pause()
 	{
@@ -233,10 +233,10 @@ public:
 	}
 
 private:
-	Clock::time_point last_ = Clock::now(); /* when there was something */
+	Clock::time_point last_ = Clock::now(); /* when the loop has found something */
 };
 
-/** Waits until @done or too long. */
+/** Waits until @done() holds. Returns false if @patience has passed before. */
 template <class Done>
 bool eventually(Done done, Clock::duration patience = 10s)
 {

@@ -12,8 +12,8 @@ KINDS = ("pd", "cq", "qp", "cm_id", "mr", "ctx", "srq")
 NETNS = "blue"
 CGROUP = "/sys/fs/cgroup/test"
 
-# This program prints the kernel memory of its group before and after it has created a CQ of 16 MiB,
-# which its statistics may tell a little later.
+# This program creates a CQ of 16 MiB. It prints the kernel memory of its control group before and
+# after that. The kernel updates these statistics with a delay, so the program waits for them.
 RINGS = b"""
 import sys, time
 from pyverbs.cq import CQ

@@ -49,7 +49,7 @@ class Valkey(Programs):
         pair.await_cm_listener(self.server, PORT, self.serving)
         if not self.serving.running():
             raise LabError(f"{SERVER} has ended:\n{self.serving.give_up()}")
-        # Earlier there may be more of them, or not all.
+        # The server goes on creating and destroying objects after it has begun to listen.
         self.at_first = {kind: count + IDLE.get(kind, 0)
                          for kind, count in self.clean[self.server.name].items()}
         self.assertTrue(wait_until(lambda: self.in_use(self.server) == self.at_first, 20),

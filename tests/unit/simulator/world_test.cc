@@ -69,8 +69,8 @@ TEST(World, AFlowEndsAfterItsMessagesOrAtItsEnd)
 	EXPECT_NEAR(static_cast<double>(timed.world.flows[0]->messages), 200e-6 * 40e9 / 524288, 4);
 }
 
-/* Cards and switches run ahead of each other, but no frame may be late for that. The card takes 500
- * ns for each of its three steps: it sends the message, answers it and completes it. */
+/* Cards and switches run ahead of each other. Yet each frame must arrive at its exact time. A card
+ * takes 500 ns to send a message, 500 ns to acknowledge one, and 500 ns to complete one. */
 TEST(World, AMessageTakesTheTimeOfItsWay)
 {
 	constexpr uint64_t kSteps = 3 * 500, kDelay = 1000, kData = 91, kAck = 7, kRounding = 10;
