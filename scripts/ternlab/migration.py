@@ -18,7 +18,7 @@ _RAM = b"ram"  # the machine's memory-backend
 _PAGE = 4096
 # The head of the first section has its number, name ("ram"), instance (0) and version (4).
 _FIRST = re.compile(rb"\x01(.{4})\x03ram\x00{4}\x00\x00\x00\x04", re.DOTALL)
-_PART, _END, _FOOTER = 0x02, 0x03, 0x7e
+_PART, _END, _COMMAND, _FOOTER = 0x02, 0x03, 0x08, 0x7e
 # A record begins with the address of its page. The low bits have flags.
 _ZERO, _SIZES, _WHOLE, _LAST, _SAME_BLOCK = 0x02, 0x04, 0x08, 0x10, 0x20
 
@@ -60,7 +60,12 @@ class _Filter:
             footer = self._copy(5)
             if footer != bytes([_FOOTER]) + number:
                 raise LabError(f"{self._old.name}: a section of RAM ends with {footer.hex()}")
-            kind, section = struct.unpack(">B4s", self._copy(5))
+            kind, = self._copy(1)
+            while kind == _COMMAND:  # QEMU 10 tells of the switchover in one
+                *_, size = struct.unpack(">HH", self._copy(4))
+                self._copy(size)
+                kind, = self._copy(1)
+            section = self._copy(4)
             if kind not in (_PART, _END) or section != number:
                 raise LabError(f"{self._old.name}: section {kind} of {section.hex()} amid the RAM")
         self._records()
