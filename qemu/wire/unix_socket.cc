@@ -2,16 +2,61 @@
 #include "qemu/wire/unix_socket.h"
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
+#include <string_view>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 namespace tern::wire {
 
-static Fd new_socket(int type)
+namespace {
+
+/* A listener has this name until it listens: who waits for a path is never refused there. */
+constexpr std::string_view kSuffix = "~";
+
+class Address {
+public:
+	explicit Address(const std::string &path)
+	{
+		address_.sun_family = AF_UNIX;
+		path.copy(address_.sun_path, sizeof(address_.sun_path) - 1);
+	}
+	const sockaddr *get() const { return reinterpret_cast<const sockaddr *>(&address_); }
+	static constexpr socklen_t kSize = sizeof(sockaddr_un);
+	static constexpr size_t kMaxPath = sizeof(sockaddr_un::sun_path) - 1;
+
+private:
+	sockaddr_un address_{};
+};
+
+Fd new_socket(int type)
 {
 	return Fd(socket(AF_UNIX, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
+
+std::string last_error(const std::string &path)
+{
+	return path + ": " + std::strerror(errno);
+}
+
+/* Removes the socket of a killed process. Returns an error message, or empty. */
+std::string remove_stale(const std::string &path, int type)
+{
+	struct stat file;
+	if (lstat(path.c_str(), &file))
+		return errno == ENOENT ? "" : last_error(path);
+	/* connect() is refused at a file that is no socket, too. */
+	if (!S_ISSOCK(file.st_mode))
+		return path + ": is not a socket";
+	const Fd probe = new_socket(type);
+	if (connect(probe.get(), Address(path).get(), Address::kSize) == 0 || errno != ECONNREFUSED)
+		return path + ": somebody listens there already";
+	return unlink(path.c_str()) ? last_error(path) : "";
+}
+
+} // namespace
 
 UnixListener::~UnixListener()
 {
@@ -21,25 +66,23 @@ UnixListener::~UnixListener()
 
 std::string UnixListener::open(const std::string &path)
 {
-	sockaddr_un address{};
-	address.sun_family = AF_UNIX;
-	if (path.empty() || path.size() >= sizeof(address.sun_path))
-		return path + ": a socket's path has 1 to 107 bytes";
-	path.copy(address.sun_path, path.size());
-	const auto *generic = reinterpret_cast<const sockaddr *>(&address);
+	static constexpr size_t kMaxPath = Address::kMaxPath - kSuffix.size();
+	if (path.empty() || path.size() > kMaxPath)
+		return path + ": a socket's path has 1 to " + std::to_string(kMaxPath) + " bytes";
 
-	/* Remove the socket of a killed process. */
-	const Fd probe = new_socket(type_);
-	if (connect(probe.get(), generic, sizeof(address)) == 0)
-		return path + ": somebody listens there already";
-	if (errno == EPROTOTYPE)
-		return path + ": somebody listens there already";
-	if (errno == ECONNREFUSED)
-		unlink(path.c_str());
+	const std::string unready = path + std::string(kSuffix);
+	for (const std::string &name : {path, unready})
+		if (std::string error = remove_stale(name, type_); !error.empty())
+			return error;
 
 	Fd fd = new_socket(type_);
-	if (!fd || bind(fd.get(), generic, sizeof(address)) || listen(fd.get(), SOMAXCONN))
-		return path + ": " + std::strerror(errno);
+	if (!fd || bind(fd.get(), Address(unready).get(), Address::kSize))
+		return last_error(path);
+	if (listen(fd.get(), SOMAXCONN) || rename(unready.c_str(), path.c_str())) {
+		std::string error = last_error(path);
+		unlink(unready.c_str());
+		return error;
+	}
 	fd_ = std::move(fd);
 	path_ = path;
 	return {};

@@ -8,7 +8,10 @@
 
 namespace tern::wire {
 
-/** Listens at @path and removes it at the end. Replaces a path on which nobody listens. */
+/**
+ * Listens at a path and removes it at the end. Replaces a socket on which nobody listens. The path
+ * appears when connections are taken, so a program may wait for it and then connect.
+ */
 class UnixListener {
 public:
 	/** @type: SOCK_STREAM or SOCK_SEQPACKET. */

@@ -20,10 +20,10 @@ class VfioUser(unittest.TestCase):
         self.processes = Processes(*self.options)
         self.addCleanup(self.end)
         self.connect()
+        self.addCleanup(lambda: self.client.close())
 
     def end(self):
         log = self.processes.log()
-        self.client.close()
         self.assertEqual(self.processes.end(), 0, log)
 
     def connect(self):
