@@ -24,6 +24,11 @@ int tern_page_alloc(struct tern_dev *tdev, struct tern_page *page, gfp_t gfp)
 
 	if (!memory)
 		return -ENOMEM;
+	/*
+	 * An allocation has no bad address. dma-debug takes it for a mapping, and reports a driver
+	 * that does not check a mapping's address.
+	 */
+	dma_mapping_error(&tdev->pdev->dev, page->dma);
 	page->va = page_address(memory);
 	return 0;
 }
