@@ -41,7 +41,7 @@ KERNEL = $(shell scripts/guest-kernel)
 endif
 
 .PHONY: help setup build module configure cmake image kernels hosts run test test-quick test-all \
-	stress-test soak report fuzz fuzz-quick lint bench bench-apps bench-core bench-fabric \
+	test-debug stress-test soak report fuzz fuzz-quick lint bench bench-apps bench-core bench-fabric \
 	bench-sim lab install packages clean
 
 help:
@@ -49,6 +49,7 @@ help:
 	@echo 'make test        everything that a change must pass'
 	@echo 'make test-quick  of these, what needs no virtual machine'
 	@echo 'make test-all    these and more: each scenario with both kernels and over both wires'
+	@echo 'make test-debug  the scenarios on kernels with KASAN, lockdep, kmemleak and more: hours'
 	@echo 'make stress-test the scenarios five times, twice of them on a busy machine'
 	@echo 'make soak        seeds of the simulation for TERN_SOAK_TIME hours (1): scripts/soak --help'
 	@echo 'make fuzz        each fuzzer for TERN_FUZZ_TIME seconds (60): see scripts/fuzz --help'
@@ -105,7 +106,7 @@ hosts: module configure image
 	@cmake --build $(or $(GUEST_BUILD),$(CMAKE_BUILD)) --target tern_provider terntop terntrace
 
 image: setup
-	@scripts/image >/dev/null
+	@TERN_STACK=$$(scripts/stack stock) scripts/image >/dev/null
 
 run: hosts
 	@scripts/demo
@@ -121,6 +122,12 @@ test-all: lint kernels
 
 test-quick: cmake
 	@scripts/suite --quick
+
+test-debug: cmake
+	@for stack in $$(scripts/stack --debug); do \
+		TERN_STACK=$$stack $(MAKE) module image || exit; \
+	done
+	@scripts/suite --debug
 
 stress-test: cmake kernels
 	@scripts/suite --stress

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The guests' image, made by scripts/image when it is not in the cache; with a kernel of the user's
-in place of its own, made by own_kernel.py."""
+or a debug kernel in place of its own, put there by own_kernel.py."""
 
+import os
 import pathlib
 import subprocess
 
-from . import own_kernel
+from . import own_kernel, stack
 from .errors import LabError
 from .paths import SCRIPTS
 
@@ -45,13 +46,20 @@ class Image:
     def get(cls, packages=(), kernel=None, modules=None):
         """With packages installed, or with a kernel of the user's: its bzImage, and the folder of
         its modules if it has not all of them built in."""
-        if kernel:
-            return cls(own_kernel.image_folder(cls.get(packages).folder, kernel, modules))
         for package in packages:
             if not pathlib.Path(package).is_file():
                 raise LabError(f"there is no package {package}")
-        made = subprocess.run([SCRIPTS / "image", *packages], stdout=subprocess.PIPE, text=True,
-                              check=False)
-        if made.returncode:
-            raise LabError("the guests' image could not be made; see above")
-        return cls(made.stdout.strip())
+        if not kernel and stack.has_debug_kernel():
+            built = _made_by("debug-kernel")
+            kernel, modules = built / "bzImage", built / "modules"
+        folder = _made_by("image", *packages, TERN_STACK=stack.ask("stock"))
+        return cls(own_kernel.image_folder(folder, kernel, modules) if kernel else folder)
+
+
+def _made_by(script, *arguments, **environment):
+    """The folder that the script prints."""
+    made = subprocess.run([SCRIPTS / script, *arguments], stdout=subprocess.PIPE, text=True,
+                          check=False, env={**os.environ, **environment})
+    if made.returncode:
+        raise LabError(f"the guests' {script} could not be made; see above")
+    return pathlib.Path(made.stdout.strip())

@@ -17,6 +17,11 @@ def ask(*what):
     return said.stdout.strip()
 
 
+def has_debug_kernel():
+    """Whether its kernel is one with the kernel's own checkers."""
+    return ask() != ask("stock")
+
+
 def enter():
     """Begins this program anew on the stack's Debian, unless it is this machine's."""
     suite = ask("--foreign")

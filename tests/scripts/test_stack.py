@@ -34,6 +34,10 @@ def table():
     return [line.split() for line in lines if line and not line.startswith("#")]
 
 
+def is_debug(row):
+    return row[4].startswith("linux-source-")
+
+
 def this_debian():
     return run("sh", "-c", '. /etc/os-release; echo "$VERSION_CODENAME"').stdout.strip()
 
@@ -49,9 +53,11 @@ class Table(unittest.TestCase):
         self.assertEqual(len(names), len(set(names)))
 
     def test_default_is_the_first_of_this_debian(self):
-        ours = [row[0] for row in table() if row[1:3] == [this_debian(), "amd64"]]
-        self.assertEqual(run("scripts/stack").stdout, f"{ours[0]}\n")
-        self.assertEqual(run("scripts/stack", "--list").stdout.split(), ours)
+        ours = [row for row in table() if row[1:3] == [this_debian(), "amd64"]]
+        self.assertEqual(run("scripts/stack").stdout, f"{ours[0][0]}\n")
+        for option, debug in (("--list", False), ("--debug", True)):
+            self.assertEqual(run("scripts/stack", option).stdout.split(),
+                             [row[0] for row in ours if is_debug(row) == debug])
         self.assertEqual(run("scripts/stack", "--foreign").stdout, "")
 
     def test_others_are_the_default_of_each_other_system(self):
@@ -63,6 +69,13 @@ class Table(unittest.TestCase):
             self.assertEqual(run("scripts/stack", TERN_STACK=name).stdout, f"{name}\n")
             foreign = run("scripts/stack", "--foreign", TERN_STACK=name).stdout
             self.assertEqual(foreign, f"{suite}\n" if arch == "amd64" else f"{suite}-{arch}\n")
+
+    def test_a_debug_kernel_has_a_stock_one_of_its_series(self):
+        rows = {row[0]: row for row in table()}
+        for name, row in rows.items():
+            stock = rows[run("scripts/stack", "stock", TERN_STACK=name).stdout.strip()]
+            self.assertFalse(is_debug(stock))
+            self.assertEqual(row[1:4], stock[1:4])
 
     def test_each_architecture_has_a_compiler_and_a_machine(self):
         for name, _, arch, *_ in table():
