@@ -4,10 +4,12 @@
  * libibverbs, by several threads of several processes, which are killed at random points.
  *
  *	uverbs_fuzz DEVICE [--seconds N] [--seed N] [--gid-index N] [--threads N] [--processes N]
+ *		[--slowness N] [--failing]
  *
  * It prints how often each operation succeeded, and how often it failed with each errno. A seed
- * repeats the
- * choices of each thread, but not how threads meet.
+ * repeats the choices of each thread, but not how threads meet. With --slowness processes live so
+ * many times longer, for a slow kernel. With --failing the kernel, which needs fault injection,
+ * fails an allocation in half of the calls.
  */
 #include <getopt.h>
 #include <signal.h>
@@ -96,7 +98,8 @@ private:
 void Parent::start()
 {
 	Rng choices = rng_.fork();
-	const auto life = milliseconds(choices.between(20, choices.chance(1, 4) ? 2000 : 600));
+	const auto life = options_.slowness *
+	                  milliseconds(choices.between(20, choices.chance(1, 4) ? 2000 : 600));
 	std::fflush(stdout);
 	const pid_t pid = fork();
 	check(pid >= 0, "fork: %s", std::strerror(errno));
@@ -196,6 +199,9 @@ void print(const Stats &stats, const Parent &parent, double seconds)
 	std::printf("%llu calls, %.0f a second; processes: %u killed, %u ended, %u crashed\n",
 	            static_cast<unsigned long long>(sum), static_cast<double>(sum) / seconds,
 	            parent.killed, parent.ended, parent.crashed);
+	if (const uint32_t starved = stats.starved)
+		std::printf("%u calls with a failed allocation, %u of them succeeded\n", starved,
+		            stats.survived.load());
 }
 
 /* --- options --- */
@@ -207,6 +213,8 @@ bool parse(int argc, char **argv, Options &options)
 	                               {"gid-index", required_argument, nullptr, 'g'},
 	                               {"threads", required_argument, nullptr, 't'},
 	                               {"processes", required_argument, nullptr, 'p'},
+	                               {"slowness", required_argument, nullptr, 'l'},
+	                               {"failing", no_argument, nullptr, 'f'},
 	                               {}};
 	for (int c; (c = getopt_long(argc, argv, "", kLong, nullptr)) != -1;) {
 		if (c == 's')
@@ -219,6 +227,10 @@ bool parse(int argc, char **argv, Options &options)
 			options.threads = static_cast<unsigned>(std::atoi(optarg));
 		else if (c == 'p')
 			options.processes = static_cast<unsigned>(std::atoi(optarg));
+		else if (c == 'l')
+			options.slowness = static_cast<unsigned>(std::atoi(optarg));
+		else if (c == 'f')
+			options.failing = true;
 		else
 			return false;
 	}
@@ -252,7 +264,7 @@ int main(int argc, char **argv)
 	if (!uverbs::parse(argc, argv, options)) {
 		std::fprintf(stderr,
 		             "usage: %s DEVICE [--seconds N] [--seed N] [--gid-index N] "
-		             "[--threads N] [--processes N]\n",
+		             "[--threads N] [--processes N] [--slowness N] [--failing]\n",
 		             argv[0]);
 		return 2;
 	}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "uverbs_fuzzer.h"
 
+#include <fcntl.h>
 #include <rdma/rdma_user_ioctl.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -9,6 +10,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <string>
+#include <string_view>
 
 #include "check.h"
 
@@ -80,12 +83,37 @@ Method &Method::out(uint16_t id, Part to)
 	return add(id, to.size, reinterpret_cast<uintptr_t>(to.data));
 }
 
+/* --- allocations that fail --- */
+
+void FailingAllocation::open()
+{
+	file_ = Socket(::open("/proc/thread-self/fail-nth", O_RDWR | O_CLOEXEC));
+	check(file_.fd() >= 0, "fail-nth: %s", std::strerror(errno));
+}
+
+void FailingAllocation::arm(unsigned nth) const
+{
+	const std::string text = std::to_string(nth);
+	check(pwrite(file_.fd(), text.data(), text.size(), 0) > 0, "fail-nth: %s",
+	      std::strerror(errno));
+}
+
+bool FailingAllocation::disarm() const
+{
+	char left = 0;
+	check(pread(file_.fd(), &left, 1, 0) == 1, "fail-nth: %s", std::strerror(errno));
+	arm(0);
+	return left == '0';
+}
+
 /* --- choices --- */
 
 Fuzzer::Fuzzer(Process &p, uint64_t seed)
         : process(p), rng(seed), context(&p.contexts[0]), input_(pages_before_a_hole()),
           output_(pages_before_a_hole())
 {
+	if (process.options.failing)
+		failing_.open();
 }
 
 uint64_t Fuzzer::odd_number(uint64_t valid)
@@ -399,6 +427,20 @@ void Fuzzer::run(size_t op)
 		process.stats.count(op, err);
 }
 
+/** The first allocations of a call are those of uverbs, and the driver's follow. */
+void Fuzzer::run_starved(size_t op)
+{
+	size_t count;
+	failing_.arm(1 + static_cast<unsigned>(rng.below(rng.chance(1, 2) ? 12 : 100)));
+	const int err = operations(count)[op].run(*this);
+	const bool failed = failing_.disarm();
+	if (err == kNothing)
+		return;
+	process.stats.count(op, err);
+	process.stats.starved += failed;
+	process.stats.survived += failed && !err;
+}
+
 void Fuzzer::prepare()
 {
 	size_t count;
@@ -428,7 +470,12 @@ void Fuzzer::step()
 
 	context = &process.contexts[rng.chance(1, 4)];
 	hostile_ = rng.chance(1, 3);
-	run(op);
+	/* The kernel reports a fork that fails, and nothing of that is the driver's. */
+	const bool fork = std::string_view(all[op].name) == "fork";
+	if (process.options.failing && !fork && rng.chance(1, 2))
+		run_starved(op);
+	else
+		run(op);
 }
 
 } // namespace tern::guest::uverbs

@@ -68,6 +68,20 @@ private:
 	std::array<ib_uverbs_attr, kMax> attrs_{};
 };
 
+/** Has the kernel fail one of the next allocations of this thread: its "fail-nth". */
+class FailingAllocation {
+public:
+	/** Must be called by the thread. Throws CheckFailed if the kernel has no fault injection.
+	 */
+	void open();
+	void arm(unsigned nth) const;
+	/** Returns whether one has failed since arm(). No other one fails. */
+	bool disarm() const;
+
+private:
+	Socket file_;
+};
+
 class Fuzzer {
 public:
 	Fuzzer(Process &process, uint64_t seed);
@@ -124,6 +138,7 @@ private:
 	int by_write(const Command &command);
 	int by_ioctl(const Command &command);
 	void run(size_t op);
+	void run_starved(size_t op);
 	size_t spoil_size(size_t size, size_t unit);
 	char *place(char *pages, size_t size);
 	void spoil(ib_uverbs_ioctl_hdr *header, uint32_t outs);
@@ -131,6 +146,7 @@ private:
 	int destroy_object(Kind kind, uint32_t handle);
 
 	bool hostile_ = false;
+	FailingAllocation failing_;
 	char *input_, *output_; /* two pages each, and then one that cannot be reached */
 };
 

@@ -131,12 +131,16 @@ struct Options {
 	uint64_t seed = 1;
 	double seconds = 10;
 	unsigned threads = 3, processes = 2;
+	unsigned slowness = 1; /* of the kernel: processes live so much longer */
+	bool failing = false;  /* allocations of the kernel */
 };
 
 /** Calls by operation and errno, in memory that all processes share. */
 struct Stats {
 	static constexpr size_t kOps = 96, kErrnos = 160;
 	std::atomic<uint32_t> calls[kOps][kErrnos];
+	/* Calls in which an allocation of the kernel failed, and those of them that succeeded. */
+	std::atomic<uint32_t> starved, survived;
 
 	void count(size_t op, int err) { calls[op][static_cast<size_t>(err) % kErrnos]++; }
 };

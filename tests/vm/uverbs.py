@@ -6,15 +6,18 @@ notice. TERN_UVERBS_SECONDS and TERN_UVERBS_SEED make it run longer and otherwis
 """
 
 import os
+import random
 import re
+import time
 
 from programs import EVERY_CELL, Programs
 from scenario import main, wait_until
-from ternlab import query
+from ternlab import inject, query, stack
 
 FUZZ = "/opt/tern/bin/uverbs_fuzz"
 CGROUP = "/sys/fs/cgroup/uverbs"
 SECONDS = float(os.environ.get("TERN_UVERBS_SECONDS", "60" if EVERY_CELL else "20"))
+DEBUG_SLOWNESS = 8  # of a debug kernel
 SEED = int(os.environ.get("TERN_UVERBS_SEED", "1"), 0)
 # Each of these makes an object, or changes one, and must have succeeded.
 FRUITFUL = """alloc_pd open_xrcd create_ah multicast create_counters create_flow create_channel
@@ -78,31 +81,70 @@ class Uverbs(Programs):
             self.assertEqual([done["status"] for done in agent.poll(local=qpn, kind=kind)], [0])
         self.assertTrue(one.check(offset=8192, length=5000, seed=seed))
 
-    def fuzz(self, seconds, seed, meanwhile):
-        """The number of calls that succeeded, by operation."""
+    def fuzz(self, seed, meanwhile, options=""):
+        """What the fuzzer has printed."""
         index = self.host.gid_index(self.device)
+        slowness = DEBUG_SLOWNESS if stack.has_debug_kernel() else 1
         task = self.host.spawn(f"""
             echo $$ >{CGROUP}/cgroup.procs
-            exec {FUZZ} {self.device} --gid-index {index} --seed {seed} --seconds {seconds}""")
+            exec {FUZZ} {self.device} --gid-index {index} --seed {seed} \\
+                --seconds {SECONDS * slowness} --slowness {slowness} {options}""")
         for turn in range(1 << 20):
             meanwhile(turn)
             if wait_until(lambda: not task.running(), 0.5, 0.1):
                 break
         said = task.wait(timeout=90).out
         print(said)
-        return {name: int(count) for name, count in
-                re.findall(r"^(\w+) +(\d+) ok", said, re.MULTILINE)}
+        return said
 
-    def test_fuzz(self):
-        with self.cell("random calls", "result"), self.connected() as (agents, qpns):
+    def fuzz_and_compare(self, name, options="", also=lambda: None):
+        def meanwhile(turn):
+            self.exchange(agents, qpns, turn)
+            also()
+
+        with self.cell(name, "result"), self.connected() as (agents, qpns):
             before = self.holdings()
-            done = self.fuzz(SECONDS, SEED, lambda turn: self.exchange(agents, qpns, turn))
+            said = self.fuzz(SEED, meanwhile, options)
+            done = dict(re.findall(r"^(\w+) +([1-9]\d*) ok", said, re.MULTILINE))
             self.assertTrue(wait_until(lambda: self.holdings() == before, 20),
                             f"had {before}, has {self.holdings()}")
             self.assertTrue(wait_until(lambda: self.charged() < KEPT, 20), self.charged())
             self.assertTrue(wait_until(lambda: not self.blocked(), 20), self.blocked())
-            self.assertEqual([name for name in FRUITFUL if not done.get(name)], [])
+            self.assertEqual([name for name in FRUITFUL if name not in done], [])
         self.pingpong("-n 20 -c")
+        return said
+
+    def test_fuzz(self):
+        self.fuzz_and_compare("random calls")
+
+    def test_failing_allocations(self):
+        if not stack.has_debug_kernel():
+            self.skipTest("only debug kernels have fault injection")
+        self.host.run("""
+            for kind in failslab fail_page_alloc; do
+                cd /sys/kernel/debug/$kind && echo N >ignore-gfp-wait && echo 0 >verbose || exit
+            done
+            echo N >ignore-gfp-highmem; echo 0 >min-order""")
+        said = self.fuzz_and_compare("allocations fail", "--failing")
+        self.assertRegex(said, r"[1-9]\d* calls with a failed allocation")
+
+    def test_refused_commands(self):
+        """The card refuses some of the driver's commands, as one without room does."""
+        if not (EVERY_CELL or stack.has_debug_kernel()):
+            self.skipTest("in make test-all, and on debug kernels")
+        chance = random.Random(SEED)
+        refused = []
+
+        def refuse():
+            for _ in range(10):
+                inject.refuse_command(self.host, 0, chance.randrange(1, 20))
+                time.sleep(0.05)
+            commands = query.card_of(self.host)["engines"][0]["commands"]
+            refused.append(commands["refuse_in"] == 0)
+
+        self.fuzz_and_compare("commands refused", also=refuse)
+        self.assertIn(True, refused)
+        inject.refuse_command(self.host, 0, 0)
 
 
 if __name__ == "__main__":
