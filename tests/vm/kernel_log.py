@@ -14,6 +14,13 @@ TROUBLE = re.compile(
 # Said at every boot, and harmless.
 HARMLESS = re.compile(
     r"kmemleak: Kernel memory leak detector initialized"
+    r"|DMA-API: (preallocated \d+ debug entries|debugging enabled)"
+    r"|rcu:.*use-after-free debug is enabled"
+    # A process that touched its memory did not get a page, and tries again.
+    r"|VM_FAULT_OOM leaked out to the #PF handler"
+    # It follows a report of dma-debug.
+    r"|DMA-API: Mapped at:"
+    r"|kasan: KernelAddressSanitizer initialized"
     r"|(RETBleed|Spectre|MDS|MMIO Stale Data|TAA).*leak"
     r"|RCU CPU stall warnings timeout set"
     # A program's fault, which its exit code tells.
@@ -23,7 +30,14 @@ HARMLESS = re.compile(
 REPORT = re.compile(r"^[^\n]*-\[ cut here \]-.*?-\[ end trace \w+ \]-", re.DOTALL | re.MULTILINE)
 KNOWN = re.compile(
     # With an SRQ a channel of ib_srpt has no buffers of its own, and drops them all the same.
-    r"WARNING: [^\n]* at drivers/infiniband/ulp/srpt/ib_srpt\.c:\d+ srpt_cache_put\+")
+    r"WARNING: [^\n]* at drivers/infiniband/ulp/srpt/ib_srpt\.c:\d+ srpt_cache_put\+"
+    # Memory may be in several regions, each with a mapping of its own. dma-debug expects one.
+    r"|DMA-API: [^\n]* cacheline tracking EEXIST, overlapping mappings")
+# In the same way, of kmemleak: the place that has allocated what is lost.
+KNOWN_LEAKS = re.compile(
+    # UVERBS_METHOD_GET_CONTEXT frees a context that it cannot use, and keeps its reference to the
+    # task: ib_core of 6.1 lacks rdma_restrack_put() there.
+    r"\] (copy_process|copy_creds|taskstats_exit)\+")
 
 
 def trouble(text):
@@ -31,3 +45,9 @@ def trouble(text):
     text = REPORT.sub(lambda report: "" if KNOWN.search(report[0]) else report[0], text)
     return [line for line in text.splitlines()
             if TROUBLE.search(line) and not HARMLESS.search(line)]
+
+
+def leaks(text):
+    """The reports of kmemleak, but for those of KNOWN_LEAKS."""
+    reports = re.split(r"^(?=unreferenced object )", text, flags=re.MULTILINE)
+    return [report for report in reports if report and not KNOWN_LEAKS.search(report)]

@@ -14,13 +14,13 @@ import sys
 import time
 import unittest
 
-from kernel_log import trouble
+from kernel_log import leaks, trouble
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
 
 # pylint: disable=wrong-import-position
 import report  # noqa: E402
-from ternlab import pair  # noqa: E402
+from ternlab import pair, stack  # noqa: E402
 from ternlab.errors import CommandError, LabError  # noqa: E402
 from ternlab.host import NETDEV, Options  # noqa: E402
 from ternlab.lab import Lab  # noqa: E402
@@ -30,6 +30,7 @@ __all__ = ["CommandError", "LabError", "NETDEV", "Options", "RXE", "Scenario", "
            "report", "wait_until"]
 
 RXE = os.environ.get("TERN_TEST_DEVICE", "tern") == "rxe"
+DEBUG_MEM = "2G"  # of a host whose kernel has checkers, which take half of it
 
 main = report.main
 
@@ -48,6 +49,8 @@ class Scenario(unittest.TestCase):
         hosts = cls.HOSTS
         if RXE:
             hosts = [dataclasses.replace(options, nic="virtio") for options in hosts]
+        if stack.has_debug_kernel():
+            hosts = [dataclasses.replace(options, mem=DEBUG_MEM) for options in hosts]
         begun = time.monotonic()
         # Which leaves nothing if it fails.
         cls.lab.up(hosts, owned=True, topology=cls.TOPOLOGY, **cls.IMAGE)
@@ -122,6 +125,17 @@ class Scenario(unittest.TestCase):
                      if line.strip() not in cls.seen[host.name]]
             if found:
                 raise AssertionError(f"{host.name}'s kernel complains: {found}")
+            if stack.has_debug_kernel():
+                cls.check_leaks(host)
+
+    @staticmethod
+    def check_leaks(host):
+        """By kmemleak, which reports what two scans have found without a reference."""
+        found = leaks(host.run("""
+            sleep 6 && cd /sys/kernel/debug && echo scan >kmemleak && echo scan >kmemleak &&
+            cat kmemleak""", timeout=600).out)
+        if found:
+            raise AssertionError(f"{host.name}'s kernel leaks memory:\n{''.join(found)}")
 
     # --- programs in two halves: the first host serves, the second asks
 
