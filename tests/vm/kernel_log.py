@@ -31,6 +31,8 @@ REPORT = re.compile(r"^[^\n]*-\[ cut here \]-.*?-\[ end trace \w+ \]-", re.DOTAL
 KNOWN = re.compile(
     # With an SRQ a channel of ib_srpt has no buffers of its own, and drops them all the same.
     r"WARNING: [^\n]* at drivers/infiniband/ulp/srpt/ib_srpt\.c:\d+ srpt_cache_put\+"
+    # When remap_pfn_range() fails half way, it undoes what it has not done.
+    r"|WARNING: [^\n]* at arch/x86/mm/pat/memtype\.c:\d+ untrack_pfn\+"
     # Memory may be in several regions, each with a mapping of its own. dma-debug expects one.
     r"|DMA-API: [^\n]* cacheline tracking EEXIST, overlapping mappings")
 # In the same way, of kmemleak: the place that has allocated what is lost.
