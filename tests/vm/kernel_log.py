@@ -38,7 +38,7 @@ KNOWN = re.compile(
 # In the same way, of kmemleak: the place that has allocated what is lost.
 KNOWN_LEAKS = re.compile(
     # UVERBS_METHOD_GET_CONTEXT frees a context that it cannot use, and keeps its reference to the
-    # task: ib_core of 6.1 lacks rdma_restrack_put() there.
+    # task: ib_core lacks rdma_restrack_put() there.
     r"\] (copy_process|copy_creds|taskstats_exit)\+")
 
 
