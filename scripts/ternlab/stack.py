@@ -27,6 +27,8 @@ def enter():
     suite = ask("--foreign")
     if suite and INSTALLED:
         raise LabError(f"the stack {ask()} takes a Debian {suite}, and this machine is another")
+    if INSTALLED and has_debug_kernel():
+        raise LabError(f"the stack {ask()} takes Tern's sources, as it builds a debug kernel")
     if suite:
         here = SCRIPTS / "on-stack"
         os.execv(here, [str(here), "python3", "-B", *sys.argv])
