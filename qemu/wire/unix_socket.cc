@@ -13,7 +13,8 @@ namespace tern::wire {
 
 namespace {
 
-/* A listener has this name until it listens: who waits for a path is never refused there. */
+/* A socket's path ends with this until the socket takes connections. So a program that waits for
+ * the path and then connects is not refused. */
 constexpr std::string_view kSuffix = "~";
 
 class Address {

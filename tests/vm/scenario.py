@@ -30,7 +30,7 @@ __all__ = ["CommandError", "LabError", "NETDEV", "Options", "RXE", "Scenario", "
            "report", "wait_until"]
 
 RXE = os.environ.get("TERN_TEST_DEVICE", "tern") == "rxe"
-DEBUG_MEM = "2G"  # of a host whose kernel has checkers, which take half of it
+DEBUG_MEM = "2G"  # A debug kernel's checkers take half of a host's memory.
 
 main = report.main
 
@@ -130,7 +130,8 @@ class Scenario(unittest.TestCase):
 
     @staticmethod
     def check_leaks(host):
-        """By kmemleak, which reports what two scans have found without a reference."""
+        """Asks kmemleak for objects without a reference. It needs two scans, and an object has to
+        be five seconds old."""
         found = leaks(host.run("""
             sleep 6 && cd /sys/kernel/debug && echo scan >kmemleak && echo scan >kmemleak &&
             cat kmemleak""", timeout=600).out)
