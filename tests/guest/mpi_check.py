@@ -63,7 +63,8 @@ def window(comm, size):
     rank, ranks = comm.rank, comm.size
     memory = MPI.Win.Allocate(8 * size, 8, comm=comm)
     memory.Fence()
-    memory.Put(numbers(range(rank, rank + size)), (rank + 1) % ranks)
+    written = numbers(range(rank, rank + size))  # MPI may read it until the fence
+    memory.Put(written, (rank + 1) % ranks)
     memory.Fence()
     found = zeros(size)
     memory.Get(found, (rank + 2) % ranks)
