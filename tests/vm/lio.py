@@ -38,11 +38,12 @@ def stop_watching(host):
     host.reload_udev()
 
 
-def find_disk(host):
-    """The path of the one SCSI disk, once udev has looked at it; it need not answer for 5 s."""
+def find_disk(host, timeout=5):
+    """The path of the one SCSI disk, once udev has looked at it. It need not answer for TIMEOUT
+    seconds; then the kernel aborts its commands."""
     find = "cd /sys/class/scsi_disk/*/device/block && echo *"
     disk = wait_until(lambda: host.run(find, check=False).out.strip(), 30)
     if not disk:
         raise LabError(f"{host.name}: no disk came up\n{host.run('dmesg | tail -20').out}")
-    host.run(f"udevadm settle; echo 5 >/sys/block/{disk}/device/timeout")
+    host.run(f"udevadm settle; echo {timeout} >/sys/block/{disk}/device/timeout")
     return f"/dev/{disk}"

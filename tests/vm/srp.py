@@ -11,6 +11,11 @@ from upper_layer import MEBIBYTES
 PORT = 5555
 FABRIC = f"{lio.TARGET}/srpt"
 REMOTE = "/sys/class/srp_remote_ports"
+# ib_srp connects again this long after it has lost a connection. The disk must not time out before:
+# then an abort keeps ib_srp from it, and it connects about when the old connection's time wait state
+# ends. It takes that event for an address of the new connection, has no device for a QP, and gives
+# the disk up.
+RECONNECT_DELAY, DISK_TIMEOUT = 2, 60
 
 
 @contextlib.contextmanager
@@ -52,6 +57,8 @@ def logged_in(server, client, device, address):
     try:
         client.run(f"echo id_ext={service},ioc_guid={service},dest={address}:{PORT} "
                    f">/sys/class/infiniband_srp/srp-{device}-1/add_target", timeout=60)
+        client.run(f"for one in {REMOTE}/port-*; do "
+                   f"echo {RECONNECT_DELAY} >$one/reconnect_delay || exit; done")
         yield
     finally:
         client.run(f"for one in {REMOTE}/port-*; do "
@@ -74,7 +81,7 @@ class Srp(upper_layer.Storage):
                 logged_in(self.server, self.client, initiator, self.server.ipv4):
             srqs = self.server.run("rdma resource show srq").out
             self.assertEqual("[ib_srpt]" in srqs, variant == "SRQ", srqs)
-            yield lio.find_disk(self.client), lio.HELD
+            yield lio.find_disk(self.client, DISK_TIMEOUT), lio.HELD
 
     def test_client_without_card(self):
         self.start_again("the client's card goes", self.lose_card)
