@@ -12,10 +12,10 @@ PORT = 5555
 FABRIC = f"{lio.TARGET}/srpt"
 REMOTE = "/sys/class/srp_remote_ports"
 # ib_srp connects again this long after it has lost a connection. The disk must not time out before:
-# then an abort keeps ib_srp from it, and it connects about when the old connection's time wait state
-# ends. It takes that event for an address of the new connection, has no device for a QP, and gives
-# the disk up.
-RECONNECT_DELAY, DISK_TIMEOUT = 2, 60
+# an abort would keep ib_srp from that until about when the old connection leaves its time wait
+# state. ib_srp takes this event for an address of the new connection, has no device for a QP, and
+# gives the disk up. If only the target's end has failed, it is the disk's timeout that notices.
+RECONNECT_DELAY, DISK_TIMEOUT = 2, 20
 
 
 @contextlib.contextmanager
