@@ -34,12 +34,14 @@ KNOWN = re.compile(
     # When remap_pfn_range() fails half way, it undoes what it has not done.
     r"|WARNING: [^\n]* at arch/x86/mm/pat/memtype\.c:\d+ untrack_pfn\+"
     # Memory may be in several regions, each with a mapping of its own. dma-debug expects one.
-    r"|DMA-API: [^\n]* cacheline tracking EEXIST, overlapping mappings")
+    r"|DMA-API: [^\n]*(cacheline tracking EEXIST|exceeded \d+ overlapping mappings)")
 # In the same way, of kmemleak: the place that has allocated what is lost.
 KNOWN_LEAKS = re.compile(
     # UVERBS_METHOD_GET_CONTEXT frees a context that it cannot use, and keeps its reference to the
     # task: ib_core lacks rdma_restrack_put() there.
-    r"\] (copy_process|copy_creds|taskstats_exit)\+")
+    r"\] (copy_process|copy_creds|taskstats_exit)\+"
+    # If the first of its two arrays cannot be allocated, it keeps the second.
+    r"|\] flow_resources_alloc\+")
 
 
 def trouble(text):
