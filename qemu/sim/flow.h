@@ -43,9 +43,9 @@ public:
 	bool post_one();
 	/** A completion of either QP. */
 	void completed(const hw::tern_hw_cqe &cqe);
-	/** Returns the bytes on the wire of the data frames that the receiver has got. */
+	/** Returns the bytes on the wire of the data frames that have reached the receiver. */
 	uint64_t wire_bytes() const;
-	/** Returns how many congestion notifications the sender has got. */
+	/** Returns how many congestion notifications have reached the sender. */
 	uint64_t cnps() const;
 
 	const Scenario::Flow spec;

@@ -42,7 +42,8 @@ std::string last_error(const std::string &path)
 	return path + ": " + std::strerror(errno);
 }
 
-/* Removes the socket of a killed process. Returns an error message, or empty. */
+/* Removes the socket that a killed process has left at the path. Returns an error message, or an
+ * empty string. */
 std::string remove_stale(const std::string &path, int type)
 {
 	struct stat file;

@@ -236,7 +236,7 @@ private:
 	Clock::time_point last_ = Clock::now(); /* when the loop has found something */
 };
 
-/** Waits until @done() holds. Returns false if @patience has passed before. */
+/** Waits until @done() holds. Returns false after @patience. */
 template <class Done>
 bool eventually(Done done, Clock::duration patience = 10s)
 {

@@ -7,9 +7,9 @@
  *		[--slowness N] [--failing]
  *
  * It prints how often each operation succeeded, and how often it failed with each errno. A seed
- * repeats the choices of each thread, but not how threads meet. With --slowness processes live so
- * many times longer, for a slow kernel. With --failing the kernel, which needs fault injection,
- * fails an allocation in half of the calls.
+ * repeats the choices of each thread, but not how threads meet. --slowness multiplies the life time
+ * of each process, for a slow kernel. With --failing the kernel fails an allocation in half of the
+ * calls; the kernel must be built with fault injection.
  */
 #include <getopt.h>
 #include <signal.h>

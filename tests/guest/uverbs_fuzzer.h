@@ -71,8 +71,8 @@ private:
 /** Has the kernel fail one of the next allocations of this thread: its "fail-nth". */
 class FailingAllocation {
 public:
-	/** Must be called by the thread. Throws CheckFailed if the kernel has no fault injection.
-	 */
+	/** The thread whose allocations shall fail calls this. Throws CheckFailed if the kernel has
+	 * no fault injection. */
 	void open();
 	void arm(unsigned nth) const;
 	/** Returns whether one has failed since arm(). No other one fails. */

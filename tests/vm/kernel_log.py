@@ -31,16 +31,18 @@ REPORT = re.compile(r"^[^\n]*-\[ cut here \]-.*?-\[ end trace \w+ \]-", re.DOTAL
 KNOWN = re.compile(
     # With an SRQ a channel of ib_srpt has no buffers of its own, and drops them all the same.
     r"WARNING: [^\n]* at drivers/infiniband/ulp/srpt/ib_srpt\.c:\d+ srpt_cache_put\+"
-    # When remap_pfn_range() fails half way, it undoes what it has not done.
+    # remap_pfn_range() that runs out of memory half way unmaps the whole range, and the x86 code
+    # warns of pages that were never mapped.
     r"|WARNING: [^\n]* at arch/x86/mm/pat/memtype\.c:\d+ untrack_pfn\+"
     # Memory may be in several regions, each with a mapping of its own. dma-debug expects one.
     r"|DMA-API: [^\n]*(cacheline tracking EEXIST|exceeded \d+ overlapping mappings)")
-# In the same way, of kmemleak: the place that has allocated what is lost.
+# Leaks of others that kmemleak reports, by the function that has allocated the object.
 KNOWN_LEAKS = re.compile(
     # UVERBS_METHOD_GET_CONTEXT frees a context that it cannot use, and keeps its reference to the
     # task: ib_core lacks rdma_restrack_put() there.
     r"\] (copy_process|copy_creds|taskstats_exit)\+"
-    # If the first of its two arrays cannot be allocated, it keeps the second.
+    # flow_resources_alloc() allocates two arrays. If the first allocation fails, the function does
+    # not free the second array.
     r"|\] flow_resources_alloc\+")
 
 

@@ -26,8 +26,8 @@ FRUITFUL = """alloc_pd open_xrcd create_ah multicast create_counters create_flow
     create_wq modify_wq create_table post drain reg_mr reg_mr_on_demand reg_mr_implicit
     reg_mr_dma_buf reg_mr_dm rereg_mr advise_mr alloc_mw alloc_dm map remap poke fork query_pd
     query_dm query_context read_events read_counters""".split()
-# What the kernel may keep of a group whose processes are gone: caches of its own, and what ib_core
-# loses (kernel_log.KNOWN_LEAKS).
+# The kernel may still charge this many bytes to a control group when its processes are gone: the
+# kernel has caches, and ib_core leaks objects (kernel_log.KNOWN_LEAKS).
 KEPT = 1 << 20
 
 

@@ -44,7 +44,7 @@ private:
 	const std::string folder_;
 };
 
-/* Programs wait for the file before they connect. */
+/* A program that waits for the socket's file and then connects must not be refused. */
 TEST_F(UnixListenerTest, ASocketThatIsThereIsListenedAt)
 {
 	constexpr int kRounds = 2000;
