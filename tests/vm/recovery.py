@@ -178,6 +178,14 @@ class Recovery(Programs):
         with self.comes_back("suspend"):
             self.host.run(f"echo 0 >{PM_DELAY}; {SUSPEND}")
 
+    def test_sleep(self):
+        """The machine sleeps (ACPI S3) and is reset when it wakes up."""
+        with self.comes_back("sleep"), self.host.qmp() as monitor:
+            self.host.spawn("echo none >/sys/power/pm_test; echo mem >/sys/power/state")
+            self.assertTrue(wait_until(
+                lambda: monitor.execute("query-status")["status"] == "suspended", 30))
+            monitor.execute("system_wakeup")
+
     # --- what needs a person
 
     def test_again_and_again(self):
