@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * How long a QP waits while its card does what others asked for: admin commands, flushes, timers.
- * A neighbour writes 8 bytes again and again meanwhile. Times are those of the processor, so that
- * other programs on the machine do not count. The longest pause is the longest single call of a
- * card.
+ * How long a QP waits while its card does what others asked for: admin commands, flushes, timers,
+ * messages. A neighbour writes 8 bytes again and again meanwhile, and waits for each write. Times
+ * are those of the processor, so that other programs on the machine do not count. The longest pause
+ * is the longest single call of a card.
  */
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
 #include <functional>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -22,7 +23,7 @@ using namespace hw;
 
 /* As the engine in QEMU has it. */
 constexpr unsigned kBudget = 16;
-constexpr uint32_t kBatch = 16;
+constexpr uint32_t kAttackers = 64;
 constexpr unsigned kRounds = 3;
 constexpr unsigned kLogCq = 20;
 constexpr unsigned kWarmUp = 2'000;
@@ -41,12 +42,18 @@ void touch(test::FlatMemory &memory, Iova from, uint64_t size)
 		memory.put(from + at, uint8_t{0});
 }
 
-struct Result {
-	double longest = 0; /* us */
-	double took = 0;    /* us */
-	uint64_t written = 0;
+double median(std::vector<double> values)
+{
+	std::ranges::sort(values);
+	return values[values.size() / 2];
+}
 
-	double rate() const { return static_cast<double>(written) / took; }
+struct Result {
+	double longest = 0;        /* us */
+	double took = 0;           /* us */
+	std::vector<double> waits; /* us, for each write of the neighbour */
+
+	double rate() const { return static_cast<double>(waits.size()) / took; }
 };
 
 /** Two hosts, and between them the neighbour. */
@@ -57,13 +64,14 @@ public:
 	{
 		a.peer = &b;
 		b.peer = &a;
-		area_ = std::make_unique<test::HostMr>(b.make_area(1 << 20, 21));
+		source = std::make_unique<test::HostMr>(a.make_area(1 << 20, 21));
+		area = std::make_unique<test::HostMr>(b.make_area(1 << 20, 21));
 		near_ = a.make_qp(6);
 		far_ = b.make_qp(6);
 		connect(a, *near_, b, *far_);
 		test::SendRequest write{.opcode = TERN_OP_WRITE,
 		                        .flags = TERN_WQE_SIGNALED | TERN_WQE_INLINE,
-		                        .rkey = area_->key};
+		                        .rkey = area->key};
 		write.inline_data.resize(8);
 		const auto block = test::encode(write);
 		for (uint32_t i = 0; i < 1u << 6; i++)
@@ -91,12 +99,13 @@ public:
 		options.layout = {2, 12};
 		return a.driver.create_qp(options);
 	}
-	/** CQEs of these QPs since the last call. */
-	uint32_t completed()
+	/** Returns the number of CQEs of these QPs since the last call. @each is called for each of
+	 * them with its QPN. */
+	uint32_t completed(const std::function<void(uint32_t qpn)> &each = [](uint32_t) {})
 	{
 		const uint32_t before = other_cq_->ring.ci;
-		while (other_cq_->ring.poll()) {
-		}
+		while (const auto cqe = other_cq_->ring.poll())
+			each(cqe->qpn.get());
 		a.memory.put(other_cq_->record + offsetof(tern_hw_cq_record, ci),
 		             Le<uint32_t>(other_cq_->ring.ci));
 		return other_cq_->ring.ci - before;
@@ -130,6 +139,8 @@ public:
 	Host a{1};
 	Host b{2};
 	test::HostEq eq = a.driver.create_eq(1);
+	std::unique_ptr<test::HostMr> source; /* of A */
+	std::unique_ptr<test::HostMr> area;   /* of B */
 
 private:
 	bool commands_done() { return a.driver.result(a.driver.aq_pi - 1).has_value(); }
@@ -137,19 +148,20 @@ private:
 	void step()
 	{
 		if (a.cq->ring.ci == near_->sq_pi) {
-			near_->sq_pi += kBatch;
+			posted_ = cpu_us();
+			near_->sq_pi++;
 			near_->publish();
 		}
 		timed([this] { a.card.run(kBudget); });
 		timed([this] { b.card.run(kBudget); });
 		while (a.cq->ring.poll())
-			result_.written++;
+			result_.waits.push_back(cpu_us() - posted_);
 		a.memory.put(a.cq->record + offsetof(tern_hw_cq_record, ci),
 		             Le<uint32_t>(a.cq->ring.ci));
 	}
 
 	uint32_t scale_;
-	std::unique_ptr<test::HostMr> area_;
+	double posted_ = 0; /* us; the neighbour's last write */
 	std::unique_ptr<test::HostQp> near_;
 	std::unique_ptr<test::HostQp> far_;
 	std::unique_ptr<test::HostCq> other_cq_;
@@ -289,6 +301,95 @@ Result bad_rkey(World &w)
 	return w.measure([&] { qp->publish(); }, [&] { return !(left -= w.completed()); });
 }
 
+/** 64 QPs that always have as many requests to send as their queues can hold. @tick is called in
+ * each round. */
+Result flood(
+        World &w, const test::SendRequest &request, const std::function<void()> &tick = [] {})
+{
+	constexpr unsigned kLogDepth = 4;
+	std::map<uint32_t, std::unique_ptr<test::HostQp>> near;
+	std::vector<std::unique_ptr<test::HostQp>> far;
+	const auto block = test::encode(request);
+	for (uint32_t i = 0; i < kAttackers; i++) {
+		auto qp = w.make_qp(kLogDepth, kLogDepth);
+		far.push_back(w.b.make_qp(kLogDepth));
+		connect(w.a, *qp, w.b, *far.back());
+		for (uint32_t j = 0; j < (1u << kLogDepth) - 1; j++)
+			qp->post_blocks(block, false);
+		const uint32_t number = qp->number;
+		near[number] = std::move(qp);
+	}
+	int rounds = 0;
+	return w.measure(
+	        [&] {
+		        for (const auto &[number, qp] : near)
+			        qp->publish();
+	        },
+	        [&] {
+		        tick();
+		        w.completed([&](uint32_t qpn) { near.at(qpn)->post_blocks(block, true); });
+		        return ++rounds == 20'000;
+	        });
+}
+
+Result small_writes(World &w)
+{
+	test::SendRequest write{.opcode = TERN_OP_WRITE,
+	                        .flags = TERN_WQE_SIGNALED | TERN_WQE_INLINE,
+	                        .rkey = w.area->key};
+	write.inline_data.resize(8);
+	return flood(w, write);
+}
+
+Result large_writes(World &w)
+{
+	test::SendRequest write{
+	        .opcode = TERN_OP_WRITE, .flags = TERN_WQE_SIGNALED, .rkey = w.area->key};
+	write.sges = {{0, 65536, w.source->key}};
+	return flood(w, write);
+}
+
+/** Messages for which the peer has no receive WQE. */
+Result sends_without_receives(World &w)
+{
+	constexpr uint64_t kRnrTimer = 10'000; /* ns, the shortest */
+	return flood(w, {.opcode = TERN_OP_SEND}, [&] { w.a.time += kRnrTimer; });
+}
+
+/** As many regions come and go as the queue of commands takes. */
+Result regions_come_and_go(World &w)
+{
+	constexpr size_t kCommands = 16;
+	auto create = test::make_command(TERN_AQ_CREATE_MR);
+	create.create_mr.length = 4096;
+	create.create_mr.pages = w.source->buffer.pages();
+	create.create_mr.pdn = w.a.pd;
+	create.create_mr.access = test::kAllAccess;
+	struct Process {
+		uint32_t command;
+		bool creates;
+	};
+	std::vector<Process> processes(kCommands);
+	const auto submit = [&](Process &p, const tern_hw_aq_cmd &command) {
+		p.command = w.submit(command);
+		p.creates = !p.creates;
+	};
+	int rounds = 0;
+	return w.measure(
+	        [&] {
+		        for (Process &p : processes)
+			        submit(p, create);
+	        },
+	        [&] {
+		        for (Process &p : processes)
+			        if (const auto result = w.a.driver.result(p.command))
+				        submit(p, p.creates ? object(TERN_AQ_DESTROY_MR,
+				                                     result->created.id.get())
+				                            : create);
+		        return ++rounds == 20'000;
+	        });
+}
+
 /** Receives that are posted without end to 100 QPs in ERR. */
 Result posts_in_error(World &w)
 {
@@ -391,18 +492,16 @@ constexpr Case kCases[] = {
         {"DESTROY_QP, 2*10^5 windows", destroy_qp_windows},
         {"DESTROY_SRQ, 10^5 QPs", destroy_srq},
         {"DESTROY_EQ, 10^5 CQs", destroy_eq},
+        {"64 QPs write 8 bytes", small_writes},
+        {"64 QPs write 64 KiB", large_writes},
+        {"64 QPs send without receives", sends_without_receives},
+        {"regions come and go", regions_come_and_go},
         {"bad rkey, full queues", bad_rkey},
         {"posts to 100 QPs in ERR", posts_in_error},
         {"10^5 timers", timers},
         {"1024 tag operations", tag_operations},
         {"8*10^6 binds, then an ACK", binds},
 };
-
-double median(std::vector<double> values)
-{
-	std::ranges::sort(values);
-	return values[values.size() / 2];
-}
 
 } // namespace
 } // namespace tern::bench
@@ -411,24 +510,27 @@ int main(int argc, char **argv)
 {
 	using namespace tern::bench;
 	const auto scale = argc > 1 ? static_cast<uint32_t>(std::atoi(argv[1])) : 1u;
-	std::printf("Medians of %u rounds. neighbour: writes of 8 bytes by another QP, per cent of "
-	            "its rate with nothing else.\n\n%-28s %12s %10s %10s\n",
-	            kRounds, "what", "longest, us", "took, ms", "neighbour");
+	std::printf("Medians of %u rounds. neighbour: another QP, which writes 8 bytes, waits, and "
+	            "writes again:\nits rate, of that with nothing else, and how long a write "
+	            "takes.\n\n%-28s %12s %10s %10s %10s\n",
+	            kRounds, "what", "longest, us", "took, ms", "neighbour", "write, us");
 	double alone = 0;
 	for (const Case &c : kCases) {
 		std::vector<double> longest;
 		std::vector<double> took;
 		std::vector<double> rate;
+		std::vector<double> wait;
 		for (unsigned i = 0; i < kRounds; i++) {
 			World world(scale);
 			const Result r = c.run(world);
 			longest.push_back(r.longest);
 			took.push_back(r.took / 1e3);
 			rate.push_back(r.rate());
+			wait.push_back(median(r.waits));
 		}
 		alone = alone ? alone : median(rate);
-		std::printf("%-28s %12.1f %10.2f %9.0f%%\n", c.name, median(longest), median(took),
-		            100 * median(rate) / alone);
+		std::printf("%-28s %12.1f %10.2f %9.0f%% %10.2f\n", c.name, median(longest),
+		            median(took), 100 * median(rate) / alone, median(wait));
 		std::fflush(stdout);
 	}
 	return 0;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <utility>
 
 #include "qemu/rnic/formats/pause.h"
 #include "qemu/rnic/ports.h"
@@ -16,11 +17,14 @@ public:
 	/** Sends until there is nothing more to send or it is parked (returns false), or @budget
 	 * packets are used up (returns true). */
 	virtual bool transmit(unsigned &budget) = 0;
-	bool scheduled() const { return place_ == Place::Active; }
+	bool scheduled() const { return place_ == Place::New || place_ == Place::Round; }
 	/** Whether it waits for room at the destination of its next frame. */
 	bool parked() const { return place_ == Place::Parked; }
 	/** Whether it is parked because the priority of its next frame is paused. */
 	bool paused() const;
+
+	/** Packets a QP may send in one turn. */
+	static constexpr unsigned kTurn = 16;
 
 protected:
 	~Sender() = default;
@@ -28,38 +32,45 @@ protected:
 private:
 	friend class Scheduler;
 
-	enum class Place : uint8_t { None, Active, Parked };
+	enum class Place : uint8_t {
+		None,
+		New,   /* has something to send, and credit */
+		Round, /* has something to send, and no credit until its turn in the round */
+		Idle,  /* as Round, but has nothing to send */
+		Parked,
+	};
 
 	Sender *prev_ = nullptr;
 	Sender *next_ = nullptr;
 	Place place_ = Place::None;
 	Wire::Destination destination_ = 0; /* where it is or was parked */
 	bool was_parked_ = false;           /* and nothing has happened to it since */
+	uint8_t credit_ = kTurn;            /* packets that it may send before the others' turns */
 };
 
 /**
  * The QPs that may have something to send, which take turns. One whose next frame finds no room is
  * parked at the frame's destination, and the others go on.
+ *
+ * A QP that sends little does not wait for those that always have more to send: as in FQ-CoDel (RFC
+ * 8290, section 4.2), one that has been idle comes before them, until it has sent as many packets
+ * as each of them sends in a round. Then it takes its turn in the round, too.
  */
 class Scheduler {
 public:
-	/** Packets a QP may send in one turn. */
-	static constexpr unsigned kTurn = 16;
 	/** The destination of frames to this card. */
 	static constexpr Wire::Destination kSelf = Wire::kDestinations;
 	/** The place of frames of the first paused priority; those of the others follow. */
 	static constexpr Wire::Destination kPaused = kSelf + 1;
 
-	bool empty() const { return !active_.first; }
+	bool empty() const { return !new_.first && !round_.first; }
 	/** Adds @sender, which may have something to send, at the end. If it is parked it tries
 	 * again, because it may have something else to do now. */
 	void activate(Sender &sender)
 	{
 		sender.was_parked_ = false;
-		if (sender.scheduled())
-			return;
-		remove(sender);
-		append(active_, sender, Sender::Place::Active);
+		if (!sender.scheduled())
+			append(sender);
 	}
 	/** The next frame of @sender finds no room at @where: no turn until unpark(@where). */
 	void park(Sender &sender, Wire::Destination where)
@@ -72,32 +83,43 @@ public:
 	/** There is room at @where. */
 	void unpark(Wire::Destination where)
 	{
-		while (Sender *sender = parked_[where].first) {
-			remove(*sender);
-			append(active_, *sender, Sender::Place::Active);
-		}
+		while (Sender *sender = parked_[where].first)
+			append(*sender);
 	}
 	void remove(Sender &sender)
 	{
 		if (sender.place_ == Sender::Place::None)
 			return;
-		List &list = sender.parked() ? parked_[sender.destination_] : active_;
-		(sender.prev_ ? sender.prev_->next_ : list.first) = sender.next_;
-		(sender.next_ ? sender.next_->prev_ : list.last) = sender.prev_;
-		sender.place_ = Sender::Place::None;
+		unlink(sender);
+		/* The turn of those that are idle is over when it comes. */
+		while (round_.first && round_.first->place_ == Sender::Place::Idle) {
+			round_.first->credit_ = Sender::kTurn;
+			unlink(*round_.first);
+		}
 	}
 	/** One turn for the first sender; it moves to the end if it has more. Not if empty(). */
 	void run_turn(unsigned &budget)
 	{
-		Sender &sender = *active_.first;
-		const unsigned turn = std::min(budget, kTurn);
+		const bool in_round = !new_.first;
+		Sender &sender = in_round ? *round_.first : *new_.first;
+		if (in_round)
+			sender.credit_ = Sender::kTurn;
+		const unsigned turn = std::min<unsigned>(budget, sender.credit_);
 		unsigned left = turn;
+		bool more = false;
 		remove(sender);
-		if (sender.was_parked_ && parked_[sender.destination_].first)
+		if (std::exchange(sender.was_parked_, false) && parked_[sender.destination_].first)
 			/* Another has filled the room first: no need to build a frame. */
 			park(sender, sender.destination_);
-		else if (sender.transmit(left) && !sender.parked())
-			activate(sender);
+		else
+			more = sender.transmit(left);
+		const bool round_is_over = in_round && (more || sender.parked());
+		sender.credit_ =
+		        static_cast<uint8_t>(round_is_over ? 0 : sender.credit_ - (turn - left));
+		if (more || sender.scheduled())
+			append(sender);
+		else if (!sender.parked())
+			rest(sender);
 		/* A turn that sent nothing also counts, so that the caller ends. */
 		budget -= std::max(turn - left, 1u);
 	}
@@ -108,6 +130,40 @@ private:
 		Sender *last = nullptr;
 	};
 
+	/* Adds @sender, which may have something to send, where its credit tells. */
+	void append(Sender &sender)
+	{
+		if (sender.place_ == Sender::Place::Idle && !sender.credit_) {
+			sender.place_ = Sender::Place::Round;
+			return;
+		}
+		remove(sender);
+		if (sender.credit_)
+			append(new_, sender, Sender::Place::New);
+		else
+			append(round_, sender, Sender::Place::Round);
+	}
+	/* @sender has nothing to send. It has its full credit again after a round of the others. */
+	void rest(Sender &sender)
+	{
+		if (round_.first)
+			append(round_, sender, Sender::Place::Idle);
+		else
+			sender.credit_ = Sender::kTurn;
+	}
+	void unlink(Sender &sender)
+	{
+		List &list = list_of(sender);
+		(sender.prev_ ? sender.prev_->next_ : list.first) = sender.next_;
+		(sender.next_ ? sender.next_->prev_ : list.last) = sender.prev_;
+		sender.place_ = Sender::Place::None;
+	}
+	List &list_of(const Sender &sender)
+	{
+		if (sender.parked())
+			return parked_[sender.destination_];
+		return sender.place_ == Sender::Place::New ? new_ : round_;
+	}
 	static void append(List &list, Sender &sender, Sender::Place place)
 	{
 		sender.place_ = place;
@@ -117,7 +173,8 @@ private:
 		list.last = &sender;
 	}
 
-	List active_;
+	List new_;
+	List round_;                                     /* the first is not idle */
 	std::array<List, kPaused + kPriorities> parked_; /* by destination */
 };
 
