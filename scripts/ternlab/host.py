@@ -49,9 +49,12 @@ _FIND_GID = """
     done"""
 
 # udevd maps the module indexes that it had at the snapshot, and would not find tern.ko in those.
+# It keeps them if the new ones have the same time, which is so when the image and the archive with
+# the new ones were made within a second.
 # `udevadm control --reload` may do nothing: udevd drops a message that arrives between its
 # accept() and its setsockopt(SO_PASSCRED), and udevadm does not learn of it.
 _RELOAD_UDEV = """
+    touch /lib/modules/$(uname -r)/modules.*.bin
     udevd=$(pidof systemd-udevd) && kill -HUP $udevd || exit
     for pid in $udevd; do
         while grep -qs '/modules[.].*(deleted)' /proc/$pid/maps; do sleep 0.05; done
