@@ -1,9 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "qemu/shm/fd.h"
 
+#include <cerrno>
 #include <cstring>
+#include <system_error>
+#include <thread>
 
 namespace tern {
+
+namespace {
+
+/* As many as the kernel lets a message have (SCM_MAX_FD). If there were room for fewer, recvmsg()
+ * would close the others. */
+constexpr size_t kMaxFdsOfMessage = 253;
 
 void collect_fds(msghdr &message, std::vector<Fd> &fds)
 {
@@ -14,9 +23,47 @@ void collect_fds(msghdr &message, std::vector<Fd> &fds)
 		for (size_t i = 0; i < count; i++) {
 			int fd;
 			std::memcpy(&fd, CMSG_DATA(part) + i * sizeof(fd), sizeof(fd));
-			fds.emplace_back(fd);
+			fds.emplace_back(fd, Fd::Origin::Sent);
 		}
 	}
+}
+
+} // namespace
+
+void Fd::close_aside()
+{
+	if (origin_ == Origin::Connection)
+		shutdown(fd_, SHUT_RDWR);
+	try {
+		std::thread([fd = fd_] { close(fd); }).detach();
+	} catch (const std::system_error &) {
+		/* Too many take long already. It is better to lose a descriptor than to wait. */
+	}
+}
+
+ReceivedBytes receive_some(const Fd &socket, std::span<std::byte> to, std::vector<Fd> &fds)
+{
+	iovec body{to.data(), to.size()};
+	alignas(cmsghdr) std::byte control[CMSG_SPACE(kMaxFdsOfMessage * sizeof(int))];
+	msghdr header{};
+	header.msg_iov = &body;
+	header.msg_iovlen = 1;
+	header.msg_control = control;
+	header.msg_controllen = sizeof(control);
+	const ssize_t size = recvmsg(socket.get(), &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	if (size >= 0)
+		collect_fds(header, fds);
+	return {size, !(header.msg_flags & (MSG_TRUNC | MSG_CTRUNC))};
+}
+
+ssize_t receive_some(const Fd &socket, std::span<std::byte> to)
+{
+	std::vector<Fd> fds;
+	const ssize_t size = receive_some(socket, to, fds).size;
+	if (fds.empty())
+		return size;
+	errno = EPROTO;
+	return -1;
 }
 
 void attach_fds(msghdr &message, std::span<std::byte> control, std::span<const int> fds)

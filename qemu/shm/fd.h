@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -13,29 +14,52 @@ namespace tern {
 /** Owns a file descriptor. */
 class Fd {
 public:
+	/** What another process has to do with the file. To close a file that a peer has sent may
+	 * take any time: it may be on FUSE, or a TCP socket that lingers. To close a connection
+	 * closes the files that the peer has sent over it and nobody has received. */
+	enum class Origin : uint8_t { Own, Connection, Sent };
+
 	Fd() = default;
-	explicit Fd(int fd) : fd_(fd) {}
-	Fd(Fd &&other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+	explicit Fd(int fd, Origin origin = Origin::Own) : fd_(fd), origin_(origin) {}
+	Fd(Fd &&other) noexcept : fd_(std::exchange(other.fd_, -1)), origin_(other.origin_) {}
 	Fd &operator=(Fd &&other) noexcept
 	{
 		std::swap(fd_, other.fd_);
+		std::swap(origin_, other.origin_);
 		return *this;
 	}
 	~Fd()
 	{
-		if (fd_ >= 0)
+		if (fd_ < 0)
+			return;
+		if (origin_ == Origin::Own)
 			close(fd_);
+		else
+			close_aside();
 	}
 
 	int get() const { return fd_; }
 	explicit operator bool() const { return fd_ >= 0; }
 
 private:
+	/* Leaves the work to a thread of its own. The peer sees the end of a connection at once. */
+	void close_aside();
+
 	int fd_ = -1;
+	Origin origin_ = Origin::Own;
 };
 
-/** Appends the descriptors of a received message to @fds, which owns them from then on. */
-void collect_fds(msghdr &message, std::vector<Fd> &fds);
+/** What receive_some() has received. */
+struct ReceivedBytes {
+	ssize_t size; /* as recv(2) returns it */
+	bool whole;   /* nothing was cut off */
+};
+/** Receives bytes from a Unix socket without blocking. Appends the descriptors that come with them
+ * to @fds. */
+ReceivedBytes receive_some(const Fd &socket, std::span<std::byte> to, std::vector<Fd> &fds);
+/** Receives bytes from a peer that sends no descriptors, as recv(2) does without blocking. If
+ * descriptors come, they are closed, and the error is EPROTO. */
+ssize_t receive_some(const Fd &socket, std::span<std::byte> to);
 
 /**
  * Adds descriptors to a message that the caller is about to send.

@@ -44,22 +44,15 @@ Received receive_message(const Fd &socket, Message &message, std::vector<Fd> &fd
 {
 	message = {.magic = 0};
 	fds.clear();
-	iovec body{&message, sizeof(message)};
-	alignas(cmsghdr) std::byte control[kControlSize];
-	msghdr header{};
-	header.msg_iov = &body;
-	header.msg_iovlen = 1;
-	header.msg_control = control;
-	header.msg_controllen = sizeof(control);
-	const ssize_t size = recvmsg(socket.get(), &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	const auto [size, whole] =
+	        receive_some(socket, std::as_writable_bytes(std::span(&message, 1)), fds);
 	if (size < 0)
 		return errno == EAGAIN || errno == EINTR ? Received::Nothing : Received::End;
-	collect_fds(header, fds);
 	if (static_cast<size_t>(size) < offsetof(Message, kind) || message.magic != kMagic)
 		return Received::End;
 	if (message.version != kVersion)
 		return Received::Message;
-	if (size != sizeof(message) || header.msg_flags & (MSG_TRUNC | MSG_CTRUNC) ||
+	if (size != sizeof(message) || !whole || fds.size() > kMaxFds ||
 	    message.blocks > kMaxBlocks)
 		return Received::End;
 	message.reason[sizeof(message.reason) - 1] = '\0';

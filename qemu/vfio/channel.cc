@@ -7,9 +7,6 @@
 
 namespace tern::vfio {
 
-/* A message with more descriptors is cut off by the kernel, which then says so. */
-constexpr size_t kControlSize = CMSG_SPACE(kMaxFds * sizeof(int));
-
 bool Channel::wait(short events)
 {
 	pollfd fds[] = {{.fd = socket_.get(), .events = events, .revents = 0},
@@ -26,23 +23,12 @@ bool Channel::wait(short events)
 bool Channel::fill(std::span<std::byte> to, std::vector<Fd> &fds)
 {
 	while (!to.empty()) {
-		iovec body{to.data(), to.size()};
-		alignas(cmsghdr) std::byte control[kControlSize];
-		msghdr header{};
-		header.msg_iov = &body;
-		header.msg_iovlen = 1;
-		header.msg_control = control;
-		header.msg_controllen = sizeof(control);
 		if (!wait(POLLIN))
 			return false;
-		const ssize_t size =
-		        recvmsg(socket_.get(), &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+		const auto [size, whole] = receive_some(socket_, to, fds);
 		if (size < 0 && (errno == EAGAIN || errno == EINTR))
 			continue;
-		if (size <= 0)
-			return false;
-		collect_fds(header, fds);
-		if (header.msg_flags & MSG_CTRUNC || fds.size() > kMaxFds)
+		if (size <= 0 || !whole || fds.size() > kMaxFds)
 			return false;
 		to = to.subspan(static_cast<size_t>(size));
 	}

@@ -51,7 +51,7 @@ private:
 void ControlClient::ready(uint32_t)
 {
 	char bytes[512];
-	const ssize_t size = recv(fd_.get(), bytes, sizeof(bytes), MSG_DONTWAIT);
+	const ssize_t size = receive_some(fd_, std::as_writable_bytes(std::span(bytes)));
 	if (size <= 0) {
 		gone_ = size == 0 || (errno != EAGAIN && errno != EINTR);
 		return;

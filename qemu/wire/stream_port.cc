@@ -83,7 +83,7 @@ void StreamPort::read()
 	if (waiting_for_ || dead_)
 		return;
 	const std::span<std::byte> room = reader_.room();
-	const ssize_t size = recv(fd_.get(), room.data(), room.size(), MSG_DONTWAIT);
+	const ssize_t size = receive_some(fd_, room);
 	if (size < 0) {
 		dead_ = errno != EAGAIN && errno != EINTR;
 		return;

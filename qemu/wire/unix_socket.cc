@@ -92,7 +92,8 @@ std::string UnixListener::open(const std::string &path)
 
 Fd UnixListener::accept()
 {
-	return Fd(accept4(fd_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+	return Fd(accept4(fd_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC),
+	          Fd::Origin::Connection);
 }
 
 } // namespace tern::wire
