@@ -20,12 +20,14 @@ def _fields(pid):
 
 
 def _birth(pid):
-    """The start time of a living process in clock ticks, or None."""
+    """The start time of a living process in clock ticks, or None. A process lives until its last
+    thread has ended: its sockets are open until then, also when the first thread is a zombie."""
     try:
         fields = _fields(pid)
     except (FileNotFoundError, ProcessLookupError):
         return None
-    return None if fields[0] in "ZX" else int(fields[19])
+    state, threads, birth = fields[0], int(fields[17]), int(fields[19])
+    return None if state in "ZX" and threads < 2 else birth
 
 
 def _die_with_parent():
