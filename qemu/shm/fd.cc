@@ -2,7 +2,9 @@
 #include "qemu/shm/fd.h"
 
 #include <cerrno>
+#include <condition_variable>
 #include <cstring>
+#include <mutex>
 #include <system_error>
 #include <thread>
 
@@ -13,6 +15,42 @@ namespace {
 /* As many as the kernel lets a message have (SCM_MAX_FD). If there were room for fewer, recvmsg()
  * would close the others. */
 constexpr size_t kMaxFdsOfMessage = 253;
+
+/** Threads that close descriptors. One that takes long holds up no other: each is closed by a
+ * thread that does nothing else meanwhile. */
+class Closers {
+public:
+	/** Throws a std::system_error if there can be no thread for @fd. */
+	void add(int fd)
+	{
+		const std::lock_guard guard(lock_);
+		if (!idle_) {
+			std::thread([this, fd] { run(fd); }).detach();
+			return;
+		}
+		idle_--;
+		fds_.push_back(fd);
+		added_.notify_one();
+	}
+
+private:
+	[[noreturn]] void run(int fd)
+	{
+		for (;;) {
+			close(fd);
+			std::unique_lock guard(lock_);
+			idle_++;
+			added_.wait(guard, [this] { return !fds_.empty(); });
+			fd = fds_.back();
+			fds_.pop_back();
+		}
+	}
+
+	std::mutex lock_;
+	std::condition_variable added_;
+	std::vector<int> fds_; /* one for each thread that is about to wake up */
+	size_t idle_ = 0;      /* the other threads that wait */
+};
 
 void collect_fds(msghdr &message, std::vector<Fd> &fds)
 {
@@ -34,8 +72,10 @@ void Fd::close_aside()
 {
 	if (origin_ == Origin::Connection)
 		shutdown(fd_, SHUT_RDWR);
+	/* They are never destroyed, as a thread may be in close() when the process ends. */
+	static Closers &closers = *new Closers;
 	try {
-		std::thread([fd = fd_] { close(fd); }).detach();
+		closers.add(fd_);
 	} catch (const std::system_error &) {
 		/* Too many take long already. It is better to lose a descriptor than to wait. */
 	}

@@ -120,6 +120,22 @@ TEST_P(PeerFilesTest, TheSwitchDoesNotWaitForTheirEnd)
 	EXPECT_TRUE(is_closed(client));
 }
 
+TEST_P(PeerFilesTest, OneThatTakesLongHoldsUpNoOther)
+{
+	int ends[2];
+	ASSERT_EQ(pipe(ends), 0);
+	const Fd reader(ends[0]);
+	Fd writer(ends[1]);
+	const Fd client = connect();
+	server_.step(0);
+	send_bytes(client, bytes_, std::array{connection_.sender.get(), writer.get()});
+	connection_.sender = Fd();
+	writer = Fd();
+	expect_steps_without_waiting();
+	pollfd end{.fd = reader.get(), .events = POLLIN, .revents = 0};
+	EXPECT_EQ(poll(&end, 1, kLinger * 1000 / 2), 1);
+}
+
 /* More than a message of the switch's protocols has. */
 TEST_P(PeerFilesTest, ManyInOneMessage)
 {
