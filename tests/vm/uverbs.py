@@ -26,6 +26,7 @@ FRUITFUL = """alloc_pd open_xrcd create_ah multicast create_counters create_flow
     create_wq modify_wq create_table post drain reg_mr reg_mr_on_demand reg_mr_implicit
     reg_mr_dma_buf reg_mr_dm rereg_mr advise_mr alloc_mw alloc_dm map remap poke fork query_pd
     query_dm query_context read_events read_counters""".split()
+FAILING = "--failing"  # the option by which allocations fail
 # The kernel may still charge this many bytes to a control group when its processes are gone: the
 # kernel has caches, and ib_core leaks objects (kernel_log.KNOWN_LEAKS).
 KEPT = 1 << 20
@@ -113,7 +114,8 @@ class Uverbs(Programs):
             self.assertTrue(wait_until(lambda: self.charged() < KEPT * self.SLOWNESS, 20),
                             self.charged())
             self.assertTrue(wait_until(lambda: not self.blocked(), 20), self.blocked())
-            self.assertEqual([name for name in FRUITFUL if name not in done], [])
+            if options != FAILING:  # which ends many calls before they do what they are for
+                self.assertEqual([name for name in FRUITFUL if name not in done], [])
         self.pingpong("-n 20 -c")
         return said
 
@@ -128,7 +130,7 @@ class Uverbs(Programs):
                 cd /sys/kernel/debug/$kind && echo N >ignore-gfp-wait && echo 0 >verbose || exit
             done
             echo N >ignore-gfp-highmem; echo 0 >min-order""")
-        said = self.fuzz_and_compare("allocations fail", "--failing")
+        said = self.fuzz_and_compare("allocations fail", FAILING)
         self.assertRegex(said, r"[1-9]\d* calls with a failed allocation")
 
     def test_refused_commands(self):
@@ -144,10 +146,10 @@ class Uverbs(Programs):
                 time.sleep(0.05)
             commands = query.card_of(self.host)["engines"][0]["commands"]
             refused.append(commands["refuse_in"] == 0)
+            inject.refuse_command(self.host, 0, 0)  # or it might refuse one of the exchange
 
         self.fuzz_and_compare("commands refused", also=refuse)
         self.assertIn(True, refused)
-        inject.refuse_command(self.host, 0, 0)
 
 
 if __name__ == "__main__":
