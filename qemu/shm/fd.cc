@@ -12,8 +12,8 @@ namespace tern {
 
 namespace {
 
-/* As many as the kernel lets a message have (SCM_MAX_FD). If there were room for fewer, recvmsg()
- * would close the others. */
+/* The kernel allows a message this many descriptors (SCM_MAX_FD). recvmsg() closes those for which
+ * it has no room. */
 constexpr size_t kMaxFdsOfMessage = 253;
 
 /** Threads that close descriptors. One that takes long holds up no other: each is closed by a
@@ -77,7 +77,8 @@ void Fd::close_aside()
 	try {
 		closers.add(fd_);
 	} catch (const std::system_error &) {
-		/* Too many take long already. It is better to lose a descriptor than to wait. */
+		/* There can be no more threads. The descriptor stays open, as close() might block.
+		 */
 	}
 }
 

@@ -14,9 +14,10 @@ namespace tern {
 /** Owns a file descriptor. */
 class Fd {
 public:
-	/** What another process has to do with the file. To close a file that a peer has sent may
-	 * take any time: it may be on FUSE, or a TCP socket that lingers. To close a connection
-	 * closes the files that the peer has sent over it and nobody has received. */
+	/** Where the descriptor comes from. close() of a file that a peer has sent may block for
+	 * any time: the file may be on FUSE, or a TCP socket that lingers. close() of a connection
+	 * also closes the files that the peer has sent over it and this process has not received.
+	 */
 	enum class Origin : uint8_t { Own, Connection, Sent };
 
 	Fd() = default;
@@ -57,8 +58,8 @@ struct ReceivedBytes {
 /** Receives bytes from a Unix socket without blocking. Appends the descriptors that come with them
  * to @fds. */
 ReceivedBytes receive_some(const Fd &socket, std::span<std::byte> to, std::vector<Fd> &fds);
-/** Receives bytes from a peer that sends no descriptors, as recv(2) does without blocking. If
- * descriptors come, they are closed, and the error is EPROTO. */
+/** Receives bytes from a peer that must not send descriptors, as recv(2) does without blocking. If
+ * the peer sends descriptors, this closes them and fails with EPROTO. */
 ssize_t receive_some(const Fd &socket, std::span<std::byte> to);
 
 /**

@@ -71,7 +71,7 @@ private:
 /** Has the kernel fail one of the next allocations of this thread: its "fail-nth". */
 class FailingAllocation {
 public:
-	/** The thread whose allocations shall fail calls this. Throws CheckFailed if the kernel has
+	/** Prepares to fail allocations of the calling thread. Throws CheckFailed if the kernel has
 	 * no fault injection. */
 	void open();
 	void arm(unsigned nth) const;

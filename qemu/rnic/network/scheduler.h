@@ -91,7 +91,7 @@ public:
 		if (sender.place_ == Sender::Place::None)
 			return;
 		unlink(sender);
-		/* The turn of those that are idle is over when it comes. */
+		/* An idle sender leaves the round, with full credit, when its turn comes. */
 		while (round_.first && round_.first->place_ == Sender::Place::Idle) {
 			round_.first->credit_ = Sender::kTurn;
 			unlink(*round_.first);

@@ -21,8 +21,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kLinger = 30; /* seconds */
 
-/** A TCP connection with data that its receiver does not read. To close the sender takes kLinger,
- * or until this is destroyed. */
+/** A TCP connection with data that its receiver does not read. close() of the sender blocks for
+ * kLinger, or until this object is destroyed. */
 class LingeringConnection {
 public:
 	LingeringConnection()
@@ -136,7 +136,7 @@ TEST_P(PeerFilesTest, OneThatTakesLongHoldsUpNoOther)
 	EXPECT_EQ(poll(&end, 1, kLinger * 1000 / 2), 1);
 }
 
-/* More than a message of the switch's protocols has. */
+/* The message has more descriptors than any message of the switch's protocols. */
 TEST_P(PeerFilesTest, ManyInOneMessage)
 {
 	const Fd client = connect();
