@@ -124,9 +124,11 @@ class Host:
         """Goes on where a snapshot of a booted guest ended; what it lacks, wait_ready() adds, and
         what the archive (parts.py) holds."""
         snapshot = Snapshot.get(self.image, self.options)
-        command = [*self.cards.qemu, "-name", self.name, *snapshot.arguments(), *machine.command(
-            self.image, self.options, snapshot.drive(), archive, self.log, self._qmp,
-            self._channel_path)]
+        # QEMU names its threads, so that tools tell the guest's processors from the card.
+        command = [*self.cards.qemu, "-name", f"{self.name},debug-threads=on",
+                   *snapshot.arguments(), *machine.command(
+                       self.image, self.options, snapshot.drive(), archive, self.log, self._qmp,
+                       self._channel_path)]
         command += self.cards.start(wire, owned)
         for network in self.options.netdevs:
             command += ["-netdev", network.format(folder=wire.path.parent)]

@@ -13,17 +13,23 @@ from .progress import wait_until
 PR_SET_PDEATHSIG = 1
 
 
-def _fields(pid):
-    """Those of /proc/PID/stat from the process's state on."""
-    stat = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
-    return stat.rpartition(")")[2].split()
+def _stat(path):
+    """The name of a process or thread, and the fields of its stat file from its state on."""
+    stat = (pathlib.Path(path) / "stat").read_text(encoding="ascii", errors="replace")
+    head, _, tail = stat.rpartition(")")
+    return head.partition("(")[2], tail.split()
+
+
+def _cpu_seconds(fields):
+    user, system = fields[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 def _birth(pid):
     """The start time of a living process in clock ticks, or None. A process lives until its last
     thread has ended: its sockets are open until then, also when the first thread is a zombie."""
     try:
-        fields = _fields(pid)
+        _, fields = _stat(f"/proc/{pid}")
     except (FileNotFoundError, ProcessLookupError):
         return None
     state, threads, birth = fields[0], int(fields[17]), int(fields[19])
@@ -66,8 +72,19 @@ class Process:
         """The seconds of CPU that it has taken so far; 0 when it has ended."""
         if not self.alive():
             return 0
-        user, system = _fields(self.pid)[11:13]
-        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+        return _cpu_seconds(_stat(f"/proc/{self.pid}")[1])
+
+    def thread_times(self):
+        """The seconds of CPU that its living threads have taken so far, by the name of the thread.
+        Threads of one name are added up."""
+        times = {}
+        for thread in pathlib.Path(f"/proc/{self.pid}/task").iterdir():
+            try:
+                name, fields = _stat(thread)
+            except (FileNotFoundError, ProcessLookupError):
+                continue  # it has ended
+            times[name] = times.get(name, 0) + _cpu_seconds(fields)
+        return times
 
     def wait(self, timeout):
         return wait_until(lambda: not self.alive(), timeout)

@@ -4,13 +4,15 @@
 
 The same two hosts use Tern's RDMA, TCP over Tern's net_device, TCP over virtio-net and Soft-RoCE in
 turns. The median of some rounds counts; on a busy machine the ratios do. What an operation costs in
-time of the processors, both hosts' QEMUs together, depends less on what else runs.
+time of the processors, both hosts' QEMUs together, depends less on what else runs. A third table
+tells which threads of QEMU take it.
 """
 
 import argparse
 import itertools
 import json
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -26,6 +28,21 @@ from ternlab.lab import Lab  # noqa: E402
 from ternlab.paths import BUILD  # noqa: E402
 from ternlab.progress import say, step  # noqa: E402
 from users import ROUTES, RXE, SECONDS, TERN, USERS  # noqa: E402
+
+
+# Threads of QEMU, by their names.
+THREADS = {"processors": re.compile(r"CPU \d+/"), "card": re.compile("tern$"),
+           "rest of QEMU": re.compile("")}
+
+
+def cpu_times(hosts):
+    """The CPU seconds that the hosts' QEMUs have taken so far, by the kind of thread."""
+    times = dict.fromkeys(THREADS, 0.0)
+    for host in hosts:
+        for name, seconds in host.process.thread_times().items():
+            kind = next(kind for kind, names in THREADS.items() if names.match(name))
+            times[kind] += seconds
+    return times
 
 
 class Bench:
@@ -50,19 +67,20 @@ class Bench:
             with route.stack(self.hosts), user.attached(route) as attached:
                 self.warm_up(user, route, attached)
                 for metric in user.metrics:
-                    begun = self.cpu_time()
+                    begun = cpu_times(self.hosts)
                     rate = user.measure(route, attached, metric)
-                    cost = (self.cpu_time() - begun) / (rate * SECONDS)
+                    ended = cpu_times(self.hosts)
+                    costs = {kind: (ended[kind] - begun[kind]) / (rate * SECONDS) * 1e6
+                             for kind in THREADS}
                     self.results.add(key(user, metric), route.name, rate / metric.unit)
-                    self.results.add(cost_key(user, metric), route.name, cost * 1e6)
+                    self.results.add(cost_key(user, metric), route.name, sum(costs.values()))
+                    for kind, cost in costs.items():
+                        self.results.add(thread_key(user, metric, kind), route.name, cost)
         except LabError as error:
             if route != RXE:
                 raise
             self.hopeless.add((user.name, route))
             say(f"{user.name} does not get through {route.name}: {error}")
-
-    def cpu_time(self):
-        return sum(host.process.cpu_time() for host in self.hosts)
 
     def warm_up(self, user, route, attached):
         """Under TCG what runs for the first time is translated."""
@@ -82,12 +100,17 @@ def cost_key(user, metric):
     return f"{key(user, metric)}, CPU us"
 
 
+def thread_key(user, metric, kind):
+    return f"{cost_key(user, metric)}, {kind}"
+
+
 def table(results, users):
     rows = [(user, metric) for user in users for metric in user.metrics]
     return "\n".join([
         *part("", results, [key(*row) for row in rows], ratio),
         "", *part("CPU us an operation", results, [cost_key(*row) for row in rows],
-                  lambda ours, theirs: ratio(theirs, ours))])
+                  lambda ours, theirs: ratio(theirs, ours)),
+        "", *threads(results, rows)])
 
 
 def part(title, results, rows, compare):
@@ -102,6 +125,17 @@ def part(title, results, rows, compare):
             f"{'-' if medians[name] is None else format(medians[name], '.0f'):>12}"
             for name in names) + "".join(
                 f"{compare(medians[TERN.name], medians[name]):>14}" for name in others))
+    return lines
+
+
+def threads(results, rows):
+    """Lines: which threads take the time of an operation over Tern."""
+    lines = [f"{'CPU us an operation over Tern':<36}" + "".join(f"{kind:>14}" for kind in THREADS)]
+    for row in rows:
+        medians = [results.median(thread_key(*row, kind), TERN.name) for kind in THREADS]
+        if None not in medians:
+            figures = [f"{median:.0f} ({median / sum(medians):.0%})" for median in medians]
+            lines.append(f"{key(*row):<36}" + "".join(f"{figure:>14}" for figure in figures))
     return lines
 
 

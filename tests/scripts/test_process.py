@@ -49,6 +49,21 @@ class TestProcess(unittest.TestCase):
         same.kill()
         self.assertFalse(process.alive() or same.alive())
 
+    def test_thread_times(self):
+        """A thread that computes is told from one that waits."""
+        process, _ = self.start("""
+import pathlib, threading, time
+def work(name):
+    pathlib.Path("/proc/thread-self/comm").write_text(name)
+    while name == "busy":
+        pass
+    time.sleep(600)
+for name in ("busy", "idle"):
+    threading.Thread(target=work, args=(name,)).start()
+""")
+        self.assertTrue(wait_until(lambda: process.thread_times().get("busy", 0) > 0.1, 30))
+        self.assertLess(process.thread_times()["idle"], 0.1)
+
 
 if __name__ == "__main__":
     unittest.main()
