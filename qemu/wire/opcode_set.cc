@@ -96,6 +96,10 @@ std::string_view short_name(uint8_t opcode, uint8_t ack_kind)
 		return "RNR_NAK";
 	if (kind == PacketKind::Acknowledge && ack_kind == kNak)
 		return "NAK";
+	if (kind == PacketKind::Atomic && opcode_info(opcode).atomic_masks)
+		return opcode == static_cast<uint8_t>(Opcode::RcMaskedCompareSwap)
+		               ? "MASKED_COMPARE_SWAP"
+		               : "MASKED_FETCH_ADD";
 	return kNames[static_cast<uint8_t>(rc_opcode(opcode))];
 }
 

@@ -167,6 +167,8 @@ void put_ext(Writer &out, const OpcodeInfo &info, const ExtHeaders &ext)
 		out.put(headers::Reth{ext.reth.va, ext.reth.rkey, ext.reth.length});
 	if (info.atomic_eth)
 		out.put(encode(ext.atomic));
+	if (info.atomic_masks)
+		out.put(headers::AtomicMasks{ext.masks.swap_add, ext.masks.compare});
 	if (info.aeth)
 		out.put(encode(ext.aeth));
 	if (info.atomic_ack_eth)

@@ -130,6 +130,12 @@ struct AtomicEth {
 	Be<uint64_t> compare;
 };
 
+/** Follows the AtomicETH of a masked atomic. */
+struct AtomicMasks {
+	Be<uint64_t> swap_add;
+	Be<uint64_t> compare;
+};
+
 /** ACK extended transport header, IBA 9.3.5. */
 struct Aeth {
 	Be<uint32_t> syndrome_msn; /* 31:24, 23:0 */
@@ -167,6 +173,7 @@ static_assert(sizeof(Deth) == 8 && alignof(Deth) == 1);
 static_assert(sizeof(Feth) == 4 && alignof(Feth) == 1);
 static_assert(sizeof(Reth) == 16 && alignof(Reth) == 1);
 static_assert(sizeof(AtomicEth) == 28 && alignof(AtomicEth) == 1);
+static_assert(sizeof(AtomicMasks) == 16 && alignof(AtomicMasks) == 1);
 static_assert(sizeof(Aeth) == 4 && alignof(Aeth) == 1);
 static_assert(sizeof(AtomicAckEth) == 8 && alignof(AtomicAckEth) == 1);
 static_assert(sizeof(Imm) == 4 && alignof(Imm) == 1);

@@ -75,6 +75,13 @@ constexpr OpcodeInfo describe_rc(Opcode opcode)
 	case Opcode::RcCompareSwap:
 	case Opcode::RcFetchAdd:
 		return {.kind = Atomic, .first = true, .last = true, .atomic_eth = true};
+	case Opcode::RcMaskedCompareSwap:
+	case Opcode::RcMaskedFetchAdd:
+		return {.kind = Atomic,
+		        .first = true,
+		        .last = true,
+		        .atomic_eth = true,
+		        .atomic_masks = true};
 	case Opcode::RcFlush:
 		return {.kind = Flush, .first = true, .last = true, .feth = true, .reth = true};
 	case Opcode::RcAtomicWrite:
@@ -135,6 +142,7 @@ constexpr size_t ext_size(const OpcodeInfo &info)
 	       (info.deth ? sizeof(headers::Deth) : 0) + (info.feth ? sizeof(headers::Feth) : 0) +
 	       (info.reth ? sizeof(headers::Reth) : 0) +
 	       (info.atomic_eth ? sizeof(headers::AtomicEth) : 0) +
+	       (info.atomic_masks ? sizeof(headers::AtomicMasks) : 0) +
 	       (info.aeth ? sizeof(headers::Aeth) : 0) +
 	       (info.atomic_ack_eth ? sizeof(headers::AtomicAckEth) : 0) +
 	       (info.imm ? sizeof(headers::Imm) : 0) + (info.ieth ? sizeof(headers::Ieth) : 0) +

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * BTH opcodes (IBA vol. 1, table 38; XRC: annex A14) and the headers each carries. The high three
- * bits are the service; the low five have the same meaning in all services.
+ * bits are the service; the low five have the same meaning in all services. Masked atomics, which
+ * the specification does not have, are RC requests with manufacturer-specific opcodes (9.2.1: 0xc0
+ * to 0xff).
  */
 #pragma once
 
@@ -44,6 +46,8 @@ enum class Opcode : uint8_t {
 	RcSendOnlyInv = 0x17,
 	RcFlush = 0x1c,       /* A19 */
 	RcAtomicWrite = 0x1d, /* A19 */
+	RcMaskedCompareSwap = 0xd3,
+	RcMaskedFetchAdd = 0xd4,
 };
 
 enum class PacketKind : uint8_t {
@@ -72,6 +76,7 @@ struct OpcodeInfo {
 	bool reth = false;
 	bool aeth = false;
 	bool atomic_eth = false;
+	bool atomic_masks = false; /* behind the AtomicETH */
 	bool atomic_ack_eth = false;
 	bool imm = false;
 	bool ieth = false;
@@ -96,9 +101,14 @@ inline constexpr OpcodeInfo kInvalidRequest{.kind = PacketKind::Invalid};
 /** Of no service: the opcode of a congestion notification packet. */
 inline constexpr uint8_t kCnpOpcode = 0x81;
 
+constexpr bool is_masked_atomic(uint8_t opcode)
+{
+	return opcode == static_cast<uint8_t>(Opcode::RcMaskedCompareSwap) ||
+	       opcode == static_cast<uint8_t>(Opcode::RcMaskedFetchAdd);
+}
 constexpr Service service_of(uint8_t opcode)
 {
-	return static_cast<Service>(opcode & kServiceMask);
+	return is_masked_atomic(opcode) ? Service::Rc : static_cast<Service>(opcode & kServiceMask);
 }
 /** The wire's opcode byte for @opcode in @service. */
 constexpr uint8_t opcode_of(Service service, Opcode opcode)
@@ -108,7 +118,7 @@ constexpr uint8_t opcode_of(Service service, Opcode opcode)
 /** The opcode without its service. */
 constexpr Opcode rc_opcode(uint8_t opcode)
 {
-	return static_cast<Opcode>(opcode & ~kServiceMask);
+	return static_cast<Opcode>(is_masked_atomic(opcode) ? opcode : opcode & ~kServiceMask);
 }
 
 /** First, Middle, Last or Only of a SEND, a WRITE or a READ response. @imm: the last packet of a

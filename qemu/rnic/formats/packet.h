@@ -29,8 +29,8 @@ inline constexpr uint8_t kEcnEct0 = 2; /* capable of ECN */
 inline constexpr uint8_t kEcnCe = 3;   /* congestion experienced */
 /** Ethernet + VLAN + IPv6 or GRH + UDP. */
 inline constexpr size_t kMaxPathHeader = 14 + 4 + 40 + 8;
-/** BTH + XRCETH + AtomicETH is the longest. */
-inline constexpr size_t kMaxTransportHeader = 12 + 4 + 28;
+/** BTH + AtomicETH + masks is the longest. */
+inline constexpr size_t kMaxTransportHeader = 12 + 28 + 16;
 inline constexpr size_t kIcrcSize = 4;
 /** Path MTUs are powers of two (IBA 9.2.1). */
 inline constexpr uint32_t kMinPathMtu = 256;
@@ -81,6 +81,12 @@ struct AtomicEth {
 	uint64_t compare = 0;
 };
 
+/** Of a masked atomic. */
+struct AtomicMasks {
+	uint64_t swap_add = 0; /* swap: bits to replace; add: the highest bit of each field */
+	uint64_t compare = 0;  /* bits to compare; zero of an add */
+};
+
 /** The extended transport headers; the opcode tells which are valid. */
 struct ExtHeaders {
 	Deth deth;
@@ -88,6 +94,7 @@ struct ExtHeaders {
 	Reth reth;
 	Aeth aeth;
 	AtomicEth atomic;
+	AtomicMasks masks;
 	uint64_t atomic_ack = 0; /* original value of the remote operand */
 	uint32_t imm = 0;        /* host order; big-endian on the wire */
 	uint32_t srqn = 0;       /* XRCETH */

@@ -245,6 +245,15 @@ bool take_atomic(Reader &in, AtomicEth &atomic)
 	return true;
 }
 
+bool take_masks(Reader &in, AtomicMasks &masks)
+{
+	headers::AtomicMasks raw;
+	if (!in.take(raw))
+		return false;
+	masks = {raw.swap_add.get(), raw.compare.get()};
+	return true;
+}
+
 bool take_aeth(Reader &in, Aeth &aeth)
 {
 	headers::Aeth raw;
@@ -282,6 +291,7 @@ bool take_ext(Reader &in, const OpcodeInfo &info, ExtHeaders &ext)
 	       (!info.deth || take_deth(in, ext.deth)) && (!info.feth || take_feth(in, ext.feth)) &&
 	       (!info.reth || take_reth(in, ext.reth)) &&
 	       (!info.atomic_eth || take_atomic(in, ext.atomic)) &&
+	       (!info.atomic_masks || take_masks(in, ext.masks)) &&
 	       (!info.aeth || take_aeth(in, ext.aeth)) &&
 	       (!info.atomic_ack_eth || take_value(in, ext.atomic_ack)) &&
 	       (!info.imm || take_value(in, ext.imm)) &&

@@ -71,6 +71,8 @@ void expect_ext(const ExtHeaders &ext, const OpcodeInfo &info)
 	EXPECT_EQ(ext.feth.level, info.feth ? sent.feth.level : 0);
 	expect_reth(ext.reth, info.reth ? sent.reth : Reth{});
 	expect_atomic(ext.atomic, info.atomic_eth ? sent.atomic : AtomicEth{});
+	EXPECT_EQ(ext.masks.swap_add, info.atomic_masks ? sent.masks.swap_add : 0);
+	EXPECT_EQ(ext.masks.compare, info.atomic_masks ? sent.masks.compare : 0);
 	EXPECT_EQ(ext.aeth.syndrome, info.aeth ? sent.aeth.syndrome : 0);
 	EXPECT_EQ(ext.aeth.msn, info.aeth ? sent.aeth.msn : 0);
 	EXPECT_EQ(ext.atomic_ack, info.atomic_ack_eth ? sent.atomic_ack : 0);
@@ -138,6 +140,21 @@ TEST_P(Build, LayoutOfAFlush)
 	EXPECT_EQ(frame.size(), feth + 4 + 16 + 4);
 	EXPECT_EQ(header_at<Be<uint32_t>>(frame, feth).get(), 0x2au);
 	EXPECT_EQ(header_at<headers::Reth>(frame, feth + 4).va.get(), some_ext().reth.va);
+}
+
+TEST_P(Build, LayoutOfAMaskedAtomic)
+{
+	const auto frame = make_frame(path().av, Opcode::RcMaskedCompareSwap, 0);
+	const size_t atomic = path().transport_offset + sizeof(headers::Bth);
+	EXPECT_EQ(frame.size(), atomic + 28 + 16 + 4);
+	const auto word = [&](size_t at) {
+		return header_at<Be<uint64_t>>(frame, atomic + at).get();
+	};
+	EXPECT_EQ(word(0), some_ext().atomic.va);
+	EXPECT_EQ(word(12), some_ext().atomic.swap_add);
+	EXPECT_EQ(word(20), some_ext().atomic.compare);
+	EXPECT_EQ(word(28), some_ext().masks.swap_add);
+	EXPECT_EQ(word(36), some_ext().masks.compare);
 }
 
 TEST_P(Build, PadIsZero)

@@ -80,6 +80,24 @@ TEST(Opcode, Flush)
 	EXPECT_TRUE(opcode_info(opcode_of(Service::Xrc, Opcode::RcFlush)).xrceth);
 }
 
+/* Manufacturer-specific opcodes have no service of their own: these two are of RC alone. */
+TEST(Opcode, MaskedAtomics)
+{
+	for (const auto opcode : {Opcode::RcMaskedCompareSwap, Opcode::RcMaskedFetchAdd}) {
+		const auto byte = static_cast<uint8_t>(opcode);
+		const auto &info = opcode_info(opcode);
+		EXPECT_TRUE(info.kind == PacketKind::Atomic && info.is_request());
+		EXPECT_TRUE(info.first && info.last && info.atomic_eth && info.atomic_masks);
+		EXPECT_FALSE(info.payload || info.reth || info.aeth || info.imm);
+		EXPECT_EQ(info.ext_size, 28 + 16);
+		EXPECT_EQ(service_of(byte), Service::Rc);
+		EXPECT_EQ(rc_opcode(byte), opcode);
+		EXPECT_EQ(opcode_of(Service::Rc, opcode), byte);
+	}
+	EXPECT_FALSE(opcode_info(Opcode::RcCompareSwap).atomic_masks);
+	EXPECT_NE(service_of(0xd5), Service::Rc);
+}
+
 TEST(Opcode, RequestsAndResponses)
 {
 	for (unsigned opcode = 0; opcode <= 0x14; opcode++) {

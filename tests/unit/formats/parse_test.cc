@@ -277,7 +277,8 @@ TEST_P(Parse, PadWithoutPayload)
 TEST_P(Parse, PayloadWhereThereIsNone)
 {
 	for (const auto opcode :
-	     {Opcode::RcReadRequest, Opcode::RcCompareSwap, Opcode::RcFetchAdd, Opcode::RcFlush})
+	     {Opcode::RcReadRequest, Opcode::RcCompareSwap, Opcode::RcFetchAdd, Opcode::RcFlush,
+	      Opcode::RcMaskedCompareSwap, Opcode::RcMaskedFetchAdd})
 		EXPECT_TRUE(is_invalid_request(frame(opcode, 4)));
 	for (const auto opcode : {Opcode::RcAcknowledge, Opcode::RcAtomicAcknowledge})
 		EXPECT_EQ(error_of(frame(opcode, 4)), ParseError::Malformed);

@@ -78,7 +78,7 @@ inline std::ostream &operator<<(std::ostream &out, const PathCase &path)
 	return out << path.name;
 }
 
-/** Those of IBA table 38 that the card speaks, and that of annex A17. */
+/** Those of IBA table 38 that the card speaks, that of annex A17, and the card's own. */
 inline std::vector<uint8_t> spoken_opcodes()
 {
 	std::vector<uint8_t> opcodes;
@@ -91,6 +91,7 @@ inline std::vector<uint8_t> spoken_opcodes()
 		opcodes.push_back(opcode);           /* UC */
 	opcodes.insert(opcodes.end(), {0x64, 0x65}); /* UD */
 	opcodes.push_back(0x81);                     /* CNP */
+	opcodes.insert(opcodes.end(), {0xd3, 0xd4}); /* masked atomics */
 	return opcodes;
 }
 
@@ -113,6 +114,7 @@ inline ExtHeaders some_ext()
 	        .reth = {0x0011223344556677, 0x89abcdef, 0x80000000},
 	        .aeth = {0x6f, 0xfffffe},
 	        .atomic = {0x8877665544332211, 0x76543210, 0x1122334455667788, 0x99aabbccddeeff00},
+	        .masks = {0x0f1e2d3c4b5a6978, 0x8796a5b4c3d2e1f0},
 	        .atomic_ack = 0xfedcba9876543210,
 	        .imm = 0xdeadbeef,
 	        .srqn = 0xc0ffee,

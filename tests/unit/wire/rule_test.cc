@@ -77,6 +77,24 @@ TEST(OpcodeSet, AReadAndItsResponse)
 	EXPECT_FALSE(names("ATOMIC", of_opcode(Service::Rc, Opcode::RcAtomicAcknowledge)));
 }
 
+TEST(OpcodeSet, MaskedAtomics)
+{
+	const Bytes swap = of_opcode(Service::Rc, Opcode::RcMaskedCompareSwap);
+	const Bytes add = of_opcode(Service::Rc, Opcode::RcMaskedFetchAdd);
+	for (const Bytes &packet : {swap, add})
+		for (const char *word : {"RC", "ATOMIC", "RC_ATOMIC"})
+			EXPECT_TRUE(names(word, packet)) << word;
+	for (const char *word : {"MASKED_COMPARE_SWAP", "RC_MASKED_COMPARE_SWAP", "0xd3"}) {
+		EXPECT_TRUE(names(word, swap)) << word;
+		EXPECT_FALSE(names(word, add)) << word;
+	}
+	for (const char *word : {"COMPARE_SWAP", "FETCH_ADD", "XRC"})
+		EXPECT_FALSE(names(word, swap)) << word;
+	EXPECT_EQ(opcode_name(0xd3, 0), "RC_MASKED_COMPARE_SWAP");
+	EXPECT_EQ(opcode_name(0xd4, 0), "RC_MASKED_FETCH_ADD");
+	EXPECT_EQ(opcode_name(0xd5, 0), "0xd5");
+}
+
 TEST(OpcodeSet, AcknowledgementsByTheirSyndrome)
 {
 	const Bytes packets[] = {ack(1), ack(1, kRnr), ack(1, kSequenceError)};
