@@ -5,6 +5,7 @@
 
 #include "qemu/rnic/formats/burst.h"
 #include "qemu/rnic/limits.h"
+#include "qemu/rnic/transport/atomics.h"
 #include "qemu/rnic/transport/rc_qp.h"
 #include "qemu/rnic/transport/segmentation.h"
 
@@ -362,14 +363,11 @@ Responder::Outcome Responder::execute_atomic(const Packet &packet)
 	if (!(qp_.attr_.access & TERN_ACCESS_REMOTE_ATOMIC))
 		return Outcome::AccessError;
 
-	const bool swap = rc_opcode(packet.bth.opcode) == Opcode::RcCompareSwap;
+	const Opcode opcode = rc_opcode(packet.bth.opcode);
 	uint64_t original = 0;
 	const Access access = data_.memory.atomic_remote(
-	        atomic.rkey, atomic.va, target(packet), original, [&](uint64_t value) {
-		        if (!swap)
-			        return value + atomic.swap_add;
-		        return value == atomic.compare ? atomic.swap_add : value;
-	        });
+	        atomic.rkey, atomic.va, target(packet), original,
+	        [&](uint64_t value) { return atomic_result(opcode, packet.ext, value); });
 	if (access == Access::NeedPages)
 		return Outcome::NeedPages;
 	if (access != Access::Ok)

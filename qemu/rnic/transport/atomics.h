@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What atomics make of a word; all arithmetic is modulo 2^64. */
+#pragma once
+
+#include <cstdint>
+
+#include "qemu/rnic/formats/packet.h"
+
+namespace tern {
+
+constexpr uint64_t masked_swap(uint64_t value, const AtomicEth &atomic, const AtomicMasks &masks)
+{
+	if ((value ^ atomic.compare) & masks.compare)
+		return value;
+	return (value & ~masks.swap_add) | (atomic.swap_add & masks.swap_add);
+}
+
+/** Adds field by field: each bit set in @tops is the highest bit of a field. The sum of the other
+ * bits carries into these bits at most, which are then added without their own carry. */
+constexpr uint64_t masked_sum(uint64_t value, uint64_t add, uint64_t tops)
+{
+	return ((value & ~tops) + (add & ~tops)) ^ ((value ^ add) & tops);
+}
+
+/** The new value of a word that had @value, by an atomic with RC opcode @opcode. */
+constexpr uint64_t atomic_result(Opcode opcode, const ExtHeaders &ext, uint64_t value)
+{
+	const AtomicEth &atomic = ext.atomic;
+	switch (opcode) {
+	case Opcode::RcCompareSwap:
+		return value == atomic.compare ? atomic.swap_add : value;
+	case Opcode::RcMaskedCompareSwap:
+		return masked_swap(value, atomic, ext.masks);
+	case Opcode::RcMaskedFetchAdd:
+		return masked_sum(value, atomic.swap_add, ext.masks.swap_add);
+	default:
+		return value + atomic.swap_add;
+	}
+}
+
+} // namespace tern
