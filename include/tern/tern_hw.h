@@ -45,7 +45,7 @@ enum {
 	TERN_BAR_DM = 5,	/* device memory, 32-bit, prefetchable (TERN_CAP_DM) */
 
 	TERN_HW_MAJOR = 1,	/* a driver refuses a major it does not know */
-	TERN_HW_MINOR = 7,
+	TERN_HW_MINOR = 8,
 };
 
 /* ---- engines ----------------------------------------------------------- */
@@ -137,6 +137,7 @@ enum tern_hw_fatal {
 #define TERN_CAP_ETH_QUEUES	0x04000000u	/* several ETH QPs, frames spread over them */
 #define TERN_CAP_CONGESTION	0x08000000u	/* congestion control has parameters */
 #define TERN_CAP_QP_STATS	0x10000000u	/* sets of counters for chosen QPs */
+#define TERN_CAP_MASKED_ATOMIC	0x20000000u	/* atomics of parts of a word */
 
 /* TERN_REG_CTRL */
 #define TERN_CTRL_ENABLE	0x00000001u	/* latches the admin ring registers */
@@ -246,6 +247,8 @@ enum tern_hw_wqe_op {
 	TERN_OP_REG_MR = 0x0b,		/* QPs of the kernel's page only */
 	TERN_OP_ATOMIC_WRITE = 0x0c,	/* 8 bytes, from one data segment or inline */
 	TERN_OP_FLUSH = 0x0d,		/* no data */
+	TERN_OP_MASKED_CMP_SWAP = 0x0e,	/* QPs of type RC only */
+	TERN_OP_MASKED_FETCH_ADD = 0x0f,	/* QPs of type RC only */
 };
 
 /* flags of the control segment */
@@ -308,10 +311,16 @@ struct tern_hw_raddr_seg {
 	__le32 rsvd;
 };
 
-/* Third segment of atomics; one data segment of 8 bytes follows. */
+/* Third segment of atomics; a data segment of 8 bytes follows, of masked ones behind the masks. */
 struct tern_hw_atomic_seg {
 	__le64 swap_add;
-	__le64 compare;		/* zero for FETCH_ADD */
+	__le64 compare;		/* zero for FETCH_ADD and MASKED_FETCH_ADD */
+};
+
+/* Fourth segment of masked atomics. */
+struct tern_hw_atomic_mask_seg {
+	__le64 swap_add;	/* bits to replace; MASKED_FETCH_ADD: the top bit of each field */
+	__le64 compare;		/* bits to compare; zero for MASKED_FETCH_ADD */
 };
 
 /* placement types of a FLUSH, one or both: the bits of enum ib_placement_type */
@@ -1311,6 +1320,7 @@ static_assert(sizeof(struct tern_hw_ctrl_seg) == TERN_SEG_SIZE, "control segment
 static_assert(sizeof(struct tern_hw_eth_ctrl_seg) == TERN_SEG_SIZE, "ETH control segment");
 static_assert(sizeof(struct tern_hw_raddr_seg) == TERN_SEG_SIZE, "remote address segment");
 static_assert(sizeof(struct tern_hw_atomic_seg) == TERN_SEG_SIZE, "atomic segment");
+static_assert(sizeof(struct tern_hw_atomic_mask_seg) == TERN_SEG_SIZE, "atomic mask segment");
 static_assert(sizeof(struct tern_hw_flush_seg) == TERN_SEG_SIZE, "flush segment");
 static_assert(sizeof(struct tern_hw_data_seg) == TERN_SEG_SIZE, "data segment");
 static_assert(sizeof(struct tern_hw_ud_seg) == 3 * TERN_SEG_SIZE, "datagram segment");

@@ -6,6 +6,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "qemu/rnic/queues/wqe.h"
+
 namespace tern::test {
 
 using namespace hw;
@@ -30,8 +32,9 @@ tern_hw_data_seg data_seg(const Sge &sge)
 
 void append_remote(std::vector<std::byte> &out, const SendRequest &request)
 {
-	if ((request.opcode < TERN_OP_WRITE || request.opcode > TERN_OP_FETCH_ADD) &&
-	    request.opcode != TERN_OP_ATOMIC_WRITE && request.opcode != TERN_OP_FLUSH)
+	if ((request.opcode < TERN_OP_WRITE || request.opcode > TERN_OP_READ) &&
+	    !is_atomic(request.opcode) && request.opcode != TERN_OP_ATOMIC_WRITE &&
+	    request.opcode != TERN_OP_FLUSH)
 		return;
 	tern_hw_raddr_seg raddr{};
 	raddr.addr = request.remote_addr;
@@ -39,12 +42,14 @@ void append_remote(std::vector<std::byte> &out, const SendRequest &request)
 	append(out, raddr);
 	if (request.flush)
 		append(out, *request.flush);
-	if (request.opcode != TERN_OP_CMP_SWAP && request.opcode != TERN_OP_FETCH_ADD)
+	if (!is_atomic(request.opcode))
 		return;
 	tern_hw_atomic_seg atomic{};
 	atomic.swap_add = request.swap_add;
 	atomic.compare = request.compare;
 	append(out, atomic);
+	if (request.masks)
+		append(out, *request.masks);
 }
 
 void align(std::vector<std::byte> &out, size_t to)

@@ -121,6 +121,7 @@ struct SendRequest {
 	std::optional<hw::tern_hw_bind_seg> bind{};
 	std::optional<hw::tern_hw_reg_seg> reg{};
 	std::optional<hw::tern_hw_flush_seg> flush{};
+	std::optional<hw::tern_hw_atomic_mask_seg> masks{};
 };
 
 /** The WQE, filled up to whole blocks. */

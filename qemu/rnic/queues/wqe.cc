@@ -53,12 +53,15 @@ constexpr uint32_t opcodes_of(tern_hw_qp_type type)
 {
 	constexpr uint32_t kUnreliable =
 	        bits(TERN_OP_SEND, TERN_OP_SEND_IMM, TERN_OP_WRITE, TERN_OP_WRITE_IMM);
+	constexpr uint32_t kReliable =
+	        kUnreliable | bits(TERN_OP_READ, TERN_OP_CMP_SWAP, TERN_OP_FETCH_ADD,
+	                           TERN_OP_SEND_INV, TERN_OP_LOCAL_INV, TERN_OP_BIND_MW,
+	                           TERN_OP_REG_MR, TERN_OP_ATOMIC_WRITE, TERN_OP_FLUSH);
 	switch (type) {
 	case TERN_QPT_RC:
+		return kReliable | bits(TERN_OP_MASKED_CMP_SWAP, TERN_OP_MASKED_FETCH_ADD);
 	case TERN_QPT_XRC_INI:
-		return kUnreliable | bits(TERN_OP_READ, TERN_OP_CMP_SWAP, TERN_OP_FETCH_ADD,
-		                          TERN_OP_SEND_INV, TERN_OP_LOCAL_INV, TERN_OP_BIND_MW,
-		                          TERN_OP_REG_MR, TERN_OP_ATOMIC_WRITE, TERN_OP_FLUSH);
+		return kReliable;
 	case TERN_QPT_UC:
 		return kUnreliable | bits(TERN_OP_BIND_MW);
 	case TERN_QPT_UD:
@@ -79,13 +82,8 @@ bool takes_opcode(tern_hw_qp_type type, uint8_t opcode)
 
 bool takes_remote_address(uint8_t opcode)
 {
-	return (opcode >= TERN_OP_WRITE && opcode <= TERN_OP_FETCH_ADD) ||
-	       opcode == TERN_OP_ATOMIC_WRITE || opcode == TERN_OP_FLUSH;
-}
-
-bool is_atomic(uint8_t opcode)
-{
-	return opcode == TERN_OP_CMP_SWAP || opcode == TERN_OP_FETCH_ADD;
+	return (opcode >= TERN_OP_WRITE && opcode <= TERN_OP_READ) ||
+	       opcode == TERN_OP_ATOMIC_WRITE || opcode == TERN_OP_FLUSH || is_atomic(opcode);
 }
 
 /* Fields of the control segment whose meaning depends on the QP type. */
@@ -130,6 +128,21 @@ bool decode_datagram(SendWqe &wqe, tern_hw_qp_type type, Segments &in)
 	       !ud.rsvd[1].get();
 }
 
+/* A sum is compared with nothing. */
+bool decode_atomic(SendWqe &wqe, Segments &in)
+{
+	tern_hw_atomic_seg atomic;
+	tern_hw_atomic_mask_seg masks{};
+	if (!in.take(atomic) || (takes_masks(wqe.opcode) && !in.take(masks)))
+		return false;
+	wqe.swap_add = atomic.swap_add.get();
+	wqe.compare = atomic.compare.get();
+	wqe.swap_add_mask = masks.swap_add.get();
+	wqe.compare_mask = masks.compare.get();
+	const bool swap = wqe.opcode == TERN_OP_CMP_SWAP || wqe.opcode == TERN_OP_MASKED_CMP_SWAP;
+	return swap || (!wqe.compare && !wqe.compare_mask);
+}
+
 bool decode_remote(SendWqe &wqe, Segments &in)
 {
 	if (!takes_remote_address(wqe.opcode))
@@ -140,15 +153,7 @@ bool decode_remote(SendWqe &wqe, Segments &in)
 		return false;
 	wqe.remote_addr = raddr.addr.get();
 	wqe.rkey = raddr.rkey.get();
-	if (!is_atomic(wqe.opcode))
-		return true;
-
-	tern_hw_atomic_seg atomic;
-	if (!in.take(atomic))
-		return false;
-	wqe.swap_add = atomic.swap_add.get();
-	wqe.compare = atomic.compare.get();
-	return wqe.opcode != TERN_OP_FETCH_ADD || wqe.compare == 0;
+	return !is_atomic(wqe.opcode) || decode_atomic(wqe, in);
 }
 
 bool decode_bind(BindRequest &bind, Segments &in)

@@ -53,11 +53,23 @@ struct FlushRequest {
 	uint8_t level = 0;   /* enum tern_hw_flush_level */
 };
 
-/** READ and atomics: the response carries data for the local buffers. @opcode: tern_hw_wqe_op. */
+/** An atomic of parts of a word. @opcode: tern_hw_wqe_op, below, too. */
+constexpr bool takes_masks(uint8_t opcode)
+{
+	return opcode == hw::TERN_OP_MASKED_CMP_SWAP || opcode == hw::TERN_OP_MASKED_FETCH_ADD;
+}
+
+/** Completed by an ATOMIC acknowledge. */
+constexpr bool is_atomic(uint8_t opcode)
+{
+	return opcode == hw::TERN_OP_CMP_SWAP || opcode == hw::TERN_OP_FETCH_ADD ||
+	       takes_masks(opcode);
+}
+
+/** READ and atomics: the response carries data for the local buffers. */
 constexpr bool expects_data(uint8_t opcode)
 {
-	return opcode == hw::TERN_OP_READ || opcode == hw::TERN_OP_CMP_SWAP ||
-	       opcode == hw::TERN_OP_FETCH_ADD;
+	return opcode == hw::TERN_OP_READ || is_atomic(opcode);
 }
 
 /** READ, atomics, ATOMIC_WRITE and FLUSH: completed by a response of their own, not by an ACK. */
@@ -77,6 +89,8 @@ struct SendWqe {
 	uint32_t rkey = 0;
 	uint64_t swap_add = 0;
 	uint64_t compare = 0;
+	uint64_t swap_add_mask = 0; /* of masked atomics, as is compare_mask */
+	uint64_t compare_mask = 0;
 	DatagramAddress to;  /* UD and GSI */
 	BindRequest bind;    /* BIND_MW */
 	RegisterRequest reg; /* REG_MR */

@@ -27,6 +27,21 @@ constexpr uint32_t kAckInterval = 32;
 /* Maximum size of a frame's headers and ICRC. */
 constexpr uint32_t kHeaders = kMaxRoceFrame - 4096;
 
+/* Of an atomic that is posted as @opcode. */
+Opcode atomic_opcode(uint8_t opcode)
+{
+	switch (opcode) {
+	case TERN_OP_CMP_SWAP:
+		return Opcode::RcCompareSwap;
+	case TERN_OP_MASKED_CMP_SWAP:
+		return Opcode::RcMaskedCompareSwap;
+	case TERN_OP_MASKED_FETCH_ADD:
+		return Opcode::RcMaskedFetchAdd;
+	default:
+		return Opcode::RcFetchAdd;
+	}
+}
+
 } // namespace
 
 bool Requester::Request::takes_recv() const
@@ -435,9 +450,9 @@ size_t Requester::describe_data_request(const Request &r, uint32_t packet, const
 		ext.reth.length = wqe.flush.length;
 		return 0;
 	default:
-		bth.opcode = static_cast<uint8_t>(
-		        r.opcode == TERN_OP_CMP_SWAP ? Opcode::RcCompareSwap : Opcode::RcFetchAdd);
+		bth.opcode = static_cast<uint8_t>(atomic_opcode(r.opcode));
 		ext.atomic = {wqe.remote_addr, wqe.rkey, wqe.swap_add, wqe.compare};
+		ext.masks = {wqe.swap_add_mask, wqe.compare_mask};
 		return 0;
 	}
 }

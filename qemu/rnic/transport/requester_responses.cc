@@ -217,9 +217,8 @@ Requester::Request *Requester::expect_data(const Packet &packet, bool atomic)
 	if (requests_.empty() || requests_.front().status != TERN_WC_SUCCESS)
 		return nullptr;
 	Request &r = requests_.front();
-	const bool is_atomic = r.opcode == TERN_OP_CMP_SWAP || r.opcode == TERN_OP_FETCH_ADD;
-	if (!r.expects_response() || is_atomic != atomic || psn != r.first + r.responses ||
-	    !shape_matches(r, packet)) {
+	if (!r.expects_response() || is_atomic(r.opcode) != atomic ||
+	    psn != r.first + r.responses || !shape_matches(r, packet)) {
 		data_.stats.add(TERN_STAT_REQ_BAD_RESP);
 		fail(TERN_WC_BAD_RESP_ERR);
 		return nullptr;

@@ -112,6 +112,81 @@ TEST_F(WorkQueueTest, FlushesThatCannotBe)
 	}
 }
 
+SendRequest masked_request(uint8_t opcode)
+{
+	SendRequest request{
+	        .opcode = opcode, .remote_addr = 0x1000, .rkey = 0x77, .swap_add = 0x11};
+	request.sges = {{1, 8, 3}};
+	request.masks.emplace();
+	request.masks->swap_add = 0xff00u;
+	return request;
+}
+
+TEST_F(WorkQueueTest, MaskedAtomic)
+{
+	auto request = masked_request(TERN_OP_MASKED_CMP_SWAP);
+	request.compare = 0x22;
+	request.masks->compare = 0xf0f0u;
+	put(0, encode(request));
+	EXPECT_TRUE(sq_.posted(2));
+	SendWqe wqe;
+	ASSERT_EQ(sq_.fetch(rooms_, 0, wqe), Fetch::Ok);
+	EXPECT_EQ(wqe.blocks, 2);
+	EXPECT_EQ(wqe.remote_addr, 0x1000u);
+	EXPECT_EQ(wqe.rkey, 0x77u);
+	EXPECT_EQ(wqe.swap_add, 0x11u);
+	EXPECT_EQ(wqe.compare, 0x22u);
+	EXPECT_EQ(wqe.swap_add_mask, 0xff00u);
+	EXPECT_EQ(wqe.compare_mask, 0xf0f0u);
+	EXPECT_EQ(wqe.length, 8u);
+	EXPECT_TRUE(wqe.expects_data());
+}
+
+TEST_F(WorkQueueTest, MaskedAtomicsThatCannotBe)
+{
+	std::vector<SendRequest> bad(6, masked_request(TERN_OP_MASKED_FETCH_ADD));
+	bad[0].compare = 1;
+	bad[1].masks->compare = 1u;
+	bad[2].masks.reset();
+	bad[3].sges = {{1, 8, 3}, {1, 8, 3}};
+	bad[4].sges = {{1, 16, 3}};
+	bad[5].flags |= TERN_WQE_INLINE;
+	bad[5].inline_data.resize(8);
+	EXPECT_TRUE(sq_.posted(2));
+	SendWqe wqe;
+	put(0, encode(masked_request(TERN_OP_MASKED_FETCH_ADD)));
+	EXPECT_EQ(sq_.fetch(rooms_, 0, wqe), Fetch::Ok);
+	for (const auto &request : bad) {
+		put(0, encode(request));
+		EXPECT_EQ(sq_.fetch(rooms_, 0, wqe), Fetch::Invalid) << &request - bad.data();
+	}
+}
+
+/* The masks of one request are not those of the next. */
+TEST_F(WorkQueueTest, AtomicBehindAMaskedOne)
+{
+	EXPECT_TRUE(sq_.posted(2));
+	SendWqe wqe;
+	put(0, encode(masked_request(TERN_OP_MASKED_FETCH_ADD)));
+	ASSERT_EQ(sq_.fetch(rooms_, 0, wqe), Fetch::Ok);
+	auto plain = masked_request(TERN_OP_FETCH_ADD);
+	plain.masks.reset();
+	put(0, encode(plain));
+	ASSERT_EQ(sq_.fetch(rooms_, 0, wqe), Fetch::Ok);
+	EXPECT_EQ(wqe.swap_add_mask, 0u);
+}
+
+/* Only RC has opcodes for them on the wire. */
+TEST_F(WorkQueueTest, MaskedAtomicsOfRc)
+{
+	const auto blocks = encode(masked_request(TERN_OP_MASKED_FETCH_ADD));
+	for (const auto type : {TERN_QPT_RC, TERN_QPT_XRC_INI, TERN_QPT_UC, TERN_QPT_UD}) {
+		SendWqe wqe;
+		std::ranges::copy(blocks, wqe.raw.begin());
+		EXPECT_EQ(decode(wqe, 5, type), type == TERN_QPT_RC ? Fetch::Ok : Fetch::Invalid);
+	}
+}
+
 TEST_F(WorkQueueTest, ImpossibleProducerIndex)
 {
 	EXPECT_FALSE(sq_.posted(5));

@@ -253,6 +253,62 @@ TEST_F(Requester, AtomicPlacesTheOriginal)
 	EXPECT_EQ(completions(), (Completions{{0, 0}}));
 }
 
+TEST_F(Requester, MaskedAtomics)
+{
+	auto request = add();
+	request.compare = 6;
+	request.masks.emplace();
+	request.masks->swap_add = 0xff00u;
+	request.masks->compare = 0xf0u;
+	const std::pair<uint8_t, Opcode> kinds[] = {
+	        {TERN_OP_MASKED_CMP_SWAP, Opcode::RcMaskedCompareSwap},
+	        {TERN_OP_MASKED_FETCH_ADD, Opcode::RcMaskedFetchAdd}};
+	uint32_t n = 0;
+	for (const auto &[opcode, on_wire] : kinds) {
+		request.opcode = opcode;
+		const uint32_t index = post(request);
+		const auto asked = sent();
+		ASSERT_TRUE(asked);
+		EXPECT_EQ(asked->opcode, on_wire);
+		EXPECT_EQ(asked->ext.atomic.va, 0x1000u);
+		EXPECT_EQ(asked->ext.atomic.rkey, 0x77u);
+		EXPECT_EQ(asked->ext.atomic.swap_add, 5u);
+		EXPECT_EQ(asked->ext.atomic.compare, request.compare);
+		EXPECT_EQ(asked->ext.masks.swap_add, 0xff00u);
+		EXPECT_EQ(asked->ext.masks.compare, request.masks->compare.get());
+		TestPacket p{.opcode = Opcode::RcAtomicAcknowledge, .psn = psn(n++)};
+		p.ext.aeth = {kNoCredits, n};
+		p.ext.atomic_ack = 0x1122334455667788 + n;
+		give(p);
+		EXPECT_EQ(mr_->read_u64(0x9000), 0x1122334455667788u + n);
+		const auto cqes = cq_->drain();
+		ASSERT_EQ(cqes.size(), 1u);
+		EXPECT_EQ(cqes[0].opcode, opcode);
+		EXPECT_EQ(cqes[0].wqe_index.get(), index);
+		request.compare = 0;
+		request.masks->compare = 0u;
+	}
+}
+
+/* A lost one is sent again with its masks, and READ responses do not answer it. */
+TEST_F(Requester, MaskedAtomicAgain)
+{
+	auto request = add();
+	request.opcode = TERN_OP_MASKED_FETCH_ADD;
+	request.masks.emplace();
+	request.masks->swap_add = 0x80u;
+	post(request);
+	all_sent();
+	pass(kTimeout);
+	const auto again = sent();
+	ASSERT_TRUE(again);
+	EXPECT_EQ(again->opcode, Opcode::RcMaskedFetchAdd);
+	EXPECT_EQ(again->psn, psn(0));
+	EXPECT_EQ(again->ext.masks.swap_add, 0x80u);
+	read_response(Opcode::RcReadResponseOnly, 0, 8);
+	EXPECT_EQ(completions(), (Completions{{0, TERN_WC_BAD_RESP_ERR}}));
+}
+
 TEST_F(Requester, AtomicWrite)
 {
 	post(atomic_write());
