@@ -22,6 +22,8 @@ OPERATIONS = {
     0x13: "COMPARE_SWAP", 0x14: "FETCH_ADD", 0x16: "SEND last inv", 0x17: "SEND only inv",
     0x1c: "FLUSH", 0x1d: "ATOMIC WRITE",
 }
+# Of RC, with opcodes of Tern's own (docs/hardware.md, section 10).
+MASKED = {0xd3: "MASKED COMPARE_SWAP", 0xd4: "MASKED FETCH_ADD"}
 RESPONSES = range(0x0d, 0x13)
 WITH_RETH = (0x06, 0x0a, 0x0b, 0x0c, 0x1d)
 WITH_AETH = (0x0d, 0x0f, 0x10, 0x11, 0x12)
@@ -149,9 +151,10 @@ def _faults(comments):
 def _step(packet, begun, ends):
     """ends: the highest PSN of the requests of each way so far."""
     operation = packet.opcode & 0x1f
-    name = SERVICES.get(packet.opcode & 0xe0, "") + OPERATIONS.get(
+    service = 0 if packet.opcode in MASKED else packet.opcode & 0xe0
+    name = MASKED.get(packet.opcode) or SERVICES.get(service, "") + OPERATIONS.get(
         operation, f"opcode {packet.opcode:#04x}")
-    extra = 4 if packet.opcode & 0xe0 == 0xa0 and not _is_response(packet) else 0
+    extra = 4 if service == 0xa0 and not _is_response(packet) else 0
     kind, more = "response" if _is_response(packet) else "request", ""
     if packet.opcode == CNP:
         kind = "cnp"
@@ -159,7 +162,7 @@ def _step(packet, begun, ends):
         kind, name, more = _syndrome(packet)
     elif kind == "request":
         last = ends.get(_way(packet))
-        if packet.opcode & 0xe0 in (0x00, 0xa0) and last is not None \
+        if service in (0x00, 0xa0) and last is not None \
                 and distance(packet.psn, last) <= 0:
             kind = "again"
         else:

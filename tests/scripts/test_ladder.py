@@ -114,6 +114,16 @@ class Ladder(unittest.TestCase):
              ("request", "XRC READ request PSN 3, 64 B"),
              ("request", "opcode 0x1f PSN 4")])
 
+    def test_masked_atomics(self):
+        self.assertEqual(self.labels(
+            frame(A, B, 0xd3, AT_B, 1, bytes(44)),
+            frame(B, A, 0x12, AT_A, 1, aeth(0x1f) + bytes(8)),
+            frame(A, B, 0xd4, AT_B, 2, bytes(44)), frame(A, B, 0xd4, AT_B, 2, bytes(44))),
+            [("request", "MASKED COMPARE_SWAP PSN 1"),
+             ("response", "ATOMIC response PSN 1"),
+             ("request", "MASKED FETCH_ADD PSN 2"),
+             ("again", "MASKED FETCH_ADD PSN 2, again")])
+
     def test_one_qp(self):
         """With what its peer sends; the QPs of both hosts may have the same number."""
         ours = [frame(A, B, 0x0c, AT_B, 50, reth(8)),
