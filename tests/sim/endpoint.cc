@@ -298,17 +298,45 @@ void Endpoint::plan_atomic()
 	request.sges = {sink_.mr.sge(rng_.below(sink_.model.size() - kWord + 1), kWord)};
 	scatter(sink_, request.sges, std::as_bytes(std::span(&value, 1)));
 	request.swap_add = rng_.next();
-	if (rng_.chance(1, 2)) {
-		request.opcode = TERN_OP_FETCH_ADD;
-		value += request.swap_add;
-	} else {
-		request.opcode = TERN_OP_CMP_SWAP;
-		request.compare = rng_.chance(2, 3) ? value : rng_.next();
-		if (request.compare == value)
-			value = request.swap_add;
-	}
+	/* XRC has no masked ones. */
+	if (!target && rng_.chance(1, 2))
+		value = plan_masked(request, value);
+	else
+		value = plan_unmasked(request, value);
 	std::memcpy(at, &value, sizeof(value));
 	push(std::move(request), kWord);
+}
+
+uint64_t Endpoint::plan_unmasked(SendRequest &request, uint64_t value)
+{
+	if (rng_.chance(1, 2)) {
+		request.opcode = TERN_OP_FETCH_ADD;
+		return value + request.swap_add;
+	}
+	request.opcode = TERN_OP_CMP_SWAP;
+	request.compare = rng_.chance(2, 3) ? value : rng_.next();
+	return request.compare == value ? request.swap_add : value;
+}
+
+/* The fields of a sum are the two halves of the word. */
+uint64_t Endpoint::plan_masked(SendRequest &request, uint64_t value)
+{
+	constexpr uint64_t kLow = UINT32_MAX;
+	const uint64_t swap = request.swap_add;
+	request.masks.emplace();
+	if (rng_.chance(1, 2)) {
+		request.opcode = TERN_OP_MASKED_FETCH_ADD;
+		request.masks->swap_add = 1ull << 31;
+		return ((value & ~kLow) + (swap & ~kLow)) | ((value + swap) & kLow);
+	}
+	const uint64_t compared = rng_.next();
+	const uint64_t replaced = rng_.next();
+	request.opcode = TERN_OP_MASKED_CMP_SWAP;
+	request.compare = rng_.chance(2, 3) ? value ^ (rng_.next() & ~compared) : rng_.next();
+	request.masks->swap_add = replaced;
+	request.masks->compare = compared;
+	const bool equal = (value & compared) == (request.compare & compared);
+	return equal ? (value & ~replaced) | (swap & replaced) : value;
 }
 
 void Endpoint::plan_atomic_write()

@@ -127,6 +127,9 @@ private:
 	void plan_read();
 	void plan_fenced();
 	void plan_atomic();
+	/** Complete @request, which is to change a word with @value; return its new value. */
+	uint64_t plan_unmasked(test::SendRequest &request, uint64_t value);
+	uint64_t plan_masked(test::SendRequest &request, uint64_t value);
 	void plan_atomic_write();
 	void plan_flush();
 	/** A FLUSH has completed: what was written before it is there, @bytes of it. */

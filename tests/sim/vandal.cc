@@ -6,6 +6,7 @@
 #include "qemu/rnic/formats/headers.h"
 #include "qemu/rnic/formats/packet.h"
 #include "qemu/rnic/formats/tag_header.h"
+#include "qemu/rnic/queues/wqe.h"
 
 namespace tern::sim {
 
@@ -329,7 +330,7 @@ void Vandal::post()
 	}
 	test::SendRequest request;
 	request.opcode =
-	        static_cast<uint8_t>(rng_.chance(1, 20) ? rng_.below(256) : rng_.between(1, 13));
+	        static_cast<uint8_t>(rng_.chance(1, 20) ? rng_.below(256) : rng_.between(1, 15));
 	request.flags = static_cast<uint8_t>(rng_.below(rng_.chance(1, 20) ? 256 : 8));
 	request.remote_addr = rng_.below(1024) * 8;
 	request.rkey = key();
@@ -337,9 +338,9 @@ void Vandal::post()
 	request.srqn = qp.options.type == TERN_QPT_XRC_INI ? number() & 7 : 0;
 	if (request.opcode >= TERN_OP_LOCAL_INV && request.opcode <= TERN_OP_REG_MR)
 		return post_local(qp, request);
-	const bool atomic = request.opcode == TERN_OP_CMP_SWAP ||
-	                    request.opcode == TERN_OP_FETCH_ADD ||
-	                    request.opcode == TERN_OP_ATOMIC_WRITE;
+	const bool atomic = is_atomic(request.opcode) || request.opcode == TERN_OP_ATOMIC_WRITE;
+	if (takes_masks(request.opcode))
+		request.masks.emplace().swap_add = rng_.next();
 	if (request.opcode == TERN_OP_FLUSH)
 		return post_flush(qp, request);
 	for (auto n = atomic ? 1 : rng_.below(5); n > 0; n--)
@@ -381,6 +382,18 @@ void Vandal::post_local(test::HostQp &qp, test::SendRequest &request)
 	qp.post_blocks(encode(request));
 }
 
+/* Mostly one that RC or XRC has. */
+uint8_t Vandal::forged_opcode()
+{
+	if (rng_.chance(1, 8))
+		return static_cast<uint8_t>(rng_.below(256));
+	if (rng_.chance(1, 16))
+		return static_cast<uint8_t>(rng_.chance(1, 2) ? Opcode::RcMaskedCompareSwap
+		                                              : Opcode::RcMaskedFetchAdd);
+	const bool xrc = rng_.chance(1, 3);
+	return static_cast<uint8_t>(rng_.below(0x1e) | (xrc ? 0xa0 : 0));
+}
+
 void Vandal::forge()
 {
 	const bool own = rng_.chance(1, 2);
@@ -390,10 +403,8 @@ void Vandal::forge()
 	av.dmac = node_.mac;
 	av.sgid = from.gids[0].gid;
 	av.dgid = node_.gids[0].gid;
-	const bool xrc = rng_.chance(1, 3);
 	Bth bth;
-	bth.opcode = static_cast<uint8_t>(rng_.chance(1, 8) ? rng_.below(256)
-	                                                    : rng_.below(0x1e) | (xrc ? 0xa0 : 0));
+	bth.opcode = forged_opcode();
 	bth.psn = Psn(static_cast<uint32_t>(rng_.below(rng_.chance(1, 4) ? 1 << 24 : 8)));
 	bth.ack_request = rng_.chance(1, 2);
 	bth.solicited = rng_.chance(1, 4);
@@ -402,6 +413,7 @@ void Vandal::forge()
 	ext.reth = {rng_.below(8192), key(), rng_.chance(1, 4) ? 8 : number() & 0xfff};
 	ext.feth = {static_cast<uint8_t>(rng_.below(5)), static_cast<uint8_t>(rng_.below(3))};
 	ext.atomic = {rng_.below(1024) * 8, key(), rng_.next(), 0};
+	ext.masks = {rng_.next(), rng_.next()};
 	ext.aeth = {static_cast<uint8_t>(rng_.below(128)), number()};
 	ext.imm = number();
 	ext.inv_rkey = key();

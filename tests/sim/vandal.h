@@ -43,6 +43,7 @@ private:
 	/** A packet that its card takes for one of a peer, for some QP and near the PSN it is at.
 	 */
 	void forge();
+	uint8_t forged_opcode();
 	/** The payload again and again, as a burst, or as what is none. */
 	void forge_burst(std::span<const std::byte> head, std::span<const std::byte> payload);
 	hw::tern_hw_tag_op tag_op();
