@@ -103,6 +103,8 @@ static void tern_query_optional(const struct tern_ib *ib, struct ib_device_attr 
 		props->max_mw = attr->max_mr; /* they share the table of keys */
 	}
 	props->max_dm_size = (u64)ib->dm.pages << PAGE_SHIFT;
+	if (tdev->caps & TERN_CAP_MASKED_ATOMIC)
+		props->masked_atomic_cap = IB_ATOMIC_HCA;
 	if (tdev->caps & TERN_CAP_ATOMIC_WRITE)
 		props->device_cap_flags |= IB_DEVICE_ATOMIC_WRITE;
 	if (tdev->caps & TERN_CAP_FLUSH)

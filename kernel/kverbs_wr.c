@@ -8,6 +8,7 @@ enum tern_wr_kind {
 	TERN_WR_SEND = 1,
 	TERN_WR_RDMA,
 	TERN_WR_ATOMIC,
+	TERN_WR_MASKED_ATOMIC,
 	TERN_WR_LOCAL_INV,
 	TERN_WR_REG_MR,
 };
@@ -36,6 +37,10 @@ static const struct tern_wr_op tern_wr_ops[] = {
 	[IB_WR_RDMA_READ] = { TERN_OP_READ, IB_WC_RDMA_READ, TERN_WR_RDMA },
 	[IB_WR_ATOMIC_CMP_AND_SWP] = { TERN_OP_CMP_SWAP, IB_WC_COMP_SWAP, TERN_WR_ATOMIC },
 	[IB_WR_ATOMIC_FETCH_AND_ADD] = { TERN_OP_FETCH_ADD, IB_WC_FETCH_ADD, TERN_WR_ATOMIC },
+	[IB_WR_MASKED_ATOMIC_CMP_AND_SWP] = { TERN_OP_MASKED_CMP_SWAP, IB_WC_MASKED_COMP_SWAP,
+					      TERN_WR_MASKED_ATOMIC },
+	[IB_WR_MASKED_ATOMIC_FETCH_AND_ADD] = { TERN_OP_MASKED_FETCH_ADD, IB_WC_MASKED_FETCH_ADD,
+						TERN_WR_MASKED_ATOMIC },
 	[IB_WR_LOCAL_INV] = { TERN_OP_LOCAL_INV, IB_WC_LOCAL_INV, TERN_WR_LOCAL_INV, TERN_WR_KEY },
 	[IB_WR_REG_MR] = { TERN_OP_REG_MR, IB_WC_REG_MR, TERN_WR_REG_MR },
 };
@@ -61,6 +66,13 @@ static bool tern_qp_is_datagram(const struct tern_qp *qp)
 	return qp->ibqp.qp_type == IB_QPT_UD || qp->ibqp.qp_type == IB_QPT_GSI;
 }
 
+/* Only the send queues of such QPs have room for the masks, see tern_qp_fit_masked_atomic(). */
+static bool tern_qp_takes_masks(const struct tern_qp *qp)
+{
+	return qp->ibqp.qp_type == IB_QPT_RC &&
+	       to_tdev(qp->ibqp.device)->caps & TERN_CAP_MASKED_ATOMIC;
+}
+
 /* Checks only what posting must check. The card reports other errors in the completion. */
 static const struct tern_wr_op *tern_wr_find_op(const struct tern_qp *qp,
 						const struct ib_send_wr *wr)
@@ -73,6 +85,8 @@ static const struct tern_wr_op *tern_wr_find_op(const struct tern_qp *qp,
 		return NULL;
 	op = &tern_wr_ops[wr->opcode];
 	if (!op->kind || (tern_qp_is_datagram(qp) && op->kind != TERN_WR_SEND))
+		return NULL;
+	if (op->kind == TERN_WR_MASKED_ATOMIC && !tern_qp_takes_masks(qp))
 		return NULL;
 	return op;
 }
@@ -126,14 +140,32 @@ static void tern_wqe_add_remote(struct tern_wqe *wqe, u64 addr, u32 rkey)
 	};
 }
 
+static bool tern_wr_is_swap(const struct ib_atomic_wr *wr)
+{
+	return wr->wr.opcode == IB_WR_ATOMIC_CMP_AND_SWP ||
+	       wr->wr.opcode == IB_WR_MASKED_ATOMIC_CMP_AND_SWP;
+}
+
 static void tern_wqe_add_atomic(struct tern_wqe *wqe, const struct ib_atomic_wr *wr)
 {
-	bool swap = wr->wr.opcode == IB_WR_ATOMIC_CMP_AND_SWP;
+	bool swap = tern_wr_is_swap(wr);
 	struct tern_hw_atomic_seg *seg = tern_wqe_add(wqe, 1);
 
 	*seg = (struct tern_hw_atomic_seg) {
 		.swap_add = cpu_to_le64(swap ? wr->swap : wr->compare_add),
 		.compare = cpu_to_le64(swap ? wr->compare_add : 0),
+	};
+}
+
+/* As with the operands, the verbs call compare what an addition uses. */
+static void tern_wqe_add_masks(struct tern_wqe *wqe, const struct ib_atomic_wr *wr)
+{
+	struct tern_hw_atomic_mask_seg *seg = tern_wqe_add(wqe, 1);
+	bool swap = tern_wr_is_swap(wr);
+
+	*seg = (struct tern_hw_atomic_mask_seg) {
+		.swap_add = cpu_to_le64(swap ? wr->swap_mask : wr->compare_add_mask),
+		.compare = cpu_to_le64(swap ? wr->compare_add_mask : 0),
 	};
 }
 
@@ -167,8 +199,11 @@ static int tern_wqe_add_head(struct tern_wqe *wqe, const struct tern_qp *qp,
 		tern_wqe_add_remote(wqe, rdma_wr(wr)->remote_addr, rdma_wr(wr)->rkey);
 		return 0;
 	case TERN_WR_ATOMIC:
+	case TERN_WR_MASKED_ATOMIC:
 		tern_wqe_add_remote(wqe, atomic_wr(wr)->remote_addr, atomic_wr(wr)->rkey);
 		tern_wqe_add_atomic(wqe, atomic_wr(wr));
+		if (op->kind == TERN_WR_MASKED_ATOMIC)
+			tern_wqe_add_masks(wqe, atomic_wr(wr));
 		return 0;
 	case TERN_WR_REG_MR:
 		return tern_wqe_add_registration(wqe, reg_wr(wr));
@@ -249,7 +284,7 @@ static int tern_wqe_add_payload(struct tern_wqe *wqe, const struct tern_qp *qp,
 
 static bool tern_wr_has_payload(const struct tern_wr_op *op)
 {
-	return op->kind <= TERN_WR_ATOMIC;
+	return op->kind <= TERN_WR_MASKED_ATOMIC;
 }
 
 /* Writes @wr at @block of the send queue, which has room, and records it in @send. */

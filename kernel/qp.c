@@ -186,6 +186,18 @@ static int tern_qp_plan_cap(const struct tern_dev *tdev, const struct tern_qp_ki
 	return 0;
 }
 
+/*
+ * Raises @cap such that a WQE has room for a masked atomic, the only operation besides those with
+ * payload that takes more than one block. Processes have no verb for it.
+ */
+static void tern_qp_fit_masked_atomic(struct ib_qp_cap *cap)
+{
+	u32 segs = (sizeof(struct tern_hw_atomic_seg) + sizeof(struct tern_hw_atomic_mask_seg) +
+		    sizeof(struct tern_hw_data_seg)) / TERN_SEG_SIZE;
+
+	cap->max_send_sge = max(cap->max_send_sge, segs);
+}
+
 /* ---- create and destroy ------------------------------------------------------------- */
 
 static u8 tern_qp_flags(const struct ib_qp_init_attr *init)
@@ -289,6 +301,8 @@ static int tern_qp_create_queues(struct tern_qp *qp, const struct tern_qp_kind *
 	int err;
 
 	qp->cap = init->cap;
+	if (!udata && kind->type == TERN_QPT_RC && tdev->caps & TERN_CAP_MASKED_ATOMIC)
+		tern_qp_fit_masked_atomic(&qp->cap);
 	err = tern_udata_no_input(udata) ?: tern_check_cap(tdev, &qp->cap) ?:
 	      tern_qp_plan_cap(tdev, kind, rq, &qp->cap, &layout);
 	if (err)
