@@ -1,21 +1,42 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""RDS: reliable datagrams of sockets, and RDMA between the memory of two of them."""
+"""RDS: reliable datagrams of sockets, RDMA and atomics with the memory of the peer."""
 
 import contextlib
+import gzip
 import pathlib
+import subprocess
+import tempfile
 
-from scenario import LabError, main, wait_until
+from programs import Programs
+from scenario import LabError, Options, main, wait_until
 import upper_layer
 from upper_layer import MEBIBYTES, STOP
 
 PROGRAM = pathlib.Path(__file__).resolve().parents[1] / "guest/rds_peer.py"
 PEER = f"python3 /tmp/{PROGRAM.name}"
 
+# A part of the memory that the kernel takes for persistent memory, where files can have DAX.
+PMEM = Options(kernel_options="memmap=16M!256M")
+DAX = "/mnt/dax"
 
-class Rds(upper_layer.UpperLayer):
+
+def file_system():
+    """An empty one, compressed. Guests have no program that makes one with DAX."""
+    with tempfile.NamedTemporaryFile() as file:
+        file.truncate(8 << 20)
+        subprocess.run(["/sbin/mke2fs", "-q", "-t", "ext4", "-O", "^has_journal", "-b", "4096",
+                        file.name], check=True)
+        return gzip.compress(pathlib.Path(file.name).read_bytes())
+
+
+class Peers(Programs):
+    COLUMNS = upper_layer.UpperLayer.COLUMNS
+    OBJECTS = upper_layer.UpperLayer.OBJECTS
+
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
+        cls.server, cls.client = cls.hosts
         for host in cls.hosts:
             host.write_file(f"/tmp/{PROGRAM.name}", PROGRAM.read_bytes())
 
@@ -34,13 +55,19 @@ class Rds(upper_layer.UpperLayer):
         sender = self.client.spawn(f"{PEER} send {self.client.ipv4} {self.server.ipv4} {work}")
         try:
             yield receiver
-            sender.wait(timeout=120)
+            # A receiver that gives up lets the sender wait.
+            wait_until(lambda: not sender.running() or receiver.failed(), 120)
+            if receiver.failed():
+                receiver.wait()
+            sender.wait(timeout=1)
             self.assertIn("received all", receiver.wait(timeout=30).out)
         finally:
             for task in (sender, receiver):
                 if task.running():
                     task.kill()
 
+
+class Rds(Peers, upper_layer.UpperLayer):
     def advance(self, receiver):
         """Returns when the receiver has got more."""
         seen = receiver.output()
@@ -64,6 +91,27 @@ class Rds(upper_layer.UpperLayer):
             misfortune()
             self.advance(receiver)
             self.client.run(f"touch {STOP}")
+
+
+class Atomics(Peers):
+    """With hosts of their own: rds_ib_get_mr() of the kernel keeps a reference to RDS's device for
+    each region on demand, and with it a PD for ever."""
+
+    HOSTS = (PMEM, PMEM)
+
+    def check_resources(self):
+        self.clean[self.client.name]["pd"] = 1 + self.clean[self.server.name]["pd"]
+        super().check_resources()
+
+    def test_atomics(self):
+        """RDS gives a peer the right to them only in memory that it cannot pin, as that of a file
+        with DAX. All are masked ones for the card."""
+        self.client.write_file("/tmp/ext4.gz", file_system())
+        self.client.run(f"""modprobe -a nd_e820 nd_pmem && udevadm settle && mkdir -p {DAX} &&
+            zcat /tmp/ext4.gz >/dev/pmem0 && mount -o dax=always /dev/pmem0 {DAX}""")
+        self.addCleanup(self.client.run, f"umount {DAX}")
+        with self.cell("RDS: atomics", "result"), self.sending("atomics"):
+            pass
 
 
 if __name__ == "__main__":
