@@ -5,6 +5,7 @@ it allocated."""
 
 import contextlib
 import pathlib
+import socket
 import sys
 import tempfile
 import unittest
@@ -24,6 +25,16 @@ HEADER = b"QEVM\0\0\0\3\7\0\0\0\4q35x"
 FIRST = b"\1\0\0\0\2\3ram\0\0\0\0\0\0\0\4"
 
 
+def listens(path):
+    """Whether QEMU takes connections at its socket, whose file exists a moment earlier."""
+    with socket.socket(socket.AF_UNIX) as client:
+        try:
+            client.connect(str(path))
+        except (FileNotFoundError, ConnectionRefusedError):
+            return False
+    return True
+
+
 class DropZeroPages(unittest.TestCase):
     def setUp(self):
         scratch = tempfile.TemporaryDirectory(prefix="tern-")
@@ -38,7 +49,7 @@ class DropZeroPages(unittest.TestCase):
         process = Process.start(name, [*QEMU, "-qmp", f"unix:{monitor},server=on,wait=off",
                                        *arguments], self.folder / f"{name}.log", True)
         try:
-            self.assertTrue(wait_until(monitor.exists, 20))
+            self.assertTrue(wait_until(lambda: listens(monitor), 20))
             with qmp.Qmp(monitor) as said:
                 yield said, process
         finally:
