@@ -157,7 +157,7 @@ static void tern_wqe_add_atomic(struct tern_wqe *wqe, const struct ib_atomic_wr 
 	};
 }
 
-/* As with the operands, the verbs call compare what an addition uses. */
+/* An addition has its mask in compare_add_mask, as it has its operand in compare_add. */
 static void tern_wqe_add_masks(struct tern_wqe *wqe, const struct ib_atomic_wr *wr)
 {
 	struct tern_hw_atomic_mask_seg *seg = tern_wqe_add(wqe, 1);

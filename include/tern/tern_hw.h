@@ -311,7 +311,7 @@ struct tern_hw_raddr_seg {
 	__le32 rsvd;
 };
 
-/* Third segment of atomics; a data segment of 8 bytes follows, of masked ones behind the masks. */
+/* Third segment of atomics. A data segment follows; masked atomics have their masks before it. */
 struct tern_hw_atomic_seg {
 	__le64 swap_add;
 	__le64 compare;		/* zero for FETCH_ADD and MASKED_FETCH_ADD */

@@ -114,7 +114,7 @@ def expect_done(sock, number, early):
 
 
 class Atomics:
-    """With a word of the sender's."""
+    """Atomics on a word of the sender's memory."""
 
     def __init__(self, sock, peer, cookie):
         self.sock, self.peer, self.cookie = sock, peer, cookie

@@ -21,7 +21,7 @@ DAX = "/mnt/dax"
 
 
 def file_system():
-    """An empty one, compressed. Guests have no program that makes one with DAX."""
+    """Returns an empty file system, compressed. Guests have no program that makes one with DAX."""
     with tempfile.NamedTemporaryFile() as file:
         file.truncate(8 << 20)
         subprocess.run(["/sbin/mke2fs", "-q", "-t", "ext4", "-O", "^has_journal", "-b", "4096",

@@ -81,7 +81,7 @@ struct AtomicEth {
 	uint64_t compare = 0;
 };
 
-/** Of a masked atomic. */
+/** The masks of a masked atomic; its other fields are in AtomicEth. */
 struct AtomicMasks {
 	uint64_t swap_add = 0; /* swap: bits to replace; add: the highest bit of each field */
 	uint64_t compare = 0;  /* bits to compare; zero of an add */

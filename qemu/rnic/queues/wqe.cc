@@ -128,7 +128,8 @@ bool decode_datagram(SendWqe &wqe, tern_hw_qp_type type, Segments &in)
 	       !ud.rsvd[1].get();
 }
 
-/* A sum is compared with nothing. */
+/* Reads the operands and the masks. A fetch-add compares nothing, so its fields for that must be
+ * zero. */
 bool decode_atomic(SendWqe &wqe, Segments &in)
 {
 	tern_hw_atomic_seg atomic;

@@ -53,13 +53,13 @@ struct FlushRequest {
 	uint8_t level = 0;   /* enum tern_hw_flush_level */
 };
 
-/** An atomic of parts of a word. @opcode: tern_hw_wqe_op, below, too. */
+/** Returns whether @opcode (enum tern_hw_wqe_op, here and below) is a masked atomic. */
 constexpr bool takes_masks(uint8_t opcode)
 {
 	return opcode == hw::TERN_OP_MASKED_CMP_SWAP || opcode == hw::TERN_OP_MASKED_FETCH_ADD;
 }
 
-/** Completed by an ATOMIC acknowledge. */
+/** Returns whether an ATOMIC acknowledge completes the operation. */
 constexpr bool is_atomic(uint8_t opcode)
 {
 	return opcode == hw::TERN_OP_CMP_SWAP || opcode == hw::TERN_OP_FETCH_ADD ||

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What atomics make of a word; all arithmetic is modulo 2^64. */
+/* Computes the value of a word after an atomic operation. All arithmetic is modulo 2^64. */
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 
 namespace tern {
 
+/** Replaces the bits of masks.swap_add if the bits of masks.compare are equal. */
 constexpr uint64_t masked_swap(uint64_t value, const AtomicEth &atomic, const AtomicMasks &masks)
 {
 	if ((value ^ atomic.compare) & masks.compare)
@@ -22,7 +23,7 @@ constexpr uint64_t masked_sum(uint64_t value, uint64_t add, uint64_t tops)
 	return ((value & ~tops) + (add & ~tops)) ^ ((value ^ add) & tops);
 }
 
-/** The new value of a word that had @value, by an atomic with RC opcode @opcode. */
+/** Returns the new value of a word that had @value, after an atomic with RC opcode @opcode. */
 constexpr uint64_t atomic_result(Opcode opcode, const ExtHeaders &ext, uint64_t value)
 {
 	const AtomicEth &atomic = ext.atomic;

@@ -27,7 +27,7 @@ constexpr uint32_t kAckInterval = 32;
 /* Maximum size of a frame's headers and ICRC. */
 constexpr uint32_t kHeaders = kMaxRoceFrame - 4096;
 
-/* Of an atomic that is posted as @opcode. */
+/* Returns the opcode on the wire of an atomic that is posted as @opcode. */
 Opcode atomic_opcode(uint8_t opcode)
 {
 	switch (opcode) {
