@@ -124,7 +124,7 @@ class Host:
         """Goes on where a snapshot of a booted guest ended; what it lacks, wait_ready() adds, and
         what the archive (parts.py) holds."""
         snapshot = Snapshot.get(self.image, self.options)
-        # QEMU names its threads, so that tools tell the guest's processors from the card.
+        # With debug-threads=on QEMU names its threads, by which tools find those of the card.
         command = [*self.cards.qemu, "-name", f"{self.name},debug-threads=on",
                    *snapshot.arguments(), *machine.command(
                        self.image, self.options, snapshot.drive(), archive, self.log, self._qmp,

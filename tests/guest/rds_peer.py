@@ -25,8 +25,8 @@ DATA, READ, WRITE, ATOMICS, END = range(5)
 MESSAGE = random.Random(1).randbytes((64 << 10) - HEADER.size)
 BLOCK, BLOCKS = 1 << 20, 16  # what RDMA moves
 LOG_INTERVAL = 64
-# RDS gives a peer the right to atomics only where it cannot pin pages and registers them on demand:
-# in a file of a file system with DAX.
+# RDS grants a peer atomics only on memory that it registers on demand, as it cannot pin its pages.
+# A file of a file system with DAX is such memory.
 FILE, PAGE, WORD = "/mnt/dax/word", 4096, 8
 WORD_AT = 64     # of the page
 TOGETHER = 32    # atomics under way

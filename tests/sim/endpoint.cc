@@ -318,7 +318,7 @@ uint64_t Endpoint::plan_unmasked(SendRequest &request, uint64_t value)
 	return request.compare == value ? request.swap_add : value;
 }
 
-/* The fields of a sum are the two halves of the word. */
+/* A masked fetch-add adds the two halves of the word separately. */
 uint64_t Endpoint::plan_masked(SendRequest &request, uint64_t value)
 {
 	constexpr uint64_t kLow = UINT32_MAX;

@@ -55,7 +55,7 @@ class Peers(Programs):
         sender = self.client.spawn(f"{PEER} send {self.client.ipv4} {self.server.ipv4} {work}")
         try:
             yield receiver
-            # A receiver that gives up lets the sender wait.
+            # If the receiver fails, the sender waits for ever.
             wait_until(lambda: not sender.running() or receiver.failed(), 120)
             if receiver.failed():
                 receiver.wait()

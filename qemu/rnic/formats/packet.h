@@ -81,7 +81,7 @@ struct AtomicEth {
 	uint64_t compare = 0;
 };
 
-/** The masks of a masked atomic; its other fields are in AtomicEth. */
+/** The masks that follow the AtomicEth in a masked atomic. */
 struct AtomicMasks {
 	uint64_t swap_add = 0; /* swap: bits to replace; add: the highest bit of each field */
 	uint64_t compare = 0;  /* bits to compare; zero of an add */

@@ -16,8 +16,9 @@ constexpr uint64_t masked_swap(uint64_t value, const AtomicEth &atomic, const At
 	return (value & ~masks.swap_add) | (atomic.swap_add & masks.swap_add);
 }
 
-/** Adds field by field: each bit set in @tops is the highest bit of a field. The sum of the other
- * bits carries into these bits at most, which are then added without their own carry. */
+/** Returns the sum of @value and @add, in which no carry leaves a field. Each bit that is set in
+ * @tops is the highest bit of a field. The lower bits are added first, and carry at most into the
+ * highest bit; the exclusive or then adds the highest bits without a carry. */
 constexpr uint64_t masked_sum(uint64_t value, uint64_t add, uint64_t tops)
 {
 	return ((value & ~tops) + (add & ~tops)) ^ ((value ^ add) & tops);

@@ -80,7 +80,8 @@ TEST(Opcode, Flush)
 	EXPECT_TRUE(opcode_info(opcode_of(Service::Xrc, Opcode::RcFlush)).xrceth);
 }
 
-/* Manufacturer-specific opcodes have no service of their own: these two are of RC alone. */
+/* The high bits of a manufacturer-specific opcode name no service. The card takes these two opcodes
+ * for requests of RC. */
 TEST(Opcode, MaskedAtomics)
 {
 	for (const auto opcode : {Opcode::RcMaskedCompareSwap, Opcode::RcMaskedFetchAdd}) {

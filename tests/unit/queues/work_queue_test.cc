@@ -176,7 +176,7 @@ TEST_F(WorkQueueTest, AtomicBehindAMaskedOne)
 	EXPECT_EQ(wqe.swap_add_mask, 0u);
 }
 
-/* Only RC has opcodes for them on the wire. */
+/* QPs of other types refuse masked atomics: only RC has opcodes for them on the wire. */
 TEST_F(WorkQueueTest, MaskedAtomicsOfRc)
 {
 	const auto blocks = encode(masked_request(TERN_OP_MASKED_FETCH_ADD));

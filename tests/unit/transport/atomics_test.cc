@@ -6,7 +6,7 @@
 namespace tern::test {
 namespace {
 
-/* Cuts the words into their fields, and adds these one by one. */
+/* Computes the same sum field by field, in a loop. */
 uint64_t sum_of_fields(uint64_t value, uint64_t add, uint64_t tops)
 {
 	uint64_t sum = 0;
@@ -70,7 +70,7 @@ TestPacket masked_add(TestPacket plain, uint64_t tops)
 	return masked(std::move(plain), Opcode::RcMaskedFetchAdd, {.swap_add = tops});
 }
 
-/* Past: the first result again, and the memory is left alone. */
+/* The responder answers a duplicate with the first result and does not change the memory. */
 TEST_F(Responder, MaskedAtomicPast)
 {
 	mr_->write_u64(0, 0xffffffff);
@@ -94,7 +94,7 @@ TEST_F(Responder, MaskedAtomicExpected)
 	give(p);
 	EXPECT_EQ(sent()->ext.atomic_ack, 0x1234u);
 	EXPECT_EQ(mr_->read_u64(8), 0x1211u);
-	/* Not equal: left as it is. */
+	/* The compared bits differ, so the word stays. */
 	p.psn = psn(1);
 	p.ext.masks.compare = 0xffff;
 	give(p);
@@ -117,7 +117,7 @@ TEST_F(Responder, MaskedAtomicMisaligned)
 	expect_error(0, kInvalidNak, TERN_EVENT_QP_REQ_ERR);
 }
 
-/* The expected one is a NAK, not a loss. */
+/* The responder answers a request with a payload by NAK Invalid Request; it does not drop it. */
 TEST_F(Responder, MaskedAtomicTooLong)
 {
 	auto p = masked_add(add(0, 0, 5), 0);
@@ -145,7 +145,7 @@ TEST_F(Responder, MaskedAtomicOfUnknownKey)
 	expect_error(0, kAccessNak, TERN_EVENT_QP_ACCESS_ERR);
 }
 
-/* One more than the requester was promised. */
+/* The responder refuses the third atomic, as max_dest_rd_atomic allows two. */
 TEST_F(Responder, MaskedAtomicsCountAsOutstanding)
 {
 	auto c = connection();

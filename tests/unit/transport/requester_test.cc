@@ -290,7 +290,8 @@ TEST_F(Requester, MaskedAtomics)
 	}
 }
 
-/* A lost one is sent again with its masks, and READ responses do not answer it. */
+/* The requester sends a lost masked atomic again with its masks, and does not take a READ response
+ * for the answer. */
 TEST_F(Requester, MaskedAtomicAgain)
 {
 	auto request = add();
