@@ -93,7 +93,7 @@ void IbQp::enter(tern_hw_qp_state to)
 		reset();
 		return;
 	case TERN_QPS_ERR:
-		abandon_responses();
+		end_responses();
 		enter_error();
 		return;
 	case TERN_QPS_RTR:
@@ -118,6 +118,7 @@ void IbQp::enter(tern_hw_qp_state to)
 
 void IbQp::reset()
 {
+	end_responses();
 	set_state(TERN_QPS_RESET);
 	data_.out.recall(Recall::of_qp(number));
 	attr_ = {};

@@ -37,8 +37,9 @@ protected:
 	virtual void abandon_requests() {}
 	/** Whether no request is outstanding. */
 	virtual bool sender_idle() const = 0;
-	/** To ERR by MODIFY_QP: drops the responses not yet sent. */
-	virtual void abandon_responses() {}
+	/** The host ends the QP, by MODIFY_QP to ERR or RESET or by DESTROY_QP: acknowledges the
+	 * requests that were executed, and drops the data not yet sent for READs. */
+	virtual void end_responses() {}
 	/** A deadline has passed in a state that sends. */
 	virtual void on_deadline(uint64_t) {}
 	/** Applies the attributes selected by @mask, which were validated. */

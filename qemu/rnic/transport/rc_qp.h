@@ -41,7 +41,7 @@ private:
 	void abandon_requests() override { requester_.abandon(); }
 	bool flush_requests(unsigned &budget) override { return requester_.flush(budget); }
 	bool sender_idle() const override { return requester_.idle(); }
-	void abandon_responses() override { responder_.abandon(); }
+	void end_responses() override { responder_.end(); }
 	void on_deadline(uint64_t now) override { requester_.on_timer(now); }
 	void resume_requester(bool ok) override { requester_.resume(ok); }
 	void resume_responder(bool ok) override { responder_.resume(ok); }

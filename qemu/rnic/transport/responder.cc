@@ -32,9 +32,19 @@ void Responder::reset(Psn rq_psn)
 	page_wait_.reset();
 }
 
-void Responder::abandon()
+/* A host that has the completion of the peer's last message may end the connection at once. The
+ * peer must still get the acknowledgement of that message: no responder is left that would answer a
+ * retransmission. */
+void Responder::end()
 {
-	responses_.clear();
+	for (size_t left = responses_.size(); left; left--) {
+		const Response response = responses_.front();
+		responses_.pop_front();
+		if (response.kind != Response::Kind::Read)
+			responses_.push_back(response);
+	}
+	unsigned budget = kMaxResponses;
+	transmit(budget);
 }
 
 /* ---- requests ---- */

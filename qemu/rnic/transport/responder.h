@@ -38,8 +38,9 @@ public:
 	void resume(bool ok);
 
 	void reset(Psn rq_psn);
-	/** Drops the responses not sent yet. */
-	void abandon();
+	/** The host ends the QP: drops the data not yet sent for READs, and sends the other
+	 * responses as far as there is room; the rest stays in the queue. */
+	void end();
 	Psn expected_psn() const { return expected_; }
 	void describe(Json &to) const;
 

@@ -89,6 +89,60 @@ TEST_F(Responder, RegionGoesDuringRead)
 	EXPECT_TRUE(event(TERN_EVENT_QP_ACCESS_ERR, qp_->number));
 }
 
+/* ---- the host ends the QP ---- */
+
+/* The host has the completion of a message and ends the QP before the acknowledgement is sent. */
+TEST_F(Responder, AcknowledgesAfterErrorByHost)
+{
+	post_recv();
+	host_.wire.accept_only(0);
+	give(send_only(0));
+	ASSERT_EQ(cq_->drain().size(), 1u);
+	EXPECT_EQ(qp_->set_state(TERN_QPS_ERR), TERN_AQ_OK);
+	host_.wire.accept_all();
+	card_.wire_ready();
+	run();
+	expect_aeth(0, kAethAck);
+}
+
+TEST_F(Responder, AcknowledgesBeforeReset)
+{
+	post_recv();
+	host_.wire.accept_only(0);
+	give(send_only(0));
+	host_.wire.accept_all();
+	EXPECT_EQ(qp_->set_state(TERN_QPS_RESET), TERN_AQ_OK);
+	expect_aeth(0, kAethAck);
+}
+
+TEST_F(Responder, AcknowledgesBeforeItIsDestroyed)
+{
+	post_recv();
+	host_.wire.accept_only(0);
+	give(send_only(0));
+	host_.wire.accept_all();
+	EXPECT_EQ(driver_.destroy(TERN_AQ_DESTROY_QP, qp_->number), TERN_AQ_OK);
+	expect_aeth(0, kAethAck);
+}
+
+/* The host may reuse the memory as soon as the command has ended. */
+TEST_F(Responder, SendsNoReadDataAfterErrorByHost)
+{
+	post_recv();
+	host_.wire.accept_only(1);
+	give(read(0, 0, 600));
+	give(send_only(3));
+	EXPECT_EQ(qp_->set_state(TERN_QPS_ERR), TERN_AQ_OK);
+	host_.wire.accept_all();
+	card_.wire_ready();
+	run();
+	const auto p = all_sent();
+	ASSERT_EQ(p.size(), 2u);
+	EXPECT_EQ(p[0].opcode, Opcode::RcReadResponseFirst);
+	EXPECT_EQ(p[1].opcode, Opcode::RcAcknowledge);
+	EXPECT_EQ(p[1].psn, psn(3));
+}
+
 /* ---- atomics ---- */
 
 /* Past: the first result again, and the memory is left alone. */
