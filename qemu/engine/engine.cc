@@ -180,6 +180,9 @@ void Engine::do_command(const Command &command)
 	case Command::Kind::RefuseCommand:
 		rnic_.refuse_command(static_cast<uint32_t>(command.value));
 		break;
+	case Command::Kind::Falsify:
+		rnic_.falsify(static_cast<uint32_t>(command.value), command.offset);
+		break;
 	case Command::Kind::Stop:
 		link_.recall(Recall::everything());
 		stopping_ = true;

@@ -22,7 +22,7 @@ extern "C" {
 
 struct tern_engine;
 
-enum { TERN_ENGINE_MAX_VECTORS = 256, TERN_TRACE_EVENTS = 14 };
+enum { TERN_ENGINE_MAX_VECTORS = 256, TERN_TRACE_EVENTS = 15 };
 
 /* What can be traced, of all engines. QEMU counts enabled up and down. */
 struct tern_trace_event {
@@ -123,12 +123,14 @@ void tern_engine_pause(struct tern_engine *engine, bool pause);
  * of QP @qpn, or of all QPs if it is negative. Returns NULL after tern_engine_stop(). */
 char *tern_engine_describe(struct tern_engine *engine, int64_t qpn);
 
-/* These block. They inject the faults that Rnic::fail_qp(), slow_qp(), hold_commands() and
- * refuse_command() describe. Those that return bool return false after tern_engine_stop(). */
+/* These block. They inject the faults that Rnic::fail_qp(), slow_qp(), hold_commands(),
+ * refuse_command() and falsify() describe. Those that return bool return false after
+ * tern_engine_stop(). */
 bool tern_engine_fail_qp(struct tern_engine *engine, uint32_t qpn);
 bool tern_engine_slow_qp(struct tern_engine *engine, uint32_t qpn, uint32_t rate);
 void tern_engine_hold_commands(struct tern_engine *engine, bool hold);
 void tern_engine_refuse_command(struct tern_engine *engine, uint32_t nth);
+void tern_engine_falsify(struct tern_engine *engine, uint32_t every, uint32_t seed);
 
 /* Passes a frame to the card. False: no room; receive_ready() will be called. */
 bool tern_engine_receive(struct tern_engine *engine, const void *frame, size_t size);

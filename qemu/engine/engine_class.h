@@ -37,6 +37,7 @@ struct Command {
 		SlowQp,        /* ... and offset: kb/s */
 		HoldCommands,  /* value: whether to */
 		RefuseCommand, /* value: which one from now on */
+		Falsify,       /* value: one of how many; offset: the seed */
 		Stop,
 	};
 

@@ -107,6 +107,11 @@ void tern_engine_refuse_command(tern_engine *engine, uint32_t nth)
 	engine->call({.kind = Command::Kind::RefuseCommand, .value = nth});
 }
 
+void tern_engine_falsify(tern_engine *engine, uint32_t every, uint32_t seed)
+{
+	engine->call({.kind = Command::Kind::Falsify, .offset = seed, .value = every});
+}
+
 bool tern_engine_receive(tern_engine *engine, const void *frame, size_t size)
 {
 	return engine->push_received({static_cast<const std::byte *>(frame), size});

@@ -11,10 +11,11 @@
 
 /* In the order of Tracer::Event. */
 struct tern_trace_event tern_trace_events[TERN_TRACE_EVENTS] = {
-        {"tern_reg_read", 0}, {"tern_reg_write", 0}, {"tern_doorbell", 0}, {"tern_cmd_start", 0},
-        {"tern_cmd_done", 0}, {"tern_qp_state", 0},  {"tern_nak_send", 0}, {"tern_nak_receive", 0},
-        {"tern_retry", 0},    {"tern_timeout", 0},   {"tern_drop", 0},     {"tern_page_fault", 0},
-        {"tern_lend", 0},     {"tern_recall", 0},
+        {"tern_reg_read", 0},   {"tern_reg_write", 0},   {"tern_doorbell", 0},
+        {"tern_cmd_start", 0},  {"tern_cmd_done", 0},    {"tern_qp_state", 0},
+        {"tern_nak_send", 0},   {"tern_nak_receive", 0}, {"tern_retry", 0},
+        {"tern_timeout", 0},    {"tern_drop", 0},        {"tern_falsified", 0},
+        {"tern_page_fault", 0}, {"tern_lend", 0},        {"tern_recall", 0},
 };
 
 namespace tern {
@@ -33,6 +34,7 @@ enum Tracer::Event : uint8_t {
 	Retry,
 	Timeout,
 	Drop,
+	Falsified,
 	Fault,
 	Lend,
 	Recalled,
@@ -158,6 +160,11 @@ void Tracer::timed_out(uint32_t qpn, uint32_t psn)
 void Tracer::dropped(tern_hw_stat reason, uint32_t qpn)
 {
 	print(Drop, "%s qpn 0x%x", stat_name(reason).data(), qpn);
+}
+
+void Tracer::falsified(const char *ring, uint32_t number, size_t offset)
+{
+	print(Falsified, "%s 0x%x byte %zu", ring, number, offset);
 }
 
 void Tracer::page_fault(uint32_t qpn, uint32_t key, uint64_t addr, uint32_t length)

@@ -35,6 +35,7 @@ public:
 	void retried(uint32_t qpn, uint32_t psn, uint8_t left) override;
 	void timed_out(uint32_t qpn, uint32_t psn) override;
 	void dropped(hw::tern_hw_stat reason, uint32_t qpn) override;
+	void falsified(const char *ring, uint32_t number, size_t offset) override;
 	void page_fault(uint32_t qpn, uint32_t key, uint64_t addr, uint32_t length) override;
 
 private:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Faults that people inject, for programs and drivers to be tried with: the commands tern-fail-qp,
- * tern-slow-qp, tern-hold-commands and tern-refuse-command of QMP.
+ * tern-slow-qp, tern-hold-commands, tern-refuse-command and tern-falsify of QMP.
  */
 #include "qemu/osdep.h"
 
@@ -129,12 +129,30 @@ static void refuse_command(QDict *arguments, QObject **result, Error **errp)
 	object_unref(OBJECT(tern));
 }
 
+static void falsify(QDict *arguments, QObject **result, Error **errp)
+{
+	TernDevice *tern;
+	uint32_t every, seed;
+
+	if (!have_count(arguments, 3, errp) ||
+	    !take_number(arguments, "every", UINT32_MAX, &every, errp) ||
+	    !take_number(arguments, "seed", UINT32_MAX, &seed, errp))
+		return;
+	tern = take_card(arguments, errp);
+	if (!tern)
+		return;
+	for_each_engine(e, tern)
+		tern_engine_falsify(e->engine, every, seed);
+	object_unref(OBJECT(tern));
+}
+
 static void register_commands(Notifier *notifier, void *opaque)
 {
 	qmp_register_command(&qmp_commands, "tern-fail-qp", fail_qp, 0, 0);
 	qmp_register_command(&qmp_commands, "tern-slow-qp", slow_qp, 0, 0);
 	qmp_register_command(&qmp_commands, "tern-hold-commands", hold_commands, 0, 0);
 	qmp_register_command(&qmp_commands, "tern-refuse-command", refuse_command, 0, 0);
+	qmp_register_command(&qmp_commands, "tern-falsify", falsify, 0, 0);
 }
 
 static Notifier machine_done = {.notify = register_commands};

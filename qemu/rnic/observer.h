@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "tern/tern_hw.h"
@@ -34,6 +35,8 @@ public:
 	virtual void timed_out(uint32_t /*qpn*/, uint32_t /*psn*/) {}
 	/** Counted as @reason. @qpn: 0 if the frame is for none. */
 	virtual void dropped(hw::tern_hw_stat /*reason*/, uint32_t /*qpn*/) {}
+	/** Falsifier has changed an entry of the ring that @ring and @number name, at @offset. */
+	virtual void falsified(const char * /*ring*/, uint32_t /*number*/, size_t /*offset*/) {}
 	/** The host is to provide these pages. */
 	virtual void page_fault(uint32_t /*qpn*/, uint32_t /*key*/, uint64_t /*addr*/,
 	                        uint32_t /*length*/)

@@ -115,6 +115,11 @@ void Rnic::refuse_command(uint32_t nth)
 	card_->admin.refuse(nth);
 }
 
+void Rnic::falsify(uint32_t every, uint32_t seed)
+{
+	card_->falsifier.start(every, seed);
+}
+
 bool Rnic::run(unsigned budget)
 {
 	if (!card_->enabled || card_->fatal != TERN_FATAL_NONE)

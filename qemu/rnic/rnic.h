@@ -80,6 +80,9 @@ public:
 	/** Answers the @nth admin command from now on that creates or changes an object with
 	 * NO_RESOURCE; 0: none. A reset ends it. */
 	void refuse_command(uint32_t nth);
+	/** Changes one of @every CQEs, EQEs and completions of commands, as Falsifier does; 0:
+	 * none. A reset ends it. */
+	void falsify(uint32_t every, uint32_t seed);
 
 	/**
 	 * Does the work that is due: admin commands, timers, packets to send, up to about @budget

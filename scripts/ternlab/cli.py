@@ -152,14 +152,20 @@ def build_parser():
     injected = commands.add_parser("inject", help="faults of a card, for programs to be tried with")
     injected.add_argument("host").completer = _hosts
     injected.add_argument("card", nargs="?", type=int, default=0, help="default %(default)s")
-    injected.add_argument("fault", choices=("error", "slow", "hold", "release", "refuse", "gids"),
+    injected.add_argument("fault", choices=("error", "slow", "hold", "release", "refuse", "falsify",
+                                            "gids"),
                           help="a QP fails; a QP is slow; the card leaves admin commands "
-                               "unanswered, or answers them again; it refuses one; GIDs move to "
-                               "other indices")
+                               "unanswered, or answers them again; it refuses one; it reports "
+                               "what is not true; GIDs move to other indices")
     injected.add_argument("--qp", type=_qpn, metavar="NUMBER", help="for error and slow")
     injected.add_argument("--nth", type=int, metavar="NUMBER",
                           help="for refuse: which one from now on, 1 for the next; 0: none")
     injected.add_argument("--rate", type=float, metavar="MBPS", help="Mb/s, for slow; 0: no limit")
+    injected.add_argument("--every", type=int, metavar="NUMBER",
+                          help="for falsify: one of so many completions, events and answers is "
+                               "changed; 0: none")
+    injected.add_argument("--seed", type=int, metavar="NUMBER",
+                          help="for falsify: chooses the changes; default 1")
 
     link = commands.add_parser("link", help="cut a link between two switches of a topology")
     link.add_argument("ends", nargs=2, metavar="SWITCH")
@@ -431,11 +437,14 @@ def inject(args):
     host, card = _card_of(args)
     if (args.qp is None) != (args.fault not in ("error", "slow")):
         raise LabError("--qp NUMBER is for the faults error and slow, which need it")
-    if (args.rate is None) != (args.fault != "slow"):
-        raise LabError("--rate is for the fault slow, which needs it")
-    if (args.nth is None) != (args.fault != "refuse"):
-        raise LabError("--nth NUMBER is for the fault refuse, which needs it")
-    if args.fault == "refuse":
+    for option, fault in (("rate", "slow"), ("nth", "refuse"), ("every", "falsify")):
+        if (getattr(args, option) is None) != (args.fault != fault):
+            raise LabError(f"--{option} NUMBER is for the fault {fault}, which needs it")
+    if args.seed is not None and args.fault != "falsify":
+        raise LabError("--seed NUMBER is for the fault falsify")
+    if args.fault == "falsify":
+        injections.falsify(host, card, args.every, 1 if args.seed is None else args.seed)
+    elif args.fault == "refuse":
         injections.refuse_command(host, card, args.nth)
     elif args.fault == "gids":
         injections.move_gids(host, card)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Faults of a host's card, for programs to be tried with: a QP that fails, a slow QP, admin
-commands without an answer or refused, GIDs at other indices. The guest moves its GIDs, QEMU makes
-the other faults (qemu/pci/inject.c)."""
+commands without an answer or refused, a card that reports what is not true, GIDs at other indices.
+The guest moves its GIDs, QEMU makes the other faults (qemu/pci/inject.c)."""
 
 import ipaddress
 import json
@@ -45,6 +45,12 @@ def hold_commands(host, card, hold):
 def refuse_command(host, card, nth):
     """The card has no room for what the @nth admin command from now on creates or changes."""
     _tell(host, "tern-refuse-command", path=_path(card), nth=nth)
+
+
+def falsify(host, card, every, seed):
+    """The card changes one of every completions, events and answers at random, until it is
+    reset; 0: none."""
+    _tell(host, "tern-falsify", path=_path(card), every=every, seed=seed)
 
 
 def _ask(host, command):

@@ -36,6 +36,15 @@ class Inject(CardTest):
         for nth in (-1, 1 << 32, "x"):
             self.refused("nth: a number from 0 to", "tern-refuse-command", path=CARD, nth=nth)
 
+    def test_falsify(self):
+        self.refused("arguments are needed", "tern-falsify", path=CARD, every=1)
+        self.refused("path of a card", "tern-falsify", path="/machine", every=1, seed=1)
+        for wrong in (-1, 1 << 32, "x"):
+            self.refused("every: a number from 0 to", "tern-falsify", path=CARD, every=wrong,
+                         seed=1)
+            self.refused("seed: a number from 0 to", "tern-falsify", path=CARD, every=1,
+                         seed=wrong)
+
     def test_no_such_qp(self):
         self.refused("no QP 7 that could fail", "tern-fail-qp", path=CARD, qpn=7)
         self.refused("has no QP 7", "tern-slow-qp", path=CARD, qpn=7, rate=1)

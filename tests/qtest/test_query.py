@@ -75,7 +75,7 @@ class Query(CardTest):
     def test_events(self):
         states = self.machine.qmp("trace-event-get-state", name="tern_*")
         names = {event["name"] for event in states}
-        self.assertEqual(len(names), 14)
+        self.assertEqual(len(names), 15)
         self.assertIn("tern_qp_state", names)
 
 

@@ -112,7 +112,10 @@ bool AdminQueue::complete(const CommandStatus &status, tern_hw_aq_cqe &completio
 	running_ = false;
 
 	HostMemory &host = card_.memory.host();
-	const auto bytes = std::as_bytes(std::span(&completion, 1));
+	const auto bytes = std::as_writable_bytes(std::span(&completion, 1));
+	if (card_.falsifier.due())
+		card_.ports.observer.falsified("completion of command", command_.opcode.get(),
+		                               card_.falsifier.change(bytes));
 	uint64_t last;
 	std::memcpy(&last, bytes.data() + bytes.size() - sizeof(last), sizeof(last));
 	if (!host.write(place, bytes.first(bytes.size() - sizeof(last))) ||

@@ -18,6 +18,10 @@ bool EventQueue::write(Host &host, tern_hw_event type, uint32_t id)
 	eqe.id = id;
 	eqe.type = static_cast<uint8_t>(type);
 	eqe.phase = !((pi_ >> log_size_) & 1);
+	if (host.falsifier.due())
+		host.observer.falsified(
+		        "EQE of vector", vector_,
+		        host.falsifier.change(std::as_writable_bytes(std::span(&eqe, 1))));
 	uint64_t half[2];
 	static_assert(sizeof(half) == sizeof(eqe));
 	std::memcpy(half, &eqe, sizeof(half));

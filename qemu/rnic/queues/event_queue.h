@@ -6,6 +6,7 @@
 #include <span>
 #include <utility>
 
+#include "qemu/rnic/falsifier.h"
 #include "qemu/rnic/memory/page_list.h"
 #include "qemu/rnic/ports.h"
 #include "qemu/rnic/stats.h"
@@ -47,6 +48,8 @@ public:
 		TableCache &tables;
 		Interrupts &interrupts;
 		Stats &stats;
+		Falsifier &falsifier;
+		Observer &observer;
 	};
 
 	/** Writes an event now, or when there is room. Returns false if the ring cannot be written

@@ -28,7 +28,8 @@ EventQueue *DataPath::eq_of_vector(uint32_t vector) const
 bool DataPath::complete(uint32_t cqn, const tern_hw_cqe &cqe, bool solicited)
 {
 	CompletionQueue *cq = cqs.find(cqn);
-	const auto pushed = cq->push(dma, memory.tables(), cqe, solicited);
+	const auto pushed = cq->push(dma, memory.tables(),
+	                             falsifier.due() ? falsified(cqn, cqe) : cqe, solicited);
 	if (pushed == CompletionQueue::Outcome::Failed) {
 		stats.add(TERN_STAT_CQ_OVERRUNS);
 		raise_event(TERN_EVENT_CQ_ERR, cqn);
@@ -36,6 +37,13 @@ bool DataPath::complete(uint32_t cqn, const tern_hw_cqe &cqe, bool solicited)
 	if (pushed != CompletionQueue::Outcome::Done)
 		notify(cqn, *cq, pushed);
 	return !cq->failed();
+}
+
+tern_hw_cqe DataPath::falsified(uint32_t cqn, tern_hw_cqe cqe)
+{
+	const size_t offset = falsifier.change(std::as_writable_bytes(std::span(&cqe, 1)));
+	ports.observer.falsified("CQE of CQ", cqn, offset);
+	return cqe;
 }
 
 void DataPath::notify(uint32_t cqn, CompletionQueue &cq, CompletionQueue::Outcome outcome)

@@ -8,6 +8,7 @@
 #include "qemu/rnic/chores.h"
 #include "qemu/rnic/config.h"
 #include "qemu/rnic/congestion/parameters.h"
+#include "qemu/rnic/falsifier.h"
 #include "qemu/rnic/formats/pause.h"
 #include "qemu/rnic/memory/counted_memory.h"
 #include "qemu/rnic/memory/region.h"
@@ -67,12 +68,19 @@ struct DataPath {
 	/** Whether QPs react to round-trip times. */
 	bool takes_rtts() const { return congestion.algorithm() == CongestionAlgorithm::Timely; }
 
-	EventQueue::Host event_host() { return {dma, memory.tables(), ports.interrupts, stats}; }
+	EventQueue::Host event_host()
+	{
+		return {dma, memory.tables(), ports.interrupts, stats, falsifier, ports.observer};
+	}
 	EventQueue *eq_of_vector(uint32_t vector) const;
+
+	/** A copy of @cqe, of CQ @cqn, that the falsifier has changed. */
+	hw::tern_hw_cqe falsified(uint32_t cqn, hw::tern_hw_cqe cqe);
 
 	const CardConfig config;
 	Ports ports;
 	Stats stats;
+	Falsifier falsifier;
 	CountedMemory dma;
 	Memory memory;
 	CongestionParameters congestion;

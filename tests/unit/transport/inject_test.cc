@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Faults that the embedder injects. */
+#include <cstring>
+#include <span>
+
 #include "tests/unit/transport/one_connection.h"
 
 namespace tern::test {
@@ -96,6 +99,136 @@ TEST_F(Inject, ASlowQpUntilItIsReset)
 	const uint64_t before = sent_bytes();
 	ask_for(0x20000);
 	EXPECT_GE(sent_bytes() - before, 0x20000u);
+}
+
+/* ---- false reports ---- */
+
+/* @told is @truth, but for at most four bytes that follow each other and are not the last. */
+template <typename Entry>
+void expect_one_change(const Entry &truth, const Entry &told)
+{
+	const auto a = std::as_bytes(std::span(&truth, 1)), b = std::as_bytes(std::span(&told, 1));
+	const auto [first, in_told] = std::ranges::mismatch(a, b);
+	const size_t from = static_cast<size_t>(first - a.begin());
+	for (size_t i = from + 4; i < a.size(); i++)
+		EXPECT_EQ(a[i], b[i]) << "bytes " << from << " and " << i;
+	EXPECT_EQ(a.back(), b.back());
+}
+
+class Falsify : public Inject {
+protected:
+	/* The CQEs of @count messages to the host. */
+	std::vector<tern_hw_cqe> receive(uint32_t count)
+	{
+		connect(connection());
+		for (uint32_t i = 0; i < count; i++) {
+			qp_->post_recv(mr_->sge(0, 100));
+			give({.opcode = Opcode::RcSendOnly,
+			      .psn = psn_after(kRqPsn, i),
+			      .qpn = qp_->number,
+			      .payload = std::vector<std::byte>(16)});
+		}
+		auto cqes = cq_->drain();
+		for (auto &cqe : cqes) {
+			cqe.phase = 0;
+			changed_ += cqe.qpn.get() != qp_->number || cqe.status ||
+			            cqe.byte_len.get() != 16;
+		}
+		return cqes;
+	}
+	unsigned changed_ = 0; /* CQEs whose status, QPN or length is wrong */
+};
+
+TEST_F(Falsify, ChangesEveryCqeInOnePlace)
+{
+	const auto truth = receive(30);
+	for (const uint32_t seed : {1, 2, 3}) {
+		card_.falsify(1, seed);
+		const auto told = receive(30);
+		card_.falsify(0, 0);
+		ASSERT_EQ(told.size(), truth.size());
+		for (size_t i = 0; i < told.size(); i++) {
+			auto expected = truth[i];
+			expected.qpn = qp_->number;
+			expect_one_change(expected, told[i]);
+		}
+	}
+	EXPECT_GT(changed_, 3u);
+}
+
+TEST_F(Falsify, ChangesOneOfSoMany)
+{
+	card_.falsify(4, 7);
+	receive(400);
+	/* A quarter, of which each has a chance of about 10 of 63 bytes. */
+	EXPECT_GT(changed_, 4u);
+	EXPECT_LT(changed_, 60u);
+	card_.falsify(0, 7);
+	changed_ = 0;
+	receive(400);
+	EXPECT_EQ(changed_, 0u);
+}
+
+TEST_F(Falsify, ASeedChoosesTheChanges)
+{
+	const auto told = [&](uint32_t seed) {
+		card_.falsify(1, seed);
+		auto cqes = receive(20);
+		card_.falsify(0, 0);
+		std::vector<uint32_t> indices;
+		for (const auto &cqe : cqes)
+			indices.push_back(cqe.byte_len.get() ^ cqe.wqe_index.get());
+		return indices;
+	};
+	const auto first = told(1);
+	EXPECT_EQ(told(1), first);
+	EXPECT_NE(told(2), first);
+}
+
+TEST_F(Falsify, ChangesEvents)
+{
+	card_.fail_qp(qp_->number);
+	run();
+	const auto truth = events();
+	ASSERT_EQ(truth.size(), 1u);
+	connect(connection());
+	unsigned changed = 0;
+	for (uint32_t seed = 1; seed < 20; seed++) {
+		card_.falsify(1, seed);
+		card_.fail_qp(qp_->number);
+		run();
+		card_.falsify(0, 0);
+		const auto told = events();
+		ASSERT_EQ(told.size(), 1u);
+		changed += told[0].type != TERN_EVENT_QP_FATAL || told[0].id.get() != qp_->number;
+		ASSERT_EQ(qp_->set_state(TERN_QPS_RESET), TERN_AQ_OK);
+		qp_->forget();
+		qp_->connect(connection());
+		events();
+	}
+	EXPECT_GT(changed, 0u);
+	EXPECT_LT(changed, 19u);
+}
+
+TEST_F(Falsify, ChangesAnswersUntilAReset)
+{
+	tern_hw_aq_cmd alloc{};
+	alloc.opcode = TERN_AQ_ALLOC_PD;
+	card_.falsify(1, 1);
+	const auto told = driver_.submit(alloc);
+	run();
+	const auto answer = driver_.result(told);
+	ASSERT_TRUE(answer);
+	tern_hw_aq_cqe truth{};
+	truth.created.id = pd_ + 1;
+	truth.id = answer->id;
+	truth.phase = answer->phase;
+	expect_one_change(truth, *answer);
+	EXPECT_NE(std::memcmp(&truth, &*answer, sizeof(truth)), 0);
+	card_.reset();
+	set_up_card();
+	receive(100);
+	EXPECT_EQ(changed_, 0u);
 }
 
 TEST_F(Inject, WhatCannotBeSlow)

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <random>
+#include <span>
+
+namespace tern {
+
+/**
+ * Has the card report what is not true, for drivers and providers to be tried with: changes some of
+ * the entries that it writes for the host (CQEs, EQEs and completions of admin commands).
+ *
+ * The last byte of an entry, which is its phase, is kept: the host would not see the entry, or
+ * would see one twice, and both end in a stop rather than in a wrong value.
+ */
+class Falsifier {
+public:
+	/** Changes one of @every entries from now on, at random after @seed; 0: none. */
+	void start(uint32_t every, uint32_t seed);
+	/** Whether the next entry is to be changed. */
+	bool due() { return every_ && random_() % every_ == 0; }
+	/** Changes @entry and returns the offset of the change in it. */
+	size_t change(std::span<std::byte> entry);
+
+private:
+	uint32_t every_ = 0;
+	std::minstd_rand random_;
+};
+
+} // namespace tern
