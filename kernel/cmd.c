@@ -30,6 +30,22 @@ static int tern_cmd_all(struct tern_dev *tdev, u16 opcode, struct tern_hw_aq_cmd
 	return err;
 }
 
+/* Stops a card that has given a new object @id, which is of another engine or another object. */
+void tern_cmd_wrong_number(struct tern_dev *tdev, u32 id)
+{
+	dev_err(&tdev->pdev->dev, "a new object has the number %#x\n", id);
+	tern_dev_fail(tdev, "gives an object a wrong number");
+}
+
+/* Whether @engine could have made an object with the number, or the key, @id. */
+static bool tern_cmd_id_possible(const struct tern_engine *engine, u16 opcode, u32 id)
+{
+	bool key = opcode == TERN_AQ_CREATE_MR || opcode == TERN_AQ_CREATE_FAST_MR ||
+		   opcode == TERN_AQ_ALLOC_MW;
+
+	return (key ? id >> 8 : id) >> TERN_ENGINE_SHIFT == engine - engine->tdev->engines;
+}
+
 static int tern_cmd_create(struct tern_engine *engine, u16 opcode, struct tern_hw_aq_cmd *cmd,
 			   u32 *id)
 {
@@ -39,6 +55,10 @@ static int tern_cmd_create(struct tern_engine *engine, u16 opcode, struct tern_h
 	if (err)
 		return err;
 	*id = le32_to_cpu(result.created.id);
+	if (!tern_cmd_id_possible(engine, opcode, *id)) {
+		tern_cmd_wrong_number(engine->tdev, *id);
+		return -EIO;
+	}
 	trace_tern_create(engine->tdev, opcode, *id);
 	return 0;
 }

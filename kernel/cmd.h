@@ -20,6 +20,7 @@ struct tern_dev;
 struct tern_device_attr;
 struct tern_engine;
 
+void tern_cmd_wrong_number(struct tern_dev *tdev, u32 id);
 int tern_cmd_query_device(struct tern_engine *engine, struct tern_device_attr *attr);
 int tern_cmd_query_stats(struct tern_engine *engine, u32 set, dma_addr_t to, u32 count);
 int tern_cmd_create_stats(struct tern_engine *engine, u32 *set);

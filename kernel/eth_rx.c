@@ -80,7 +80,6 @@ void tern_rx_refill(struct tern_eth_queue *q)
 	}
 	if (rx->pi != start)
 		tern_ring_qp_publish_rq(&q->qp, rx->pi);
-	WRITE_ONCE(rx->starved, rx->pi - rx->ci <= rx->mask / 2);
 }
 
 /* Takes page @i out of @slot, with @length bytes of the frame at @offset. */
@@ -276,7 +275,6 @@ void tern_rx_close(struct tern_eth_queue *q)
 	struct tern_rx *rx = &q->rx;
 
 	tern_cq_core_destroy_ring(q->nd->tdev, &rx->cq_core, &rx->cq);
-	WRITE_ONCE(rx->starved, false);
 	page_pool_destroy(rx->pool);
 	kvfree(rx->slots);
 }

@@ -287,8 +287,10 @@ static void tern_tx_complete(struct tern_eth_queue *q, const struct tern_hw_cqe 
 		tern_queue_stats_error(&q->tx_stats);
 		tern_eth_fail(q);
 	}
-	if (end - tx->ci > READ_ONCE(tx->pi) - tx->ci)
+	if (end - tx->ci > READ_ONCE(tx->pi) - tx->ci) {
+		tern_eth_fail(q);
 		return;
+	}
 
 	while ((s32)(end - tx->ci) > 0) {
 		const struct sk_buff *skb = tx->slots[tx->ci & tx->mask].skb;

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The periodic health check. It stops a card that is gone, has failed or was reset by others, reads
- * the link state in case an event was lost, and refills receive rings that had no memory.
+ * The periodic health check. It stops a card that is gone, has failed, was reset by others or does
+ * not keep to its specification. In case an event was lost it reads the link state and has users
+ * look at their CQs; receive rings that had no memory are refilled so.
  */
 #include "aq.h"
 #include "hw.h"
 #include "main.h"
 #include "names.h"
 #include "netdev.h"
+#include "object.h"
 
 #define TERN_HEALTH_PERIOD	HZ
 
@@ -29,10 +31,13 @@ static const char *tern_engine_complaint(const struct tern_engine *engine)
 	return NULL;
 }
 
-/* The complaint of the first engine that has one: if an engine fails, the card fails. */
+/*
+ * What tern_dev_accuse() was told, or the complaint of the first engine that has one: if an engine
+ * fails, the card fails.
+ */
 static const char *tern_health_complaint(const struct tern_dev *tdev)
 {
-	const char *why = NULL;
+	const char *why = READ_ONCE(tdev->accusation);
 	u32 i;
 
 	for (i = 0; !why && i < tdev->num_engines; i++)
@@ -52,8 +57,9 @@ static void tern_health_work(struct work_struct *work)
 		tern_dev_fail(tdev, why);
 		return;
 	}
-	tern_netdev_update_link(tdev); /* an event may have been lost */
+	tern_netdev_update_link(tdev);
 	tern_netdev_kick(tdev);
+	tern_cqs_recheck(tdev);
 	schedule_delayed_work(&tdev->health, TERN_HEALTH_PERIOD);
 }
 

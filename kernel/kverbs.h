@@ -26,13 +26,15 @@ struct tern_kverbs_cq {
 	struct list_head sqs;	/* send queues that complete here */
 	struct list_head rqs;	/* receive queues that complete here */
 	struct xarray qps;	/* the QPs of these queues, by QPN */
+	u32 disowned;		/* CQEs in the ring by tern_ring_cq_disown() */
 };
 
 /* A send request under way. */
 struct tern_send {
 	u64 wr_id;
 	u8 opcode;		/* enum ib_wc_opcode */
-	u8 blocks;		/* 0: no WQE begins here */
+	u8 blocks;
+	bool signalled;		/* its completion has a CQE of its own */
 };
 
 struct tern_sq {

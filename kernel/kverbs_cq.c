@@ -4,7 +4,10 @@
  *
  * A dead card completes nothing, but users wait for what they posted, and post more to drain their
  * queues. Polling then completes all of it as flushed, after the CQEs that the card has written,
- * and tern_cqs_flush() raises the events of armed CQs.
+ * and tern_cqs_recheck() raises the events of armed CQs.
+ *
+ * A card that writes a CQE of what was not posted, or passes over a WQE that has a CQE of its own,
+ * has lost completions that users wait for. It is taken for dead, too.
  */
 #include <linux/etherdevice.h>
 #include <linux/if_vlan.h>
@@ -69,16 +72,22 @@ static_assert((int)IB_WC_RNR_RETRY_EXC_ERR == TERN_WC_RNR_RETRY_EXC_ERR);
 static_assert((int)IB_WC_FATAL_ERR == TERN_WC_FATAL_ERR);
 static_assert((int)IB_WC_GENERAL_ERR == TERN_WC_GENERAL_ERR);
 
-/* Completes the WQE that begins at @block and all before it, signalled or not. */
+/* Completes the WQE that begins at @block and those before it, none of which was signalled. */
 static bool tern_sq_complete(struct tern_sq *sq, u32 block, struct ib_wc *wc)
 {
 	u32 mask = tern_ring_qp_sq_blocks(&tern_qp_of_sq(sq)->k.ring) - 1;
 	const struct tern_send *send;
 	bool known;
+	u32 at;
 
 	spin_lock(&sq->lock);
-	send = &sq->sends[block & mask];
-	known = block - sq->ci < sq->pi - sq->ci && send->blocks;
+	at = sq->ci;
+	send = &sq->sends[at & mask];
+	while (at != block && at != sq->pi && !send->signalled) {
+		at += send->blocks;
+		send = &sq->sends[at & mask];
+	}
+	known = at == block && at != sq->pi;
 	if (known) {
 		wc->wr_id = send->wr_id;
 		wc->opcode = send->opcode;
@@ -155,7 +164,7 @@ static void tern_wc_set_request(struct ib_wc *wc, const struct tern_recv *recv)
 		wc->status = IB_WC_LOC_LEN_ERR;
 }
 
-/* Returns false if the QP of the CQE was destroyed or reset, or has not posted that. */
+/* Returns false if the CQE is of nothing that its QP has posted and that is not completed yet. */
 static bool tern_wc_from_cqe(struct tern_cq *cq, const struct tern_hw_cqe *cqe, struct ib_wc *wc)
 {
 	struct tern_qp *qp = tern_cqe_qp(cq, cqe);
@@ -180,6 +189,15 @@ static bool tern_wc_from_cqe(struct tern_cq *cq, const struct tern_hw_cqe *cqe, 
 	if (known)
 		tern_wc_set_request(wc, &recv);
 	return known;
+}
+
+/* Whether tern_kverbs_cq_forget() has dropped @cqe. */
+static bool tern_cqe_is_disowned(struct tern_kverbs_cq *k, const struct tern_hw_cqe *cqe)
+{
+	if (tern_cqe_qpn(cqe) || !k->disowned)
+		return false;
+	k->disowned--;
+	return true;
 }
 
 /* ---- flushing after the card has died ----------------------------------------------- */
@@ -260,8 +278,8 @@ static bool tern_kverbs_cq_pending(const struct tern_dev *tdev, struct tern_kver
 	return tern_ring_cq_next(&k->ring) || (tern_is_dead(tdev) && tern_kverbs_cq_has_flushed(k));
 }
 
-/* For tern_cq_core.died: raises the event if the user has armed the CQ and can poll. */
-static void tern_kverbs_cq_died(struct tern_cq_core *core)
+/* For tern_cq_core.recheck: raises the event if the user has armed the CQ and can poll. */
+static void tern_kverbs_cq_recheck(struct tern_cq_core *core)
 {
 	struct tern_cq *cq = container_of(core, struct tern_cq, core);
 	unsigned long flags;
@@ -278,6 +296,7 @@ static void tern_kverbs_cq_died(struct tern_cq_core *core)
 
 int tern_poll_cq(struct ib_cq *ibcq, int count, struct ib_wc *wc)
 {
+	struct tern_dev *tdev = to_tdev(ibcq->device);
 	struct tern_cq *cq = to_tcq(ibcq);
 	struct tern_kverbs_cq *k = &cq->k;
 	const struct tern_hw_cqe *cqe;
@@ -290,12 +309,15 @@ int tern_poll_cq(struct ib_cq *ibcq, int count, struct ib_wc *wc)
 	/* At most one pass: a card may write CQEs of nothing for ever. */
 	while (done < count && k->ring.ci - ci < tern_ring_cq_size(&k->ring) &&
 	       (cqe = tern_ring_cq_next(&k->ring))) {
-		done += tern_wc_from_cqe(cq, cqe, &wc[done]);
+		if (tern_wc_from_cqe(cq, cqe, &wc[done]))
+			done++;
+		else if (!tern_cqe_is_disowned(k, cqe))
+			tern_dev_accuse(tdev, "completes what was not posted");
 		tern_ring_cq_pop(&k->ring);
 	}
 	if (k->ring.ci != ci)
 		tern_ring_cq_consumed(&k->ring);
-	if (done < count && tern_is_dead(to_tdev(ibcq->device)))
+	if (done < count && tern_is_dead(tdev))
 		done += tern_kverbs_cq_flush(k, count - done, wc + done);
 	spin_unlock_irqrestore(&k->lock, flags);
 	return done;
@@ -317,7 +339,7 @@ int tern_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 	spin_unlock_irqrestore(&k->lock, irq_flags);
 
 	if (pending && tern_is_dead(tdev))
-		tern_cqs_flush(tdev);
+		tern_cqs_recheck(tdev);
 	return pending && (flags & IB_CQ_REPORT_MISSED_EVENTS);
 }
 
@@ -383,6 +405,7 @@ static void tern_kverbs_cq_forget_in(struct tern_kverbs_cq *k, struct tern_qp *q
 			tern_kverbs_srq_complete(to_tsrq(qp->ibqp.srq),
 						 le32_to_cpu(cqe->wqe_index), &recv);
 		tern_ring_cq_disown(&rest);
+		k->disowned++;
 	}
 	if (destroyed)
 		xa_erase(&k->qps, qp->core.qpn);
@@ -413,7 +436,7 @@ int tern_kverbs_cq_create(struct tern_cq *cq, u32 cqe)
 	INIT_LIST_HEAD(&k->sqs);
 	INIT_LIST_HEAD(&k->rqs);
 	xa_init_flags(&k->qps, XA_FLAGS_LOCK_IRQ);
-	cq->core.died = tern_kverbs_cq_died;
+	cq->core.recheck = tern_kverbs_cq_recheck;
 	err = tern_cq_core_create_ring(tdev, &cq->core, &k->ring, log_size);
 	if (!err)
 		cq->ibcq.cqe = 1 << log_size;

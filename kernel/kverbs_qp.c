@@ -13,7 +13,7 @@ static void tern_posted(struct tern_qp *qp)
 	struct tern_dev *tdev = to_tdev(qp->ibqp.device);
 
 	if (unlikely(tern_is_dead(tdev)))
-		tern_cqs_flush(tdev);
+		tern_cqs_recheck(tdev);
 }
 
 static bool tern_can_send(const struct tern_qp *qp)
@@ -28,7 +28,6 @@ static int tern_sq_post(struct tern_qp *qp, const struct ib_send_wr *wr)
 	struct tern_sq *sq = &qp->k.sq;
 	u32 blocks = tern_ring_qp_sq_blocks(&qp->k.ring);
 	struct tern_send *send = &sq->sends[sq->pi & (blocks - 1)];
-	u32 end;
 	int err;
 
 	if (blocks - (sq->pi - sq->ci) < sq->max_blocks)
@@ -36,9 +35,7 @@ static int tern_sq_post(struct tern_qp *qp, const struct ib_send_wr *wr)
 	err = tern_wr_write_send(qp, wr, sq->pi, send);
 	if (err)
 		return err;
-	end = sq->pi + send->blocks;
-	while (++sq->pi != end)
-		sq->sends[sq->pi & (blocks - 1)].blocks = 0;
+	sq->pi += send->blocks;
 	return 0;
 }
 

@@ -316,6 +316,7 @@ int tern_wr_write_send(struct tern_qp *qp, const struct ib_send_wr *wr, u32 bloc
 		.wr_id = wr->wr_id,
 		.opcode = op->wc,
 		.blocks = DIV_ROUND_UP(wqe.segs * TERN_SEG_SIZE, TERN_SQ_BLOCK),
+		.signalled = qp->sig_type == IB_SIGNAL_ALL_WR || (ctrl->flags & TERN_WQE_SIGNALED),
 	};
 	return 0;
 }

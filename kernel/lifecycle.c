@@ -79,6 +79,7 @@ static int tern_start_card(struct tern_dev *tdev)
 	if (err)
 		goto err_master;
 	WRITE_ONCE(tdev->failure, NULL);
+	WRITE_ONCE(tdev->accusation, NULL);
 	clear_bit(TERN_STATE_DEAD, &tdev->state); /* commands are possible from here on */
 	err = tern_cmd_query_device(&tdev->engines[0], &tdev->attr);
 	if (err)

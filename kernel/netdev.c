@@ -196,17 +196,18 @@ void tern_netdev_update_link(struct tern_dev *tdev)
 	tern_port_changed(tdev);
 }
 
-/* Periodically: refills receive rings for which there was no memory. */
+/*
+ * Periodically: polls the queues that are open, in case an event was lost, and so refills receive
+ * rings for which there was no memory.
+ */
 void tern_netdev_kick(struct tern_dev *tdev)
 {
 	struct tern_netdev *nd = netdev_priv(tdev->netdev);
 	u32 i;
 
 	local_bh_disable();
-	for (i = 0; i < nd->max_queues; i++) {
-		if (READ_ONCE(nd->queues[i].rx.starved))
-			napi_schedule(&nd->queues[i].napi);
-	}
+	for (i = 0; i < nd->max_queues; i++)
+		napi_schedule(&nd->queues[i].napi);
 	local_bh_enable();
 }
 

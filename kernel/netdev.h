@@ -64,7 +64,6 @@ struct tern_rx {
 	u32 npages;		/* pages per WQE */
 	u32 pi;			/* filled and published */
 	u32 ci;			/* completed */
-	bool starved;		/* out of memory with the ring less than half full */
 };
 
 /* Counts of one direction of a queue pair. They survive new rings. Written by NAPI. */

@@ -13,6 +13,19 @@
 #include "object.h"
 #include "tern.h"
 
+/*
+ * Takes an object out of the card that, because of @err, is not in its table. If its number is in
+ * use there, the card has given it to two objects, and @destroy could hit the other one.
+ */
+static void tern_object_drop(struct tern_dev *tdev, u32 num, int err,
+			     void (*destroy)(struct tern_dev *tdev, u32 num))
+{
+	if (err == -EBUSY)
+		tern_cmd_wrong_number(tdev, num);
+	else
+		destroy(tdev, num);
+}
+
 /* The caller has set eq and the handlers of @cq. */
 int tern_cq_core_create(struct tern_dev *tdev, struct tern_cq_core *cq, const struct tern_buf *buf,
 			const struct tern_cq_layout *layout, u32 db_page)
@@ -34,7 +47,7 @@ int tern_cq_core_create(struct tern_dev *tdev, struct tern_cq_core *cq, const st
 
 	err = xa_insert_bh(&tdev->cqs, cq->cqn, cq, GFP_KERNEL);
 	if (err)
-		tern_cmd_destroy_cq(tdev, cq->cqn);
+		tern_object_drop(tdev, cq->cqn, err, tern_cmd_destroy_cq);
 	return err;
 }
 
@@ -121,7 +134,7 @@ int tern_qp_core_create(struct tern_dev *tdev, struct tern_qp_core *qp, const st
 
 	err = xa_insert(&tdev->qps, qp->qpn, qp, GFP_KERNEL);
 	if (err)
-		tern_cmd_destroy_qp(tdev, qp->qpn);
+		tern_object_drop(tdev, qp->qpn, err, tern_cmd_destroy_qp);
 	return err;
 }
 
@@ -177,7 +190,7 @@ int tern_srq_core_create(struct tern_dev *tdev, struct tern_srq_core *srq,
 
 	err = xa_insert(&tdev->srqs, srq->srqn, srq, GFP_KERNEL);
 	if (err)
-		tern_cmd_destroy_srq(tdev, srq->srqn);
+		tern_object_drop(tdev, srq->srqn, err, tern_cmd_destroy_srq);
 	return err;
 }
 
@@ -219,7 +232,7 @@ int tern_wq_core_create(struct tern_dev *tdev, struct tern_wq_core *wq, const st
 
 	err = xa_insert(&tdev->wqs, wq->wqn, wq, GFP_KERNEL);
 	if (err)
-		tern_cmd_destroy_wq(tdev, wq->wqn);
+		tern_object_drop(tdev, wq->wqn, err, tern_cmd_destroy_wq);
 	return err;
 }
 
@@ -313,33 +326,34 @@ void tern_wq_event(struct tern_dev *tdev, u32 wqn, u8 type)
 		wq->event(wq, type);
 }
 
-/* ---- after the card's death ---------------------------------------------------------- */
+/* ---- users that look at their CQs without an event of the card ------------------------ */
 
 /* The lock keeps the CQs from being freed. Handlers expect interrupts to be off. */
-static void tern_cqs_flush_work(struct work_struct *work)
+static void tern_cqs_recheck_work(struct work_struct *work)
 {
-	struct tern_dev *tdev = container_of(work, struct tern_dev, flush);
+	struct tern_dev *tdev = container_of(work, struct tern_dev, recheck);
 	struct tern_cq_core *cq;
 	unsigned long cqn, flags;
 
 	xa_lock_bh(&tdev->cqs);
 	xa_for_each(&tdev->cqs, cqn, cq) {
-		if (!cq->died)
+		if (!cq->recheck)
 			continue;
 		local_irq_save(flags);
-		cq->died(cq);
+		cq->recheck(cq);
 		local_irq_restore(flags);
 	}
 	xa_unlock_bh(&tdev->cqs);
 }
 
 /*
- * After the card has died: makes the kernel's users poll, for the driver flushes what they posted.
- * A user may hold its own locks when it posts and so gets here: hence a work item.
+ * Makes the kernel's users poll CQs that have something for them: after the card has died, for the
+ * driver flushes what they posted, and now and then, since an event may have been lost. A user may
+ * hold its own locks when it posts and so gets here: hence a work item.
  */
-void tern_cqs_flush(struct tern_dev *tdev)
+void tern_cqs_recheck(struct tern_dev *tdev)
 {
-	schedule_work(&tdev->flush);
+	schedule_work(&tdev->recheck);
 }
 
 /* ---- the tables ------------------------------------------------------------------------ */
@@ -350,11 +364,11 @@ void tern_objects_init(struct tern_dev *tdev)
 	xa_init(&tdev->qps);
 	xa_init(&tdev->srqs);
 	xa_init(&tdev->wqs);
-	INIT_WORK(&tdev->flush, tern_cqs_flush_work);
+	INIT_WORK(&tdev->recheck, tern_cqs_recheck_work);
 }
 
 /* No object is left, and no code that could find the card dead. */
 void tern_objects_exit(struct tern_dev *tdev)
 {
-	cancel_work_sync(&tdev->flush);
+	cancel_work_sync(&tdev->recheck);
 }

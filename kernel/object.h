@@ -17,8 +17,8 @@ struct tern_cq_core {
 	/* Called from interrupt handlers. */
 	void (*completed)(struct tern_cq_core *cq);
 	void (*failed)(struct tern_cq_core *cq);
-	/* Called with interrupts off after the card has died. NULL: no user waits on this CQ. */
-	void (*died)(struct tern_cq_core *cq);
+	/* Called with interrupts off by tern_cqs_recheck(). NULL: no user waits on this CQ. */
+	void (*recheck)(struct tern_cq_core *cq);
 };
 
 struct tern_qp_core {
@@ -101,6 +101,6 @@ void tern_wq_event(struct tern_dev *tdev, u32 wqn, u8 type);
 
 void tern_objects_init(struct tern_dev *tdev);
 void tern_objects_exit(struct tern_dev *tdev);
-void tern_cqs_flush(struct tern_dev *tdev);
+void tern_cqs_recheck(struct tern_dev *tdev);
 
 #endif

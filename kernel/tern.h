@@ -122,7 +122,8 @@ struct tern_dev {
 	struct mutex stop_lock;	/* serializes stopping the card and changes of CTRL */
 	const char *failure;	/* why the card failed; NULL if it has not */
 	struct delayed_work health;
-	struct work_struct flush;	/* runs tern_cq_core.died of all CQs */
+	const char *accusation;	/* what the health check will fail the card for, or NULL */
+	struct work_struct recheck;	/* runs tern_cq_core.recheck of all CQs */
 
 	u32 caps;		/* TERN_CAP_* */
 	u32 db_pages;		/* total of all engines */
@@ -162,6 +163,12 @@ struct tern_dev {
 static inline bool tern_is_dead(const struct tern_dev *tdev)
 {
 	return test_bit(TERN_STATE_DEAD, &tdev->state);
+}
+
+/* Has the health check stop the card, with @why, a constant, as the reason. From any context. */
+static inline void tern_dev_accuse(struct tern_dev *tdev, const char *why)
+{
+	WRITE_ONCE(tdev->accusation, why);
 }
 
 /* The engine of object @num. The first engine gets, and refuses, numbers of no engine. */
