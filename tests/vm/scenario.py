@@ -41,6 +41,7 @@ class Scenario(unittest.TestCase):
     HOSTS = (Options(), Options())
     TOPOLOGY = None  # a file, of which topology.hosts() has made HOSTS
     IMAGE = {}  # options of Image.get()
+    TOLERATED = None  # pattern of trouble in a kernel's log that the tests cause
     maxDiff = None
 
     @classmethod
@@ -115,13 +116,18 @@ class Scenario(unittest.TestCase):
             console = host.console()
             fresh = console[len(self.seen[host.name]):]
             self.seen[host.name] = console
-            self.assertFalse(trouble(fresh), f"{host.name}'s kernel complains, see {host.log}")
+            self.assertFalse(self.trouble(fresh), f"{host.name}'s kernel complains, see {host.log}")
+
+    @classmethod
+    def trouble(cls, text):
+        return [line for line in trouble(text)
+                if not (cls.TOLERATED and cls.TOLERATED.search(line))]
 
     @classmethod
     def tearDownClass(cls):
         """What is in the log buffer and never came to the console."""
         for host in cls.hosts:
-            found = [line for line in trouble(host.run("dmesg").out)
+            found = [line for line in cls.trouble(host.run("dmesg").out)
                      if line.strip() not in cls.seen[host.name]]
             if found:
                 raise AssertionError(f"{host.name}'s kernel complains: {found}")

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A card that reports what is not true (`lab inject falsify`): the kernel has no complaint, no
+program crashes or hangs for ever, and a card that reports the truth again works."""
+
+import os
+import random
+import re
+import time
+
+from programs import Programs
+from scenario import NETDEV, main, wait_until
+from ternlab import inject
+
+# Other seeds find other things: TERN_FALSIFY_SEED and TERN_FALSIFY_SEEDS.
+FIRST = int(os.environ.get("TERN_FALSIFY_SEED", "1"))
+SEEDS = int(os.environ.get("TERN_FALSIFY_SEEDS", "2"))
+SECONDS = 10
+EVERY = 50
+# An admin command whose answer has another's number ends when the driver gives the card up, after
+# 20 s, and a program may meet two.
+PATIENCE = 60
+STOP = "/tmp/stop"
+# Programs end with errors, which is fine; what hangs is killed. Both ends are on the same card.
+WORK = f"""
+work=$1 device=$2 gid=$3 own=$4 peer=$5 port=$6
+pair() {{
+    timeout -s KILL 4 "$@" &
+    sleep 0.2
+    timeout -s KILL 4 "$@" $target
+    wait $!
+}}
+while [ ! -e {STOP} ]; do
+    case $work in
+    rping)
+        timeout -s KILL 4 rping -s -C 20 -a $own -p $port &
+        sleep 0.2
+        timeout -s KILL 4 rping -c -C 20 -a $own -p $port
+        wait $! ;;
+    ping) timeout -s KILL 4 ping -f -s 2000 $peer ;;
+    tcp) timeout -s KILL 4 socat -u /dev/zero TCP:$peer:9998 ;;
+    ethtool) ethtool -S {NETDEV} ;;
+    ib_write_bw) target=127.0.0.1 pair ib_write_bw -F -d $device -x $gid -n 300 -s 4096 -p $port ;;
+    *) target=127.0.0.1 pair $work -d $device -g $gid -n 300 -p $port ;;
+    esac
+    sleep 0.05
+done >/dev/null 2>&1
+"""
+PROGRAMS = ("ibv_rc_pingpong", "ibv_rc_pingpong -e", "ibv_rc_pingpong -t", "ibv_uc_pingpong",
+            "ibv_ud_pingpong", "ibv_srq_pingpong", "ib_write_bw", "rping", "ping", "tcp", "ethtool")
+
+
+class FalseReports(Programs):
+    COLUMNS = ("result",)
+    # A queue of the net_device waits as long as a command of its restart.
+    TOLERATED = re.compile("NETDEV WATCHDOG")
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.host, cls.peer = cls.hosts
+        path = f"/sys/class/net/{NETDEV}/device"
+        cls.pci = cls.host.run(f"readlink -f {path}").out.strip().rpartition("/")[2]
+        cls.host.write_file("/tmp/work", WORK.encode())
+
+    def start(self, programs):
+        """The programs, each again and again until told to stop."""
+        device = self.devices[self.host.name]
+        gid = self.host.gid_index(device)
+        self.host.run(f"rm -f {STOP}")
+        # It counts only how often the card fails within a minute, and then leaves it stopped.
+        self.host.run(f"devlink health set pci/{self.pci} reporter fw_fatal grace_period 0")
+        return [self.host.spawn(f"bash /tmp/work '{program}' {device} {gid} {self.host.ipv4} "
+                                f"{self.peer.ipv4} {20000 + number}")
+                for number, program in enumerate(programs)]
+
+    def falsify(self, every, chance):
+        inject.falsify(self.host, 0, every, chance.randrange(1 << 31))
+
+    def finish(self, tasks):
+        """From here on the card reports the truth. What it has reported does no lasting harm."""
+        inject.falsify(self.host, 0, 0, 0)
+        self.host.run(f"touch {STOP}")
+        self.assertTrue(wait_until(lambda: not any(task.running() for task in tasks), PATIENCE),
+                        self.host.run("ps -eo pid,stat,wchan:30,args").out)
+        log = self.host.run("dmesg").out
+        self.assertNotIn("segfault", log)
+        drivers = "/sys/bus/pci/drivers/tern"
+        self.host.run(f"echo {self.pci} >{drivers}/unbind; echo {self.pci} >{drivers}/bind",
+                      timeout=60)
+        self.assertTrue(wait_until(
+            lambda: self.host.run(f"ip link show {NETDEV}", check=False).code == 0, 30))
+        self.host.configure()
+        self.host.rdma_device()
+        self.pingpong("-n 20 -c")
+        self.ping(self.peer, self.host.ipv4)
+        return log
+
+    def test_all_reports(self):
+        sink = self.peer.spawn("socat -u TCP-LISTEN:9998,reuseaddr,fork OPEN:/dev/null")
+        self.addCleanup(sink.give_up)
+        for seed in range(FIRST, FIRST + SEEDS):
+            with self.cell(f"seed {seed}", "result"):
+                chance = random.Random(seed)
+                tasks = self.start(PROGRAMS)
+                end = time.monotonic() + SECONDS
+                while time.monotonic() < end:
+                    self.falsify(EVERY, chance)  # anew, for a reset has ended it
+                    time.sleep(0.5)
+                self.finish(tasks)
+
+    def test_lost_completions(self):
+        """The kernel waits for completions of its MADs that never come. The driver finds out by
+        those that cannot be, and gives the card up, which ends the waiting."""
+        found = "the card completes what was not posted"
+        chance = random.Random(FIRST)
+        with self.cell("completions of MADs", "result"):
+            tasks = self.start(["rping"] * 4)
+
+            before = len(self.host.run("dmesg").out)
+
+            def is_found():
+                log = self.host.run("dmesg").out[before:]
+                # Other false reports may be found out first. The reset has ended them.
+                if log.count(": the card ") == 2 * log.count("works again"):
+                    self.falsify(2, chance)
+                return found in log
+
+            self.assertTrue(wait_until(is_found, PATIENCE, 0.5))
+            self.finish(tasks)
+
+
+if __name__ == "__main__":
+    main()
