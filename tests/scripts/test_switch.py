@@ -129,7 +129,16 @@ class Tap(unittest.TestCase):
         self.addCleanup(switch.wait)
         self.addCleanup(switch.kill)
         self.assertTrue(wait_until(lambda: self.wire.tell("ports")))
+        # Before that the kernel drops what it sends there.
+        self.assertTrue(wait_until(
+            lambda: "state UP" in self.ip(switch, "link", "show", "dev", TAP)))
         return switch
+
+    @staticmethod
+    def ip(switch, *words):
+        """What ip prints in the network namespace of the switch."""
+        return subprocess.run(["nsenter", "--target", str(switch.pid), "--user", "--net", "ip",
+                               *words], check=True, capture_output=True, text=True).stdout
 
     def connect(self):
         """As a host does."""
@@ -171,8 +180,7 @@ class Tap(unittest.TestCase):
         switch = self.start()
         one, two = self.connect(), self.connect()
         self.assertTrue(wait_until(lambda: self.wire.tell("ports").startswith("3")))
-        subprocess.run(["nsenter", "--target", str(switch.pid), "--user", "--net",
-                        "ip", "link", "delete", TAP], check=True)
+        self.ip(switch, "link", "delete", TAP)
         self.assertTrue(wait_until(lambda: self.wire.tell("ports").startswith("2")))
         self.ask(one)
         self.assertEqual(len(two.makefile("rb").read(4 + ARP.size)), 4 + ARP.size)
