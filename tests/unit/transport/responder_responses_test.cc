@@ -92,12 +92,20 @@ TEST_F(Responder, RegionGoesDuringRead)
 /* ---- the host ends the QP ---- */
 
 /* The host has the completion of a message and ends the QP before the acknowledgement is sent. */
-TEST_F(Responder, AcknowledgesAfterErrorByHost)
+class ResponderEnds : public Responder {
+protected:
+	void SetUp() override
+	{
+		Responder::SetUp();
+		post_recv();
+		host_.wire.accept_only(0);
+		give(send_only(0));
+		ASSERT_EQ(cq_->drain().size(), 1u);
+	}
+};
+
+TEST_F(ResponderEnds, AcknowledgesInError)
 {
-	post_recv();
-	host_.wire.accept_only(0);
-	give(send_only(0));
-	ASSERT_EQ(cq_->drain().size(), 1u);
 	EXPECT_EQ(qp_->set_state(TERN_QPS_ERR), TERN_AQ_OK);
 	host_.wire.accept_all();
 	card_.wire_ready();
@@ -105,21 +113,15 @@ TEST_F(Responder, AcknowledgesAfterErrorByHost)
 	expect_aeth(0, kAethAck);
 }
 
-TEST_F(Responder, AcknowledgesBeforeReset)
+TEST_F(ResponderEnds, AcknowledgesBeforeReset)
 {
-	post_recv();
-	host_.wire.accept_only(0);
-	give(send_only(0));
 	host_.wire.accept_all();
 	EXPECT_EQ(qp_->set_state(TERN_QPS_RESET), TERN_AQ_OK);
 	expect_aeth(0, kAethAck);
 }
 
-TEST_F(Responder, AcknowledgesBeforeItIsDestroyed)
+TEST_F(ResponderEnds, AcknowledgesBeforeItIsDestroyed)
 {
-	post_recv();
-	host_.wire.accept_only(0);
-	give(send_only(0));
 	host_.wire.accept_all();
 	EXPECT_EQ(driver_.destroy(TERN_AQ_DESTROY_QP, qp_->number), TERN_AQ_OK);
 	expect_aeth(0, kAethAck);
