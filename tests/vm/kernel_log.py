@@ -34,6 +34,9 @@ KNOWN = re.compile(
     # remap_pfn_range() that runs out of memory half way unmaps the whole range, and the x86 code
     # warns of pages that were never mapped.
     r"|WARNING: [^\n]* at arch/x86/mm/pat/memtype\.c:\d+ untrack_pfn\+"
+    # ib_uverbs_open_qp() does not initialise the mutex of the QP's multicast groups.
+    r"|WARNING: [^\n]* at kernel/locking/mutex\.c:\d+ __mutex_lock\+[\s\S]*?<TASK>\s*?\n"
+    r"([^\n]*\] +\? [^\n]*\n)*[^\n]*\] +ib_uverbs_(at|de)tach_mcast\+"
     # Memory may be in several regions, each with a mapping of its own. dma-debug expects one.
     r"|DMA-API: [^\n]*(cacheline tracking EEXIST|exceeded \d+ overlapping mappings)")
 # Leaks of others that kmemleak reports, by the function that has allocated the object.
