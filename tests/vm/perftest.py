@@ -131,7 +131,10 @@ class Perftest(Programs):
 
     def test_both_directions(self):
         self.each(*(f"{program} -b" for program in BW), "ib_write_bw -b --report-both",
-                  "ib_send_bw -b --report-both", "ib_write_bw -b -q 4 -l 10")
+                  "ib_send_bw -b --report-both", "ib_write_bw -b -q 4 -l 10",
+                  # An SRQ with one receive for each of 128 QPs. With a smaller -r, or an -n below
+                  # it, perftest posts none and waits for ever.
+                  "ib_send_bw -b -c XRC -q 64 -r 128 -n 200")
 
     def test_atomics(self):
         self.each(*(f"{program} -A {kind}" for kind in ("CMP_AND_SWAP", "FETCH_AND_ADD")
