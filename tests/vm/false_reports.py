@@ -14,7 +14,7 @@ from ternlab import inject
 # Other seeds find other things: TERN_FALSIFY_SEED and TERN_FALSIFY_SEEDS.
 FIRST = int(os.environ.get("TERN_FALSIFY_SEED", "1"))
 SEEDS = int(os.environ.get("TERN_FALSIFY_SEEDS", "2"))
-SECONDS = 10
+SECONDS = 6
 EVERY = 50
 # An admin command whose answer has another's number ends when the driver gives the card up, after
 # 20 s, and a program may meet two.
