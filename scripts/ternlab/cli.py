@@ -439,9 +439,9 @@ def inject(args):
         raise LabError("--qp NUMBER is for the faults error and slow, which need it")
     for option, fault in (("rate", "slow"), ("nth", "refuse"), ("every", "falsify")):
         if (getattr(args, option) is None) != (args.fault != fault):
-            raise LabError(f"--{option} NUMBER is for the fault {fault}, which needs it")
+            raise LabError(f"--{option} is for the fault {fault}, which needs it")
     if args.seed is not None and args.fault != "falsify":
-        raise LabError("--seed NUMBER is for the fault falsify")
+        raise LabError("--seed is for the fault falsify")
     if args.fault == "falsify":
         injections.falsify(host, card, args.every, 1 if args.seed is None else args.seed)
     elif args.fault == "refuse":
