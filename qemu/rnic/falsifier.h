@@ -9,11 +9,11 @@
 namespace tern {
 
 /**
- * Has the card report what is not true, for drivers and providers to be tried with: changes some of
- * the entries that it writes for the host (CQEs, EQEs and completions of admin commands).
+ * An injected fault, to try drivers and providers with: the card changes some of the entries that
+ * it writes for the host, which are CQEs, EQEs and completions of admin commands.
  *
- * The last byte of an entry, which is its phase, is kept: the host would not see the entry, or
- * would see one twice, and both end in a stop rather than in a wrong value.
+ * The last byte of an entry, its phase, is kept: with another phase the host would not read the
+ * entry at all.
  */
 class Falsifier {
 public:

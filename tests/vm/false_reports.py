@@ -67,7 +67,7 @@ class FalseReports(Programs):
         device = self.devices[self.host.name]
         gid = self.host.gid_index(device)
         self.host.run(f"rm -f {STOP}")
-        # It counts only how often the card fails within a minute, and then leaves it stopped.
+        # By default devlink recovers a card at most once a minute.
         self.host.run(f"devlink health set pci/{self.pci} reporter fw_fatal grace_period 0")
         return [self.host.spawn(f"bash /tmp/work '{program}' {device} {gid} {self.host.ipv4} "
                                 f"{self.peer.ipv4} {20000 + number}")
