@@ -166,10 +166,10 @@ CommandStatus add_qp(Card &card, std::unique_ptr<Qp> qp, tern_hw_created &result
 {
 	if (at_limit(card, qp->config().type))
 		return TERN_AQ_BUSY;
-	Qp *object = qp.get();
 	const auto status = insert(card, std::move(qp), result);
 	if (status != TERN_AQ_OK)
 		return status;
+	Qp *object = card.qps.find(result.id.get());
 	object->number = result.id.get();
 	if (object->config().type == TERN_QPT_ETH)
 		card.port.ethernet.add(static_cast<EthQp &>(*object));

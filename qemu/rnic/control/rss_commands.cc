@@ -61,11 +61,10 @@ CommandStatus create_wq(Card &card, const tern_hw_create_wq &cmd, tern_hw_create
 	auto wq = std::make_unique<ReceiveWq>(
 	        card, card.port, config,
 	        RecvQueue(*pages, 0, cmd.log_size, cmd.log_stride, cmd.record.get()));
-	ReceiveWq &object = *wq;
 	const auto status = created(card.wqs, std::move(wq), result);
 	if (status != TERN_AQ_OK)
 		return status;
-	object.number = result.id.get();
+	card.wqs.find(result.id.get())->number = result.id.get();
 	count_users(card, config, 1);
 	return TERN_AQ_OK;
 }
