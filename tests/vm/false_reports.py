@@ -19,34 +19,37 @@ EVERY = 50
 # An admin command whose answer has another's number ends when the driver gives the card up, after
 # 20 s, and a program may meet two.
 PATIENCE = 60
-STOP = "/tmp/stop"
+STOP, DONE = "/tmp/stop", "/tmp/done"
 # Programs end with errors, which is fine; what hangs is killed. Both ends are on the same card.
 WORK = f"""
 work=$1 device=$2 gid=$3 own=$4 peer=$5 port=$6
-pair() {{
-    timeout -s KILL 4 "$@" &
+halves() {{
+    timeout -s KILL 4 $1 &
     sleep 0.2
-    timeout -s KILL 4 "$@" $target
+    timeout -s KILL 4 $2
+    status=$?
     wait $!
+    return $status
+}}
+pair() {{
+    halves "$*" "$* 127.0.0.1"
 }}
 while [ ! -e {STOP} ]; do
     case $work in
-    rping)
-        timeout -s KILL 4 rping -s -C 20 -a $own -p $port &
-        sleep 0.2
-        timeout -s KILL 4 rping -c -C 20 -a $own -p $port
-        wait $! ;;
+    rping) halves "rping -s -C 20 -a $own -p $port" "rping -c -C 20 -a $own -p $port" ;;
     ping) timeout -s KILL 4 ping -f -s 2000 $peer ;;
     tcp) timeout -s KILL 4 socat -u /dev/zero TCP:$peer:9998 ;;
     ethtool) ethtool -S {NETDEV} ;;
-    ib_write_bw) target=127.0.0.1 pair ib_write_bw -F -d $device -x $gid -n 300 -s 4096 -p $port ;;
-    *) target=127.0.0.1 pair $work -d $device -g $gid -n 300 -p $port ;;
-    esac
+    ib_write_bw) pair ib_write_bw -F -d $device -x $gid -n 100 -s 4096 -p $port ;;
+    *) pair $work -d $device -g $gid -n 30 -p $port ;;
+    esac && : >{DONE}.$port
     sleep 0.05
 done >/dev/null 2>&1
 """
+ENDLESS = ("ping", "tcp")  # until they are killed
 PROGRAMS = ("ibv_rc_pingpong", "ibv_rc_pingpong -e", "ibv_rc_pingpong -t", "ibv_uc_pingpong",
-            "ibv_ud_pingpong", "ibv_srq_pingpong", "ib_write_bw", "rping", "ping", "tcp", "ethtool")
+            "ibv_ud_pingpong", "ibv_srq_pingpong", "ib_write_bw", "rping", "ethtool",
+            *ENDLESS)
 
 
 class FalseReports(Programs):
@@ -63,15 +66,22 @@ class FalseReports(Programs):
         cls.host.write_file("/tmp/work", WORK.encode())
 
     def start(self, programs):
-        """The programs, each again and again until told to stop."""
+        """The programs, each again and again until told to stop. Half of them have succeeded,
+        which all would if each were alone."""
         device = self.devices[self.host.name]
         gid = self.host.gid_index(device)
-        self.host.run(f"rm -f {STOP}")
+        self.host.run(f"rm -f {STOP} {DONE}.*")
         # By default devlink recovers a card at most once a minute.
         self.host.run(f"devlink health set pci/{self.pci} reporter fw_fatal grace_period 0")
-        return [self.host.spawn(f"bash /tmp/work '{program}' {device} {gid} {self.host.ipv4} "
-                                f"{self.peer.ipv4} {20000 + number}")
-                for number, program in enumerate(programs)]
+        tasks = [self.host.spawn(f"bash /tmp/work '{program}' {device} {gid} {self.host.ipv4} "
+                                 f"{self.peer.ipv4} {20000 + number}")
+                 for number, program in enumerate(programs)]
+        ends = sum(program not in ENDLESS for program in programs)
+        self.assertTrue(wait_until(
+            lambda: len(self.host.run(f"ls {DONE}.*", check=False).out.split()) >= ends // 2,
+            PATIENCE),
+            self.host.run(f"ls {DONE}.*", check=False).out)
+        return tasks
 
     def falsify(self, every, chance):
         inject.falsify(self.host, 0, every, chance.randrange(1 << 31))
