@@ -32,8 +32,8 @@ static const char *tern_engine_complaint(const struct tern_engine *engine)
 }
 
 /*
- * What tern_dev_accuse() was told, or the complaint of the first engine that has one: if an engine
- * fails, the card fails.
+ * Returns the reason that was given to tern_dev_accuse(), or the complaint of the first engine that
+ * has one, since the card fails if one engine fails. Returns NULL if there is neither.
  */
 static const char *tern_health_complaint(const struct tern_dev *tdev)
 {

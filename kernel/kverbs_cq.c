@@ -164,7 +164,7 @@ static void tern_wc_set_request(struct ib_wc *wc, const struct tern_recv *recv)
 		wc->status = IB_WC_LOC_LEN_ERR;
 }
 
-/* Returns false if the CQE is of nothing that its QP has posted and that is not completed yet. */
+/* Returns false if the CQE names no outstanding work request of a QP of this CQ. */
 static bool tern_wc_from_cqe(struct tern_cq *cq, const struct tern_hw_cqe *cqe, struct ib_wc *wc)
 {
 	struct tern_qp *qp = tern_cqe_qp(cq, cqe);

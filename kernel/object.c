@@ -326,7 +326,7 @@ void tern_wq_event(struct tern_dev *tdev, u32 wqn, u8 type)
 		wq->event(wq, type);
 }
 
-/* ---- users that look at their CQs without an event of the card ------------------------ */
+/* ---- waking the users of CQs without an event of the card ----------------------------- */
 
 /* The lock keeps the CQs from being freed. Handlers expect interrupts to be off. */
 static void tern_cqs_recheck_work(struct work_struct *work)
@@ -347,9 +347,9 @@ static void tern_cqs_recheck_work(struct work_struct *work)
 }
 
 /*
- * Makes the kernel's users poll CQs that have something for them: after the card has died, for the
- * driver flushes what they posted, and now and then, since an event may have been lost. A user may
- * hold its own locks when it posts and so gets here: hence a work item.
+ * Raises the events of the kernel's CQs that have completions. The driver calls this after the card
+ * has died, because it flushes what users have posted, and periodically, because an event may have
+ * been lost. A user may hold its own locks when it posts and gets here, so a work item does it.
  */
 void tern_cqs_recheck(struct tern_dev *tdev)
 {

@@ -17,7 +17,8 @@ namespace tern {
  */
 class Falsifier {
 public:
-	/** Changes one of @every entries from now on, at random after @seed; 0: none. */
+	/** Changes one of @every entries on average from now on, or none if @every is 0. @seed
+	 * seeds the random choice. */
 	void start(uint32_t every, uint32_t seed);
 	/** Whether the next entry is to be changed. */
 	bool due() { return every_ && random_() % every_ == 0; }

@@ -236,8 +236,8 @@ int multicast(Fuzzer &f)
 	std::memcpy(in.gid, kGroup, sizeof(in.gid));
 	in.gid[15] = f.value(in.gid[15]);
 	const Object qp = f.object(Kind::kQp, IB_UVERBS_QPT_UD);
-	/* ib_uverbs takes a mutex that it has not initialised if another process has made the QP;
-	 * then lockdep gives up. */
+	/* ib_uverbs does not initialise the mutex of a QP that was made by another process.
+	 * lockdep reports that and switches itself off. */
 	if (qp.type == IB_UVERBS_QPT_XRC_TGT)
 		return kNothing;
 	in.qp_handle = qp.handle;

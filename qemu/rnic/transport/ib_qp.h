@@ -37,8 +37,8 @@ protected:
 	virtual void abandon_requests() {}
 	/** Whether no request is outstanding. */
 	virtual bool sender_idle() const = 0;
-	/** The host ends the QP, by MODIFY_QP to ERR or RESET or by DESTROY_QP: acknowledges the
-	 * requests that were executed, and drops the data not yet sent for READs. */
+	/** Called when the host moves the QP to ERR or RESET or destroys it. Acknowledges the
+	 * executed requests and drops the READ data that was not sent yet. */
 	virtual void end_responses() {}
 	/** A deadline has passed in a state that sends. */
 	virtual void on_deadline(uint64_t) {}

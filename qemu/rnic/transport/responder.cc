@@ -32,8 +32,8 @@ void Responder::reset(Psn rq_psn)
 	page_wait_.reset();
 }
 
-/* A host that has the completion of the peer's last message may end the connection at once. The
- * peer must still get the acknowledgement of that message: no responder is left that would answer a
+/* A host that has received the peer's last message may end the connection at once. The peer must
+ * get the acknowledgement of that message first, because after the end nobody answers a
  * retransmission. */
 void Responder::end()
 {

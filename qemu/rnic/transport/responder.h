@@ -38,8 +38,8 @@ public:
 	void resume(bool ok);
 
 	void reset(Psn rq_psn);
-	/** The host ends the QP: drops the data not yet sent for READs, and sends the other
-	 * responses as far as there is room; the rest stays in the queue. */
+	/** Drops the READ data that was not sent yet, and sends the other responses while the wire
+	 * has room. Responses that find no room stay in the queue. */
 	void end();
 	Psn expected_psn() const { return expected_; }
 	void describe(Json &to) const;

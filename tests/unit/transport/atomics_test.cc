@@ -6,7 +6,7 @@
 namespace tern::test {
 namespace {
 
-/* Computes the same sum field by field, in a loop. */
+/* Computes what masked_sum() returns, one field after the other. */
 uint64_t sum_of_fields(uint64_t value, uint64_t add, uint64_t tops)
 {
 	uint64_t sum = 0;
