@@ -6,11 +6,13 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "qemu/fabric/timing_wheel.h"
 #include "qemu/rnic/ports.h"
 
 namespace tern {
@@ -24,6 +26,17 @@ public:
 	 * event's function captures. One event ahead, it calls prefetch() of the function, if there
 	 * is one. */
 	static constexpr size_t kPrefetched = 320;
+
+	/** How many events there may be at a time. With many, a wheel holds those that are near, as
+	 * each level of a heap with thousands costs a branch that the processor cannot predict. It
+	 * takes 32 KiB. */
+	enum class Events { Few, Many };
+
+	explicit EventLoop(Events events = Events::Few)
+	{
+		if (events == Events::Many)
+			wheel_ = std::make_unique<TimingWheel>();
+	}
 
 	using Action = std::function<void()>;
 
@@ -51,20 +64,18 @@ public:
 	/** Returns the time of the next event, if there is one. */
 	std::optional<uint64_t> next() const
 	{
+		if (wheel_)
+			if (const auto event = wheel_->first(now_))
+				return event->when;
 		return heap_.empty() ? std::nullopt : std::optional(heap_.front().when);
 	}
 	/** Lets the next event happen; false when there is none. */
 	bool step()
 	{
-		if (heap_.empty())
+		const auto when = next();
+		if (!when)
 			return false;
-		const Event event = heap_.front();
-		remove_first();
-		Task task = tasks_[event.slot];
-		unused_.push_back(event.slot);
-		look_ahead();
-		now_ = event.when;
-		task.run();
+		step_at(*when);
 		return true;
 	}
 
@@ -74,9 +85,10 @@ public:
 	bool run_until(uint64_t limit, Done done)
 	{
 		while (!done()) {
-			if (heap_.empty() || heap_.front().when > limit)
+			const auto when = next();
+			if (!when || *when > limit)
 				return false;
-			step();
+			step_at(*when);
 		}
 		return true;
 	}
@@ -84,15 +96,26 @@ public:
 	void run_for(uint64_t ns)
 	{
 		const uint64_t end = now_ + ns;
-		run_before(end + 1);
-		now_ = end;
+		for (auto when = next(); when && *when <= end; when = next())
+			step_at(*when);
+		set_now(end);
 	}
-	/** All that happens before @end, which is now then. */
+	/** All that happens before @end, which is now then. @end is not in the past. */
 	void run_before(uint64_t end)
 	{
-		while (!heap_.empty() && heap_.front().when < end)
-			step();
-		now_ = end;
+		for (auto when = next(); when && *when < end; when = next())
+			step_at(*when);
+		set_now(end);
+	}
+	/** Prefetches what the next step reads. Call this shortly before, if many others have run
+	 * since the last one. Only a loop of few events has it all near its front. */
+	void prefetch() const
+	{
+		for (size_t i = 0; i < kNearFront; i += kCacheLine) {
+			__builtin_prefetch(reinterpret_cast<const char *>(heap_.data()) + i);
+			__builtin_prefetch(reinterpret_cast<const char *>(tasks_.data()) + i);
+		}
+		__builtin_prefetch(unused_.data());
 	}
 
 private:
@@ -162,16 +185,56 @@ private:
 		return slot;
 	}
 
-	/* Prefetches for the next two events. With many objects, none of them is in the cache
-	 * any more when its next event comes. */
-	void look_ahead() const
+	/* Lets the next event happen, which is at @when. */
+	void step_at(uint64_t when)
 	{
+		set_now(when);
+		const uint32_t slot = take_next();
+		Task task = tasks_[slot];
+		unused_.push_back(slot);
+		task.run();
+	}
+	/* Moves events from the heap to the wheel as soon as their time is in its span. So those of
+	 * the same time that are scheduled later come after them. Time never goes back, as the
+	 * wheel may have events just before @now + kSpan. */
+	void set_now(uint64_t now)
+	{
+		now_ = now;
+		if (!wheel_)
+			return;
+		while (!heap_.empty() && is_near(heap_.front().when)) {
+			wheel_->push_back({heap_.front().when, heap_.front().slot});
+			remove_first();
+		}
+	}
+	bool is_near(uint64_t when) const { return when - now_ < TimingWheel::kSpan; }
+	/* Removes the next event, which is due, and returns its slot. Prefetches for the two that
+	 * follow: with many objects, none of them is in the cache any more when its next event
+	 * comes. */
+	uint32_t take_next()
+	{
+		if (wheel_)
+			return take_from_wheel();
+		const uint32_t slot = heap_.front().slot;
+		remove_first();
 		const size_t size = heap_.size();
 		if (size)
 			tasks_[heap_.front().slot].prefetch();
 		if (size > 1)
 			tasks_[heap_[first_of(1, std::min(1 + kWays, size))].slot]
 			        .prefetch_object();
+		return slot;
+	}
+	uint32_t take_from_wheel()
+	{
+		const TimingWheel::Event event = *wheel_->first(now_);
+		wheel_->pop(event);
+		if (const auto first = wheel_->first(now_)) {
+			tasks_[first->number].prefetch();
+			if (const auto second = wheel_->second(*first))
+				tasks_[second->number].prefetch_object();
+		}
+		return event.number;
 	}
 	/* Returns the index of the earliest event from heap_[@begin] to heap_[@end - 1]. */
 	size_t first_of(size_t begin, size_t end) const
@@ -184,6 +247,8 @@ private:
 
 	void insert(const Event &event)
 	{
+		if (wheel_ && is_near(event.when))
+			return wheel_->push_back({event.when, event.slot});
 		size_t at = heap_.size();
 		heap_.push_back(event);
 		for (; at && before(event, heap_[(at - 1) / kWays]); at = (at - 1) / kWays)
@@ -212,7 +277,11 @@ private:
 	static constexpr size_t kWays = 4;
 	static constexpr size_t kCacheLine = 64;
 
-	std::vector<Event> heap_;
+	/* The bytes of heap_ and tasks_ that a loop of few events uses. */
+	static constexpr size_t kNearFront = 4 * kCacheLine;
+
+	std::unique_ptr<TimingWheel> wheel_; /* if there may be many events */
+	std::vector<Event> heap_;            /* that are not in the wheel */
 	std::vector<Task> tasks_;
 	std::vector<Action> others_;   /* of slots whose function is not a Task */
 	std::vector<uint32_t> unused_; /* slots of tasks_ */

@@ -102,6 +102,13 @@ void Host::add_flow(uint32_t qpn, Flow &flow)
 	roles_[qpn].flow = &flow;
 }
 
+void Host::prefetch() const
+{
+	__builtin_prefetch(memory_.data(cq_->ring.next()));
+	__builtin_prefetch(memory_.data(cq_->record));
+	__builtin_prefetch(roles_.data());
+}
+
 void Host::wake()
 {
 	run_at(loop_.now() + kCardDelay);
@@ -201,6 +208,7 @@ void Host::departed(Port &at, const Frame &frame)
 
 void Host::arrived(Port & /* port */, FramePtr frame)
 {
+	frame->prefetch_headers();
 	inbox_.push_back(std::move(frame));
 	wake();
 }

@@ -32,6 +32,9 @@ public:
 	/** QP @number belongs to @flow. */
 	void add_flow(uint32_t number, Flow &flow);
 	const Arrivals &arrivals(uint32_t qpn) const { return roles_[qpn].arrivals; }
+	/** Prefetches what the card and its program use first. Call this shortly before the card's
+	 * events, if many other cards have run since. */
+	void prefetch() const;
 	/** The card may have work. */
 	void wake();
 	fabric::Port &port() { return fabric_.host_port(number); }

@@ -27,10 +27,18 @@ uint64_t shortest_delay(const Scenario &scenario, int ends)
 	return shortest;
 }
 
+template <typename T>
+void prefetch_object(const T &object)
+{
+	for (size_t i = 0; i < sizeof(object); i += fabric::Frame::kCacheLine)
+		__builtin_prefetch(reinterpret_cast<const char *>(&object) + i);
+}
+
 } // namespace
 
 World::World(const Scenario &s)
-        : scenario(s), cards_(shortest_delay(s, 1) && shortest_delay(s, 2) ? s.cards.size() : 0),
+        : scenario(s), switches_(EventLoop::Events::Many),
+          cards_(shortest_delay(s, 1) && shortest_delay(s, 2) ? s.cards.size() : 0),
           fabric(switches_, s.seed), uplink_delay_(shortest_delay(s, 1)),
           direct_delay_(shortest_delay(s, 2))
 {
@@ -141,8 +149,25 @@ void World::run_until(uint64_t end)
 		switches_.run_before(std::min(end, cards_now_ + uplink_delay_));
 		cards_now_ = std::min(
 		        {end, switches_.now() + uplink_delay_, cards_now_ + direct_delay_});
-		for (EventLoop &card : cards_)
-			card.run_before(cards_now_);
+		run_cards();
+	}
+}
+
+/* Runs all cards up to cards_now_. When a card runs again, all others have run since, and its state
+ * has to be loaded from memory. */
+void World::run_cards()
+{
+	constexpr size_t kFar = 4, kNear = 2; /* cards ahead */
+	for (size_t i = 0; i < cards_.size(); i++) {
+		if (i + kFar < cards_.size()) {
+			prefetch_object(cards_[i + kFar]);
+			prefetch_object(*hosts[i + kFar]);
+		}
+		if (i + kNear < cards_.size()) {
+			cards_[i + kNear].prefetch();
+			hosts[i + kNear]->prefetch();
+		}
+		cards_[i].run_before(cards_now_);
 	}
 }
 

@@ -75,6 +75,7 @@ private:
 	void sample();
 	void end_warmup();
 	void run_until(uint64_t end);
+	void run_cards();
 	std::vector<uint64_t> byte_ns(uint64_t now) const;
 	void forget_unused_queues();
 	double measured() const { return static_cast<double>(scenario.duration - scenario.warmup); }

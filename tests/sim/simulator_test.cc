@@ -2,6 +2,10 @@
 /* The simulator is trusted by all that runs in it, so it has tests of its own. */
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <functional>
+#include <iterator>
+#include <utility>
 #include <vector>
 
 #include "qemu/fabric/event_loop.h"
@@ -55,37 +59,95 @@ void lend(OneLink &l, size_t n)
 		EXPECT_EQ(l.link.lend(head, std::span(&kRange, 1), 0, {}), Wire::Lend::Done);
 }
 
-TEST(EventLoop, OrderOfTimeThenOfScheduling)
+class Loops : public testing::TestWithParam<EventLoop::Events> {
+protected:
+	EventLoop loop_{GetParam()};
+};
+
+INSTANTIATE_TEST_SUITE_P(Events, Loops,
+                         testing::Values(EventLoop::Events::Few, EventLoop::Events::Many));
+
+TEST_P(Loops, OrderOfTimeThenOfScheduling)
 {
-	EventLoop loop;
 	std::vector<int> seen;
-	loop.at(20, [&] { seen.push_back(3); });
-	loop.at(10, [&] { seen.push_back(1); });
-	loop.at(10, [&] { seen.push_back(2); });
-	while (loop.step()) {
+	loop_.at(20, [&] { seen.push_back(3); });
+	loop_.at(10, [&] { seen.push_back(1); });
+	loop_.at(10, [&] { seen.push_back(2); });
+	while (loop_.step()) {
 	}
 	EXPECT_EQ(seen, (std::vector{1, 2, 3}));
-	EXPECT_EQ(loop.now(), 20u);
+	EXPECT_EQ(loop_.now(), 20u);
 }
 
-TEST(EventLoop, WhatIsPastHappensNow)
+/* The first two are beyond the wheel's span when they are scheduled, the third one is within. */
+TEST_P(Loops, OrderOfSchedulingWheneverTheTimeComesNear)
 {
-	EventLoop loop;
+	constexpr uint64_t kThen = 3 * TimingWheel::kSpan;
+	std::vector<int> seen;
+	loop_.at(kThen, [&] { seen.push_back(1); });
+	loop_.at(kThen, [&] { seen.push_back(2); });
+	loop_.run_before(kThen - TimingWheel::kSpan + 1);
+	loop_.at(kThen, [&] { seen.push_back(3); });
+	EXPECT_TRUE(seen.empty());
+	EXPECT_EQ(loop_.next(), kThen);
+	loop_.run_for(TimingWheel::kSpan);
+	EXPECT_EQ(seen, (std::vector{1, 2, 3}));
+}
+
+TEST_P(Loops, WhatIsPastHappensNow)
+{
 	uint64_t when = 0;
-	loop.at(100, [&] { loop.at(5, [&] { when = loop.now(); }); });
-	while (loop.step()) {
+	loop_.at(100, [&] { loop_.at(5, [&] { when = loop_.now(); }); });
+	while (loop_.step()) {
 	}
 	EXPECT_EQ(when, 100u);
 }
 
-TEST(EventLoop, StopsAtTheLimit)
+TEST_P(Loops, StopsAtTheLimit)
 {
-	EventLoop loop;
 	bool ran = false;
-	loop.at(100, [&] { ran = true; });
-	EXPECT_FALSE(loop.run_until(99, [&] { return ran; }));
+	loop_.at(100, [&] { ran = true; });
+	EXPECT_FALSE(loop_.run_until(99, [&] { return ran; }));
 	EXPECT_FALSE(ran);
-	EXPECT_TRUE(loop.run_until(100, [&] { return ran; }));
+	EXPECT_TRUE(loop_.run_until(100, [&] { return ran; }));
+}
+
+/* Events that schedule up to two others, at the same time, near or far away. */
+std::vector<std::pair<uint64_t, uint64_t>> random_history(EventLoop::Events events, uint64_t seed)
+{
+	constexpr uint64_t kEvents = 20'000;
+	constexpr uint64_t kReach[] = {1, 64, 100, TimingWheel::kSpan, 5 * TimingWheel::kSpan};
+	EventLoop loop(events);
+	Rng rng(seed);
+	std::vector<std::pair<uint64_t, uint64_t>> history;
+	uint64_t scheduled = 0;
+	std::function<void()> schedule = [&] {
+		if (scheduled == kEvents)
+			return;
+		loop.after(rng.below(kReach[rng.below(std::size(kReach))]),
+		           [&, number = scheduled++] {
+			           history.emplace_back(loop.now(), number);
+			           for (uint64_t i = rng.below(3); i > 0; i--)
+				           schedule();
+		           });
+	};
+	while (scheduled < kEvents) {
+		schedule();
+		loop.run_for(rng.below(100));
+	}
+	while (loop.step()) {
+	}
+	return history;
+}
+
+TEST(EventLoop, TheWheelChangesNoOrder)
+{
+	for (uint64_t seed = 1; seed <= 10; seed++) {
+		const auto history = random_history(EventLoop::Events::Few, seed);
+		EXPECT_EQ(history.size(), 20'000u);
+		EXPECT_TRUE(std::ranges::is_sorted(history, {}, [](auto &e) { return e.first; }));
+		EXPECT_EQ(random_history(EventLoop::Events::Many, seed), history) << seed;
+	}
 }
 
 TEST(Rng, SameSeedSameNumbers)

@@ -67,7 +67,7 @@ public:
 		std::memcpy(bytes_ + to, from.data(), from.size());
 	}
 
-	std::byte *data(Iova iova) { return bytes_ + iova; }
+	std::byte *data(Iova iova) const { return bytes_ + iova; }
 
 private:
 	bool holds(Iova iova, size_t length) const

@@ -41,11 +41,15 @@ public:
 	{
 	}
 
+	/** Where the card writes the next entry. */
+	Iova next() const
+	{
+		return buffer_.at(uint64_t{ci & ((1u << log_size_) - 1)} * sizeof(Entry));
+	}
 	/** The next entry, if the card has written it. */
 	std::optional<Entry> poll()
 	{
-		const uint64_t offset = uint64_t{ci & ((1u << log_size_) - 1)} * sizeof(Entry);
-		const auto entry = memory_->get<Entry>(buffer_.at(offset));
+		const auto entry = memory_->get<Entry>(next());
 		if (entry.phase != (((ci >> log_size_) & 1) ? 0 : 1))
 			return std::nullopt;
 		ci++;

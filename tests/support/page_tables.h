@@ -74,7 +74,7 @@ public:
 	        : memory_(&memory), page_size_(uint64_t{1} << page_shift)
 	{
 		if (levels == 0) {
-			leaves_.push_back(memory.alloc(size, hw::TERN_TABLE_SIZE));
+			leaves_.push_back(memory.alloc(size));
 			page_size_ = size;
 			pages_.iova = leaves_[0];
 			return;
