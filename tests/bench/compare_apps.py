@@ -27,7 +27,7 @@ from ternlab.errors import LabError  # noqa: E402
 from ternlab.lab import Lab  # noqa: E402
 from ternlab.paths import BUILD  # noqa: E402
 from ternlab.progress import say, step  # noqa: E402
-from users import ROUTES, RXE, SECONDS, TERN, USERS  # noqa: E402
+from users import ROUTES, RXE, SECONDS, TERN, users  # noqa: E402
 
 
 # Threads of QEMU, by their names.
@@ -168,7 +168,8 @@ def plot(results, users, folder):
 
 
 def main():
-    names = [kind.name for kind in USERS]
+    kinds = users()
+    names = [kind.name for kind in kinds]
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--users", nargs="+", choices=names, default=names)
@@ -177,7 +178,7 @@ def main():
 
     folder = BUILD / "bench"
     folder.mkdir(parents=True, exist_ok=True)
-    kinds = [kind for kind in USERS if kind.name in args.users]
+    kinds = [kind for kind in kinds if kind.name in args.users]
     results = Results()
     lab = Lab("bench-apps")
     begun = time.monotonic()

@@ -12,10 +12,11 @@ import lio
 import nfs
 import nvmeof
 import rnbd
+import smb
 import smc
 import srp
 from stacks import Rxe, Tcp, Tern, peer_address
-from ternlab import pair
+from ternlab import pair, stack
 from ternlab.errors import LabError
 from ternlab.progress import wait_until
 from upper_layer import unload
@@ -57,6 +58,7 @@ class Metric:
 
 class User:
     routes = ROUTES
+    needs_kernel = (6, 1)
     metrics = ()
 
     def __init__(self, hosts):
@@ -159,6 +161,20 @@ class Rnbd(Storage):
             yield self.fill(path)
 
 
+class Smb(Storage):
+    name = "SMB"
+    needs_kernel = (6, 12)  # tests/vm/smb.py
+
+    def prepare(self):
+        smb.prepare(self.server)
+
+    @contextlib.contextmanager
+    def attached(self, route):
+        with smb.exported(self.server), \
+                smb.mounted(self.client, route.address(self.server), route.transport):
+            yield self.fill(f"{smb.MOUNTED}/file")
+
+
 # --- sockets
 
 class Sockets(User):
@@ -229,4 +245,8 @@ class Rds(Sockets):
                 unload(host, module)
 
 
-USERS = (NvmeOf, Nfs, Iser, Srp, Rnbd, Smc, Rds)
+def users():
+    """Those that the stack's kernel has."""
+    kernel = tuple(int(number) for number in stack.ask("kernel").split("."))
+    return [kind for kind in (NvmeOf, Nfs, Iser, Srp, Rnbd, Smb, Smc, Rds)
+            if kernel >= kind.needs_kernel]

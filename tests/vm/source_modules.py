@@ -17,4 +17,4 @@ def insert(host, name, modules):
     for module in modules:
         file = f"{module}.ko"
         host.write_file(f"/tmp/{file}", (pathlib.Path(made.stdout.strip()) / file).read_bytes())
-        host.run(f"grep -q ^{module.replace('-', '_')} /proc/modules || insmod /tmp/{file}")
+        host.run(f"grep -q '^{module.replace('-', '_')} ' /proc/modules || insmod /tmp/{file}")
