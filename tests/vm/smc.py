@@ -2,6 +2,7 @@
 """SMC-R: TCP sockets of stock programs, whose bytes go by RDMA WRITE once both ends agree."""
 
 import json
+import pathlib
 
 import upper_layer
 from scenario import main, pair, wait_until
@@ -9,9 +10,16 @@ from upper_layer import MEBIBYTES
 
 SMC = "LD_PRELOAD=/opt/tern/bin/smc_run.so"
 PORT, CHANCES = 9998, 3
+PROGRAM = pathlib.Path(__file__).resolve().parents[1] / "guest/smc_control.py"
+CONTROL = f"python3 -B /tmp/{PROGRAM.name}"
 
 
 class Smc(upper_layer.UpperLayer):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.lab.each(lambda host: host.write_file(f"/tmp/{PROGRAM.name}", PROGRAM.read_bytes()))
+
     def setUp(self):
         super().setUp()
         self.addCleanup(self.lab.each, lambda host: upper_layer.unload(host, "smc_diag smc"))
@@ -39,6 +47,18 @@ class Smc(upper_layer.UpperLayer):
         for ip in (4, 6):
             with self.cell(f"SMC-R: copy, IPv{ip}", "result"):
                 self.copy(self.server.ipv4 if ip == 4 else f"[{self.server.ipv6}]")
+                self.check_version(1)
+
+    def test_version_2(self):
+        """Hosts with a common enterprise ID agree on version 2, which uses RoCEv2."""
+        self.lab.each(lambda host: host.run(f"modprobe smc; {CONTROL} add TERN"))
+        with self.cell("SMC-R v2: copy", "result"):
+            self.copy(self.server.ipv4)
+            self.check_version(2)
+
+    def check_version(self, version):
+        for host in self.hosts:
+            self.assertEqual(set(host.run(f"{CONTROL} versions").out.split()), {str(version)})
 
     def test_peer_with_tcp(self):
         with self.cell("SMC-R: a peer that has TCP", "result"):
