@@ -135,15 +135,27 @@ class SeeInside(Programs):
         self.check_counts("ib_read_bw", "read", 65536)
         self.check_counts("ib_atomic_bw", "atomic", 8)
 
+    def told(self, lines, program, operation):
+        """Each interval in ms, and the messages of the QP at its end. perftest may have run more
+        than once (pair.SPREAD): of the last run."""
+        told = []
+        for line in lines:
+            for qp in self.find(line, program):
+                if operation not in qp["operations"]:
+                    continue
+                messages = qp["operations"][operation]["messages"]
+                if told and messages < told[-1][1]:
+                    told.clear()
+                told.append((line["interval_ms"], messages))
+        return told
+
     def test_rates(self):
         """The average of perftest and of the intervals of its middle, within 5 %."""
         for program, operation in (("ib_write_bw", "write"), ("ib_send_bw", "send")):
             with self.subTest(program):
                 with self.top(host=self.peer) as lines:
                     (row,) = self.perftest(program, f"-s 1024 -D {8 + 2 * MARGIN} -f {MARGIN}")
-                told = [(line["interval_ms"], qp["operations"][operation]["messages"])
-                        for line in lines for qp in self.find(line, program)
-                        if operation in qp["operations"]]
+                told = self.told(lines, program, operation)
                 # The QP is told of until the program has ended, a while after its last message.
                 busy = [each for each in told if each[1] < told[-1][1]]
                 middle = busy[SETTLED:1 - SETTLED]
