@@ -326,7 +326,7 @@ void tern_wq_event(struct tern_dev *tdev, u32 wqn, u8 type)
 		wq->event(wq, type);
 }
 
-/* ---- waking the users of CQs without an event of the card ----------------------------- */
+/* ---- events of the kernel's CQs that the driver raises by itself ------------------------ */
 
 /* The lock keeps the CQs from being freed. Handlers expect interrupts to be off. */
 static void tern_cqs_recheck_work(struct work_struct *work)
@@ -349,7 +349,8 @@ static void tern_cqs_recheck_work(struct work_struct *work)
 /*
  * Raises the events of the kernel's CQs that have completions. The driver calls this after the card
  * has died, because it flushes what users have posted, and periodically, because an event may have
- * been lost. A user may hold its own locks when it posts and gets here, so a work item does it.
+ * been lost. A work item raises them, because a user may post, and thus call this, under a lock
+ * that its event handler takes.
  */
 void tern_cqs_recheck(struct tern_dev *tdev)
 {

@@ -107,8 +107,8 @@ public:
 			step_at(*when);
 		set_now(end);
 	}
-	/** Prefetches what the next step reads. Call this shortly before, if many others have run
-	 * since the last one. Only a loop of few events has it all near its front. */
+	/** Prefetches the heap and the tasks of a loop with few events. Call this shortly before
+	 * the next step, if other loops have run since the last one. */
 	void prefetch() const
 	{
 		for (size_t i = 0; i < kNearFront; i += kCacheLine) {
@@ -194,9 +194,9 @@ private:
 		unused_.push_back(slot);
 		task.run();
 	}
-	/* Moves events from the heap to the wheel as soon as their time is in its span. So those of
-	 * the same time that are scheduled later come after them. Time never goes back, as the
-	 * wheel may have events just before @now + kSpan. */
+	/* Sets the time. Moves events from the heap to the wheel as soon as their time is in its
+	 * span, so that events of the same time that are scheduled later run after them. @now must
+	 * not be earlier than before: the wheel may have events up to its span ahead. */
 	void set_now(uint64_t now)
 	{
 		now_ = now;
@@ -277,7 +277,7 @@ private:
 	static constexpr size_t kWays = 4;
 	static constexpr size_t kCacheLine = 64;
 
-	/* The bytes of heap_ and tasks_ that a loop of few events uses. */
+	/* The heap and the tasks of a loop with few events take up to so many bytes each. */
 	static constexpr size_t kNearFront = 4 * kCacheLine;
 
 	std::unique_ptr<TimingWheel> wheel_; /* if there may be many events */

@@ -20,8 +20,8 @@ struct Frame {
 	/** The frame without its payload, if that stays with the sender (payload is not 0). */
 	std::span<std::byte> bytes() { return std::span(data, stored); }
 	std::span<const std::byte> bytes() const { return std::span(data, stored); }
-	/** Loads what a switch looks at into the cache: up to the IP header's first bytes. Call
-	 * this shortly before the frame is used, if it has waited in a queue. */
+	/** Loads this structure and the headers that each switch reads, up to the IP header's
+	 * type of service, into the cache. Call this shortly before a frame leaves a queue. */
 	void prefetch() const { __builtin_prefetch(this); }
 	/** Loads the other headers. */
 	void prefetch_headers() const

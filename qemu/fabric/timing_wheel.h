@@ -42,7 +42,7 @@ public:
 		word |= bit_of(event.when);
 		words_ |= bit_of(word_of(event.when));
 	}
-	/** Returns the first event. None is earlier than @now. */
+	/** Returns the first event, if there is one. No event may be earlier than @now. */
 	std::optional<Event> first(uint64_t now) const
 	{
 		if (!words_)
@@ -50,7 +50,7 @@ public:
 		const uint64_t when = occupied_from(now);
 		return Event{when, slot_of(when).first};
 	}
-	/** Removes the first event, @event. */
+	/** Removes @event, which must be the first event. */
 	void pop(const Event &event)
 	{
 		Slot &slot = slot_of(event.when);
@@ -62,7 +62,7 @@ public:
 		if (!word)
 			words_ &= ~bit_of(word_of(event.when));
 	}
-	/** Returns the event that follows @first, the first one, if there is one. */
+	/** Returns the second event, if there is one. @first must be the first event. */
 	std::optional<Event> second(const Event &first) const
 	{
 		if (next_[first.number] != kNone)
@@ -89,7 +89,7 @@ private:
 	Slot &slot_of(uint64_t when) { return slots_[when % kSpan]; }
 	const Slot &slot_of(uint64_t when) const { return slots_[when % kSpan]; }
 
-	/* Returns the first time from @from on that has events. There is one. */
+	/* Returns the first time, @from or later, that has events. The wheel is not empty. */
 	uint64_t occupied_from(uint64_t from) const
 	{
 		const uint64_t word = word_of(from);

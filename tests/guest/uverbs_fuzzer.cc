@@ -427,9 +427,9 @@ void Fuzzer::run(size_t op)
 		process.stats.count(op, err);
 }
 
-/* Whether allocations may fail in @operation. Not in those that show a fault of Linux then: it
- * warns of a fork that fails, and ib_core, without memory for a target QP of XRC, keeps its
- * reference to the domain, which is never destroyed. */
+/* Returns whether allocations may fail during @operation. Linux has a fault in the other
+ * operations: it warns of a fork that fails, and if ib_core has no memory for a target QP of XRC,
+ * it keeps its reference to the domain, which is then never destroyed. */
 static bool may_be_starved(std::string_view operation)
 {
 	return operation != "fork" && operation != "create_qp_xrc_tgt" &&

@@ -112,7 +112,8 @@ TEST_P(Loops, StopsAtTheLimit)
 	EXPECT_TRUE(loop_.run_until(100, [&] { return ran; }));
 }
 
-/* Events that schedule up to two others, at the same time, near or far away. */
+/* Runs random events, each of which schedules up to two others: at the same time, near or far in
+ * the future. Returns time and number of each event in the order in which they ran. */
 std::vector<std::pair<uint64_t, uint64_t>> random_history(EventLoop::Events events, uint64_t seed)
 {
 	constexpr uint64_t kEvents = 20'000;

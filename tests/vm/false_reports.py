@@ -16,7 +16,8 @@ FIRST = int(os.environ.get("TERN_FALSIFY_SEED", "1"))
 SEEDS = int(os.environ.get("TERN_FALSIFY_SEEDS", "2"))
 SECONDS = 6
 EVERY = 50
-# A program that takes longer hangs. Under the kernel's checkers it takes ten times as long.
+# The test kills a program after so many seconds, since it hangs then. The kernel's checkers make
+# programs ten times slower.
 SLOW = stack.has_debug_kernel()
 LIMIT = 40 if SLOW else 4
 # An admin command whose answer has another's number ends when the driver gives the card up, after
@@ -53,7 +54,8 @@ ENDLESS = ("ping", "tcp")  # until they are killed
 PROGRAMS = ("ibv_rc_pingpong", "ibv_rc_pingpong -e", "ibv_rc_pingpong -t", "ibv_uc_pingpong",
             "ibv_ud_pingpong", "ibv_srq_pingpong", "ib_write_bw", "rping", "ethtool",
             *ENDLESS)
-# If none ends in time, to start them anew takes all processors.
+# A debug kernel cannot run more programs at once: none would end in time, and the restarts would
+# take all processors.
 TOGETHER = 4 if SLOW else len(PROGRAMS)
 
 

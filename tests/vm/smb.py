@@ -17,7 +17,7 @@ import upper_layer
 EXPORT, MOUNTED = "/srv", "/mnt"
 SHARE, USER, PASSWORD = "test", "root", "secret"
 TOOLS = "/tmp/ksmbd"
-# The server reads and writes the client's memory. With signatures all data goes in messages.
+# The server moves data by RDMA READ and WRITE. With signatures the messages carry all data.
 VARIANTS = {"": "", "signed": ",sign"}
 CONFIGURATION = f"[{SHARE}]\n\tpath = {EXPORT}\n\tread only = no\n"
 SERVER_NEEDS = "rdma_cm cifs_arc4 nls_ucs2_utils"
@@ -79,8 +79,8 @@ def mounted(client, address, transport="rdma", options=""):
 class Smb(upper_layer.Storage):
     VARIANTS = tuple(VARIANTS)
 
-    # A send that fails leaves the client waiting for ever. send_done() of Linux 6.12 does not count
-    # it as done, and smbd_send() waits until all are, whatever signal comes.
+    # After a failed send the client of Linux 6.12 waits for ever: send_done() does not decrement
+    # the number of pending sends, and smbd_send() ignores signals until that number is 0.
     test_cable_out = test_client_without_card = test_server_without_driver = None
 
     @classmethod
