@@ -3,6 +3,7 @@
 
 import argparse
 import contextlib
+import dataclasses
 import json
 import os
 import pathlib
@@ -15,7 +16,7 @@ from . import faults as wire_faults
 from . import inject as injections
 from . import ladder as ladders
 from . import query as queries
-from . import stack, topology
+from . import own_disk, stack, topology
 from .errors import LabError
 from .host import MAX_CARDS, NETDEV, WIRES, Options
 from .lab import Lab
@@ -103,6 +104,8 @@ def build_parser():
     _add_host_options(up)
     up.add_argument("--package", dest="packages", action="append", default=[], metavar="FILE.deb",
                     help="install it in the hosts, which then have nothing that is built here")
+    up.add_argument("--image", metavar="FILE|STACK",
+                    help="a disk image that the hosts boot as it is, or the stack that they are of")
     up.add_argument("--kernel", metavar="BZIMAGE", help="the kernel that the hosts boot")
     up.add_argument("--modules", metavar="FOLDER",
                     help="its /lib/modules/VERSION, if it has not all built in")
@@ -212,8 +215,8 @@ def _add_host_options(parser):
     parser.add_argument("--cards", type=int, choices=range(1, MAX_CARDS + 1), metavar="N",
                         help=f"cards each, on one wire; default {Options.cards}")
     parser.add_argument("--mtu", type=int, default=Options.mtu, help="default %(default)s")
-    parser.add_argument("--smp", type=int, default=Options.smp,
-                        help="CPUs each; default %(default)s")
+    parser.add_argument("--smp", type=int,
+                        help=f"CPUs each; default {Options.smp}, or 1 if TCG runs a disk image")
     parser.add_argument("--mem", default="1G", help="memory of each; default %(default)s")
     parser.add_argument("--viommu", action="store_true", help="put the cards behind an IOMMU")
     parser.add_argument("--no-load", dest="load", action="store_false",
@@ -261,15 +264,30 @@ def _hosts(parsed_args, **_):
     return [host.name for lab in Lab.all() if lab.name == parsed_args.lab for host in lab.hosts]
 
 
-def _options(args):
+def _options(args, has_own_disk):
     """What _add_host_options() has read."""
     if args.share and not os.path.isdir(args.share):
         raise LabError(f"there is no folder {args.share} to share")
     # `restart` may be called in another folder.
     share = os.path.abspath(args.share) if args.share else ""
-    return Options(cards=args.cards or Options.cards, share=share, **{
-        name: getattr(args, name) for name in ("mtu", "smp", "mem", "viommu", "load", "nic", "wire",
+    options = Options(cards=args.cards or Options.cards, share=share, **{
+        name: getattr(args, name) for name in ("mtu", "mem", "viommu", "load", "nic", "wire",
                                                "nic_options", "kernel_options")})
+    if has_own_disk:
+        return own_disk.options_for(options, args.smp)
+    return dataclasses.replace(options, smp=args.smp or Options.smp)
+
+
+def _take_stack(args):
+    """`up --image STACK` is `TERN_STACK=STACK up`."""
+    name = args.image if args.command == "up" else None
+    if not name or os.path.isfile(name):
+        return
+    os.environ["TERN_STACK"], args.image = name, None
+    try:
+        stack.ask()
+    except LabError as error:
+        raise LabError(f"--image {name} is no file, and {error}") from None
 
 
 def up(args):
@@ -281,18 +299,23 @@ def up(args):
         raise LabError("--modules FOLDER is for a kernel, which --kernel BZIMAGE names")
     if args.kernel and args.packages:
         raise LabError("--kernel and --package: packages build the driver for Debian's kernel only")
-    options = _options(args)
+    if args.image and (args.kernel or args.packages or args.kernel_options):
+        raise LabError("--image boots what the image has, without --package, --kernel and "
+                       "--kernel-options")
+    options = _options(args, args.image)
     hosts = (topology.hosts(args.topology, options) if args.topology
              else [options] * (2 if args.count is None else args.count))
     lab = Lab(args.lab)
     lab.up(hosts, topology=args.topology, tap=args.tap, first=args.first, packages=args.packages,
-           kernel=args.kernel, modules=args.modules)
+           kernel=args.kernel, modules=args.modules,
+           disk=args.image and os.path.abspath(args.image))
     names = ", ".join(host.name for host in lab.hosts)
     say(f"{names} up; try: {COMMAND} run all -- ibv_devinfo")
 
 
 def add(args):
-    fresh = Lab.find(args.lab).add([_options(args)] * args.count)
+    lab = Lab.find(args.lab)
+    fresh = lab.add([_options(args, lab.has_own_disk)] * args.count)
     say(f"{', '.join(host.name for host in fresh)} up")
 
 
@@ -579,6 +602,7 @@ def main(arguments):
     args = parse(arguments)
     action = {"cp": copy, "list": list_labs}.get(args.command) or globals()[args.command]
     try:
+        _take_stack(args)
         stack.enter()
         status = action(args) or 0
         sys.stdout.flush()

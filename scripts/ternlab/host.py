@@ -19,6 +19,7 @@ from .ssh import Ssh
 START_TIMEOUT = 60
 WIRES = ("shm", "stream")
 DEFAULT_WIRE = os.environ.get("TERN_WIRE", "shm")
+MAX_HOSTS = 32  # of a lab, as many as guest/assemble gives names
 MAX_CARDS = 8  # as guest/net.rules knows and machine.py has slots
 
 NETDEV = netdev(0)
@@ -99,6 +100,11 @@ class Options:
     arch: str = "amd64"     # the machine's architecture
 
 
+def ipv4_of(index, card=0):
+    """The address of a card of the host with this number."""
+    return f"10.77.{card}.{index}"
+
+
 class Host:
     def __init__(self, index, image, options, folder, log, process=None, port=None,
                  card_processes=()):
@@ -121,14 +127,11 @@ class Host:
     # --- life
 
     def start(self, wire, owned, archive):
-        """Goes on where a snapshot of a booted guest ended; what it lacks, wait_ready() adds, and
-        what the archive (parts.py) holds."""
-        snapshot = Snapshot.get(self.image, self.options)
+        """wait_ready() returns when the host can be worked on. Of what is built here it gets what
+        the archive (parts.py) holds."""
         # With debug-threads=on QEMU names its threads, by which tools find those of the card.
         command = [*self.cards.qemu, "-name", f"{self.name},debug-threads=on",
-                   *snapshot.arguments(), *machine.command(
-                       self.image, self.options, snapshot.drive(), archive, self.log, self._qmp,
-                       self._channel_path)]
+                   *self._machine_arguments(archive)]
         command += self.cards.start(wire, owned)
         for network in self.options.netdevs:
             command += ["-netdev", network.format(folder=wire.path.parent)]
@@ -141,15 +144,9 @@ class Host:
         self.process = Process.start(self.name, command, self._qemu_log(), owned)
 
     def wait_ready(self):
-        """Until its cards are there. What the archive holds goes over its root file system."""
+        """Until its cards are there."""
         try:
-            self._channel = channel.connect(self.name, self._channel_path, self.process.alive,
-                                            START_TIMEOUT)
-            self.run(f"hostname {self.name}; date -s @{time.time():.0f} >/dev/null; "
-                     f"{_OWN_BOOT_ID}", timeout=START_TIMEOUT)
-            pace.measure(time.monotonic() - self._started)
-            self.run(_UNPACK, timeout=START_TIMEOUT)
-            self.reload_udev()
+            self._wait_for_commands()
             if not self.options.load:
                 self.run("echo blacklist tern >/etc/modprobe.d/lab.conf")
             with self.qmp() as monitor:
@@ -159,6 +156,28 @@ class Host:
         except LabError as error:
             self.check_alive()
             raise LabError(f"{error}\n{self.last_words()}") from None
+        self._find_port()
+
+    def _machine_arguments(self, archive):
+        """QEMU's arguments. The guest goes on where a snapshot of a booted one ended."""
+        snapshot = Snapshot.get(self.image, self.options)
+        return [*snapshot.arguments(), *machine.command(
+            self.image, self.options, snapshot.drive(), archive, self.log, self._qmp,
+            self._channel_path)]
+
+    def _wait_for_commands(self):
+        """Adds what the guest of a snapshot lacks. What the archive holds goes over its root file
+        system."""
+        self._channel = channel.connect(self.name, self._channel_path, self.process.alive,
+                                        START_TIMEOUT)
+        self.run(f"hostname {self.name}; date -s @{time.time():.0f} >/dev/null; "
+                 f"{_OWN_BOOT_ID}", timeout=START_TIMEOUT)
+        pace.measure(time.monotonic() - self._started)
+        self.run(_UNPACK, timeout=START_TIMEOUT)
+        self.reload_udev()
+
+    def _find_port(self):
+        """The port of this machine by which ssh reaches it."""
         with self.qmp() as monitor:
             forwards = monitor.human("info usernet")
         self.port = int(re.search(r"HOST_FORWARD\]\s+\d+\s+127\.0\.0\.1\s+(\d+)", forwards)[1])
@@ -275,7 +294,7 @@ class Host:
 
     def addresses(self, card):
         """The IPv4 and the IPv6 address of a card: each has a subnet of its own."""
-        return f"10.77.{card}.{self.index}", str(
+        return ipv4_of(self.index, card), str(
             ipaddress.ip_address(f"fd77::{card:x}:0:0:0:{self.index:x}"))
 
     def names(self):

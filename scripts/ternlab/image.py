@@ -36,6 +36,9 @@ class Image:
         """Whether its kernel is the user's."""
         return (self.folder / own_kernel.MARK).exists()
 
+    def to_json(self):
+        return {"image": str(self.folder)}
+
     def has_module(self, name):
         """Whether its kernel brings the module along, or has it built in."""
         indexes = (self.modules / index for index in ("modules.dep", "modules.builtin"))

@@ -9,15 +9,15 @@ import shutil
 
 from . import cards, parts, paths
 from .errors import LabError
-from .host import Host, Options
+from .host import MAX_HOSTS, Host, Options
 from .image import Image
 from .lock import exclusive
+from .own_disk import OwnDisk, OwnDiskHost
 from .process import Process
 from .progress import step
 from .wire import MAX_PORTS, Wire
 
 STATE = "lab.json"
-MAX_HOSTS = 32  # as many as guest/assemble gives names
 
 
 class Lab:
@@ -34,12 +34,13 @@ class Lab:
 
     # --- life
 
-    def up(self, hosts, owned=False, topology=None, tap="", first=1, **image):
+    def up(self, hosts, owned=False, topology=None, tap="", first=1, disk=None, **image):
         """Boots a host for each Options. An owned lab dies with this process. With a topology, a
         file, the hosts are those that topology.hosts() makes of it. By a TAP interface the lab's
         Ethernet reaches others; labs that share one have different first numbers, as a host's
-        number is in its name and addresses. More options are those of Image.get(): with packages,
-        files of Debian's, the hosts have these installed and nothing that is built here."""
+        number is in its name and addresses. disk: the path of an image that the hosts boot. Without
+        one, more options are those of Image.get(): with packages, files of Debian's, the hosts have
+        these installed and nothing that is built here."""
         hosts = cards.for_this_stack(hosts)
         with self._lock():
             self._claim()
@@ -50,7 +51,7 @@ class Lab:
                     shutil.copyfile(topology, self.wire.topology)
                 else:
                     self._check_room(hosts)
-                self._image = Image.get(**image)
+                self._image = OwnDisk.get(disk, self.folder) if disk else Image.get(**image)
                 archive = self._archive(hosts)
                 self.wire.start(self.logs / "wire.log", owned, tap)
                 self.hosts = [self._host(*place) for place in enumerate(hosts, first)]
@@ -116,12 +117,20 @@ class Lab:
                 self._save()
                 raise
 
+    @property
+    def has_own_disk(self):
+        """Whether its hosts boot a disk image of the user's."""
+        return isinstance(self._image, OwnDisk)
+
     def _host(self, index, options, *running):
-        return Host(index, self._image, options, self.folder, self.logs / f"host{index}.log",
+        kind = OwnDiskHost if self.has_own_disk else Host
+        return kind(index, self._image, options, self.folder, self.logs / f"host{index}.log",
                     *running)
 
     def _archive(self, hosts):
         """What hosts with such Options get of what is built here."""
+        if self.has_own_disk:
+            return None
         if any(options.load and options.nic == "tern" for options in hosts):
             parts.require_module(self._image)
         return parts.archive(self._image)
@@ -258,7 +267,7 @@ class Lab:
     def _save(self):
         """A command that reads the state meanwhile sees either the old one or the new one."""
         state = {
-            "image": str(self._image.folder),
+            **self._image.to_json(),
             "owner": self._owner and self._owner.to_json(),
             "wire": self.wire.process.to_json(),
             "first": self._first,
@@ -273,7 +282,8 @@ class Lab:
             state = json.loads((self.folder / STATE).read_text(encoding="utf-8"))
         except FileNotFoundError:
             return False
-        self._image = Image(state["image"])
+        self._image = (OwnDisk(state["disk"], self.folder) if "disk" in state
+                       else Image(state["image"]))
         # A lab of an older version tells of no owner, and must still end.
         self._owner = Process.from_json(state["owner"]) if state.get("owner") else None
         self.wire = Wire(self.folder, Process.from_json(state["wire"]))

@@ -7,6 +7,11 @@ import pathlib
 import re
 
 SLOTS = 9  # for eight cards and one device more
+MANAGEMENT_MAC = "52:54:00:4d:00:01"  # by which guest/net.rules names the interface
+# QEMU's user network, by which ssh reaches a guest.
+MANAGEMENT_CARD = (
+    "-netdev", "user,id=mgmt,hostfwd=tcp:127.0.0.1:0-:22",
+    "-device", f"virtio-net-pci,netdev=mgmt,romfile=,mac={MANAGEMENT_MAC}")
 DEATH = re.compile(r"Oops|BUG:|RIP: 0010|Kernel panic")  # what a dying kernel says
 CPUINFO = pathlib.Path("/proc/cpuinfo")
 # norandmaps: TCG translates a library again for each process that maps it at another address, which
@@ -25,13 +30,19 @@ X86_TCG_KERNEL_LINE = "tsc=reliable no_timer_check maxcpus=1 noreplace-smp"
 # Linux sizes the windows of the ports below, for cards that are plugged in later. On x86 firmware
 # has done so before, by what the ports ask for.
 ARM_KERNEL_LINE = "pci=hpmmiosize=32M,hpmmioprefsize=512M"
-MANAGEMENT_MAC = "52:54:00:4d:00:01"  # by which guest/net.rules names the interface
+TCG = ("-accel", "tcg,thread=multi")
+# Distributions compile for newer processors than qemu64. Five levels of page tables would only make
+# TCG slower.
+TCG_CPU_OF_OWN_DISK = "max,la57=off"
 
 
 @dataclasses.dataclass(frozen=True)
 class Accelerator:
-    """An accelerator: QEMU's arguments for it, and the kernel options that a guest needs on it."""
+    """An accelerator: QEMU's arguments for it, the processor of Tern's guests and of disk images
+    of the user's, and the kernel options that a guest needs on it."""
     arguments: tuple
+    cpu: str
+    cpu_of_own_disk: str
     kernel_line: str
 
 
@@ -57,9 +68,9 @@ class X86:
         cpuinfo = CPUINFO.read_text(encoding="ascii", errors="replace")
         if re.search(r"^flags\s*:.*\b(vmx|svm)\b", cpuinfo, re.MULTILINE) \
                 and os.access("/dev/kvm", os.R_OK | os.W_OK):
-            return Accelerator(("-accel", "kvm", "-cpu", "host"), "")
+            return Accelerator(("-accel", "kvm"), "host", "host", "")
         # With more features TCG is slower, not faster; rdrand spares waiting for entropy.
-        return Accelerator(("-accel", "tcg,thread=multi", "-cpu", "qemu64,+rdrand"),
+        return Accelerator(TCG, "qemu64,+rdrand", TCG_CPU_OF_OWN_DISK,
                            f"{TCG_KERNEL_LINE} {X86_TCG_KERNEL_LINE}{cls._clock(cpuinfo)}")
 
     @staticmethod
@@ -88,7 +99,7 @@ class Arm:
     def accelerator():
         # A processor with atomic instructions, and without pointer authentication, which TCG
         # takes long to compute.
-        return Accelerator(("-accel", "tcg,thread=multi", "-cpu", "neoverse-n1"), TCG_KERNEL_LINE)
+        return Accelerator(TCG, "neoverse-n1", "neoverse-n1", TCG_KERNEL_LINE)
 
 
 def of(options):
@@ -96,14 +107,17 @@ def of(options):
     return {"amd64": X86, "arm64": Arm}[options.arch]
 
 
-def hardware(options):
-    """Without disk, console and sockets, which are files of their own for each host."""
+def hardware(options, cpu=None):
+    """Without disk, console and sockets, which are files of their own for each host. cpu: in place
+    of the processor of Tern's guests."""
     # RAM in a memfd: the other hosts read there what is sent to them. With seal=off the card
     # seals it itself, so that they cannot write. A tern-card process accepts only memory that
     # QEMU has sealed.
     sealed = "" if options.front_end == "vfio-user" else ",seal=off"
     ours = of(options)
-    machine = ["-machine", f"{ours.machine},memory-backend=ram", *ours.accelerator().arguments,
+    accelerator = ours.accelerator()
+    machine = ["-machine", f"{ours.machine},memory-backend=ram", *accelerator.arguments,
+               "-cpu", cpu or accelerator.cpu,
                "-object", f"memory-backend-memfd,id=ram,size={options.mem},share=on{sealed}",
                "-m", options.mem, "-smp", str(options.smp)]
     if options.viommu:
@@ -130,18 +144,40 @@ def kernel_line(options):
 def command(image, options, disk, parts, console, qmp, channel):
     """QEMU's arguments. disk is a -drive's file and its options, parts the archive (parts.py)."""
     return [
-        *hardware(options), "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-        # A host that is restarted appends to its log.
-        "-chardev", f"file,id=console,path={console},append=on", "-serial", "chardev:console",
-        "-qmp", f"unix:{qmp},server=on,wait=off",
+        *hardware(options), *_service(console, qmp),
         "-kernel", image.vmlinuz, "-initrd", image.initrd, "-append", kernel_line(options),
         "-drive", f"if=none,id=root,cache=unsafe,{disk}", "-device", "virtio-blk-pci,drive=root",
         # The second disk.
         "-drive", f"if=none,id=parts,format=raw,readonly=on,file={parts}",
         "-device", "virtio-blk-pci,drive=parts",
-        "-netdev", "user,id=mgmt,hostfwd=tcp:127.0.0.1:0-:22",
-        "-device", f"virtio-net-pci,netdev=mgmt,romfile=,mac={MANAGEMENT_MAC}",
+        *MANAGEMENT_CARD,
         "-chardev", f"socket,id=channel,path={channel},server=on,wait=off",
         "-device", "virtio-serial-pci",
         "-device", "virtserialport,chardev=channel,name=tern.executor",
     ]
+
+
+def command_of_own_disk(disk, options, seed, key, console, qmp):
+    """QEMU's arguments for a disk image of the user's, which stays as it is. seed is the folder for
+    cloud-init, key the file with the public key."""
+    drive = str(disk.path).replace(",", ",,")
+    return [
+        *hardware(options, of(options).accelerator().cpu_of_own_disk), *_service(console, qmp),
+        # The firmware and a boot loader write to the serial port then.
+        "-machine", "graphics=off",
+        "-drive", f"if=none,id=root,cache=unsafe,snapshot=on,format={disk.format},file={drive}",
+        "-device", "virtio-blk-pci,drive=root,bootindex=0",
+        "-drive", f"if=none,id=seed,format=raw,readonly=on,file.driver=vvfat,file.dir={seed},"
+                  "file.label=CIDATA",
+        "-device", "virtio-blk-pci,drive=seed",
+        "-fw_cfg", f"name=opt/io.systemd.credentials/ssh.authorized_keys.root,file={key}",
+        *MANAGEMENT_CARD,
+    ]
+
+
+def _service(console, qmp):
+    """No devices but those that are named; a serial port, and QEMU's monitor."""
+    return ["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+            # A host that is restarted appends to its log.
+            "-chardev", f"file,id=console,path={console},append=on", "-serial", "chardev:console",
+            "-qmp", f"unix:{qmp},server=on,wait=off"]

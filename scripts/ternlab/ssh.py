@@ -2,6 +2,7 @@
 """How a person gets into a guest: over one shared ssh connection."""
 
 import contextlib
+import os
 import subprocess
 
 from .errors import CommandError
@@ -12,8 +13,9 @@ class Ssh:
         self.name, self._control = name, control
         options = {
             "Port": port, "User": "root", "IdentityFile": image.ssh_key, "IdentitiesOnly": "yes",
-            "UserKnownHostsFile": image.known_hosts, "HostKeyAlias": "tern-guest",
-            "StrictHostKeyChecking": "yes", "LogLevel": "ERROR", "ConnectTimeout": 30,
+            "UserKnownHostsFile": image.known_hosts or os.devnull, "HostKeyAlias": "tern-guest",
+            "StrictHostKeyChecking": "yes" if image.known_hosts else "no",
+            "LogLevel": "ERROR", "ConnectTimeout": 30,
             "ControlMaster": "auto", "ControlPath": control, "ControlPersist": 600,
         }
         # No configuration of the user's applies to hosts that he never named.
@@ -23,6 +25,13 @@ class Ssh:
 
     def command(self, *words, flags=()):
         return ["ssh", *self.options, *flags, "127.0.0.1", *words]
+
+    def probe(self, timeout):
+        """Whether it lets us in, as a subprocess.CompletedProcess."""
+        # ssh takes the first value of an option.
+        return subprocess.run(["ssh", "-o", f"ConnectTimeout={timeout}", "-o", "BatchMode=yes",
+                               *self.options, "127.0.0.1", "true"], stdin=subprocess.DEVNULL,
+                              check=False, capture_output=True, text=True, errors="replace")
 
     def run(self, command):
         """A subprocess.CompletedProcess with what it printed."""
