@@ -166,6 +166,27 @@ class Refusals(Stateful):
             self.assertEqual(self.refused(*words), 'the wire of lab "lab" has ended; '
                              "`scripts/lab down` and `scripts/lab up` start another one")
 
+    def test_image(self):
+        """Before anything is made."""
+        image = self.base / "image"
+        image.touch()
+        for words in (["--package", __file__], ["--kernel", "bzImage"],
+                      ["--kernel-options", "quiet"]):
+            self.assertEqual(self.refused("up", "--image", str(image), *words),
+                             "--image boots what the image has, without --package, --kernel and "
+                             "--kernel-options")
+        with mock.patch.dict(os.environ):
+            self.assertRegex(self.refused("up", "--image", "/nowhere"),
+                             "^--image /nowhere is no file, and there is no stack /nowhere; there "
+                             "are: bookworm ")
+
+    def test_image_of_a_stack(self):
+        """It is the stack of the hosts, as with TERN_STACK."""
+        with mock.patch.dict(os.environ), mock.patch.object(Lab, "up", autospec=True) as up:
+            self.assertEqual(self.command("up", "--image", "newest")[0], 0)
+            self.assertEqual(os.environ["TERN_STACK"], "newest")
+        self.assertIsNone(up.call_args.kwargs["disk"])
+
 
 class Changes(Stateful):
     """With hosts that start at once."""

@@ -10,7 +10,7 @@ from unittest import mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
 
-from ternlab import machine  # noqa: E402
+from ternlab import machine, own_disk  # noqa: E402
 from ternlab.host import Options  # noqa: E402
 
 CPUINFO = "processor\t: 0\nflags\t\t: fpu {feature} sse2\nbogomips\t: 5000.50\n"
@@ -33,23 +33,24 @@ class Accelerators(unittest.TestCase):
             patch.start()
             self.addCleanup(patch.stop)
 
-    def check(self, accelerator, kernel_line):
+    def check(self, accelerator, cpu, kernel_line):
         arguments = machine.hardware(Options())
         self.assertEqual(arguments[arguments.index("-accel") + 1], accelerator)
+        self.assertEqual(arguments[arguments.index("-cpu") + 1], cpu)
         self.assertEqual(sorted(machine.kernel_line(Options()).split()), sorted(kernel_line))
 
     def test_kvm(self):
         for feature in ("vmx", "svm"):
             with self.subTest(feature=feature):
                 self.on(feature)
-                self.check("kvm", ALWAYS.split())
+                self.check("kvm", "host", ALWAYS.split())
 
     def test_tcg(self):
         """Without virtualization, whatever /dev/kvm is, and where one may not open that."""
         for feature, may_open in (("vmxx", True), ("svm", False)):
             with self.subTest(feature=feature):
                 self.on(feature, may_open)
-                self.check("tcg,thread=multi", [*ALWAYS.split(), *FOR_TCG])
+                self.check("tcg,thread=multi", "qemu64,+rdrand", [*ALWAYS.split(), *FOR_TCG])
 
     def test_options(self):
         """The options of the user come last."""
@@ -57,6 +58,20 @@ class Accelerators(unittest.TestCase):
         options = Options(viommu=True, kernel_options="quiet")
         self.assertEqual(machine.kernel_line(options),
                          f"{ALWAYS} intel_iommu=on iommu.passthrough=0 iommu.strict=1 quiet")
+
+    def test_own_disk(self):
+        """On TCG an image has one CPU, unless the user gives it more, and one that distributions
+        compile for."""
+        disk = own_disk.OwnDisk(pathlib.Path("/my, disk"), pathlib.Path("/lab"))
+        for feature, smp, cpu in (("svm", 2, "host"), ("none", 1, "max,la57=off")):
+            with self.subTest(feature=feature):
+                self.on(feature)
+                self.assertEqual(own_disk.options_for(Options()).smp, smp)
+                self.assertEqual(own_disk.options_for(Options(), 4).smp, 4)
+                command = machine.command_of_own_disk(disk, Options(), "seed", "key", "log", "qmp")
+                self.assertEqual(command[command.index("-cpu") + 1], cpu)
+                self.assertIn("if=none,id=root,cache=unsafe,snapshot=on,format=raw,"
+                              "file=/my,, disk", command)
 
     def test_arm(self):
         """It is emulated on any processor, and knows nothing of x86."""

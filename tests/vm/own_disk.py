@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Hosts that boot a disk image of the user's: a Debian that was not made for the lab.
+
+bootable-disk makes it. The driver and the provider come into copies of it by debugfs, as packages
+would put them there. One copy gets root's key from cloud-init, the other, where that is off, from
+systemd.
+"""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tarfile
+import tempfile
+import unittest
+
+from kernel_log import trouble
+from scenario import main, report, wait_until
+from ternlab import parts, paths
+from ternlab.image import Image
+from ternlab.process import Process
+from ternlab.qmp import Qmp
+
+HERE = pathlib.Path(__file__).resolve().parent
+LAB = HERE.parents[1] / "scripts/lab"
+ROOT_OFFSET = 129 << 20  # of the root file system in the image, in bytes
+# A folder that is there already, a file that is not there yet.
+EXPECTED = re.compile(r"^debugfs \d|mkdir: Ext2 directory already exists|^rm: File not found")
+PROGRESS = re.compile(r"^lab: (starting host1|taking the lab down)")
+NO_CLOUD_INIT = "etc/cloud/cloud-init.disabled"
+SSH_SERVICE = "/etc/systemd/system/multi-user.target.wants/ssh.service"
+
+
+def run(*words):
+    return subprocess.run([LAB, "--lab", report.NAME, *words], capture_output=True, text=True,
+                          check=False)
+
+
+def copy(disk, to):
+    subprocess.run(["cp", "--sparse=always", "--reflink=auto", disk, to], check=True)
+    return to
+
+
+def edit(disk, commands):
+    """Changes the root file system, which is not mounted."""
+    done = subprocess.run(["debugfs", "-w", "-f", "/dev/stdin", f"{disk}?offset={ROOT_OFFSET}"],
+                          input="\n".join(commands), text=True, check=True, capture_output=True)
+    # Its exit code is 0 even if a command has failed; without errors, it says its version only.
+    failed = [line for line in done.stderr.splitlines() if not EXPECTED.search(line)]
+    if failed:
+        raise AssertionError(failed)
+
+
+def unpack(archive, scratch, disk):
+    """What hosts of the lab get of what is built here, into the root file system."""
+    commands = []
+    with tarfile.open(archive) as tar:
+        tar.extractall(scratch)
+        for entry in tar:
+            above = pathlib.PurePath(entry.name).parents
+            commands += [f"mkdir /{folder}" for folder in reversed(above) if folder.name]
+            commands.append(f"rm /{entry.name}")
+            commands += ([f"symlink /{entry.name} {entry.linkname}"] if entry.issym() else
+                         [f'write "{scratch / entry.name}" /{entry.name}',
+                          f"set_inode_field /{entry.name} mode 0{0o100000 | entry.mode:o}"])
+    edit(disk, commands)
+
+
+def overlay(disk, qcow2):
+    """A qcow2 whose content is the disk's, made by QEMU."""
+    escaped = str(disk).replace(",", ",,")
+    with tempfile.TemporaryDirectory() as folder:
+        monitor = pathlib.Path(folder, "qmp")
+        qemu = Process.start("QEMU", [
+            "qemu-system-x86_64", "-machine", "none", "-nodefaults", "-display", "none",
+            "-drive", f"if=none,id=root,format=raw,file={escaped}",
+            "-qmp", f"unix:{monitor},server=on,wait=off"], os.devnull, True)
+        try:
+            wait_until(monitor.exists, 10)
+            with Qmp(monitor) as qmp:
+                qmp.execute("blockdev-snapshot-sync", device="root", format="qcow2",
+                            **{"snapshot-file": str(qcow2)})
+        finally:
+            qemu.stop()
+
+
+class OwnDisk(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        report.COST.logs.append(paths.logs(report.NAME))
+        made = subprocess.run([HERE / "bootable-disk"], stdout=subprocess.PIPE, text=True,
+                              check=True).stdout.strip()
+        scratch = tempfile.TemporaryDirectory(prefix="own, disk ", dir=paths.BUILD)
+        cls.addClassCleanup(scratch.cleanup)
+        cls.folder = pathlib.Path(scratch.name)
+        cls.bare = pathlib.Path(made, "disk")
+        cls.disk = copy(cls.bare, cls.folder / "disk")
+        unpack(parts.archive(Image(made)), cls.folder / "parts", cls.disk)
+
+    def setUp(self):
+        self.addCleanup(run, "down")
+
+    def lab(self, *words):
+        done = run(*words)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return done.stdout + done.stderr
+
+    def check_kernels(self, *hosts):
+        for host in hosts:
+            self.assertEqual(trouble(self.lab("run", host, "--", "dmesg")), [])
+
+    def test_two_hosts(self):
+        """A qcow2, cloud-init, a host that comes later, one that is started anew."""
+        image = self.folder / "disk.qcow2"
+        overlay(self.disk, image)
+        before = image.read_bytes()
+        self.lab("up", "1", "--image", str(image))
+        self.assertEqual(self.lab("run", "1", "--", "cat", "/proc/sys/kernel/hostname"), "host1\n")
+        self.lab("add", "--cards", "2")
+        told = json.loads(self.lab("status", "--json"))
+        self.assertEqual([host["driver"] for host in told["hosts"]], ["tern", "tern"])
+        self.assertIn("2 hca_id", self.lab("run", "2", "--", "ibv_devices | grep -c roce; "
+                                           "echo hca_id").replace("\n", " "))
+        self.transfer("host1", "host2")
+        self.check_kernels("host1", "host2")
+
+        self.lab("run", "2", "--", "touch /root/written; sync")
+        self.lab("restart", "host2")
+        self.assertNotEqual(run("run", "2", "--", "test -e /root/written").returncode, 0)
+        self.transfer("host2", "host1")
+        self.check_kernels("host2")
+        self.assertEqual(image.read_bytes(), before)
+
+    def transfer(self, server, client):
+        self.lab("serve", server, "--", "ib_write_bw")
+        self.assertRegex(self.lab("run", client, "--", "ib_write_bw", server),
+                         r"65536 +5000 +[\d.]+ +[\d.]+")
+
+    def test_without_cloud_init(self):
+        """The key is a credential of systemd. What the host lacks, a person brings."""
+        disk = copy(self.bare, self.folder / "bare")
+        edit(disk, [f"write /dev/null {NO_CLOUD_INIT}"])
+        self.assertIn("host1 has no driver for its card: install one",
+                      self.lab("up", "1", "--image", str(disk)))
+        self.assertEqual(self.lab("run", "1", "--", "test -e /run/cloud-init/enabled || echo off"),
+                         "off\n")
+        module = self.folder / "tern.ko"
+        shutil.copy(next((self.folder / "parts").rglob("tern.ko")), module)
+        self.lab("copy", str(module), "host1:/root/")
+        self.lab("run", "1", "--", "modprobe ib_uverbs && insmod tern.ko")
+        self.assertIn("tern", self.lab("run", "1", "--", "readlink /sys/class/net/*/device/driver"))
+        self.check_kernels("host1")
+
+    def refused(self, image):
+        done = run("up", "1", "--image", str(image))
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertNotEqual(run("status").returncode, 0)
+        return [line for line in done.stderr.splitlines() if not PROGRESS.search(line)]
+
+    def test_without_ssh(self):
+        disk = copy(self.bare, self.folder / "mute")
+        edit(disk, [f"write /dev/null {NO_CLOUD_INIT}", f"rm {SSH_SERVICE}"])
+        said, _console = self.refused(disk)
+        self.assertIn(f"host1: nobody can log in to {disk} by ssh", said)
+
+    def test_not_bootable(self):
+        empty = self.folder / "empty"
+        empty.write_bytes(bytes(1 << 20))
+        said, console = self.refused(empty)
+        self.assertIn(f"{empty} does not boot", said)
+        log = pathlib.Path(console.removeprefix("its console is in "))
+        self.assertIn("No bootable device", log.read_text(encoding="utf-8", errors="replace"))
+
+
+if __name__ == "__main__":
+    main()
