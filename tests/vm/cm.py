@@ -135,13 +135,16 @@ class Cm(Programs):
 
     def test_cmtime(self):
         """Many connections at once."""
-        # Those of rdma-core 65 meet over TCP, and the server ends by itself, too.
-        meets = "controller_address" in self.hosts[0].run("cmtime --help", check=False).out
-        cmtime = self.meeting_cmtime if meets else self.serving_cmtime
+        usage = self.hosts[0].run("cmtime --help", check=False).out
+        # The halves of newer ones meet over TCP, and the server ends by itself, too.
+        cmtime = self.meeting_cmtime if "base_qpn" in usage else self.serving_cmtime
+        # In rdma-core 65 both name the place where they meet, in 56 the client names the server.
+        ends = (("-L -C {0} -b {0}", "-C {0} -b {1}") if "controller_address" in usage else
+                ("-b {0}", "-s {0}"))
         for count in (1, 50):
-            self.everywhere(f"cmtime, {count} at once", lambda hosts: cmtime(hosts, count))
+            self.everywhere(f"cmtime, {count} at once", lambda hosts: cmtime(hosts, count, ends))
 
-    def serving_cmtime(self, hosts, count):
+    def serving_cmtime(self, hosts, count, _ends):
         """Its server has to be stopped."""
         server, client = hosts
         serving = server.spawn(f"cmtime -b {server.ipv4}")
@@ -154,19 +157,17 @@ class Cm(Programs):
             serving.kill()
             serving.wait(check=False)
 
-    def meeting_cmtime(self, hosts, count):
+    def meeting_cmtime(self, hosts, count, ends):
         """Each half tells of the connections with QPs, then of as many without.
 
         To the kernel a connection is stale if another one has the same number of a QP of the same
         device, or has just had it. By default the numbers of both halves begin at 1000.
         """
-        def half(host, more=""):
-            return (f"cmtime -C {hosts[0].ipv4} -c {count} -b {host.ipv4} -q {next(QP_NUMBERS)} "
-                    f"{more}")
-
         server, client = hosts
-        for said in pair.run_both(server, half(server, "-L"), client, half(client),
-                                  port=CM_PORT, timeout=60):
+        listens, connects = (
+            f"cmtime {end.format(server.ipv4, client.ipv4)} -c {count} -q {next(QP_NUMBERS)}"
+            for end in ends)
+        for said in pair.run_both(server, listens, client, connects, port=CM_PORT, timeout=60):
             for kind in ("qp_conn", "cm_conn"):
                 self.assertRegex(said, rf"(?m)^{kind}\s+{count}$")
             for step in ("cm connect", "disconnect", "destroy id", "destroy qp"):
