@@ -19,11 +19,11 @@ from .progress import say, wait_until
 QCOW2_MAGIC = b"QFI\xfb"
 MONITOR_TIMEOUT = 10
 BOOT_TIMEOUT = 240
-# From the prompt for a login on, which comes when all services have been started, and from when it
-# has refused the key on.
+# This is how long the lab goes on once the console asks for a login, as all services run by then,
+# or once the key has been refused.
 LOGIN_TIMEOUT = 30
 PROBE_TIMEOUT = 5
-# SeaBIOS, to which the lab has given no other device.
+# SeaBIOS says this when the disk has no boot loader.
 _NOT_BOOTABLE = re.compile(r"No bootable device")
 _LOGIN_PROMPT = re.compile(r"\blogin: ")
 
@@ -70,7 +70,7 @@ _ADOPT = """
 class OwnDisk:
     """The image, which hosts leave as it is: what they write is gone when they end."""
 
-    known_hosts = None  # Its host keys are not known.
+    known_hosts = None  # The lab does not know the host keys of the image.
 
     def __init__(self, path, folder):
         self.path, self.ssh_key = path, folder / "ssh_key"
@@ -78,7 +78,8 @@ class OwnDisk:
 
     @classmethod
     def get(cls, path, folder):
-        """Of a lab whose folder that is. Raises a LabError if there is no such file."""
+        """Returns the image for the hosts of a lab with this folder. Raises a LabError if the file
+        cannot be read."""
         disk = cls(path, folder)
         disk.read_format()
         # A lab that starts has an empty folder.
@@ -87,7 +88,7 @@ class OwnDisk:
         return disk
 
     def read_format(self):
-        """QEMU would have to guess it, and warns of that."""
+        """Sets the format. QEMU would have to guess it, and warns of that."""
         try:
             with open(self.path, "rb") as file:
                 if file.read(len(QCOW2_MAGIC)) == QCOW2_MAGIC:
@@ -117,7 +118,7 @@ def options_for(options, smp=None):
 class OwnDiskHost(Host):
     """A host that boots an OwnDisk. Its channel is ssh."""
 
-    _console_begins = 0  # where the console's output of this start does
+    _console_begins = 0  # where the output of this start begins in the console's log
 
     def _machine_arguments(self, _archive):
         self._seed.mkdir(exist_ok=True)
@@ -176,7 +177,8 @@ class OwnDiskHost(Host):
         return self._qmp.with_suffix(".seed")
 
     def last_words(self, lines=5):
-        """QEMU's. Those of the console would be a page of the user's own services."""
+        """Returns the end of QEMU's log. The end of the console's would be about the user's own
+        services."""
         log = self._qemu_log()
         text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
         return "\n".join([*text.splitlines()[-lines:], f"its console is in {self.log}"])
@@ -196,7 +198,8 @@ class OwnDiskHost(Host):
         return result
 
     def configure(self, timeout=30):
-        if self.run("modinfo tern || lsmod | grep -w ^tern", check=False).code:
+        has_driver = "modinfo tern || lsmod | grep -w ^tern"
+        if self.options.nic == "tern" and self.run(has_driver, check=False).code:
             say(f"{self.name} has no driver for its card: install one, load it, and give its "
                 f"interface the address {self.ipv4}/24")
             return
