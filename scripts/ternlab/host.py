@@ -127,8 +127,8 @@ class Host:
     # --- life
 
     def start(self, wire, owned, archive):
-        """wait_ready() returns when the host can be worked on. Of what is built here it gets what
-        the archive (parts.py) holds."""
+        """Starts its QEMU; wait_ready() returns when the host can be worked on. The archive
+        (parts.py) holds what it gets of what is built here."""
         # With debug-threads=on QEMU names its threads, by which tools find those of the card.
         command = [*self.cards.qemu, "-name", f"{self.name},debug-threads=on",
                    *self._machine_arguments(archive)]
