@@ -8,7 +8,7 @@ import re
 
 SLOTS = 9  # for eight cards and one device more
 MANAGEMENT_MAC = "52:54:00:4d:00:01"  # by which guest/net.rules names the interface
-# QEMU's user network, by which ssh reaches a guest.
+# ssh reaches a guest through QEMU's user network.
 MANAGEMENT_CARD = (
     "-netdev", "user,id=mgmt,hostfwd=tcp:127.0.0.1:0-:22",
     "-device", f"virtio-net-pci,netdev=mgmt,romfile=,mac={MANAGEMENT_MAC}")
@@ -176,7 +176,7 @@ def command_of_own_disk(disk, options, seed, key, console, qmp):
 
 
 def _service(console, qmp):
-    """No devices but those that are named; a serial port, and QEMU's monitor."""
+    """Returns the arguments for a serial port and QEMU's monitor, without default devices."""
     return ["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
             # A host that is restarted appends to its log.
             "-chardev", f"file,id=console,path={console},append=on", "-serial", "chardev:console",

@@ -19,8 +19,8 @@ from .progress import say, wait_until
 QCOW2_MAGIC = b"QFI\xfb"
 MONITOR_TIMEOUT = 10
 BOOT_TIMEOUT = 240
-# This is how long the lab goes on once the console asks for a login, as all services run by then,
-# or once the key has been refused.
+# The lab gives up this long after the console has asked for a login, because all services run by
+# then, or after the SSH server has refused the key.
 LOGIN_TIMEOUT = 30
 PROBE_TIMEOUT = 5
 # SeaBIOS says this when the disk has no boot loader.
@@ -110,7 +110,7 @@ def options_for(options, smp=None):
     if stack.ask("arch") != "amd64":
         raise LabError("--image FILE is for hosts of x86-64, as the firmware is a BIOS")
     if smp is None and machine.of(options).accelerator().arguments == machine.TCG:
-        # See machine.X86_TCG_KERNEL_LINE: another CPU may die while Linux patches its code.
+        # Another CPU may die while Linux patches its code (machine.X86_TCG_KERNEL_LINE).
         smp = 1
     return dataclasses.replace(options, smp=smp or Options.smp)
 

@@ -131,12 +131,20 @@ def _put(modules, root, version):
         script += [f"mkdir {inside}", f"cd {inside}"]
         script += [f'write "{folder}/{name}" {name}' for name in files]
         folders.sort()
+    refused = debugfs(root, script)
+    if refused:
+        raise LabError(f"the modules do not get into the guests' image: {refused[0]}")
+
+
+def debugfs(root, commands):
+    """Changes a root file system by commands of debugfs(8). Returns what debugfs says of those that
+    failed."""
     done = subprocess.run(["debugfs", "-w", "-f", "/dev/stdin", root], capture_output=True,
-                          input="\n".join(script), text=True, check=False)
-    # Its exit code is 0 even if a command has failed; without errors, it says its version only.
+                          input="\n".join(commands), text=True, check=False)
+    # The exit code is 0 even if a command has failed. Without errors, debugfs only says its
+    # version.
     said = [line for line in done.stderr.splitlines() if not re.match(r"debugfs \d", line)]
-    if done.returncode or said:
-        raise LabError(f"the modules do not get into the guests' image: {(said or ['?'])[0]}")
+    return said or (["it fails without a reason"] if done.returncode else [])
 
 
 def _output(command, **how):

@@ -136,9 +136,10 @@ class Cm(Programs):
     def test_cmtime(self):
         """Many connections at once."""
         usage = self.hosts[0].run("cmtime --help", check=False).out
-        # The halves of newer ones meet over TCP, and the server ends by itself, too.
+        # Newer halves keep in step over TCP, and the server ends by itself, too.
         cmtime = self.meeting_cmtime if "base_qpn" in usage else self.serving_cmtime
-        # In rdma-core 65 both name the place where they meet, in 56 the client names the server.
+        # In rdma-core 65 both halves take the address for that TCP connection, which -C gives. In
+        # 56 the client takes the server's address.
         ends = (("-L -C {0} -b {0}", "-C {0} -b {1}") if "controller_address" in usage else
                 ("-b {0}", "-s {0}"))
         for count in (1, 50):

@@ -16,8 +16,8 @@ FIRST = int(os.environ.get("TERN_FALSIFY_SEED", "1"))
 SEEDS = int(os.environ.get("TERN_FALSIFY_SEEDS", "2"))
 SECONDS = 6
 EVERY = 50
-# The test kills a program after so many seconds, since it hangs then. The kernel's checkers make
-# programs ten times slower.
+# A program that runs for more seconds than this hangs, and the test kills it. The kernel's checkers
+# make programs ten times slower.
 SLOW = stack.has_debug_kernel()
 LIMIT = 40 if SLOW else 4
 # An admin command whose answer has another's number ends when the driver gives the card up, after
