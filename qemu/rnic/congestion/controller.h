@@ -28,6 +28,10 @@ public:
 	}
 	/** A packet was acknowledged @rtt after it was sent. */
 	virtual void on_rtt(uint64_t rtt) { static_cast<void>(rtt); }
+	/** The peer has missed a packet. */
+	virtual void on_loss() {}
+	/** Nothing was acknowledged for as long as the ACK timeout. */
+	virtual void on_timeout() {}
 
 	/** The rate at @now; that of max_rate() is no limit. */
 	virtual uint64_t rate(uint64_t now) = 0;

@@ -40,7 +40,8 @@ struct CongestionParameters {
 	uint32_t rp_gd = 11;           /* a CNP takes alpha / 2^(gd - 10) of the rate */
 	uint32_t rp_timer_slack = 100; /* a frame that goes as late costs the rate nothing */
 
-	/* Timely, besides rp_ai_rate, rp_max_rate, rp_min_rate; the paper's values. */
+	/* Timely, besides rp_ai_rate, rp_max_rate, rp_min_rate; the paper's values. They suit links
+	 * of 10 to 40 Gb/s: see docs/fabric.md. */
 	uint32_t rp_timely_t_low = 50;       /* below: additive increase */
 	uint32_t rp_timely_t_high = 500;     /* above: decrease */
 	uint32_t rp_timely_min_rtt = 20;     /* of which the gradient is a multiple */
