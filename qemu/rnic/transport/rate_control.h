@@ -20,6 +20,8 @@ public:
 
 	void on_cnp(uint64_t now) { controller_->on_cnp(now); }
 	void on_rtt(uint64_t rtt) { controller_->on_rtt(rtt); }
+	void on_loss() { controller_->on_loss(); }
+	void on_timeout() { controller_->on_timeout(); }
 	/** A frame of @size bytes was sent. */
 	void sent(uint64_t now, size_t size);
 

@@ -164,6 +164,8 @@ void Requester::receive_sequence_nak()
 	}
 	if (!consume_retry())
 		return;
+	if (data_.takes_rtts())
+		qp_.rate_control().on_loss();
 	seek(una_);
 	sequence_nak_ = true;
 }

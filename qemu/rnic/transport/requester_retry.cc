@@ -119,6 +119,8 @@ void Requester::on_timer(uint64_t now)
 		timeout_at_ = UINT64_MAX;
 		if (!consume_retry())
 			return;
+		if (data_.takes_rtts())
+			qp_.rate_control().on_timeout();
 		nak_implied_ = false;
 		seek(una_);
 		arm_timer();

@@ -95,7 +95,11 @@ protected:
 	{
 		if (all.empty())
 			return;
-		TestPacket ack{.psn = all.back().bth.psn.value()};
+		give_ack(all.back().bth.psn.value());
+	}
+	void give_ack(uint32_t psn)
+	{
+		TestPacket ack{.psn = psn};
 		ack.ext.aeth = {kAethAck | kCreditsInvalid, 0};
 		give(ack);
 	}
@@ -501,6 +505,23 @@ protected:
 		params_.rp_algorithm = static_cast<uint32_t>(CongestionAlgorithm::Timely);
 		connect(TERN_QPT_RC);
 	}
+	/** Any round-trip time is below T_low, and makes the rate the highest. */
+	void let_any_time_free_the_rate()
+	{
+		params_.rp_timely_t_low = params_.rp_timely_t_high = 100'000;
+		params_.rp_ai_rate = 8;
+		set();
+	}
+	/** A message of the QP, answered after the ACK timer has expired and it was sent again. */
+	void time_out()
+	{
+		post(kMtu);
+		run();
+		pass(6 * kMs);
+		EXPECT_EQ(stat(TERN_STAT_REQ_TIMEOUTS), 1u);
+		EXPECT_EQ(packets().size(), 2u);
+		give_ack(kSqPsn);
+	}
 	/** A message of the QP, answered after @ns. */
 	void round_trip(uint64_t ns)
 	{
@@ -538,19 +559,42 @@ TEST_F(RoundTrips, ShortOnesDoNot)
 	EXPECT_FALSE(limited());
 }
 
-TEST_F(RoundTrips, WhatWasSentTwiceTellsNothing)
+TEST_F(RoundTrips, ALossHalvesTheRate)
 {
-	for (int i = 0; i < 20; i++) {
-		post(kMtu);
-		run();
-		pass(6 * kMs); /* the ACK timer has expired */
-		EXPECT_EQ(packets().size(), 2u);
-		TestPacket ack{.psn = psn_after(kSqPsn, static_cast<uint32_t>(i))};
-		ack.ext.aeth = {kAethAck | kCreditsInvalid, 0};
-		give(ack);
-	}
-	EXPECT_EQ(stat(TERN_STAT_REQ_TIMEOUTS), 20u);
-	EXPECT_FALSE(limited());
+	post(4 * kMtu);
+	run();
+	EXPECT_EQ(packets().size(), 4u);
+	TestPacket nak{.psn = kSqPsn};
+	nak.ext.aeth = {nak_syndrome(NakCode::PsnSequenceError), 0};
+	give(nak);
+	/* At 4 Mb/s a byte takes 2 us. */
+	EXPECT_EQ(packets().size(), 1u);
+	pass((kMtu + 50) * 2 * kUs);
+	EXPECT_EQ(packets().size(), 0u);
+	pass(50 * 2 * kUs);
+	EXPECT_EQ(packets().size(), 1u);
+}
+
+TEST_F(RoundTrips, ATimeoutLeavesLittle)
+{
+	time_out();
+	pass(kMs); /* what was sent again has had its time */
+	/* A 16th of the rate would be less than the least, 1 Mb/s. There a byte takes 8 us. */
+	post(2 * kMtu);
+	run();
+	EXPECT_EQ(packets().size(), 1u);
+	pass((kMtu + 50) * 8 * kUs);
+	EXPECT_EQ(packets().size(), 0u);
+	pass(50 * 8 * kUs);
+	EXPECT_EQ(packets().size(), 1u);
+}
+
+/* The answer may be that to the first one. */
+TEST_F(RoundTrips, WhatWasSentTwiceIsNotTimed)
+{
+	let_any_time_free_the_rate();
+	time_out();
+	EXPECT_TRUE(limited());
 }
 
 TEST_F(RoundTrips, CnpsAreIgnored)
