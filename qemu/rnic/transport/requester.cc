@@ -24,6 +24,9 @@ constexpr int32_t kLentWindow = 1024;
 constexpr size_t kMaxRequests = kLentWindow + 256;
 /* Within a long message an ACK is requested this often, in packets. */
 constexpr uint32_t kAckInterval = 32;
+/* Round-trip times are those of segments of kAckInterval packets. At a low rate, where a segment
+ * takes long, other packets are timed, too, as often as this. */
+constexpr uint64_t kTimingInterval = 1'000'000; /* ns */
 /* Maximum size of a frame's headers and ICRC. */
 constexpr uint32_t kHeaders = kMaxRoceFrame - 4096;
 
@@ -65,6 +68,7 @@ void Requester::reset(Psn sq_psn)
 	retries_left_ = qp_.attr_.retry_cnt;
 	rnr_retries_left_ = qp_.attr_.rnr_retry;
 	timed_.reset();
+	timed_at_ = 0;
 	timeout_at_ = UINT64_MAX;
 	rnr_until_ = 0;
 	refused_ = false;
@@ -345,17 +349,24 @@ void Requester::sent_packets(const Request &r, uint32_t packets)
 		arm_timer();
 }
 
-/* See wants_ack(). A response of its own takes the responder's time, too. */
+/* The packet must have asked for an ACK: see wants_ack(). One after which the rate makes the QP
+ * wait has, too. A response of its own takes the responder's time, too. */
 void Requester::start_timing(const Request &r)
 {
-	const bool wants_ack = next_psn_ == r.end() || (next_psn_ - r.first) % kAckInterval == 0;
-	if (!timed_ && wants_ack && !r.expects_response())
-		timed_ = {next_psn_, data_.ports.clock.now()};
+	if (timed_ || r.expects_response())
+		return;
+	const uint64_t now = data_.ports.clock.now();
+	const bool ends_segment = next_psn_ == r.end() || (next_psn_ - r.first) % kAckInterval == 0;
+	const bool overdue = now - timed_at_ >= kTimingInterval && qp_.paced_after(0);
+	if (!ends_segment && !overdue)
+		return;
+	timed_ = next_psn_;
+	timed_at_ = now;
 }
 
 void Requester::end_timing()
 {
-	qp_.rate_control().on_rtt(data_.ports.clock.now() - timed_->sent_at);
+	qp_.rate_control().on_rtt(data_.ports.clock.now() - timed_at_);
 	timed_.reset();
 }
 
@@ -512,7 +523,7 @@ bool Requester::acknowledge(Psn end)
 void Requester::progress(Psn una)
 {
 	una_ = una;
-	if (timed_ && una_ - timed_->end >= 0)
+	if (timed_ && una_ - *timed_ >= 0)
 		end_timing();
 	if (next_psn_ - una_ < 0)
 		seek(una_);

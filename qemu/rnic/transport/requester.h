@@ -193,12 +193,8 @@ private:
 	bool nak_implied_ =
 	        false; /* went back for a lost response; ignore later responses of that batch */
 	bool sequence_nak_ = false; /* went back for a sequence NAK of una_ */
-	/** A packet whose round-trip time is measured. */
-	struct Timed {
-		Psn end; /* the PSN after it */
-		uint64_t sent_at;
-	};
-	std::optional<Timed> timed_;
+	std::optional<Psn> timed_;  /* the PSN after the packet whose round-trip time is measured */
+	uint64_t timed_at_ = 0;     /* when that, or else the last one, was sent */
 	uint64_t timeout_at_ = UINT64_MAX;
 	uint64_t rnr_until_ = 0;        /* 0: not waiting */
 	bool refused_ = false;          /* the last answer was an RNR NAK */

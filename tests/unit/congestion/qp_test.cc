@@ -597,6 +597,20 @@ TEST_F(RoundTrips, WhatWasSentTwiceIsNotTimed)
 	EXPECT_TRUE(limited());
 }
 
+/* At 1 Mb/s a segment of 32 packets takes 84 ms. */
+TEST_F(RoundTrips, ASlowFlowTimesPacketsWithinSegments)
+{
+	let_any_time_free_the_rate();
+	time_out();
+	post(16 * kMtu);
+	run();
+	pass(4 * kMs); /* less than the ACK timeout */
+	const auto all = packets();
+	EXPECT_EQ(all.size(), 2u);
+	acknowledge(all);
+	EXPECT_EQ(all.size() + packets().size(), 16u);
+}
+
 TEST_F(RoundTrips, CnpsAreIgnored)
 {
 	receive_cnp();
