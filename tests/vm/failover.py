@@ -4,6 +4,7 @@
 `lab inject` and `lab cable` make the faults. NVMe over two paths is in nvmeof.py.
 """
 
+import contextlib
 import pathlib
 import re
 import subprocess
@@ -95,15 +96,42 @@ class Failover(Programs):
             with self.subTest(words=words):
                 self.assertRegex(self.refused("inject", *words), rf"^lab: .*{why}.*\n$")
 
-    # --- GIDs
+    # --- events
+
+    @contextlib.contextmanager
+    def watching(self, host):
+        """Waits until a program on the host has been told of an event whose name matches."""
+        watching = host.spawn(f"stdbuf -oL ibv_asyncwatch -d {host.rdma_device()}")
+        self.assertTrue(wait_until(lambda: "async event FD" in watching.output(), 20))
+        try:
+            yield lambda name: self.assertTrue(
+                wait_until(lambda: re.search(name, watching.output()), 20), watching.output())
+        finally:
+            watching.kill()
+            watching.wait(check=False)
+
+    def test_port_events(self):
+        """Of a cable that is pulled out and plugged in."""
+        host = self.hosts[0]
+        self.addCleanup(self.do, "cable", "host1", "on")
+        with self.watching(host) as told_of:
+            self.do("cable", "host1", "off")
+            told_of("PORT_ERR|port error")
+            self.do("cable", "host1", "on")
+            told_of("PORT_ACTIVE|port active")
 
     def test_gids_move(self):
         """The same GIDs at other indices, an event, and new connections work."""
         host = self.hosts[0]
         device = host.rdma_device()
         before = host.gids(device)
-        watching = host.spawn(f"stdbuf -oL ibv_asyncwatch -d {device}")
-        self.assertTrue(wait_until(lambda: "async event FD" in watching.output(), 20))
+        with self.watching(host) as told_of:
+            self.move_gids(host, device, before)
+            told_of("GID")
+        with self.cell("rping when the GIDs have moved", "result"):
+            self.rping(self.hosts)
+
+    def move_gids(self, host, device, before):
         self.do("inject", "host1", "gids")
         self.addCleanup(self.do, "inject", "host1", "gids")
 
@@ -113,11 +141,6 @@ class Failover(Programs):
                 sorted(map(str, (entry[1:] for entry in before)))
 
         self.assertTrue(wait_until(moved, 20), (before, host.gids(device)))
-        self.assertTrue(wait_until(lambda: "GID" in watching.output(), 20), watching.output())
-        watching.kill()
-        watching.wait(check=False)
-        with self.cell("rping when the GIDs have moved", "result"):
-            self.rping(self.hosts)
 
     # --- RDMA CM
 
