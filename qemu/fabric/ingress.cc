@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "qemu/fabric/ingress.h"
 
+#include <algorithm>
+
 namespace tern::fabric {
 
 namespace {
 constexpr uint64_t kSecond = 1'000'000'000;
+constexpr double kMostOnTheWay = 1e15; /* bytes */
 constexpr uint64_t kMaxPauseBits = kPauseQuantum * kMaxQuanta;
 } // namespace
 
 uint64_t headroom_for(const LinkConfig &link)
 {
-	const uint64_t on_the_way = link.rate / 8 * (2 * link.delay) / kSecond;
-	return on_the_way + kPauseFrameSize + 3 * kMaxEthFrame;
+	/* As a double: the product of the largest rate and delay exceeds 64 bits. */
+	const double on_the_way =
+	        static_cast<double>(link.rate) / 8 * static_cast<double>(2 * link.delay) / kSecond;
+	return static_cast<uint64_t>(std::min(on_the_way, kMostOnTheWay)) + kPauseFrameSize +
+	       3 * kMaxEthFrame;
 }
 
 bool Ingress::take(uint8_t priority, uint64_t size)

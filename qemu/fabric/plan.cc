@@ -35,7 +35,7 @@ public:
 
 private:
 	void add_host(TomlTable &table, const std::string &name, uint64_t cards);
-	void add_name(TomlTable &table, std::vector<std::string> &list, const std::string &name);
+	void claim(TomlTable &table, const std::string &name);
 	void link(TomlTable &table, const End &a, const End &b, const LinkConfig &config);
 
 	TomlTable &file_;
@@ -90,11 +90,11 @@ void Reader::read_pfc()
 	pfc.end();
 }
 
-void Reader::add_name(TomlTable &table, std::vector<std::string> &list, const std::string &name)
+/* Hosts, cards and switches have one space of names. */
+void Reader::claim(TomlTable &table, const std::string &name)
 {
 	if (!names_.insert(name).second)
 		table.fail("name", "there is a \"" + name + "\" already");
-	list.push_back(name);
 }
 
 /* Names become those of guests and of sockets. */
@@ -110,7 +110,8 @@ std::string name_in(TomlTable &table)
 void Reader::read_switches()
 {
 	for (TomlTable &table : file_.tables("switch")) {
-		add_name(table, plan_.switches, name_in(table));
+		plan_.switches.push_back(name_in(table));
+		claim(table, plan_.switches.back());
 		table.end();
 	}
 }
@@ -137,8 +138,9 @@ void Reader::add_host(TomlTable &table, const std::string &name, uint64_t cards)
 {
 	plan_.hosts.push_back(
 	        {name, static_cast<unsigned>(plan_.cards.size()), static_cast<unsigned>(cards)});
+	claim(table, name);
 	for (uint64_t card = 1; card <= cards; card++) {
-		add_name(table, plan_.cards, cards == 1 ? name : name + "." + std::to_string(card));
+		plan_.cards.push_back(cards == 1 ? name : name + "." + std::to_string(card));
 		host_tables_.push_back(table);
 	}
 }
@@ -222,14 +224,15 @@ std::vector<End> find_ends(const Plan &plan, const TomlTable &table, std::string
 	return all;
 }
 
-std::optional<unsigned> find_link(const Plan &plan, const End &a, const End &b)
+std::vector<unsigned> find_links(const Plan &plan, const End &a, const End &b)
 {
+	std::vector<unsigned> found;
 	for (unsigned i = 0; i < plan.links.size(); i++) {
 		const Plan::Link &link = plan.links[i];
 		if ((link.a == a && link.b == b) || (link.a == b && link.b == a))
-			return i;
+			found.push_back(i);
 	}
-	return std::nullopt;
+	return found;
 }
 
 void connect_all(const Plan &plan, Fabric &fabric)

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -50,8 +49,8 @@ void read_plan(TomlTable &file, size_t max_cards, Plan &plan);
 std::vector<Fabric::End> find_ends(const Plan &plan, const TomlTable &table, std::string_view key,
                                    const std::string &pattern);
 
-/** Returns the number of the link between the two, in either order. */
-std::optional<unsigned> find_link(const Plan &plan, const Fabric::End &a, const Fabric::End &b);
+/** Returns the numbers of the links between the two, in either order. */
+std::vector<unsigned> find_links(const Plan &plan, const Fabric::End &a, const Fabric::End &b);
 
 /** Adds the switches, links and routes of @plan to @fabric, which already has the cards. */
 void connect_all(const Plan &plan, Fabric &fabric);

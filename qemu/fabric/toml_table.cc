@@ -28,7 +28,10 @@ std::string list_of(std::span<const T> items, NameOf name_of = {})
 [[noreturn]] void fail(const toml::parse_error &error, const std::string &path)
 {
 	std::ostringstream text;
-	text << path << ":" << error.source().begin.line << ": " << error.description();
+	text << path << ":";
+	if (const auto line = error.source().begin.line) /* 0: the file cannot be read */
+		text << line << ":";
+	text << " " << error.description();
 	throw TomlError(text.str());
 }
 

@@ -215,8 +215,8 @@ void Parser::parse_faults()
 		const size_t before = s_.faults.size();
 		for (const End &a : fabric::find_ends(s_, table, "link", names[0])) {
 			for (const End &b : fabric::find_ends(s_, table, "link", names[1])) {
-				if (const auto link = find_link(s_, a, b)) {
-					fault.link = *link;
+				for (const unsigned link : find_links(s_, a, b)) {
+					fault.link = link;
 					s_.faults.push_back(fault);
 				}
 			}

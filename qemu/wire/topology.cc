@@ -103,15 +103,16 @@ std::optional<End> Topology::find_switch(const std::string &name) const
 	return End{End::Kind::Switch, static_cast<unsigned>(found - plan_.switches.begin())};
 }
 
-/* Returns why that is not possible, or empty. The link of a card is cut at the card, whose host
+/* Sets all links between the two. Returns why that is not possible, or empty. The link of a card is cut at the card, whose host
  * then sees that it is. */
 std::string Topology::set_link(const std::string &a, const std::string &b, const std::string &state)
 {
 	const auto from = find_switch(a), to = find_switch(b);
-	const auto link = from && to ? find_link(plan_, *from, *to) : std::nullopt;
-	if (!link)
+	const auto links = from && to ? find_links(plan_, *from, *to) : std::vector<unsigned>();
+	if (links.empty())
 		return "there is no link between switches \"" + a + "\" and \"" + b + "\"";
-	fabric_.set_link(*link, state == "up");
+	for (const unsigned link : links)
+		fabric_.set_link(link, state == "up");
 	return {};
 }
 

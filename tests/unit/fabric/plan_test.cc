@@ -54,9 +54,10 @@ TEST(Plan, FindsALinkFromEitherEnd)
 	const Plan plan = plan_of(kNet + kLinks);
 	const Fabric::End b11{Fabric::End::Kind::Host, 1}, tor{Fabric::End::Kind::Switch, 0},
 	        spine{Fabric::End::Kind::Switch, 1};
-	EXPECT_EQ(find_link(plan, b11, tor), 1u);
-	EXPECT_EQ(find_link(plan, tor, b11), 1u);
-	EXPECT_EQ(find_link(plan, tor, spine), std::nullopt);
+	using Links = std::vector<unsigned>;
+	EXPECT_EQ(find_links(plan, b11, tor), Links{1});
+	EXPECT_EQ(find_links(plan, tor, b11), Links{1});
+	EXPECT_EQ(find_links(plan, tor, spine), Links{});
 }
 
 struct Bad {

@@ -196,6 +196,11 @@ TEST(Scenario, ANameForTwoThings)
 	          "bad.toml:5: host.name: there is a \"a\" already");
 	EXPECT_EQ(error("[[switch]]\nname = 'a'\n[[host]]\nname = 'a'\n"),
 	          "bad.toml:5: host.name: there is a \"a\" already");
+	/* Also if the cards have other names than the host. */
+	EXPECT_EQ(error("[[host]]\nname = 'a'\ncards = 2\n[[host]]\nname = 'a'\n"),
+	          "bad.toml:6: host.name: there is a \"a\" already");
+	EXPECT_EQ(error("[[switch]]\nname = 'a'\n[[host]]\nname = 'a'\ncards = 2\n"),
+	          "bad.toml:5: host.name: there is a \"a\" already");
 	EXPECT_EQ(error("[[switch]]\nname = 'tor'\n[[host]]\nname = 'a'\n[[host]]\nname = 'b'\n"
 	                "[[link]]\nends = ['a', 'tor']\n"),
 	          "bad.toml:7: host.name: \"b\" has no link");
@@ -206,7 +211,13 @@ TEST(Scenario, ANameForTwoThings)
 
 TEST(Scenario, AFileThatIsNotThere)
 {
-	EXPECT_THROW(read_scenario("/nonexistent/scenario.toml"), fabric::TomlError);
+	try {
+		read_scenario("/nonexistent/scenario.toml");
+		FAIL() << "accepted";
+	} catch (const fabric::TomlError &error) {
+		EXPECT_EQ(std::string(error.what()).find("/nonexistent/scenario.toml: "), 0u)
+		        << error.what();
+	}
 }
 
 } // namespace
