@@ -139,24 +139,43 @@ Ecn capability(uint8_t traffic_class)
 	}
 }
 
+/* What the IP header of @frame says of ECN. */
+Ecn capability(std::span<const std::byte> frame)
+{
+	const Network network = network_of(frame);
+	const auto *v4 = at<Ipv4>(frame, network.offset);
+	if (network.ethertype == kEtherIpv4 && v4)
+		return capability(v4->tos);
+	const auto *v6 = at<Ipv6>(frame, network.offset);
+	if (network.ethertype == kEtherIpv6 && v6)
+		return capability(
+		        static_cast<uint8_t>(v6->version_class_flow.get() >> kIpv6ClassShift));
+	return Ecn::NotCapable;
+}
+
 } // namespace
+
+bool can_mark(std::span<const std::byte> frame)
+{
+	return capability(frame) == Ecn::Marked;
+}
+
+bool is_marked(std::span<const std::byte> frame)
+{
+	return capability(frame) == Ecn::WasMarked;
+}
 
 Ecn mark_ce(std::span<std::byte> frame)
 {
+	const Ecn can = capability(frame);
+	if (can != Ecn::Marked)
+		return can;
 	const Network network = network_of(frame);
-	auto *v4 = at<Ipv4>(frame, network.offset);
-	if (network.ethertype == kEtherIpv4 && v4) {
-		const Ecn can = capability(v4->tos);
-		return can == Ecn::Marked ? mark(*v4) : can;
-	}
+	if (network.ethertype == kEtherIpv4)
+		return mark(*at<Ipv4>(frame, network.offset));
 	auto *v6 = at<Ipv6>(frame, network.offset);
-	if (network.ethertype != kEtherIpv6 || !v6)
-		return Ecn::NotCapable;
-	const uint32_t word = v6->version_class_flow.get();
-	const Ecn can = capability(static_cast<uint8_t>(word >> kIpv6ClassShift));
-	v6->version_class_flow = can == Ecn::Marked ? word | uint32_t{kCongestionExperienced}
-	                                                              << kIpv6ClassShift
-	                                            : word;
+	v6->version_class_flow = v6->version_class_flow.get() | uint32_t{kCongestionExperienced}
+	                                                                << kIpv6ClassShift;
 	return can;
 }
 

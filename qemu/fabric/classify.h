@@ -19,6 +19,10 @@ enum class Ecn {
 	Marked,
 	WasMarked, /* before */
 };
+/** Whether mark_ce() would mark @frame. */
+bool can_mark(std::span<const std::byte> frame);
+/** Whether @frame is marked. */
+bool is_marked(std::span<const std::byte> frame);
 /** Sets Congestion Experienced (RFC 3168) in the IP header, and corrects the IPv4 checksum. The
  * ICRC covers neither (IBA A17.3.3). */
 Ecn mark_ce(std::span<std::byte> frame);

@@ -164,10 +164,13 @@ void Port::arrive(uint64_t when)
 		in_flight_.front().prefetch();
 		await_arrival(frame->next_arrival);
 	}
-	peer_->receive(std::move(frame));
+	if (peer_->interceptor_)
+		peer_->interceptor_->arrived(std::move(frame));
+	else
+		peer_->accept(std::move(frame));
 }
 
-void Port::receive(FramePtr frame)
+void Port::accept(FramePtr frame)
 {
 	if (const auto pause = parse_pause(frame->bytes())) {
 		obey(*pause);

@@ -36,6 +36,16 @@ public:
 	virtual void pause_arrived(Port & /* port */, const Frame & /* frame */) {}
 };
 
+/** Takes the frames that arrive at a port before the port does. */
+class Interceptor {
+public:
+	/** @frame has arrived. Port::accept() takes it and others like it, now or later. */
+	virtual void arrived(FramePtr frame) = 0;
+
+protected:
+	~Interceptor() = default;
+};
+
 /**
  * One end of a link: queues, the transmitter, and the frames on their way to the other end. It
  * obeys pause frames of its peer, as a MAC does, and does not pass them on.
@@ -77,6 +87,12 @@ public:
 	bool up() const { return up_; }
 	/** Time on the wire of a frame of @size bytes, ns, rounded up. */
 	uint64_t time_of(uint64_t size) const;
+	/** From now on @interceptor, which must outlive the port, gets all frames that arrive. */
+	void intercept(Interceptor &interceptor) { interceptor_ = &interceptor; }
+	/** Takes a frame that has arrived and was intercepted. */
+	void accept(FramePtr frame);
+	/** The loop in which frames arrive. */
+	EventLoop &loop() const { return loop_; }
 	/** Returns the priorities that the peer has paused, a bit for each. */
 	uint8_t paused() const;
 	Stats stats() const { return {counts_, pauses_sent_, pauses_received_}; }
@@ -94,7 +110,6 @@ private:
 	void launch(FramePtr frame);
 	void await_arrival(uint64_t when);
 	void arrive(uint64_t when);
-	void receive(FramePtr frame);
 	void obey(const PauseTimes &pause);
 	void lose(const Frame &frame);
 
@@ -128,6 +143,7 @@ public:
 
 private:
 	FramePool &pool_;
+	Interceptor *interceptor_ = nullptr;
 	std::array<uint64_t, kPriorities> paused_until_{};
 	std::array<uint64_t, kPriorities> pauses_sent_{};
 	std::array<uint64_t, kPriorities> pauses_received_{};

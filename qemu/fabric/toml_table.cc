@@ -86,6 +86,21 @@ std::string TomlTable::text(std::string_view key)
 	return string_of(key, need(key));
 }
 
+std::string TomlTable::scalar(std::string_view key)
+{
+	const toml::node &node = need(key);
+	if (const auto flag = node.value_exact<bool>())
+		return *flag ? "yes" : "no";
+	if (!node.is_number())
+		return string_of(key, node);
+	std::ostringstream text;
+	if (const auto whole = node.value_exact<int64_t>())
+		text << *whole;
+	else
+		text << *node.value<double>();
+	return text.str();
+}
+
 size_t TomlTable::word(std::string_view key, std::span<const std::string_view> words)
 {
 	const toml::node *node = find(key);

@@ -46,6 +46,8 @@ public:
 
 	bool has(std::string_view key) const { return table_.contains(key); }
 	std::string text(std::string_view key);
+	/** A string, a number, or yes or no for a boolean, as text. */
+	std::string scalar(std::string_view key);
 	/** One of @words; its index. The first if the key is missing. */
 	size_t word(std::string_view key, std::span<const std::string_view> words);
 	uint64_t integer(std::string_view key, uint64_t least, uint64_t most,

@@ -10,12 +10,15 @@
 
 namespace tern::wire {
 
-/** Writes frames to a file as their hosts sent them; faults do not change them. */
+/** Writes frames to a file as they were before faults. */
 class Capture {
 public:
 	struct Options {
 		/* addresses of the hosts whose frames are captured; empty: all */
 		std::vector<uint64_t> hosts;
+		/* The ends of links of a topology at which frames are captured; empty: those at
+		 * cards. */
+		std::vector<unsigned> links;
 		/* The file is a pcap whose packets are laid out as those that Lumina mirrors. */
 		bool mirror = false;
 	};

@@ -4,21 +4,25 @@
 #include <cstddef>
 #include <ctime>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "qemu/wire/fault.h"
+#include "qemu/faults/fault.h"
 #include "qemu/wire/framing.h"
 
 namespace tern::wire {
 
+using faults::FaultEvent;
+
 /** The maximum size of a captured frame, in bytes; no frame of the wire is larger. */
 inline constexpr size_t kSnapLength = 262144;
 
-/** A frame as its host sent it, and what the switch did to it. */
+/** A frame before faults, and what they did to it. */
 struct Captured {
 	Frame frame;
-	timespec time; /* of CLOCK_REALTIME */
-	unsigned port; /* from which it came */
+	timespec time;         /* of CLOCK_REALTIME */
+	unsigned port;         /* from which it came; with a topology: the end of a link */
+	std::string_view link; /* the name of that end, if there is a topology */
 	const std::vector<FaultEvent> &events;
 };
 

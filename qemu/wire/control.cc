@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "qemu/wire/control.h"
 
+#include <algorithm>
 #include <optional>
 #include <sstream>
 
+#include "qemu/faults/numbers.h"
 #include "qemu/rnic/json.h"
-#include "qemu/wire/numbers.h"
 
 namespace tern::wire {
 
@@ -14,7 +15,7 @@ static std::string reply(const std::string &error)
 	return error.empty() ? "ok" : "error " + error;
 }
 
-static void describe(Json &to, unsigned number, const Rule &rule)
+static void describe(Json &to, unsigned number, const faults::Rule &rule)
 {
 	to.object("", [&] {
 		to.number("rule", number);
@@ -67,23 +68,38 @@ std::string Control::execute(std::string_view line)
 	       "corrupt, ce, seed, rules, faults, clear, fault-log, stats, ports";
 }
 
-/* Options come before the path. */
+/* Takes the options that come before the path. Returns what is wrong with one, or empty. */
+std::string Control::parse_options(std::string_view &argument, Capture::Options &options) const
+{
+	static constexpr std::string_view kHost = "host=", kLink = "link=";
+	for (;;) {
+		const std::string_view word = argument.substr(0, argument.find(' '));
+		if (word == "mirror" && word.size() < argument.size()) {
+			options.mirror = true;
+		} else if (word.starts_with(kHost)) {
+			options.hosts = faults::parse_addresses(word.substr(kHost.size()));
+			if (options.hosts.empty())
+				return "host= needs Ethernet addresses, separated by commas";
+		} else if (word.starts_with(kLink)) {
+			const std::string_view name = word.substr(kLink.size());
+			options.links = faults::find_links(name, switch_.faults().links());
+			if (options.links.empty())
+				return "there is no link \"" + std::string(name) + "\"";
+		} else {
+			return {};
+		}
+		argument.remove_prefix(std::min(word.size() + 1, argument.size()));
+	}
+}
+
 std::string Control::start_capture(std::string_view argument)
 {
-	static constexpr std::string_view kMirror = "mirror ", kHost = "host=";
 	Capture::Options options;
-	if (argument.starts_with(kHost)) {
-		const size_t end = std::min(argument.find(' '), argument.size());
-		options.hosts = parse_addresses(argument.substr(kHost.size(), end - kHost.size()));
-		if (options.hosts.empty())
-			return "error host= needs Ethernet addresses, separated by commas";
-		argument.remove_prefix(std::min(end + 1, argument.size()));
-	}
-	options.mirror = argument.starts_with(kMirror);
-	if (options.mirror)
-		argument.remove_prefix(kMirror.size());
+	const std::string error = parse_options(argument, options);
+	if (!error.empty())
+		return reply(error);
 	if (argument.empty())
-		return "error capture [host=ADDRESS,...] [mirror] PATH";
+		return "error capture [host=ADDRESS,...] [link=FROM:TO,...] [mirror] PATH";
 	return reply(capture_.start(std::string(argument), std::move(options)));
 }
 
@@ -116,7 +132,7 @@ std::string Control::faults() const
 
 std::string Control::set_fault(Faults::Kind kind, const std::string &argument)
 {
-	const auto percent = parse_decimal<double>(argument);
+	const auto percent = faults::parse_decimal<double>(argument);
 	if (!percent || !(*percent >= 0 && *percent <= 100))
 		return "error a percentage from 0 to 100 is needed";
 	switch_.faults().set_percent(kind, *percent);
@@ -125,7 +141,7 @@ std::string Control::set_fault(Faults::Kind kind, const std::string &argument)
 
 std::string Control::seed(const std::string &argument)
 {
-	const auto number = parse_decimal<uint64_t>(argument);
+	const auto number = faults::parse_decimal<uint64_t>(argument);
 	if (!number)
 		return "error a number is needed";
 	switch_.faults().seed(*number);
@@ -143,14 +159,15 @@ std::string Control::stop_capture()
 std::string Control::stats() const
 {
 	const Switch::Stats &stats = switch_.stats();
+	const Faults::Counts &faults = switch_.faults().counts;
 	const shm::DirectCounts direct = ports_.direct();
 	std::ostringstream out;
 	out << "ok frames=" << stats.frames << " bytes=" << stats.bytes
 	    << " flooded=" << stats.flooded << " filtered=" << stats.filtered
-	    << " dropped=" << ports_.frames_dropped() << " lost=" << stats.lost
-	    << " duplicated=" << stats.duplicated << " reordered=" << stats.reordered
-	    << " corrupted=" << stats.corrupted << " marked=" << stats.marked
-	    << " delayed=" << stats.delayed << " direct=" << direct.sent
+	    << " dropped=" << ports_.frames_dropped() << " lost=" << faults.lost
+	    << " duplicated=" << faults.duplicated << " reordered=" << faults.reordered
+	    << " corrupted=" << faults.corrupted << " marked=" << faults.marked
+	    << " delayed=" << faults.delayed << " direct=" << direct.sent
 	    << " direct_received=" << direct.received << " direct_lost=" << direct.lost
 	    << " links_cut=" << direct.links_cut;
 	return out.str();

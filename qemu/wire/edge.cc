@@ -19,9 +19,7 @@ constexpr size_t kSourceOffset = 6;
 
 Waitable *Edge::frame_from(Port &port, Frame frame)
 {
-	const bool valid = context_.ethernet.receive(port.id, frame);
-	context_.recorder.record(port.id, frame);
-	if (!valid)
+	if (!context_.ethernet.receive(port.id, frame))
 		return nullptr;
 	if (frame.size() > kMaxEthFrame) {
 		too_long_++;
@@ -31,7 +29,7 @@ Waitable *Edge::frame_from(Port &port, Frame frame)
 	context_.fabric.learn(card_, shm::address_at(frame, kSourceOffset));
 	const Switch::Place &place = context_.ethernet.place_of(port.id);
 	if (place.lanes > 1 && is_for_own_lanes(frame))
-		deliver(place.primary, frame, port.id);
+		context_.ethernet.deliver(place.primary, frame, port.id);
 	priority_ = fabric::priority_of(frame);
 	link().send(context_.fabric.pool().make(frame, priority_));
 	return congested() ? this : nullptr;
@@ -74,14 +72,8 @@ void Edge::departed(fabric::Port &, const fabric::Frame &)
 void Edge::deliver(const fabric::Frame &frame)
 {
 	if (!ports_.empty())
-		deliver(context_.ethernet.place_of(ports_.back()->id).primary, frame.bytes());
-}
-
-/* Faults happen here, behind the fabric. */
-void Edge::deliver(Switch::PortId primary, Frame frame, std::optional<Switch::PortId> except)
-{
-	context_.ethernet.deliver(primary, frame, std::chrono::steady_clock::now(), except);
-	context_.recorder.log_faults(frame);
+		context_.ethernet.deliver(context_.ethernet.place_of(ports_.back()->id).primary,
+		                          frame.bytes());
 }
 
 } // namespace tern::wire

@@ -2,14 +2,12 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "qemu/fabric/plan.h"
 #include "qemu/fabric/real_time.h"
 #include "qemu/wire/port.h"
-#include "qemu/wire/recorder.h"
 #include "qemu/wire/switch.h"
 
 namespace tern::wire {
@@ -24,7 +22,6 @@ struct EdgeContext {
 	fabric::Fabric &fabric;
 	fabric::RealTime &time;
 	Switch &ethernet;
-	Recorder &recorder;
 };
 
 /**
@@ -59,8 +56,6 @@ private:
 	void departed(fabric::Port &, const fabric::Frame &) override;
 	void pause_arrived(fabric::Port &, const fabric::Frame &frame) override { deliver(frame); }
 	void deliver(const fabric::Frame &frame);
-	void deliver(Switch::PortId primary, Frame frame,
-	             std::optional<Switch::PortId> except = std::nullopt);
 	bool is_for_own_lanes(Frame frame) const;
 	fabric::Port &link() const { return context_.fabric.host_port(card_); }
 

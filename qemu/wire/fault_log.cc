@@ -4,12 +4,15 @@
 #include <cerrno>
 #include <cstring>
 
+#include "qemu/faults/opcode_set.h"
+#include "qemu/faults/passage.h"
 #include "qemu/rnic/formats/packet.h"
 #include "qemu/rnic/json.h"
-#include "qemu/wire/opcode_set.h"
-#include "qemu/wire/passage.h"
 
 namespace tern::wire {
+
+using faults::Fault;
+using faults::Passage;
 
 constexpr uint64_t kMaxSize = 64 << 20;
 
@@ -36,15 +39,18 @@ std::string to_line(const FaultEvent &event, Frame frame, const timespec &time)
 		line.text("time", to_text(time));
 		line.bytes("from", from, 1);
 		line.bytes("to", destination_of(frame), 1);
-		line.number("port", event.to);
+		if (event.link.empty())
+			line.number("port", event.to);
+		else
+			line.text("link", event.link);
 		line.text("action", fault_name(event.fault));
 		line.text("cause", cause_of(event));
 		if (event.amount)
 			line.number(event.fault == Fault::Delay ? "delay_ns" : "overtaken",
 			            event.amount);
 		if (passage.roce) {
-			line.text("opcode",
-			          opcode_name(passage.roce->opcode, passage.roce->ack_kind));
+			line.text("opcode", faults::opcode_name(passage.roce->opcode,
+			                                        passage.roce->ack_kind));
 			line.number("qp", passage.roce->qpn);
 			line.number("psn", passage.roce->psn.value());
 		}

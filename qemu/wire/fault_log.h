@@ -7,10 +7,12 @@
 #include <memory>
 #include <string>
 
-#include "qemu/wire/fault.h"
+#include "qemu/faults/fault.h"
 #include "qemu/wire/framing.h"
 
 namespace tern::wire {
+
+using faults::FaultEvent;
 
 /** Appends a line of JSON to a file for each fault that is applied to a frame (docs/wire.md). */
 class FaultLog {

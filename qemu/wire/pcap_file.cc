@@ -5,10 +5,13 @@
 #include <cstdio>
 #include <cstring>
 
+#include "qemu/fabric/classify.h"
 #include "qemu/rnic/formats/headers.h"
 #include "qemu/rnic/formats/packet.h"
 
 namespace tern::wire {
+
+using faults::Fault;
 
 namespace {
 
@@ -17,8 +20,10 @@ constexpr uint64_t kNsPerSecond = 1000000000;
 /* The events of Lumina's switch. A packet with several has the one that weighs most. */
 constexpr uint8_t kNoEvent = 0, kDropEvent = 1, kMarkEvent = 2, kBitErrorEvent = 3;
 
-uint8_t mirror_event(const std::vector<FaultEvent> &events)
+/* A mark may also be that of a switch's queue, which is no fault. */
+uint8_t mirror_event(const Captured &captured)
 {
+	const auto &events = captured.events;
 	const auto has = [&](Fault fault) {
 		return std::ranges::any_of(
 		        events, [&](const FaultEvent &event) { return event.fault == fault; });
@@ -27,7 +32,7 @@ uint8_t mirror_event(const std::vector<FaultEvent> &events)
 		return kDropEvent;
 	if (has(Fault::Corrupt))
 		return kBitErrorEvent;
-	return has(Fault::Mark) ? kMarkEvent : kNoEvent;
+	return has(Fault::Mark) || fabric::is_marked(captured.frame) ? kMarkEvent : kNoEvent;
 }
 
 /* The lower 48 bits, as an Ethernet address. */
@@ -75,7 +80,8 @@ bool PcapFile::write_mirrored(const Captured &captured)
 	link.dmac = to_mac(static_cast<uint64_t>(captured.time.tv_sec) * kNsPerSecond +
 	                   static_cast<uint64_t>(captured.time.tv_nsec));
 	link.smac = to_mac(++sequence_);
-	ip.ttl = mirror_event(captured.events);
+	ip.ttl = mirror_event(captured);
+	ip.identification = static_cast<uint16_t>(captured.port);
 	ip.checksum = 0;
 	ip.checksum = static_cast<uint16_t>(~headers::ipv4_sum(ip));
 	scratch_.assign(captured.frame.begin(), captured.frame.end());

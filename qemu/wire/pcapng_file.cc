@@ -79,16 +79,17 @@ std::string PcapngFile::open(const std::string &path)
 	return {};
 }
 
-uint32_t PcapngFile::interface_of(unsigned port)
+uint32_t PcapngFile::interface_of(const Captured &captured)
 {
 	const auto number = static_cast<uint32_t>(interfaces_.size());
-	const auto [place, fresh] = interfaces_.try_emplace(port, number);
+	const auto [place, fresh] = interfaces_.try_emplace(captured.port, number);
 	if (!fresh)
 		return place->second;
 	put16(kEthernet);
 	put16(0);
 	put32(kSnapLength);
-	put_option(kInterfaceName, "port " + std::to_string(port));
+	put_option(kInterfaceName, captured.link.empty() ? "port " + std::to_string(captured.port)
+	                                                 : std::string(captured.link));
 	put_option(kTimeResolution, {&kNanoseconds, 1});
 	end_options();
 	write_block(kInterface);
@@ -97,7 +98,7 @@ uint32_t PcapngFile::interface_of(unsigned port)
 
 bool PcapngFile::write(const Captured &captured)
 {
-	const uint32_t interface = interface_of(captured.port);
+	const uint32_t interface = interface_of(captured);
 	const uint64_t time = static_cast<uint64_t>(captured.time.tv_sec) * kNsPerSecond +
 	                      static_cast<uint64_t>(captured.time.tv_nsec);
 	const auto size = static_cast<uint32_t>(captured.frame.size());

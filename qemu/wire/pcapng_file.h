@@ -33,7 +33,7 @@ private:
 	void end_options();
 	void pad();
 	void write_block(uint32_t type);
-	uint32_t interface_of(unsigned port);
+	uint32_t interface_of(const Captured &captured);
 
 	std::unique_ptr<std::FILE, Close> file_;
 	std::vector<std::byte> body_;

@@ -275,7 +275,7 @@ void Server::remove_dead_ports()
 Waitable *Server::frame_from(Port &port, Frame frame)
 {
 	Outlet *congested = switch_.forward(port.id, frame, std::chrono::steady_clock::now());
-	recorder_.record(port.id, frame);
+	recorder_.forwarded(port.id, frame);
 	return static_cast<Port *>(congested);
 }
 

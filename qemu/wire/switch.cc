@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <utility>
 
-#include "qemu/rnic/formats/headers.h"
 #include "qemu/rnic/formats/packet.h"
 #include "qemu/shm/address_page.h"
 
@@ -14,9 +13,6 @@ namespace tern::wire {
 /* Guests can invent addresses; a full table is cleared. */
 constexpr size_t kMaxAddresses = 4096;
 constexpr size_t kMacSize = 6;
-constexpr size_t kBthSize = sizeof(headers::Bth);
-/* Frames that are to be held back beyond this are lost, as in a switch with full buffers. */
-constexpr size_t kMaxHeldBytes = 64 << 20;
 constexpr uint64_t kGroupBit = uint64_t{1} << 40;
 
 std::string to_string(const Mac &mac)
@@ -85,12 +81,7 @@ void Switch::arrange(uint64_t card)
 void Switch::detach(PortId id)
 {
 	Port &port = ports_[id];
-	std::erase_if(held_, [&](const auto &entry) {
-		const Held &held = entry.second;
-		held_bytes_ -= held.to == id ? held.frame.size() : 0;
-		return held.to == id;
-	});
-	port.to_be_overtaken = 0;
+	injector_.forget(id);
 	port.outlet = nullptr;
 	std::erase_if(addresses_, [id](const auto &entry) { return entry.second == id; });
 	address_changes_++;
@@ -100,7 +91,7 @@ void Switch::detach(PortId id)
 
 bool Switch::receive(PortId from, Frame frame)
 {
-	fault_events_.clear();
+	injector_.clear_events();
 	stats_.frames++;
 	stats_.bytes += frame.size();
 	if (frame.size() < kMinFrame) {
@@ -148,21 +139,17 @@ void Switch::flood(PortId from, Frame frame, bool group)
 	}
 }
 
-void Switch::deliver(PortId primary, Frame frame, SteadyTime now, std::optional<PortId> except)
+void Switch::deliver(PortId primary, Frame frame, std::optional<PortId> except)
 {
-	now_ = now;
-	fault_events_.clear();
-	const auto source = addresses_.find(shm::address_at(frame, kMacSize));
-	const PortId from = source == addresses_.end() ? primary : source->second;
 	const bool to_lanes = shm::address_at(frame, 0) & kGroupBit && is_roce(frame);
 	if (ports_[primary].place.lanes == 1 || !to_lanes) {
 		if (const PortId to = lane_for(primary, frame); to != except)
-			send(from, to, frame);
+			ports_[to].outlet->deliver(frame);
 		return;
 	}
 	for (const auto &lane : ports_[primary].lanes) {
 		if (lane && lane != except)
-			send(from, *lane, frame);
+			ports_[*lane].outlet->deliver(frame);
 	}
 }
 
@@ -195,135 +182,43 @@ void Switch::learn(PortId from, Frame frame)
 	addresses_.emplace(source, owner);
 }
 
+/** A frame for an outlet. Its bytes are copied when they are to be changed or kept. */
+class Switch::ToOutlet final : public faults::Transfer {
+public:
+	ToOutlet(Outlet &outlet, Frame frame) : outlet_(outlet), frame_(frame) {}
+
+	std::span<std::byte> headers() override { return whole(); }
+	std::span<std::byte> whole() override
+	{
+		if (copy_.empty()) {
+			copy_.assign(frame_.begin(), frame_.end());
+			frame_ = copy_;
+		}
+		return copy_;
+	}
+	bool deliver() override { return outlet_.deliver(frame_); }
+	std::unique_ptr<Transfer> keep() override
+	{
+		auto kept = std::make_unique<ToOutlet>(outlet_, frame_);
+		kept->whole();
+		return kept;
+	}
+
+private:
+	Outlet &outlet_;
+	Frame frame_;
+	std::vector<std::byte> copy_;
+};
+
 bool Switch::send(PortId from, PortId to, Frame frame)
 {
-	if (!faults_.any() && held_.empty())
-		return ports_[to].outlet->deliver(frame);
-	return send_with_faults(from, to, frame);
-}
-
-bool Switch::send_with_faults(PortId from, PortId to, Frame frame)
-{
+	Outlet &outlet = *ports_[to].outlet;
+	if (injector_.idle())
+		return outlet.deliver(frame);
 	const Passage passage(frame, ports_[from].place.primary, ports_[to].place.primary);
-	const Faults::Decision decision = decide(passage, ports_[to]);
-	if (decision.lost) {
-		stats_.lost++;
-		return true;
-	}
-	ports_[to].arrivals++;
-	stats_.duplicated += decision.duplicated;
-	frame = change(passage, decision);
-	if (decision.overtaken || decision.delay.count()) {
-		hold(to, frame, decision);
-		return release_overtaken(to);
-	}
-	const bool room = transmit(to, frame, decision.duplicated ? 2 : 1);
-	return release_overtaken(to) && room;
-}
-
-/* Percentages hold back one frame of a port at a time, so that what overtakes it is not held back,
- * too. */
-Faults::Decision Switch::decide(const Passage &passage, const Port &port)
-{
-	Faults::Decision decision = faults_.decide();
-	decision.marked &= can_mark(passage.frame);
-	if (port.to_be_overtaken)
-		decision.overtaken = 0;
-	const auto note = [&](bool happened, Fault fault, uint64_t amount = 0) {
-		if (happened)
-			fault_events_.push_back({fault, 0, amount, passage.to});
-	};
-	note(decision.lost, Fault::Drop);
-	if (!decision.lost) {
-		note(decision.corrupted, Fault::Corrupt);
-		note(decision.marked, Fault::Mark);
-		note(decision.duplicated, Fault::Duplicate);
-		note(decision.overtaken, Fault::Reorder, decision.overtaken);
-	}
-	faults_.apply_rules(passage, addresses_, decision, fault_events_);
-	return decision;
-}
-
-/* The frame with its faults, valid until the next call. */
-Frame Switch::change(const Passage &passage, const Faults::Decision &decision)
-{
-	if (!decision.marked && !decision.corrupted)
-		return passage.frame;
-	scratch_.assign(passage.frame.begin(), passage.frame.end());
-	if (decision.marked)
-		stats_.marked += mark(scratch_);
-	if (decision.corrupted) {
-		stats_.corrupted++;
-		size_t begin = kMinFrame, end = scratch_.size();
-		if (decision.spare_headers && passage.roce) {
-			const Frame packet = roce_transport(passage.frame);
-			begin = static_cast<size_t>(packet.data() - passage.frame.data()) +
-			        kBthSize;
-			end = begin + packet.size() - kBthSize;
-		}
-		faults_.corrupt(std::span(scratch_).subspan(begin, end - begin));
-	}
-	return scratch_;
-}
-
-bool Switch::transmit(PortId to, Frame frame, unsigned copies)
-{
-	bool room = true;
-	while (copies--)
-		room = ports_[to].outlet->deliver(frame);
-	return room;
-}
-
-void Switch::hold(PortId to, Frame frame, const Faults::Decision &decision)
-{
-	if (held_bytes_ + frame.size() > kMaxHeldBytes) {
-		stats_.lost++;
-		fault_events_.push_back({Fault::Drop, FaultEvent::kNoRoom, 0, to});
-		return;
-	}
-	Held held{.to = to,
-	          .frame = {frame.begin(), frame.end()},
-	          .copies = decision.duplicated ? 2u : 1u,
-	          .last_arrival = std::nullopt};
-	SteadyTime due = now_ + decision.delay;
-	if (decision.delay.count()) {
-		stats_.delayed++;
-	} else {
-		stats_.reordered++;
-		due = now_ + decision.patience;
-		held.last_arrival = ports_[to].arrivals + decision.overtaken;
-		ports_[to].to_be_overtaken++;
-	}
-	held_bytes_ += frame.size();
-	held_.emplace(due, std::move(held));
-}
-
-bool Switch::release_overtaken(PortId to)
-{
-	bool room = true;
-	for (auto held = held_.begin(); ports_[to].to_be_overtaken && held != held_.end();) {
-		const auto candidate = held++;
-		const auto &last = candidate->second.last_arrival;
-		if (candidate->second.to == to && last && *last <= ports_[to].arrivals)
-			room &= release(candidate);
-	}
-	return room;
-}
-
-/* Sends a frame that was held back. Returns whether its port has room for more. */
-bool Switch::release(HeldFrames::iterator held)
-{
-	const Held frame = std::move(held->second);
-	held_.erase(held);
-	held_bytes_ -= frame.frame.size();
-	ports_[frame.to].to_be_overtaken -= frame.last_arrival.has_value();
-	return transmit(frame.to, frame.frame, frame.copies);
-}
-
-void Switch::release_held(SteadyTime now)
-{
-	while (holds() && next_due() <= now)
-		release(held_.begin());
+	const Injector::Verdict verdict = injector_.decide(passage, to, frame.size());
+	ToOutlet transfer(outlet, frame);
+	return injector_.apply(verdict, transfer, now_.time_since_epoch());
 }
 
 bool Switch::concerns(PortId from, Frame frame, const std::vector<uint64_t> &hosts) const
@@ -333,9 +228,9 @@ bool Switch::concerns(PortId from, Frame frame, const std::vector<uint64_t> &hos
 	const uint64_t destination = shm::address_at(frame, 0);
 	const auto known = addresses_.find(destination);
 	return destination & kGroupBit || known == addresses_.end() ||
-	       belongs_to(destination, known->second, hosts, addresses_) ||
-	       belongs_to(shm::address_at(frame, kMacSize), ports_[from].place.primary, hosts,
-	                  addresses_);
+	       faults::belongs_to(destination, known->second, hosts, addresses_) ||
+	       faults::belongs_to(shm::address_at(frame, kMacSize), ports_[from].place.primary,
+	                          hosts, addresses_);
 }
 
 std::vector<Mac> Switch::addresses_of(PortId id) const

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * An Ethernet switch without its sockets: it learns addresses, forwards or floods frames, and
- * applies faults.
+ * An Ethernet switch without its sockets: it learns addresses, forwards or floods frames, and has
+ * faults happen to them.
  *
  * Several ports may be the lanes of one card, one for each of its engines. They share their
  * addresses, which belong to the card's primary: its lowest lane on the wire.
@@ -11,20 +11,23 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "qemu/faults/injector.h"
 #include "qemu/shm/message.h"
-#include "qemu/wire/faults.h"
 #include "qemu/wire/framing.h"
-#include "qemu/wire/passage.h"
 
 namespace tern::wire {
 
+using faults::AddressTable;
+using faults::FaultEvent;
+using faults::Faults;
+using faults::Injector;
+using faults::Passage;
 using SteadyTime = std::chrono::steady_clock::time_point;
 using Mac = std::array<uint8_t, 6>;
 std::string to_string(const Mac &mac);
@@ -50,12 +53,6 @@ public:
 		uint64_t bytes = 0;
 		uint64_t flooded = 0;
 		uint64_t filtered = 0; /* for the sender's own segment, or too short */
-		uint64_t lost = 0;
-		uint64_t duplicated = 0;
-		uint64_t reordered = 0;
-		uint64_t corrupted = 0;
-		uint64_t marked = 0; /* as congested */
-		uint64_t delayed = 0;
 	};
 
 	/* A port's position among the lanes of its card. */
@@ -79,18 +76,17 @@ public:
 	/** Counts a frame that forward() is not to be called for, and learns its source. Returns
 	 * false if it is too short for a frame. */
 	bool receive(PortId from, Frame frame);
-	/** Sends @frame at the time @now to the card with that @primary: to the lane it is for, or
-	 * if it is for several to all but @except. */
-	void deliver(PortId primary, Frame frame, SteadyTime now,
-	             std::optional<PortId> except = std::nullopt);
-	/** The faults of the frame that was forwarded or delivered last. */
-	const std::vector<FaultEvent> &fault_events() const { return fault_events_; }
+	/** Sends @frame, to which no fault happens, to the card with that @primary: to the lane it
+	 * is for, or if it is for several to all but @except. */
+	void deliver(PortId primary, Frame frame, std::optional<PortId> except = std::nullopt);
+	/** The faults of the frame that was forwarded last. */
+	const std::vector<FaultEvent> &fault_events() const { return injector_.events(); }
 
 	/** Whether frames are held back, to be overtaken or by a delay; then next_due() is when the
 	 * first of them has to go, and release_held() sends those whose time has come. */
-	bool holds() const { return !held_.empty(); }
-	SteadyTime next_due() const { return held_.begin()->first; }
-	void release_held(SteadyTime now);
+	bool holds() const { return injector_.holds(); }
+	SteadyTime next_due() const { return SteadyTime(injector_.next_due()); }
+	void release_held(SteadyTime now) { injector_.release_due(now.time_since_epoch()); }
 
 	const Place &place_of(PortId id) const { return ports_[id].place; }
 	std::vector<Mac> addresses_of(PortId id) const;
@@ -111,46 +107,23 @@ private:
 		Outlet *outlet = nullptr;
 		uint64_t card = 0;
 		Place place;
-		/* frames that were not lost on the way to it, while faults are set */
-		uint64_t arrivals = 0;
-		/* those held back to be overtaken */
-		unsigned to_be_overtaken = 0;
 		Lanes lanes; /* lanes of its card, unless it is on its own */
 	};
-
-	/* A frame held back. It goes at its time, or behind the last frame that overtakes it. */
-	struct Held {
-		PortId to;
-		std::vector<std::byte> frame;
-		unsigned copies;
-		std::optional<uint64_t> last_arrival; /* none: held back by a delay */
-	};
-	/* by time; those of the same time in their order */
-	using HeldFrames = std::multimap<SteadyTime, Held>;
+	class ToOutlet;
 
 	void arrange(uint64_t card);
 	void learn(PortId from, Frame frame);
 	PortId lane_for(PortId primary, Frame frame) const;
 	void flood(PortId from, Frame frame, bool group);
 	bool send(PortId from, PortId to, Frame frame);
-	bool send_with_faults(PortId from, PortId to, Frame frame);
-	Faults::Decision decide(const Passage &passage, const Port &port);
-	Frame change(const Passage &passage, const Faults::Decision &decision);
-	bool transmit(PortId to, Frame frame, unsigned copies);
-	void hold(PortId to, Frame frame, const Faults::Decision &decision);
-	bool release_overtaken(PortId to);
-	bool release(HeldFrames::iterator held);
 
 	std::vector<Port> ports_;
 	AddressTable addresses_;
 	uint64_t address_changes_ = 1;
 	bool has_lanes_ = false; /* some card has several lanes */
 	Faults faults_;
-	std::vector<FaultEvent> fault_events_;
-	std::vector<std::byte> scratch_;
+	Injector injector_{faults_, addresses_};
 	SteadyTime now_;
-	HeldFrames held_;
-	size_t held_bytes_ = 0;
 	Stats stats_;
 };
 

@@ -22,7 +22,7 @@ Plan plan_of(const toml::table &parsed, const std::string &path)
 	Plan plan;
 	fabric::read_plan(file, kMaxCards, plan);
 	for (const char *key :
-	     {"duration", "warmup", "sample", "mtu", "congestion", "flow", "fault"})
+	     {"duration", "warmup", "sample", "mtu", "congestion", "flow", "fault", "rule"})
 		file.ignore(key);
 	file.end();
 	return plan;
@@ -68,9 +68,10 @@ Topology::Topology(Plan plan, Clock &clock, Switch &ethernet, Recorder &recorder
         : plan_(std::move(plan)), fabric_(loop_, plan_.seed), time_(loop_, clock)
 {
 	for (size_t i = 0; i < plan_.cards.size(); i++)
-		edges_.push_back(
-		        std::make_unique<Edge>(EdgeContext{fabric_, time_, ethernet, recorder}));
+		edges_.push_back(std::make_unique<Edge>(EdgeContext{fabric_, time_, ethernet}));
 	connect_all(plan_, fabric_);
+	ethernet.faults().set_links(faults::link_ends(plan_));
+	links_ = faults::intercept_links(fabric_, {ethernet.faults(), fabric_.pool(), recorder});
 }
 
 std::optional<std::chrono::nanoseconds> Topology::until_next() const
@@ -103,8 +104,8 @@ std::optional<End> Topology::find_switch(const std::string &name) const
 	return End{End::Kind::Switch, static_cast<unsigned>(found - plan_.switches.begin())};
 }
 
-/* Sets all links between the two. Returns why that is not possible, or empty. The link of a card is cut at the card, whose host
- * then sees that it is. */
+/* Sets all links between the two. Returns why that is not possible, or empty. The link of a card is
+ * cut at the card, whose host then sees that it is. */
 std::string Topology::set_link(const std::string &a, const std::string &b, const std::string &state)
 {
 	const auto from = find_switch(a), to = find_switch(b);

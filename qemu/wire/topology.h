@@ -10,7 +10,9 @@
 
 #include "qemu/fabric/plan.h"
 #include "qemu/fabric/real_time.h"
+#include "qemu/faults/link_faults.h"
 #include "qemu/wire/edge.h"
+#include "qemu/wire/recorder.h"
 
 namespace tern::wire {
 
@@ -55,6 +57,7 @@ private:
 	fabric::Fabric fabric_;
 	fabric::RealTime time_;
 	std::vector<std::unique_ptr<Edge>> edges_;
+	std::vector<std::unique_ptr<faults::LinkFaults>> links_;
 };
 
 } // namespace tern::wire

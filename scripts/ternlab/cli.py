@@ -59,9 +59,11 @@ a MATCH has some of these words; '' is every frame
   psn=+N, psn=0x..   from the first packet of the flow on, or absolute
   retransmission=yes|no
   nth=N              the n-th frame of all that match
+  link=FROM:TO,...   where frames arrive by a link of a topology; * and ? match several
 
   {COMMAND} faults --drop 'opcode=WRITE psn=+4' --once
   {COMMAND} faults host1 --delay opcode=ACK --by 5ms --every 10
+  {COMMAND} faults --drop link=leaf1:spine1 --probability 0.01
 """
 
 # Where in a host the output of a program that serves is.
@@ -140,6 +142,8 @@ def build_parser():
     capture.add_argument("file", nargs="?", help="pcapng with comments on faults, if named so, "
                          "else pcap")
     capture.add_argument("--host", help="what this host sends and gets").completer = _hosts
+    capture.add_argument("--link", default="", metavar="FROM:TO",
+                         help="what arrives by this link of a topology; * and ? match several")
     capture.add_argument("--mirror", action="store_true",
                          help="pcap in the layout of the packets that Lumina's switch mirrors")
 
@@ -389,7 +393,7 @@ def capture(args):
         lab.wire.stop_capture()
     elif args.file:
         lab.wire.capture(args.file, lab.host(args.host).macs() if args.host else (),
-                         args.mirror)
+                         args.mirror, args.link)
     else:
         raise LabError(f"capture where to? {COMMAND} capture start FILE")
 

@@ -100,7 +100,7 @@ def _line_of(text, number, key):
 
 
 def add_file(lab, path):
-    """Adds the rules of a TOML file, all or none."""
+    """Adds the rules of a TOML file, all or none. The file may be a topology, too."""
     try:
         text = pathlib.Path(path).read_text(encoding="utf-8")
         tables = tomllib.loads(text)
@@ -109,7 +109,7 @@ def add_file(lab, path):
     except (OSError, UnicodeDecodeError) as error:
         raise LabError(f"{path}: {error}") from None
     for key in tables:
-        if key != "rule":
+        if key != "rule" and "link" not in tables:
             raise LabError(f"{path}: {key}: there is no such key; rules are tables [[rule]]")
     rules = tables.get("rule", [])
     if not isinstance(rules, list) or not rules:

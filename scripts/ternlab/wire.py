@@ -75,9 +75,11 @@ class Wire:
             told = control.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
         return struct.unpack("3i", told)[0]
 
-    def capture(self, path, addresses=(), mirror=False):
-        """Of the frames from and to these Ethernet addresses, or of all."""
+    def capture(self, path, addresses=(), mirror=False, link=""):
+        """Of the frames from and to these Ethernet addresses, or of all; with a topology where they
+        arrive by that link, or at cards."""
         options = [f"host={','.join(addresses)}"] if addresses else []
+        options += [f"link={link}"] if link else []
         options += ["mirror"] if mirror else []
         self.tell(" ".join(["capture", *options, str(pathlib.Path(path).absolute())]))
 

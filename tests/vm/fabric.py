@@ -6,6 +6,7 @@ same machine.
 """
 
 import contextlib
+import json
 import pathlib
 import re
 import subprocess
@@ -13,6 +14,7 @@ import tempfile
 import time
 import unittest
 
+import roce_capture
 from scenario import NETDEV, Options, Scenario, main, pair, wait_until
 from incast import PFC_CLASS, jain, set_parameters, streams
 from ternlab import topology
@@ -31,6 +33,7 @@ LEAST_RATE, FAIR = 10e6, 0.8
 SLOW_DCQCN = {"rp_time_reset": 10000, "rp_byte_reset": 0, "rp_ai_rate": 1, "rp_hai_rate": 5,
               "rp_dce_tcp_rtt": 2000, "rp_rate_reduce_monitor_period": 5000,
               "np_min_time_between_cnps": 2000}
+ACKNOWLEDGE = 0x11  # IBA vol. 1, table 38
 # The two ways between the leaves, by which the second cards of hosts a and b are linked.
 SPINES = ("spine1", "spine2")
 
@@ -177,8 +180,7 @@ class Fabric(Scenario):
         """A card's cable out and in again."""
         one, two = self.hosts[:2]
         for action, carrier in (("off", "0"), ("on", "1")):
-            told = lab("--lab", self.lab.name, "cable", two.name, action)
-            self.assertEqual((told.returncode, told.stderr), (0, ""))
+            self.order("cable", two.name, action)
             self.assertTrue(wait_until(lambda: self.carrier(two) == carrier, 20))
             self.assertEqual(self.answers(one, two, 20 if action == "on" else 0), action == "on")
 
@@ -204,8 +206,7 @@ class Fabric(Scenario):
 
         self.assertTrue(any(both_used() for _ in range(20)), self.frames_of_spines())
         self.addCleanup(lab, "--lab", self.lab.name, "link", "leaf1", "spine1", "on")
-        told = lab("--lab", self.lab.name, "link", "leaf1", "spine1", "off")
-        self.assertEqual((told.returncode, told.stderr), (0, ""))
+        self.order("link", "leaf1", "spine1", "off")
         before = self.frames_of_spines()
         for _ in range(2):
             self.connect(one, two)
@@ -213,11 +214,54 @@ class Fabric(Scenario):
         self.assertEqual(after[0], before[0])
         self.assertGreater(after[1], before[1])
 
+    def order(self, *words):
+        """A command to this lab, which has to succeed. Returns what it prints."""
+        told = lab("--lab", self.lab.name, *map(str, words))
+        self.assertEqual((told.returncode, told.stderr), (0, ""))
+        return told.stdout
+
+    def test_faults_of_a_link(self):
+        """Rules act on the link and in the direction that they name. A capture there has comments,
+        one at cards shows what they got: neither a packet that was lost before, nor an unmarked
+        one that was marked before."""
+        one, two = self.hosts[:2]
+        there, back = self.lab.logs / "there.pcapng", self.lab.logs / "cards.pcapng"
+        self.addCleanup(lab, "--lab", self.lab.name, "faults", "--clear")
+        drop, mark = "link=a.1:tor opcode=WRITE psn=+4", "link=a.1:tor opcode=WRITE psn=+6"
+        self.order("faults", "--drop", drop, "--once")
+        self.order("faults", "--mark", f"{mark} retransmission=no", "--once")
+        self.order("faults", "--drop", "link=tor:a.1 opcode=WRITE")  # nobody writes to it
+        seen = {}
+        for path, options in ((there, ("--link", "a.1:tor")), (back, ())):
+            self.order("capture", "start", path, *options)
+            pair.run_pair(two, "ib_write_bw -n 5 -s 16384", one,
+                          f"ib_write_bw -n 5 -s 16384 {two.ipv4}")
+            self.order("capture", "stop")
+            seen[path] = roce_capture.packets(path)
+            if path == there:
+                rules = self.order("faults").splitlines()
+        comments = {packet.comments[0].split(", rule")[0]: packet for packet in seen[there]
+                    if packet.comments}
+        self.assertEqual(list(comments), ["fault: drop", "fault: mark"])
+        lost = comments["fault: drop"].psn
+        self.assertEqual((comments["fault: mark"].psn - lost) & 0xffffff, 2)
+        self.assertIn(", on a.1:tor", comments["fault: drop"].comments[0])
+        self.assertEqual([rule.split(": ")[2] for rule in rules],
+                         ["matched 1, hit 1, will not act again"] * 2 + ["matched 0, hit 0"])
+        # The capture of one direction has no acknowledgements.
+        kinds = {packet.opcode for packet in seen[there]}
+        self.assertNotIn(ACKNOWLEDGE, kinds)
+        self.assertIn(ACKNOWLEDGE, {packet.opcode for packet in seen[back]})
+        log = [json.loads(line) for line in self.order("faults", "--log").splitlines()]
+        self.assertEqual([(entry["action"], entry["link"]) for entry in log[-2:]],
+                         [("drop", "a.1:tor"), ("mark", "a.1:tor")])
+        refused = lab("--lab", self.lab.name, "faults", "--drop", "link=tor:leaf1")
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn('link: there is no link "tor:leaf1"', refused.stderr)
+
     def test_command(self):
         """What a person sees."""
-        told = lab("--lab", self.lab.name, "fabric")
-        self.assertEqual((told.returncode, told.stderr), (0, ""))
-        self.assertRegex(told.stdout, r"\na\.1 to tor +200 +up ")
+        self.assertRegex(self.order("fabric"), r"\na\.1 to tor +200 +up ")
         refused = lab("--lab", self.lab.name, "link", "leaf1", "leaf2", "off")
         self.assertEqual((refused.returncode, refused.stdout), (1, ""))
         self.assertIn('there is no link between switches "leaf1" and "leaf2"', refused.stderr)

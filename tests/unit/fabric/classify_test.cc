@@ -103,5 +103,59 @@ TEST(Red, MarksThatShare)
 	EXPECT_NEAR(marked, 25'000, 500);
 }
 
+/** An IPv4 or IPv6 frame with that traffic class. */
+std::vector<std::byte> ip_frame(bool ipv4, uint8_t traffic_class, uint16_t vlan = kNoVlan)
+{
+	AddressVector av;
+	av.vlan = vlan;
+	av.traffic_class = traffic_class;
+	av.sgid.bytes = {0xfd};
+	av.dgid.bytes = {0xfd, 1};
+	if (ipv4) {
+		av.sgid.bytes = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 1};
+		av.dgid.bytes = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 2};
+	}
+	std::vector<std::byte> frame(kMaxRoceFrame);
+	Bth bth;
+	bth.opcode = static_cast<uint8_t>(Opcode::RcSendOnly);
+	FrameBuilder builder(frame, PathHeader(av), bth, {}, 64);
+	frame.resize(builder.finish().size());
+	return frame;
+}
+
+class Marking : public ::testing::TestWithParam<std::tuple<bool, uint16_t>> {};
+
+TEST_P(Marking, CapablePacketsAlone)
+{
+	const auto [ipv4, vlan] = GetParam();
+	for (const unsigned ecn : {0u, 1u, 2u, 3u}) {
+		const auto before = ip_frame(ipv4, static_cast<uint8_t>(0x68 | ecn), vlan);
+		auto frame = before;
+		const bool capable = ecn == 1 || ecn == 2;
+		EXPECT_EQ(can_mark(frame), capable);
+		EXPECT_EQ(mark_ce(frame) == Ecn::Marked, capable);
+		EXPECT_EQ(is_marked(frame), ecn != 0);
+		EXPECT_EQ(frame == before, !capable);
+		/* Everything else, the IP checksum and the ICRC too, is right. */
+		const auto parsed = parse(frame);
+		ASSERT_TRUE(std::holds_alternative<Packet>(parsed));
+		EXPECT_EQ(std::get<Packet>(parsed).path.traffic_class, 0x68 | (ecn ? 3 : 0));
+	}
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Marking,
+                         ::testing::Combine(::testing::Bool(), ::testing::Values(kNoVlan, 7)));
+
+TEST(MarkCe, OtherFramesAreNotMarked)
+{
+	std::vector<std::byte> arp(60);
+	arp[12] = std::byte{0x08};
+	arp[13] = std::byte{0x06};
+	EXPECT_EQ(mark_ce(arp), Ecn::NotCapable);
+	auto frame = ip_frame(true, 2);
+	for (size_t size = 0; size < 34; size++)
+		EXPECT_EQ(mark_ce(std::span(frame).first(size)), Ecn::NotCapable);
+}
+
 } // namespace
 } // namespace tern::fabric

@@ -43,11 +43,12 @@ TEST_P(CaptureFiles, CanBeReadBack)
 	EXPECT_NE(capture.stop(), "");
 	ASSERT_EQ(capture.start(path, {}), "");
 	EXPECT_NE(capture.start(path, {}), "");
-	const std::vector<FaultEvent> events{{Fault::Drop, 2, 0, 1}, {Fault::Delay, 3, 5000, 1}};
+	const std::vector<FaultEvent> events{{faults::Fault::Drop, 2, 0, 1, {}},
+	                                     {faults::Fault::Delay, 3, 5000, 1, {}}};
 	const std::vector<Bytes> sent{frame(1, 2, 3, 61), frame(2, 1, 4, 9014),
 	                              frame(2, 1, 5, kMaxFrame)};
 	for (unsigned i = 0; i < sent.size(); i++)
-		capture.frame({sent[i], kTime, i % 2, events});
+		capture.frame({sent[i], kTime, i % 2, {}, events});
 	EXPECT_EQ(capture.stop(), "");
 	EXPECT_EQ(capture.frames(), sent.size());
 	expect_frames(path, sent);

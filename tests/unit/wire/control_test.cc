@@ -97,7 +97,7 @@ TEST_F(ControlTest, Captures)
 	EXPECT_EQ(control.execute("capture " + path), "ok");
 	EXPECT_EQ(control.execute("capture " + path), "error a capture is running");
 	const Bytes bytes = frame(1, 2);
-	capture.frame({bytes, {}, 0, {}});
+	capture.frame({bytes, {}, 0, {}, {}});
 	EXPECT_EQ(control.execute("capture-stop"), "ok 1 frames");
 	EXPECT_TRUE(std::filesystem::remove(path));
 }

@@ -34,7 +34,7 @@ protected:
 	{
 		std::vector<uint32_t> found;
 		for (const Bytes &bytes : hosts[1].got)
-			found.push_back(read_roce(bytes)->psn.value());
+			found.push_back(faults::read_roce(bytes)->psn.value());
 		return found;
 	}
 	std::vector<std::string> comments() const
@@ -62,7 +62,7 @@ TEST_F(RulesOnSwitchTest, Drop)
 	send(8, 8);
 	send(7, 8); /* again */
 	EXPECT_EQ(psns(), (Psns{5, 6, 8, 7, 8}));
-	EXPECT_EQ(ethernet.stats().lost, 1u);
+	EXPECT_EQ(ethernet.faults().counts.lost, 1u);
 }
 
 /* Only the ICRC is wrong: all headers, and the padding behind the packet, are as they were. */
@@ -79,7 +79,7 @@ TEST_F(RulesOnSwitchTest, Corrupt)
 			const auto parsed = parse(got);
 			ASSERT_TRUE(std::holds_alternative<ParseError>(parsed));
 			EXPECT_EQ(std::get<ParseError>(parsed), ParseError::BadIcrc);
-			EXPECT_EQ(read_roce(got)->psn.value(), i);
+			EXPECT_EQ(faults::read_roce(got)->psn.value(), i);
 		}
 	}
 	hosts[1].got.clear();
@@ -97,7 +97,7 @@ TEST_F(RulesOnSwitchTest, Mark)
 		ASSERT_TRUE(std::holds_alternative<Packet>(parsed));
 		EXPECT_EQ(std::get<Packet>(parsed).path.congested(), i == 1);
 	}
-	EXPECT_EQ(ethernet.stats().marked, 1u);
+	EXPECT_EQ(ethernet.faults().counts.marked, 1u);
 }
 
 TEST_F(RulesOnSwitchTest, Duplicate)
@@ -105,7 +105,7 @@ TEST_F(RulesOnSwitchTest, Duplicate)
 	set("duplicate psn=3");
 	send(1, 4);
 	EXPECT_EQ(psns(), (Psns{1, 2, 3, 3, 4}));
-	EXPECT_EQ(ethernet.stats().duplicated, 1u);
+	EXPECT_EQ(ethernet.faults().counts.duplicated, 1u);
 }
 
 TEST_F(RulesOnSwitchTest, NothingButACount)
@@ -135,7 +135,7 @@ TEST_F(RulesOnSwitchTest, Delay)
 	ethernet.release_held(now);
 	EXPECT_EQ(psns(), (Psns{1, 4, 2, 3}));
 	EXPECT_FALSE(ethernet.holds());
-	EXPECT_EQ(ethernet.stats().delayed, 2u);
+	EXPECT_EQ(ethernet.faults().counts.delayed, 2u);
 }
 
 TEST_F(RulesOnSwitchTest, ADelayKeepsTheOrder)
@@ -157,7 +157,7 @@ TEST_F(RulesOnSwitchTest, Reorder)
 	set("reorder by=3 psn=12; reorder by=1 psn=13");
 	send(11, 16);
 	EXPECT_EQ(psns(), (Psns{1, 3, 4, 2, 5, 11, 14, 13, 15, 12, 16}));
-	EXPECT_EQ(ethernet.stats().reordered, 3u);
+	EXPECT_EQ(ethernet.faults().counts.reordered, 3u);
 }
 
 TEST_F(RulesOnSwitchTest, WhatNothingOvertakesGoesInTime)
@@ -177,7 +177,7 @@ TEST_F(RulesOnSwitchTest, OneFrameMayHaveSeveral)
 	send(1, 3);
 	ethernet.release_held(now + 1ms);
 	EXPECT_EQ(psns(), (Psns{1, 3, 2, 2}));
-	EXPECT_EQ(ethernet.stats().marked, 1u);
+	EXPECT_EQ(ethernet.faults().counts.marked, 1u);
 }
 
 TEST_F(RulesOnSwitchTest, DelayedFramesOfAHostThatLeavesAreForgotten)
@@ -199,7 +199,7 @@ TEST_F(RulesOnSwitchTest, TooManyDelayedFramesAreDropped)
 	                                "fault: drop, no room, to port 1"}));
 	ethernet.release_held(now + 60s);
 	EXPECT_EQ(hosts[1].got.size(), (64u << 20) / 60000);
-	EXPECT_EQ(ethernet.stats().lost, 2000 - hosts[1].got.size());
+	EXPECT_EQ(ethernet.faults().counts.lost, 2000 - hosts[1].got.size());
 }
 
 TEST_F(RulesOnSwitchTest, EachCopyOfAFrameIsJudged)

@@ -145,9 +145,9 @@ TEST_F(SwitchTest, LosesAndDuplicatesAboutAsManyAsAsked)
 		copies[tag]++;
 	const auto lost = kFrames - static_cast<uint32_t>(copies.size());
 	EXPECT_NEAR(lost, 2000, 300);
-	EXPECT_EQ(ethernet.stats().lost, lost);
-	EXPECT_NEAR(static_cast<double>(ethernet.stats().duplicated), 900, 200);
-	EXPECT_EQ(hosts[1].got.size(), kFrames - lost + ethernet.stats().duplicated);
+	EXPECT_EQ(ethernet.faults().counts.lost, lost);
+	EXPECT_NEAR(static_cast<double>(ethernet.faults().counts.duplicated), 900, 200);
+	EXPECT_EQ(hosts[1].got.size(), kFrames - lost + ethernet.faults().counts.duplicated);
 }
 
 TEST_F(SwitchTest, DecidesForEachDestination)
@@ -172,7 +172,7 @@ TEST_F(SwitchTest, ReordersWithoutLosing)
 	EXPECT_FALSE(ethernet.holds());
 	Tags got = hosts[1].tags();
 	EXPECT_NE(got, sent);
-	EXPECT_GT(ethernet.stats().reordered, 300u);
+	EXPECT_GT(ethernet.faults().counts.reordered, 300u);
 	for (uint32_t i = 0; i < got.size(); i++)
 		EXPECT_NEAR(got[i], i, 8) << "at " << i;
 	std::ranges::sort(got);

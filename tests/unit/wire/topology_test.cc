@@ -3,6 +3,8 @@
  * their frames go, and what is counted. */
 #include "qemu/wire/topology.h"
 
+#include <filesystem>
+#include <fstream>
 #include <gtest/gtest.h>
 
 #include "qemu/rnic/formats/pause.h"
@@ -236,7 +238,165 @@ TEST_F(TopologyTest, FaultsConcernWhatACardGets)
 	a.send(2, 1, 3);
 	pass(10);
 	EXPECT_EQ(b.got.size(), 0u);
-	EXPECT_GT(ethernet.stats().lost, 0u);
+	EXPECT_GT(ethernet.faults().counts.lost, 0u);
+}
+
+/* Two switches between hosts h1 and h2, and a third host at the second. */
+const char *const kChain = "switch = [{ name = 's1' }, { name = 's2' }]\n"
+                           "host = [{ name = 'h', count = 3 }]\n"
+                           "[[link]]\nends = ['h1', 's1']\nrate = '8 Mb/s'\ndelay = '0 ns'\n"
+                           "[[link]]\nends = ['s1', 's2']\nrate = '8 Mb/s'\ndelay = '0 ns'\n"
+                           "[[link]]\nends = ['h[23]', 's2']\nrate = '8 Mb/s'\ndelay = '0 ns'\n";
+
+struct LinkRulesTest : TopologyTest {
+	LinkRulesTest()
+	{
+		use(kChain);
+		for (size_t i = 0; i < 3; i++)
+			cards.push_back(std::make_unique<Card>(topology->edge(i), ethernet));
+		for (unsigned i = 0; i < 3; i++)
+			cards[i]->send(kBroadcast, static_cast<uint8_t>(i + 1), 1);
+		pass(100);
+		for (auto &card : cards)
+			card->got.clear();
+	}
+	void set(const char *rules) { ASSERT_EQ(ethernet.faults().add_rules(rules), ""); }
+	/* Sends frames with tags from 0 from h1 to @to, each 3 ms after the one before, so that
+	 * none waits for another. */
+	void send(uint8_t to, uint32_t count)
+	{
+		for (uint32_t tag = 0; tag < count; tag++) {
+			cards[0]->send(frame(to, 1, tag, kFrame));
+			pass(3);
+		}
+	}
+	std::vector<uint32_t> tags(size_t card) const
+	{
+		std::vector<uint32_t> found;
+		for (const Bytes &bytes : cards[card]->got)
+			found.push_back(tag_of(bytes));
+		return found;
+	}
+	using Tags = std::vector<uint32_t>;
+
+	std::vector<std::unique_ptr<Card>> cards;
+};
+
+TEST_F(LinkRulesTest, ActOnTheirLinkInTheirDirectionAlone)
+{
+	set("drop link=s1:s2 nth=2; drop link=s2:s1; drop link=s2:h3");
+	send(2, 4);
+	pass(20);
+	EXPECT_EQ(tags(1), (Tags{0, 2, 3}));
+	send(3, 2);
+	pass(20);
+	EXPECT_EQ(tags(2), Tags{});
+	cards[1]->send(frame(1, 2, 9, kFrame));
+	pass(20);
+	EXPECT_EQ(tags(0), Tags{});
+	EXPECT_EQ(ethernet.faults().counts.lost, 4u);
+}
+
+TEST_F(LinkRulesTest, WithoutALinkActWhereCardsGetFrames)
+{
+	set("count");
+	send(2, 3);
+	pass(20);
+	EXPECT_EQ(ethernet.faults().rules()[0].rule.hits(), 3u);
+	set("count link=*:s?");
+	send(2, 3);
+	pass(20);
+	EXPECT_EQ(ethernet.faults().rules()[1].rule.hits(), 6u);
+}
+
+TEST_F(LinkRulesTest, DelayAndReorder)
+{
+	set("delay link=s1:s2 nth=1 by=30ms; reorder link=s1:s2 nth=4 by=2");
+	send(2, 8);
+	EXPECT_EQ(tags(1), (Tags{1, 2, 4, 5, 3, 6, 7}));
+	pass(100);
+	EXPECT_EQ(tags(1), (Tags{1, 2, 4, 5, 3, 6, 7, 0}));
+	EXPECT_EQ(ethernet.faults().counts.delayed, 1u);
+	EXPECT_EQ(ethernet.faults().counts.reordered, 1u);
+	/* One that nothing overtakes goes by itself. */
+	ethernet.faults().clear();
+	set("reorder link=s1:s2 by=5 once");
+	cards[1]->got.clear();
+	send(2, 1);
+	pass(50);
+	EXPECT_EQ(tags(1), Tags{});
+	pass(100);
+	EXPECT_EQ(tags(1), Tags{0});
+}
+
+TEST_F(LinkRulesTest, DuplicateAndCorrupt)
+{
+	set("duplicate link=h1:s1 nth=1; corrupt link=s1:s2 nth=3");
+	send(2, 2);
+	pass(20);
+	ASSERT_EQ(cards[1]->got.size(), 3u);
+	EXPECT_EQ(cards[1]->got[0], frame(2, 1, 0, kFrame));
+	EXPECT_EQ(cards[1]->got[1], frame(2, 1, 0, kFrame));
+	EXPECT_NE(cards[1]->got[2], frame(2, 1, 1, kFrame));
+	EXPECT_EQ(cards[1]->got[2].size(), kFrame);
+}
+
+TEST_F(LinkRulesTest, NameTheLinksThatThereAre)
+{
+	EXPECT_EQ(ethernet.faults().add_rules("drop link=s1:h2"),
+	          "rule 1: link: there is no link \"s1:h2\"; a link of a topology is FROM:TO, the "
+	          "names of its ends");
+	EXPECT_NE(ethernet.faults().add_rules("drop link=s1:s2,"), "");
+	EXPECT_NE(ethernet.faults().add_rules("drop link="), "");
+	EXPECT_FALSE(ethernet.faults().any());
+	Faults without;
+	EXPECT_NE(without.add_rules("drop link=s1:s2"), "");
+}
+
+/* A capture's lines: the interface of each frame, its tag and its comments. */
+TEST_F(LinkRulesTest, CapturesAtCardsOrAtSomeLinks)
+{
+	const std::string path = testing::TempDir() + "tern-links.pcapng";
+	const auto frames_with = [&](Capture::Options options) {
+		EXPECT_EQ(capture.start(path, std::move(options)), "");
+		send(2, 3);
+		pass(20);
+		EXPECT_EQ(capture.stop(), "");
+		return capture.frames();
+	};
+	const auto text = [&] {
+		std::ifstream file(path, std::ios::binary);
+		return std::string(std::istreambuf_iterator(file), {});
+	};
+	set("drop link=s1:s2 nth=2");
+	/* The one that is lost does not get to the card. */
+	EXPECT_EQ(frames_with({}), 2u);
+	EXPECT_NE(text().find("s2:h2"), std::string::npos);
+	EXPECT_EQ(text().find("fault"), std::string::npos);
+	set("drop link=s1:s2 nth=2");
+	const auto links = faults::find_links("s1:s2", ethernet.faults().links());
+	EXPECT_EQ(frames_with({.hosts = {}, .links = links}), 3u);
+	EXPECT_NE(text().find("fault: drop, rule 2, on s1:s2"), std::string::npos);
+	EXPECT_EQ(frames_with({.hosts = {3}, .links = links}), 0u);
+	EXPECT_EQ(frames_with({.hosts = {1}, .links = links}), 3u);
+	std::filesystem::remove(path);
+}
+
+TEST_F(LinkRulesTest, AreLoggedWithTheirLink)
+{
+	const std::string path = testing::TempDir() + "tern-links.jsonl";
+	std::filesystem::remove(path);
+	ASSERT_EQ(log.open(path), "");
+	set("drop link=h1:s1 nth=2");
+	send(2, 3);
+	std::ifstream file(path);
+	std::string line, more;
+	ASSERT_TRUE(std::getline(file, line));
+	EXPECT_NE(line.find("\"link\":\"h1:s1\",\"action\":\"drop\",\"cause\":\"rule 1\""),
+	          std::string::npos)
+	        << line;
+	EXPECT_FALSE(std::getline(file, more));
+	std::filesystem::remove(path);
 }
 
 TEST_F(TopologyTest, TooLongFramesAreCounted)

@@ -5,19 +5,22 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <tuple>
 #include <vector>
 
-#include "qemu/wire/fault.h"
-#include "qemu/wire/opcode_set.h"
-#include "qemu/wire/passage.h"
+#include "qemu/faults/fault.h"
+#include "qemu/faults/opcode_set.h"
+#include "qemu/faults/passage.h"
 
-namespace tern::wire {
+namespace tern::faults {
 
 /** Which frames a rule is about; what is not set does not matter. */
 struct Match {
+	/* Ends of links of a topology; empty: those at cards, or without a topology anywhere. */
+	std::vector<unsigned> links;
 	/* Addresses of hosts: the frame comes from one, goes to one, or either. */
 	std::vector<uint64_t> from;
 	std::vector<uint64_t> to;
@@ -48,9 +51,10 @@ class Rule {
 public:
 	/**
 	 * Parses "ACTION [KEY=VALUE]... [once]", words separated by blanks (docs/wire.md lists
-	 * all). Returns an error message that begins with the key it is about, or empty.
+	 * all). @links: the ends of links, by their numbers. Returns an error message that begins
+	 * with the key it is about, or empty.
 	 */
-	std::string parse(std::string_view text);
+	std::string parse(std::string_view text, std::span<const LinkEnd> links = {});
 
 	/** Shows a frame to the rule. Returns whether the rule acts on it; @random is in [0, 1). */
 	bool see(const Passage &passage, const AddressTable &addresses, double random);
@@ -74,7 +78,8 @@ private:
 		Psn highest;
 	};
 
-	std::string parse_word(std::string_view key, std::string_view value);
+	std::string parse_word(std::string_view key, std::string_view value,
+	                       std::span<const LinkEnd> links);
 	std::string parse_match(std::string_view key, std::string_view value);
 	std::string parse_frequency(std::string_view key, std::string_view value);
 	std::string parse_psn(std::string_view value);
@@ -97,8 +102,12 @@ std::optional<uint64_t> parse_address(std::string_view text);
 /** Addresses separated by commas; empty if one is none. */
 std::vector<uint64_t> parse_addresses(std::string_view text);
 
+/** Returns the numbers of those of @links whose names one of the patterns in @text matches
+ * (glob(7)). The patterns are separated by commas. Empty if one of them matches none. */
+std::vector<unsigned> find_links(std::string_view text, std::span<const LinkEnd> links);
+
 /** Whether @port has one of @hosts, or @address is one. */
 bool belongs_to(uint64_t address, unsigned port, const std::vector<uint64_t> &hosts,
                 const AddressTable &addresses);
 
-} // namespace tern::wire
+} // namespace tern::faults

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "qemu/wire/rule.h"
+#include "qemu/faults/rule.h"
 
 #include <algorithm>
+#include <fnmatch.h>
 #include <set>
 
-#include "qemu/wire/numbers.h"
+#include "qemu/fabric/classify.h"
+#include "qemu/faults/numbers.h"
 
-namespace tern::wire {
+namespace tern::faults {
 
 using namespace std::chrono_literals;
 
@@ -105,6 +107,20 @@ std::vector<uint64_t> parse_addresses(std::string_view text)
 	return valid ? found : std::vector<uint64_t>();
 }
 
+std::vector<unsigned> find_links(std::string_view text, std::span<const LinkEnd> links)
+{
+	std::vector<unsigned> found;
+	const bool valid = for_each_part(text, [&](std::string_view word) {
+		const size_t before = found.size();
+		const std::string pattern(word);
+		for (unsigned i = 0; i < links.size(); i++)
+			if (!fnmatch(pattern.c_str(), links[i].name.c_str(), 0))
+				found.push_back(i);
+		return found.size() > before;
+	});
+	return valid ? found : std::vector<unsigned>();
+}
+
 bool belongs_to(uint64_t address, unsigned port, const std::vector<uint64_t> &hosts,
                 const AddressTable &addresses)
 {
@@ -116,6 +132,12 @@ bool belongs_to(uint64_t address, unsigned port, const std::vector<uint64_t> &ho
 
 bool Match::admits(const Passage &passage, const AddressTable &addresses) const
 {
+	const bool here =
+	        links.empty() ? passage.at_card
+	                      : passage.link_end &&
+	                                std::ranges::find(links, *passage.link_end) != links.end();
+	if (!here)
+		return false;
 	const auto comes_from = [&](const auto &hosts) {
 		return belongs_to(passage.source, passage.from, hosts, addresses);
 	};
@@ -134,7 +156,7 @@ bool Match::admits(const Passage &passage, const AddressTable &addresses) const
 
 /* ---- parsing ------------------------------------------------------------------ */
 
-std::string Rule::parse(std::string_view text)
+std::string Rule::parse(std::string_view text, std::span<const LinkEnd> links)
 {
 	std::string_view word = take_word(text);
 	const auto fault = parse_action(word);
@@ -153,7 +175,8 @@ std::string Rule::parse(std::string_view text)
 		const bool flag = equals == word.npos;
 		if (flag != (key == "once"))
 			return std::string(key) + (flag ? ": needs a value" : ": takes no value");
-		const std::string error = parse_word(key, flag ? "" : word.substr(equals + 1));
+		const std::string error =
+		        parse_word(key, flag ? "" : word.substr(equals + 1), links);
 		if (!error.empty())
 			return std::string(key) + ": " + error;
 		text_.append(" ").append(word);
@@ -161,8 +184,16 @@ std::string Rule::parse(std::string_view text)
 	return contradiction();
 }
 
-std::string Rule::parse_word(std::string_view key, std::string_view value)
+std::string Rule::parse_word(std::string_view key, std::string_view value,
+                             std::span<const LinkEnd> links)
 {
+	if (key == "link") {
+		match_.links = find_links(value, links);
+		return match_.links.empty() ? "there is no link \"" + std::string(value) +
+		                                      "\"; a link of a "
+		                                      "topology is FROM:TO, the names of its ends"
+		                            : "";
+	}
 	if (key == "by")
 		return parse_amount(value);
 	if (key == "once" || key == "every" || key == "probability")
@@ -196,7 +227,8 @@ std::string Rule::parse_match(std::string_view key, std::string_view value)
 		match_.nth = parse_decimal<uint64_t>(value);
 		return match_.nth.value_or(0) ? "" : "needs a number from 1";
 	}
-	return "there is no such key; there are from, to, host, opcode, qp, psn, retransmission, "
+	return "there is no such key; there are link, from, to, host, opcode, qp, psn, "
+	       "retransmission, "
 	       "nth, by, once, every and probability";
 }
 
@@ -296,7 +328,7 @@ bool Rule::see(const Passage &passage, const AddressTable &addresses, double ran
 	if (passage.roce && !fits_flow(*passage.roce, passage))
 		return false;
 	/* A mark has no effect on others. */
-	if (fault_ == Fault::Mark && !can_mark(passage.frame))
+	if (fault_ == Fault::Mark && !fabric::can_mark(passage.frame))
 		return false;
 	matched_++;
 	if ((match_.nth && matched_ != *match_.nth) || matched_ % frequency_.every ||
@@ -306,4 +338,4 @@ bool Rule::see(const Passage &passage, const AddressTable &addresses, double ran
 	return true;
 }
 
-} // namespace tern::wire
+} // namespace tern::faults

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "qemu/wire/opcode_set.h"
+#include "qemu/faults/opcode_set.h"
 
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
 
+#include "qemu/faults/numbers.h"
 #include "qemu/rnic/formats/opcode.h"
 #include "qemu/rnic/formats/packet.h"
-#include "qemu/wire/numbers.h"
 
-namespace tern::wire {
+namespace tern::faults {
 
 namespace {
 
@@ -191,4 +191,4 @@ bool OpcodeSet::has_roce() const
 	return members_.count() > (members_[kEthernet] ? 1 : 0);
 }
 
-} // namespace tern::wire
+} // namespace tern::faults

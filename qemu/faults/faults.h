@@ -8,12 +8,13 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-#include "qemu/wire/fault.h"
-#include "qemu/wire/rule.h"
+#include "qemu/faults/fault.h"
+#include "qemu/faults/rule.h"
 
-namespace tern::wire {
+namespace tern::faults {
 
 /** The faults of the wire: percentages of all frames, and rules for some. Random numbers come from
  * one seed. Each frame is judged once for each port that it goes to. */
@@ -36,6 +37,16 @@ public:
 		bool spare_headers = false;
 	};
 
+	/** Frames to which it happened. */
+	struct Counts {
+		uint64_t lost = 0;
+		uint64_t duplicated = 0;
+		uint64_t reordered = 0;
+		uint64_t corrupted = 0;
+		uint64_t marked = 0; /* as congested */
+		uint64_t delayed = 0;
+	};
+
 	struct NumberedRule {
 		unsigned number;
 		Rule rule;
@@ -44,6 +55,11 @@ public:
 	void set_percent(Kind kind, double percent);
 	double percent(Kind kind) const { return percents_[kind]; }
 	void seed(uint64_t seed);
+
+	/** The ends of links of a topology, by their numbers; none unless set_links() was called.
+	 */
+	void set_links(std::vector<LinkEnd> links) { links_ = std::move(links); }
+	std::span<const LinkEnd> links() const { return links_; }
 
 	/** Adds the rules in @text, separated by semicolons: all, or none if one is wrong. Returns
 	 * an error message that names the rule's position in @text, or empty. */
@@ -62,8 +78,13 @@ public:
 	void apply_rules(const Passage &passage, const AddressTable &addresses, Decision &decision,
 	                 std::vector<FaultEvent> &events);
 
+	FaultEvent event_of(Fault fault, unsigned rule, uint64_t amount,
+	                    const Passage &passage) const;
+
 	/** Flips one to three bits. */
 	void corrupt(std::span<std::byte> bytes);
+
+	Counts counts;
 
 private:
 	bool happens(Kind kind);
@@ -71,6 +92,7 @@ private:
 	double percents_[kKinds]{};
 	uint64_t thresholds_[kKinds]{};
 	bool any_ = false;
+	std::vector<LinkEnd> links_;
 	std::vector<NumberedRule> rules_;
 	unsigned last_number_ = 0;
 	std::mt19937_64 random_{1};
@@ -78,4 +100,4 @@ private:
 	std::mt19937_64 random_of_rules_{1};
 };
 
-} // namespace tern::wire
+} // namespace tern::faults

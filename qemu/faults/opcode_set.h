@@ -6,9 +6,9 @@
 #include <string>
 #include <string_view>
 
-#include "qemu/wire/passage.h"
+#include "qemu/faults/passage.h"
 
-namespace tern::wire {
+namespace tern::faults {
 
 /** The name of a packet's opcode, such as "RC_WRITE_FIRST", "RC_NAK" or "CNP"; that of an opcode
  * without a name is its number, such as "0x1f". */
@@ -51,4 +51,4 @@ bool is_data(uint8_t opcode);
  * answer. */
 bool is_response(uint8_t opcode);
 
-} // namespace tern::wire
+} // namespace tern::faults

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <system_error>
 
-namespace tern::wire {
+namespace tern::faults {
 
 /** Parses a decimal number. */
 template <typename Number>
@@ -38,4 +38,4 @@ std::optional<Number> parse_integer(std::string_view text)
 	return number;
 }
 
-} // namespace tern::wire
+} // namespace tern::faults

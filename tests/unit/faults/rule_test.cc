@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <gtest/gtest.h>
 
-#include "qemu/wire/rule.h"
+#include "qemu/fabric/classify.h"
+#include "qemu/faults/rule.h"
 #include "tests/unit/wire/packets.h"
 
-namespace tern::wire {
+namespace tern::faults {
 namespace {
+
+using wire::ack;
+using wire::frame;
+using wire::kBroadcast;
+using wire::packet;
+using Frame = wire::Bytes;
 
 constexpr uint8_t kRnr = kAethRnrNak | 1;
 constexpr uint8_t kSequenceError = nak_syndrome(NakCode::PsnSequenceError);
@@ -18,7 +25,7 @@ protected:
 		rule = {};
 		ASSERT_EQ(rule.parse(text), "");
 	}
-	bool see(const Bytes &bytes, double random = 0)
+	bool see(const Frame &bytes, double random = 0)
 	{
 		const Passage passage(bytes, to_integer(bytes[11]), to_integer(bytes[5]));
 		return rule.see(passage, addresses, random);
@@ -42,21 +49,21 @@ protected:
 
 /* ---- what frames ---------------------------------------------------------- */
 
-bool names(const char *words, const Bytes &bytes)
+bool names(const char *words, const Frame &bytes)
 {
 	OpcodeSet set;
 	EXPECT_TRUE(set.add(words)) << words;
 	return set.has(read_roce(bytes));
 }
 
-Bytes of_opcode(Service service, Opcode opcode, uint8_t syndrome = 0)
+Frame of_opcode(Service service, Opcode opcode, uint8_t syndrome = 0)
 {
 	return packet({.opcode = opcode_of(service, opcode), .syndrome = syndrome});
 }
 
 TEST(OpcodeSet, NamesAndClasses)
 {
-	const Bytes write = of_opcode(Service::Uc, Opcode::RcWriteFirst);
+	const Frame write = of_opcode(Service::Uc, Opcode::RcWriteFirst);
 	for (const char *word :
 	     {"WRITE", "write", "UC", "UC_WRITE", "WRITE_FIRST", "UC_WRITE_FIRST", "0x26", "38"})
 		EXPECT_TRUE(names(word, write)) << word;
@@ -67,8 +74,8 @@ TEST(OpcodeSet, NamesAndClasses)
 
 TEST(OpcodeSet, AReadAndItsResponse)
 {
-	const Bytes request = of_opcode(Service::Rc, Opcode::RcReadRequest);
-	const Bytes response = of_opcode(Service::Rc, Opcode::RcReadResponseLast);
+	const Frame request = of_opcode(Service::Rc, Opcode::RcReadRequest);
+	const Frame response = of_opcode(Service::Rc, Opcode::RcReadResponseLast);
 	EXPECT_TRUE(names("READ", request));
 	EXPECT_FALSE(names("READ", response));
 	EXPECT_TRUE(names("READ_RESPONSE", response));
@@ -79,9 +86,9 @@ TEST(OpcodeSet, AReadAndItsResponse)
 
 TEST(OpcodeSet, MaskedAtomics)
 {
-	const Bytes swap = of_opcode(Service::Rc, Opcode::RcMaskedCompareSwap);
-	const Bytes add = of_opcode(Service::Rc, Opcode::RcMaskedFetchAdd);
-	for (const Bytes &packet : {swap, add})
+	const Frame swap = of_opcode(Service::Rc, Opcode::RcMaskedCompareSwap);
+	const Frame add = of_opcode(Service::Rc, Opcode::RcMaskedFetchAdd);
+	for (const Frame &packet : {swap, add})
 		for (const char *word : {"RC", "ATOMIC", "RC_ATOMIC"})
 			EXPECT_TRUE(names(word, packet)) << word;
 	for (const char *word : {"MASKED_COMPARE_SWAP", "RC_MASKED_COMPARE_SWAP", "0xd3"}) {
@@ -97,7 +104,7 @@ TEST(OpcodeSet, MaskedAtomics)
 
 TEST(OpcodeSet, AcknowledgementsByTheirSyndrome)
 {
-	const Bytes packets[] = {ack(1), ack(1, kRnr), ack(1, kSequenceError)};
+	const Frame packets[] = {ack(1), ack(1, kRnr), ack(1, kSequenceError)};
 	const char *words[] = {"ACK", "RNR_NAK", "NAK"};
 	for (size_t i = 0; i < 3; i++) {
 		for (size_t j = 0; j < 3; j++)
@@ -129,7 +136,7 @@ TEST(OpcodeSet, OtherWordsNameNothing)
 
 TEST_F(RuleTest, Hosts)
 {
-	const Bytes there = packet({.from = 0, .to = 1}), back = packet({.from = 1, .to = 0});
+	const Frame there = packet({.from = 0, .to = 1}), back = packet({.from = 1, .to = 0});
 	set("count from=00:00:00:00:00:01");
 	EXPECT_FALSE(see(there));
 	EXPECT_TRUE(see(back));
@@ -148,7 +155,7 @@ TEST_F(RuleTest, Hosts)
 TEST_F(RuleTest, AHostIsKnownByItsPort)
 {
 	set("count to=00:00:00:00:00:01");
-	const Bytes to_all = frame(kBroadcast, 0);
+	const Frame to_all = frame(kBroadcast, 0);
 	EXPECT_TRUE(rule.see(Passage(to_all, 0, 1), addresses, 0));
 	EXPECT_FALSE(rule.see(Passage(to_all, 0, 2), addresses, 0));
 }
@@ -214,8 +221,8 @@ TEST_F(RuleTest, OnlyCapablePacketsAreMarked)
 	set("mark nth=2");
 	EXPECT_FALSE(see(packet({.psn = 1})));
 	EXPECT_FALSE(see(frame(1, 0)));
-	Bytes marked = packet({.psn = 2});
-	EXPECT_TRUE(mark(marked));
+	Frame marked = packet({.psn = 2});
+	EXPECT_EQ(fabric::mark_ce(marked), fabric::Ecn::Marked);
 	EXPECT_FALSE(see(marked));
 	EXPECT_TRUE(see(packet({.psn = 3})));
 }
@@ -317,4 +324,4 @@ TEST(RuleParsing, RemembersWhatItWasTold)
 }
 
 } // namespace
-} // namespace tern::wire
+} // namespace tern::faults

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "qemu/wire/faults.h"
+#include "qemu/faults/faults.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-namespace tern::wire {
+namespace tern::faults {
 
 constexpr unsigned kMaxOvertaken = 4;
 constexpr unsigned kMaxFlips = 3;
@@ -37,7 +37,7 @@ std::string Faults::add_rules(std::string_view text)
 		const size_t end = text.find(';');
 		const auto position = static_cast<unsigned>(added.size() + 1);
 		added.push_back({last_number_ + position, Rule()});
-		const std::string error = added.back().rule.parse(text.substr(0, end));
+		const std::string error = added.back().rule.parse(text.substr(0, end), links_);
 		if (!error.empty())
 			return "rule " + std::to_string(position) + ": " + error;
 		if (rules_.size() + added.size() > kMaxRules)
@@ -117,8 +117,18 @@ void Faults::apply_rules(const Passage &passage, const AddressTable &addresses, 
 		if (!rule.see(passage, addresses, unit(random_of_rules_)))
 			continue;
 		add(decision, rule);
-		events.push_back({rule.fault(), number, rule.amount(), passage.to});
+		events.push_back(event_of(rule.fault(), number, rule.amount(), passage));
 	}
+}
+
+FaultEvent Faults::event_of(Fault fault, unsigned rule, uint64_t amount,
+                            const Passage &passage) const
+{
+	FaultEvent event{
+	        .fault = fault, .rule = rule, .amount = amount, .to = passage.to, .link = {}};
+	if (passage.link_end)
+		event.link = links_[*passage.link_end].name;
+	return event;
 }
 
 void Faults::corrupt(std::span<std::byte> bytes)
@@ -135,4 +145,4 @@ void Faults::corrupt(std::span<std::byte> bytes)
 	}
 }
 
-} // namespace tern::wire
+} // namespace tern::faults

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "qemu/wire/passage.h"
+#include "qemu/faults/passage.h"
 
+#include "qemu/fabric/switch.h"
 #include "qemu/rnic/formats/headers.h"
 #include "qemu/rnic/formats/packet.h"
-#include "qemu/shm/address_page.h"
 
-namespace tern::wire {
+namespace tern::faults {
 
 constexpr unsigned kAckKindShift = 5;
 
-std::optional<RoceFields> read_roce(Frame frame)
+std::optional<RoceFields> read_roce(Bytes frame)
 {
 	headers::Reader in(roce_transport(frame));
 	headers::Bth bth;
@@ -26,10 +26,18 @@ std::optional<RoceFields> read_roce(Frame frame)
 	return fields;
 }
 
-Passage::Passage(Frame frame, unsigned from, unsigned to)
-        : frame(frame), source(shm::address_at(frame, sizeof(Mac))),
-          destination(shm::address_at(frame, 0)), from(from), to(to), roce(read_roce(frame))
+Passage::Passage(Bytes frame, unsigned from, unsigned to)
+        : frame(frame), source(fabric::mac_at(frame, sizeof(Mac))),
+          destination(fabric::mac_at(frame, 0)), from(from), to(to), roce(read_roce(frame))
 {
 }
 
-} // namespace tern::wire
+Passage Passage::by_link(Bytes frame, unsigned link_end, bool at_card)
+{
+	Passage passage(frame, kNoPort, kNoPort);
+	passage.link_end = link_end;
+	passage.at_card = at_card;
+	return passage;
+}
+
+} // namespace tern::faults

@@ -2,15 +2,13 @@
 #pragma once
 
 #include <climits>
-#include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 
-namespace tern::wire {
+namespace tern::faults {
 
-/** What the switch may do to a frame on its way to one port. Count does nothing to it. */
+/** What may happen to a frame on its way to one port. Count does nothing to it. */
 enum class Fault : uint8_t { Count, Drop, Corrupt, Mark, Duplicate, Delay, Reorder };
 
 /** In lower case. */
@@ -24,18 +22,14 @@ struct FaultEvent {
 	Fault fault = Fault::Count;
 	unsigned rule = 0;   /* number of the rule; 0: by a percentage; or kNoRoom */
 	uint64_t amount = 0; /* of a delay, in ns; of Reorder, the number of frames that overtake */
-	unsigned to = 0;     /* port */
+	unsigned to = 0;     /* port of the switch, if there is no topology */
+	std::string_view link; /* LinkEnd::name, if there is a topology */
 };
 
 /** What caused it, such as "rule 2". */
 std::string cause_of(const FaultEvent &event);
-/** The comment on a captured packet, such as "fault: delay 5000us, rule 2, to port 1". */
+/** The comment on a captured packet, such as "fault: delay 5000us, rule 2, to port 1" or "fault:
+ * drop, rule 1, on leaf1:spine1". */
 std::string to_string(const FaultEvent &event);
 
-/** Whether the sender of a frame is capable of ECN (RFC 3168) and nothing has marked the frame. */
-bool can_mark(std::span<const std::byte> frame);
-/** Sets CE in the IP header of such a frame, as a congested switch does. Returns false for other
- * frames. */
-bool mark(std::span<std::byte> frame);
-
-} // namespace tern::wire
+} // namespace tern::faults

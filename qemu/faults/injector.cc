@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "qemu/faults/injector.h"
+
+#include <utility>
+
+#include "qemu/fabric/classify.h"
+#include "qemu/rnic/formats/headers.h"
+#include "qemu/rnic/formats/packet.h"
+
+namespace tern::faults {
+
+namespace {
+
+constexpr size_t kBthSize = sizeof(headers::Bth);
+/* Frames that are to be held back beyond this are lost, as in a switch with full buffers. */
+constexpr size_t kMaxHeldBytes = 64 << 20;
+
+bool deliver(Transfer &transfer, unsigned copies)
+{
+	bool room = true;
+	while (copies--)
+		room = transfer.deliver();
+	return room;
+}
+
+/* The bytes of which some are corrupted. */
+std::span<std::byte> corruptible(std::span<std::byte> frame, bool spare_headers)
+{
+	if (!spare_headers)
+		return frame.subspan(sizeof(headers::Ethernet));
+	const Bytes packet = roce_transport(frame);
+	const auto begin = static_cast<size_t>(packet.data() - frame.data()) + kBthSize;
+	return frame.subspan(begin, packet.size() - kBthSize);
+}
+
+} // namespace
+
+Injector::Destination &Injector::destination(unsigned to)
+{
+	if (to >= destinations_.size())
+		destinations_.resize(to + 1);
+	return destinations_[to];
+}
+
+/* Percentages are of what gets to cards. They hold back one frame of a destination at a time, so
+ * that what overtakes it is not held back, too. */
+Injector::Verdict Injector::decide(const Passage &passage, unsigned to, size_t size)
+{
+	Faults::Decision decision = passage.at_card ? faults_.decide() : Faults::Decision();
+	decision.marked &= fabric::can_mark(passage.frame);
+	if (destination(to).to_be_overtaken)
+		decision.overtaken = 0;
+	const auto note = [&](bool happened, Fault fault, uint64_t amount = 0) {
+		if (happened)
+			events_.push_back(faults_.event_of(fault, 0, amount, passage));
+	};
+	note(decision.lost, Fault::Drop);
+	if (!decision.lost) {
+		note(decision.corrupted, Fault::Corrupt);
+		note(decision.marked, Fault::Mark);
+		note(decision.duplicated, Fault::Duplicate);
+		note(decision.overtaken, Fault::Reorder, decision.overtaken);
+	}
+	faults_.apply_rules(passage, addresses_, decision, events_);
+	const bool held = decision.overtaken || decision.delay.count();
+	if (held && !decision.lost && held_bytes_ + size > kMaxHeldBytes) {
+		decision.lost = true;
+		events_.push_back(faults_.event_of(Fault::Drop, FaultEvent::kNoRoom, 0, passage));
+	}
+	return {decision, to, size, passage.roce.has_value()};
+}
+
+bool Injector::apply(const Verdict &verdict, Transfer &transfer, Time now)
+{
+	const auto &[decision, to, size, roce] = verdict;
+	if (decision.lost) {
+		faults_.counts.lost++;
+		return true;
+	}
+	destination(to).arrivals++;
+	faults_.counts.duplicated += decision.duplicated;
+	change(verdict, transfer);
+	if (decision.overtaken || decision.delay.count()) {
+		hold(verdict, transfer, now);
+		return release_overtaken(to);
+	}
+	const bool room = deliver(transfer, decision.duplicated ? 2 : 1);
+	return release_overtaken(to) && room;
+}
+
+void Injector::change(const Verdict &verdict, Transfer &transfer)
+{
+	const Faults::Decision &decision = verdict.decision;
+	if (decision.marked)
+		faults_.counts.marked += fabric::mark_ce(transfer.headers()) == fabric::Ecn::Marked;
+	if (decision.corrupted) {
+		faults_.counts.corrupted++;
+		faults_.corrupt(
+		        corruptible(transfer.whole(), decision.spare_headers && verdict.roce));
+	}
+}
+
+void Injector::hold(const Verdict &verdict, Transfer &transfer, Time now)
+{
+	const Faults::Decision &decision = verdict.decision;
+	Held held{.to = verdict.to,
+	          .size = verdict.size,
+	          .transfer = transfer.keep(),
+	          .copies = decision.duplicated ? 2u : 1u,
+	          .last_arrival = std::nullopt};
+	Time due = now + decision.delay;
+	if (decision.delay.count()) {
+		faults_.counts.delayed++;
+	} else {
+		faults_.counts.reordered++;
+		due = now + decision.patience;
+		held.last_arrival = destination(held.to).arrivals + decision.overtaken;
+		destination(held.to).to_be_overtaken++;
+	}
+	held_bytes_ += held.size;
+	held_.emplace(due, std::move(held));
+}
+
+bool Injector::release_overtaken(unsigned to)
+{
+	bool room = true;
+	for (auto held = held_.begin(); destination(to).to_be_overtaken && held != held_.end();) {
+		const auto candidate = held++;
+		const auto &last = candidate->second.last_arrival;
+		if (candidate->second.to == to && last && *last <= destination(to).arrivals)
+			room &= release(candidate);
+	}
+	return room;
+}
+
+/* Returns whether its destination has room for more. */
+bool Injector::release(HeldFrames::iterator held)
+{
+	const Held frame = std::move(held->second);
+	held_.erase(held);
+	held_bytes_ -= frame.size;
+	destination(frame.to).to_be_overtaken -= frame.last_arrival.has_value();
+	return deliver(*frame.transfer, frame.copies);
+}
+
+void Injector::release_due(Time now)
+{
+	while (holds() && next_due() <= now)
+		release(held_.begin());
+}
+
+void Injector::forget(unsigned to)
+{
+	std::erase_if(held_, [&](const auto &entry) {
+		const Held &held = entry.second;
+		held_bytes_ -= held.to == to ? held.size : 0;
+		return held.to == to;
+	});
+	destination(to).to_be_overtaken = 0;
+}
+
+} // namespace tern::faults

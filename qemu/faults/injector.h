@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "qemu/faults/faults.h"
+
+namespace tern::faults {
+
+/** A frame on its way to one destination. */
+class Transfer {
+public:
+	virtual ~Transfer() = default;
+
+	/** Returns the frame's headers at least, to be changed. */
+	virtual std::span<std::byte> headers() = 0;
+	/** Returns the whole frame, payload and ICRC included, to be changed. */
+	virtual std::span<std::byte> whole() = 0;
+	/** Delivers the frame, once for each call. Returns whether the destination has room for
+	 * more. */
+	virtual bool deliver() = 0;
+	/** Returns a transfer of the same frame that needs nothing of this one. */
+	virtual std::unique_ptr<Transfer> keep() = 0;
+};
+
+/**
+ * The injector makes the faults happen to frames that it has for some destinations, and holds
+ * frames back that are delayed or overtaken.
+ */
+class Injector {
+public:
+	/** Since any moment. */
+	using Time = std::chrono::nanoseconds;
+
+	/** Both references must outlive this. */
+	Injector(Faults &faults, const AddressTable &addresses)
+	        : faults_(faults), addresses_(addresses)
+	{
+	}
+
+	/** Whether frames need not pass here: no fault is set, and none would be overtaken. */
+	bool idle() const { return !faults_.any() && held_.empty(); }
+	/** What happens to one frame. */
+	struct Verdict {
+		Faults::Decision decision;
+		unsigned to;
+		size_t size;
+		bool roce;
+	};
+	/** Decides what happens to a frame of @size bytes for @to, and notes it in events(). */
+	Verdict decide(const Passage &passage, unsigned to, size_t size);
+	/** Lets it happen. Returns whether the destination has room for more. */
+	bool apply(const Verdict &verdict, Transfer &transfer, Time now);
+	/** The faults of the last frame, unless they were cleared. */
+	const std::vector<FaultEvent> &events() const { return events_; }
+	void clear_events() { events_.clear(); }
+
+	/** Whether frames are held back; then next_due() is when the first of them has to go, and
+	 * release_due() delivers those whose time has come. */
+	bool holds() const { return !held_.empty(); }
+	Time next_due() const { return held_.begin()->first; }
+	void release_due(Time now);
+	/** Destination @to is gone. */
+	void forget(unsigned to);
+
+private:
+	struct Destination {
+		/* frames that were not lost on the way to it, while faults are set */
+		uint64_t arrivals = 0;
+		/* those held back to be overtaken */
+		unsigned to_be_overtaken = 0;
+	};
+
+	/* It goes at its time, or behind the last frame that overtakes it. */
+	struct Held {
+		unsigned to;
+		size_t size;
+		std::unique_ptr<Transfer> transfer;
+		unsigned copies;
+		std::optional<uint64_t> last_arrival; /* none: held back by a delay */
+	};
+	/* by time; those of the same time in their order */
+	using HeldFrames = std::multimap<Time, Held>;
+
+	Destination &destination(unsigned to);
+	void change(const Verdict &verdict, Transfer &transfer);
+	void hold(const Verdict &verdict, Transfer &transfer, Time now);
+	bool release_overtaken(unsigned to);
+	bool release(HeldFrames::iterator held);
+
+	Faults &faults_;
+	const AddressTable &addresses_;
+	std::vector<FaultEvent> events_;
+	std::vector<Destination> destinations_;
+	HeldFrames held_;
+	size_t held_bytes_ = 0;
+};
+
+} // namespace tern::faults

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "qemu/fabric/plan.h"
+#include "qemu/faults/injector.h"
+
+namespace tern::faults {
+
+/** Learns of the frames that pass the ends of links. */
+class LinkObserver {
+public:
+	/** @frame has arrived at @link_end, and these faults are going to happen to it. What of it
+	 * stays behind in simulated time (fabric::Frame) may be zeros, or missing. */
+	virtual void arrived(unsigned link_end, Bytes frame,
+	                     const std::vector<FaultEvent> &events) = 0;
+
+protected:
+	~LinkObserver() = default;
+};
+
+/** What all ends of links share. Faults happen where a frame arrives. */
+struct LinkContext {
+	Faults &faults;
+	fabric::FramePool &pool;
+	LinkObserver &observer;
+};
+
+/** Has faults happen to the frames that arrive at one port. */
+class LinkFaults final : public fabric::Interceptor {
+public:
+	/** All references must outlive this. @port is at @link_end of Faults::links(). */
+	LinkFaults(const LinkContext &context, fabric::Port &port, unsigned link_end)
+	        : context_(context), port_(port), link_end_(link_end),
+	          injector_(context.faults, no_addresses_)
+	{
+		port.intercept(*this);
+	}
+
+	void arrived(fabric::FramePtr frame) override;
+
+private:
+	Bytes whole(const fabric::Frame &frame);
+	Injector::Time now() const { return Injector::Time(port_.loop().now()); }
+	void release_later();
+
+	const LinkContext context_;
+	fabric::Port &port_;
+	const unsigned link_end_;
+	const AddressTable no_addresses_; /* hosts are known by the addresses in frames alone */
+	Injector injector_;
+	Injector::Time next_release_ = Injector::Time::max(); /* that has an event */
+	std::vector<std::byte> scratch_;
+};
+
+/** Returns both ends of each link of @plan. */
+std::vector<LinkEnd> link_ends(const fabric::Plan &plan);
+/** Has faults happen at the link_ends() of a plan, which are those of @fabric. */
+std::vector<std::unique_ptr<LinkFaults>> intercept_links(fabric::Fabric &fabric,
+                                                         const LinkContext &context);
+
+} // namespace tern::faults
