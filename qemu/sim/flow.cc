@@ -15,7 +15,6 @@ constexpr uint64_t kSecond = 1'000'000'000;
 constexpr uint32_t kQkey = 0x11111111;
 constexpr uint32_t kGrh = 40;
 constexpr uint8_t kHopLimit = 64;
-constexpr uint8_t kTimeout = 12; /* 16.8 ms: above the time that a message may be paused */
 constexpr unsigned kDscpShift = 2;
 
 uint8_t type_of(Service service)
@@ -76,7 +75,7 @@ void Flow::connect(uint64_t mtu, uint16_t udp_sport)
 	}
 	test::Connection path;
 	path.mtu = static_cast<uint8_t>(std::bit_width(mtu / kMinPathMtu)); /* enum ib_mtu */
-	path.timeout = kTimeout;
+	path.timeout = spec.timeout;
 	path.traffic_class = static_cast<uint8_t>(spec.dscp << kDscpShift);
 	path.udp_sport = udp_sport;
 	const auto towards = [&](const Host &host, const test::HostQp &qp) {

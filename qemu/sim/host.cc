@@ -35,8 +35,16 @@ constexpr size_t kBthOffset =
         sizeof(headers::Ethernet) + sizeof(headers::Ipv4) + sizeof(headers::Udp);
 constexpr uint8_t kOpcodeCnp = 0x81; /* IBA A17.9.3 */
 
-Mac mac_of(unsigned i)
+Gid gid_of(const Mac &mac)
 {
+	return {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, mac[3], mac[4], mac[5]}};
+}
+
+} // namespace
+
+Mac mac_of_card(unsigned number)
+{
+	const unsigned i = number + 1;
 	return {2,
 	        0x7e,
 	        0x44,
@@ -45,17 +53,9 @@ Mac mac_of(unsigned i)
 	        static_cast<uint8_t>(i)};
 }
 
-Gid gid_of(unsigned i)
-{
-	const Mac mac = mac_of(i);
-	return {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, mac[3], mac[4], mac[5]}};
-}
-
-} // namespace
-
 Host::Host(EventLoop &loop, fabric::Fabric &fabric, unsigned n, size_t queue_entries, size_t qps,
            uint64_t link_rate, const CongestionParameters &congestion)
-        : number(n), mac(mac_of(n + 1)), gid(gid_of(n + 1)), loop_(loop), fabric_(fabric),
+        : number(n), mac(mac_of_card(n)), gid(gid_of(mac)), loop_(loop), fabric_(fabric),
           memory_(kMemoryOfCard + queue_entries * kMemoryOfEntry + qps * kMemoryOfQp),
           card_({.mac = mac,
                  .vectors = 1,

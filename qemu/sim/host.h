@@ -15,6 +15,9 @@ namespace tern::sim {
 
 class Flow;
 
+/** The address of card @number, from 0. */
+Mac mac_of_card(unsigned number);
+
 /** A card at the fabric, with a driver and a program that posts for its flows. */
 class Host final : public fabric::PortOwner, private Wire, private Interrupts {
 public:

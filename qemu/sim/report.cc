@@ -162,6 +162,16 @@ void print_links(const World &world, FILE *out)
 	std::fputs(rows ? "\n" : "all: nothing paused or lost\n\n", out);
 }
 
+void print_rules(const World &world, FILE *out)
+{
+	for (const auto &[number, rule] : world.faults.rules())
+		std::fprintf(out, "rule %u: %s: matched %" PRIu64 ", hit %" PRIu64 "\n", number,
+		             world.scenario.rules[number - 1].shown.c_str(), rule.matched(),
+		             rule.hits());
+	if (!world.scenario.rules.empty())
+		std::fputc('\n', out);
+}
+
 } // namespace
 
 void print_table(World &world, FILE *out)
@@ -169,6 +179,7 @@ void print_table(World &world, FILE *out)
 	print_flows(world, out);
 	print_queues(world, out);
 	print_links(world, out);
+	print_rules(world, out);
 	fabric::Switch::Stats sum;
 	for (unsigned i = 0; i < world.fabric.switches(); i++) {
 		const auto stats = world.fabric.at(i).stats();
@@ -295,6 +306,34 @@ void add_switches(World &world, std::string &out)
 	}
 }
 
+void add_rules(const World &world, std::string &out)
+{
+	Lines lines(out);
+	for (const auto &[number, rule] : world.faults.rules())
+		lines.add("{\"rule\": " + std::to_string(number) +
+		          ", \"text\": " + quoted(world.scenario.rules[number - 1].shown) +
+		          format(", \"matched\": %" PRIu64 ", \"hits\": %" PRIu64 "}",
+		                 rule.matched(), rule.hits()));
+}
+
+void add_faults(const World &world, std::string &out)
+{
+	Lines lines(out);
+	for (const FaultNote &note : world.fault_notes) {
+		std::string packet;
+		if (note.packet)
+			packet = ", \"opcode\": " +
+			         quoted(faults::opcode_name(note.packet->opcode,
+			                                    note.packet->ack_kind)) +
+			         format(", \"qp\": %u, \"psn\": %u", note.packet->qpn,
+			                note.packet->psn.value());
+		lines.add(format("{\"time_ns\": %" PRIu64 ", \"link\": ", note.when) +
+		          quoted(world.faults.links()[note.link_end].name) +
+		          ", \"action\": " + quoted(std::string(faults::fault_name(note.fault))) +
+		          format(", \"rule\": %u", note.rule) + packet + "}");
+	}
+}
+
 } // namespace
 
 std::string to_json(World &world)
@@ -313,6 +352,10 @@ std::string to_json(World &world)
 	add_links(world, out);
 	out += "\n  ],\n  \"switches\": [";
 	add_switches(world, out);
+	out += "\n  ],\n  \"rules\": [";
+	add_rules(world, out);
+	out += "\n  ],\n  \"faults\": [";
+	add_faults(world, out);
 	out += "\n  ],\n  \"cnps\": " + numbers(world.curves.cnps) + "\n}\n";
 	return out;
 }

@@ -2,8 +2,13 @@
 #include "qemu/sim/scenario.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <optional>
+#include <sstream>
 #include <utility>
+
+#include "qemu/faults/link_faults.h"
+#include "qemu/sim/host.h"
 
 namespace tern::sim {
 
@@ -21,6 +26,8 @@ constexpr uint64_t kMaxDepth = 1024;
 constexpr uint64_t kMaxMessage = uint64_t{1} << 31; /* IBA 9.7.7 */
 constexpr uint64_t kMaxDscp = 63;
 constexpr uint64_t kMaxPort = UINT16_MAX;
+constexpr uint64_t kMaxTimeout = 31; /* five bits (IBA 11.2.5.3) */
+constexpr uint64_t kTimeout = 12;    /* 67 ms, more than a message may be paused */
 /* Points of a curve unless the file says how far they are apart. */
 constexpr uint64_t kSamples = 200;
 constexpr uint64_t kMaxSamples = 100'000;
@@ -71,6 +78,10 @@ private:
 	void parse_flows();
 	void parse_flow(TomlTable &table);
 	void parse_faults();
+	void parse_rules();
+	std::string addresses(TomlTable &table, std::string_view key);
+	std::vector<unsigned> cards_like(TomlTable &table, std::string_view key,
+	                                 const std::string &pattern);
 	std::vector<unsigned> cards(TomlTable &table, std::string_view key);
 	void check_flow(TomlTable &table, const Scenario::Flow &flow) const;
 
@@ -85,6 +96,7 @@ Scenario Parser::parse()
 	fabric::read_plan(file_, kMaxCards, s_);
 	parse_flows();
 	parse_faults();
+	parse_rules();
 	file_.end();
 	return std::move(s_);
 }
@@ -128,12 +140,19 @@ void Parser::parse_congestion()
 std::vector<unsigned> Parser::cards(TomlTable &table, std::string_view key)
 {
 	std::vector<unsigned> all;
-	for (const std::string &pattern : table.texts(key)) {
-		for (const End &end : fabric::find_ends(s_, table, key, pattern)) {
-			if (end.kind != End::Kind::Host)
-				table.fail(key, "\"" + s_.name_of(end) + "\" is a switch");
-			all.push_back(end.number);
-		}
+	for (const std::string &pattern : table.texts(key))
+		std::ranges::copy(cards_like(table, key, pattern), std::back_inserter(all));
+	return all;
+}
+
+std::vector<unsigned> Parser::cards_like(TomlTable &table, std::string_view key,
+                                         const std::string &pattern)
+{
+	std::vector<unsigned> all;
+	for (const End &end : fabric::find_ends(s_, table, key, pattern)) {
+		if (end.kind != End::Kind::Host)
+			table.fail(key, "\"" + s_.name_of(end) + "\" is a switch");
+		all.push_back(end.number);
 	}
 	return all;
 }
@@ -177,6 +196,7 @@ void Parser::parse_flow(TomlTable &table)
 	flow.start = table.quantity("start", kTimeUnits, 0, 0);
 	flow.end = table.quantity("end", kTimeUnits, 0, s_.duration);
 	flow.dscp = static_cast<uint8_t>(table.integer("dscp", 0, kMaxDscp, 0));
+	flow.timeout = static_cast<uint8_t>(table.integer("timeout", 0, kMaxTimeout, kTimeout));
 	const bool in_turn = table.word("order", kOrders) != 0;
 	const uint64_t peers = table.integer("peers", 1, kMaxCards, to.size());
 	const uint64_t qps = table.integer("qps", 1, kMaxPort, 1);
@@ -224,6 +244,56 @@ void Parser::parse_faults()
 		if (s_.faults.size() == before)
 			table.fail("link", "there is no link between \"" + names[0] + "\" and \"" +
 			                           names[1] + "\"");
+		table.end();
+	}
+}
+
+/* The addresses of cards, whose names or patterns are separated by commas, in the same way. */
+std::string Parser::addresses(TomlTable &table, std::string_view key)
+{
+	std::istringstream names(table.scalar(key));
+	std::string all;
+	for (std::string name; std::getline(names, name, ',');) {
+		for (const unsigned card : cards_like(table, key, name)) {
+			const Mac mac = mac_of_card(card);
+			char text[18];
+			std::snprintf(text, sizeof(text), "%02x:%02x:%02x:%02x:%02x:%02x", mac[0],
+			              mac[1], mac[2], mac[3], mac[4], mac[5]);
+			all.append(all.empty() ? "" : ",").append(text);
+		}
+	}
+	return all;
+}
+
+/* Writes the rule as faults::Rule reads it, in which hosts are addresses. */
+void Parser::parse_rules()
+{
+	static constexpr std::string_view kHosts[] = {"from", "to", "host"};
+	static constexpr std::string_view kOthers[] = {"link", "opcode",         "qp",
+	                                               "psn",  "retransmission", "nth",
+	                                               "by",   "every",          "probability"};
+	for (TomlTable &table : file_.tables("rule")) {
+		Scenario::Rule rule;
+		const auto add = [&](std::string_view key, const std::string &value,
+		                     const std::string &shown) {
+			rule.text.append(" ").append(key).append("=").append(value);
+			rule.shown.append(" ").append(key).append("=").append(shown);
+		};
+		rule.text = rule.shown = table.text("action");
+		for (const std::string_view key : kHosts)
+			if (table.has(key))
+				add(key, addresses(table, key), table.scalar(key));
+		for (const std::string_view key : kOthers)
+			if (table.has(key))
+				add(key, table.scalar(key), table.scalar(key));
+		if (table.has("once") && table.scalar("once") == "yes") {
+			rule.text += " once";
+			rule.shown += " once";
+		}
+		const std::string error = faults::Rule().parse(rule.text, faults::link_ends(s_));
+		if (const size_t colon = error.find(": "); colon != error.npos)
+			table.fail(error.substr(0, colon), error.substr(colon + 2));
+		s_.rules.push_back(rule);
 		table.end();
 	}
 }

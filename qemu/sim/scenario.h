@@ -29,12 +29,19 @@ struct Scenario : fabric::Plan {
 		uint64_t start;
 		uint64_t end;
 		uint8_t dscp;
+		uint8_t timeout;   /* of the QP, as the verbs have it */
 		unsigned rotation; /* flows with the same number send in turn; 0: sends by itself */
 	};
 	struct Fault {
 		unsigned link;
 		uint64_t down; /* when it goes down */
 		uint64_t up;   /* and up again */
+	};
+
+	/** A faults::Rule. */
+	struct Rule {
+		std::string text;
+		std::string shown; /* ... with names in place of addresses */
 	};
 
 	uint64_t duration = 10'000'000;
@@ -45,6 +52,7 @@ struct Scenario : fabric::Plan {
 	std::vector<Flow> flows;
 	unsigned rotations = 0; /* the highest Flow::rotation */
 	std::vector<Fault> faults;
+	std::vector<Rule> rules;
 };
 
 /** Reads a TOML file (docs/fabric.md); throws a fabric::TomlError. */

@@ -27,6 +27,13 @@ uint64_t shortest_delay(const Scenario &scenario, int ends)
 	return shortest;
 }
 
+/* Whether each card may run by itself for some time. Rules see the frames of all links in the order
+ * of time. */
+bool runs_apart(const Scenario &scenario)
+{
+	return shortest_delay(scenario, 1) && shortest_delay(scenario, 2) && scenario.rules.empty();
+}
+
 template <typename T>
 void prefetch_object(const T &object)
 {
@@ -38,12 +45,12 @@ void prefetch_object(const T &object)
 
 World::World(const Scenario &s)
         : scenario(s), switches_(EventLoop::Events::Many),
-          cards_(shortest_delay(s, 1) && shortest_delay(s, 2) ? s.cards.size() : 0),
-          fabric(switches_, s.seed), uplink_delay_(shortest_delay(s, 1)),
-          direct_delay_(shortest_delay(s, 2))
+          cards_(runs_apart(s) ? s.cards.size() : 0), fabric(switches_, s.seed),
+          uplink_delay_(shortest_delay(s, 1)), direct_delay_(shortest_delay(s, 2))
 {
 	build_fabric();
 	build_flows();
+	set_rules();
 	queues = fabric::queues_of(scenario, fabric);
 	schedule();
 }
@@ -77,6 +84,26 @@ void World::build_flows()
 		Flow &flow = *flows.back();
 		loop.at(spec.start + random() % kStartSpread, [&flow] { flow.start(); });
 	}
+}
+
+void World::set_rules()
+{
+	if (scenario.rules.empty())
+		return;
+	faults.seed(scenario.seed);
+	faults.set_links(faults::link_ends(scenario));
+	for (const Scenario::Rule &rule : scenario.rules)
+		faults.add_rules(rule.text); /* valid, as the scenario's reader has checked */
+	links_ = faults::intercept_links(fabric, {faults, fabric.pool(), *this});
+}
+
+void World::arrived(unsigned link_end, faults::Bytes frame,
+                    const std::vector<faults::FaultEvent> &events)
+{
+	for (const faults::FaultEvent &event : events)
+		if (fault_notes.size() < kMaxFaultNotes)
+			fault_notes.push_back({switches_.now(), link_end, event.fault, event.rule,
+			                       faults::read_roce(frame)});
 }
 
 void World::schedule()

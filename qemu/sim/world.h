@@ -3,13 +3,24 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "qemu/faults/link_faults.h"
 #include "qemu/sim/flow.h"
 #include "qemu/sim/host.h"
 #include "qemu/sim/scenario.h"
 
 namespace tern::sim {
+
+/** What a rule did to a packet. */
+struct FaultNote {
+	uint64_t when; /* ns */
+	unsigned link_end;
+	faults::Fault fault;
+	unsigned rule;
+	std::optional<faults::RoceFields> packet;
+};
 
 /**
  * The world runs a scenario: it has the cards, the fabric and the flows in simulated time.
@@ -21,7 +32,7 @@ namespace tern::sim {
  * into a processor's cache, but the state of one card does, and the card handles many packets in
  * that time.
  */
-class World {
+class World : private faults::LinkObserver {
 public:
 	explicit World(const Scenario &scenario);
 
@@ -49,7 +60,7 @@ public:
 private:
 	EventLoop control_; /* faults, samples and the end of the warm-up */
 	EventLoop switches_;
-	std::vector<EventLoop> cards_; /* empty: all are in switches_ */
+	std::vector<EventLoop> cards_; /* empty: all are in switches_, in the order of time */
 
 public:
 	fabric::Fabric fabric;
@@ -59,6 +70,10 @@ public:
 	std::vector<fabric::QueueRef>
 	        queues; /* that had anything in them, once run() has returned */
 	Curves curves;
+	faults::Faults faults; /* by the scenario's rules */
+	/** What they did, kMaxFaultNotes at most. */
+	std::vector<FaultNote> fault_notes;
+	static constexpr size_t kMaxFaultNotes = 10'000;
 
 private:
 	/* Counters at the end of the warm-up. */
@@ -71,6 +86,9 @@ private:
 	EventLoop &loop_of(unsigned card) { return cards_.empty() ? switches_ : cards_[card]; }
 	void build_fabric();
 	void build_flows();
+	void set_rules();
+	void arrived(unsigned link_end, faults::Bytes frame,
+	             const std::vector<faults::FaultEvent> &events) override;
 	void schedule();
 	void sample();
 	void end_warmup();
@@ -83,6 +101,7 @@ private:
 	/* The shortest delay of a link from a card to a switch, and to another card, in ns. */
 	uint64_t uplink_delay_, direct_delay_;
 	uint64_t cards_now_ = 0; /* all cards have run up to this time, ns */
+	std::vector<std::unique_ptr<faults::LinkFaults>> links_;
 	Start start_;
 	std::vector<uint64_t> end_byte_ns_;
 	std::vector<uint64_t> sampled_; /* wire bytes of each flow */

@@ -67,6 +67,24 @@ class Program(unittest.TestCase):
             self.assertGreater(sum(rates), 0.9 * rate, name)
             self.assertLess(sum(rates), rate, name)
 
+    def test_faults(self):
+        """Each rule acts once, where and on what the file says."""
+        result = self.example("faults.toml")
+        self.assertEqual([(rule["matched"], rule["hits"]) for rule in result["rules"]],
+                         [(1, 1), (10, 1), (15, 1), (1, 1), (1, 1)])
+        self.assertEqual([(each["action"], each["link"], each["opcode"])
+                          for each in result["faults"]],
+                         [("drop", "s1:s2", "RC_WRITE_MIDDLE"), ("count", "s1:a", "RC_NAK"),
+                          ("drop", "s2:s1", "RC_ACK"), ("mark", "s2:b", "RC_WRITE_FIRST"),
+                          ("count", "s1:a", "CNP")])
+        self.assertEqual(result["flows"][0]["messages"], 20)
+
+    def test_plots(self):
+        done = run(TOP / "examples/incast.toml", "--plot", self.folder)
+        self.assertEqual((done.returncode, done.stdout.count("Gb/s") > 0), (0, True), done.stderr)
+        for name in ("rates", "queues", "cnps"):
+            self.assertIn("</svg>", (self.folder / f"{name}.svg").read_text(encoding="utf-8"))
+
     def test_another_seed(self):
         scenario = TOP / "examples/leaf-spine.toml"
         self.assertNotEqual(self.result(scenario, "--seed", 1)[1],

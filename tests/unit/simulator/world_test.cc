@@ -220,6 +220,70 @@ TEST(World, FlowsSurviveTheLossOfALink)
 	EXPECT_GT(last, 50e9);
 }
 
+/* Two hosts with two switches between them, and a flow of ten messages of 64 packets. */
+const std::string kTwoSwitches = R"(
+duration = "20 ms"
+switch = [{ name = "s1" }, { name = "s2" }]
+host = [{ name = "h", count = 2 }]
+link = [{ ends = ["h1", "s1"] }, { ends = ["h2", "s2"] }, { ends = ["s1", "s2"] }]
+[[flow]]
+from = "h1"
+to = "h2"
+messages = 10
+)";
+
+std::vector<std::string> rules_of(const Finished &run)
+{
+	std::vector<std::string> told;
+	for (const auto &[number, rule] : run.world.faults.rules())
+		told.push_back(std::to_string(rule.matched()) + " " + std::to_string(rule.hits()));
+	return told;
+}
+
+TEST(World, RulesActOnOneLink)
+{
+	const Finished run(kTwoSwitches + "[[rule]]\naction = 'drop'\nlink = 's1:s2'\n"
+	                                  "opcode = 'WRITE'\npsn = '+4'\nonce = true\n"
+	                                  "[[rule]]\naction = 'count'\nlink = 's2:s1'\n"
+	                                  "opcode = 'NAK'\n"
+	                                  "[[rule]]\naction = 'count'\nto = 'h2'\n"
+	                                  "psn = '+4'\nretransmission = 'yes'\n");
+	EXPECT_EQ(run.world.flows[0]->messages, 10u);
+	EXPECT_EQ(run.world.flows[0]->error, 0u);
+	EXPECT_EQ(rules_of(run), (std::vector<std::string>{"1 1", "1 1", "1 1"}));
+	ASSERT_FALSE(run.world.fault_notes.empty());
+	const FaultNote &first = run.world.fault_notes[0];
+	EXPECT_EQ(run.world.faults.links()[first.link_end].name, "s1:s2");
+	ASSERT_TRUE(first.packet);
+	EXPECT_EQ(first.packet->psn.value(), 4u);
+}
+
+/* A corrupted packet has a wrong ICRC, so it is lost; a mark makes the receiver send a CNP; an
+ * overtaken packet is a gap; an acknowledgement that comes late lets a timer end. */
+TEST(World, EachFaultHasItsConsequence)
+{
+	const auto run = [](const std::string &rule) {
+		return Finished(kTwoSwitches + "[congestion]\nalgorithm = 'dcqcn'\n[[rule]]\n" +
+		                rule +
+		                "[[rule]]\naction = 'count'\nfrom = 'h2'\nopcode = 'NAK'\n"
+		                "[[rule]]\naction = 'count'\nfrom = 'h2'\nopcode = 'CNP'\n"
+		                "[[rule]]\naction = 'count'\nto = 'h2'\n"
+		                "retransmission = 'yes'\n");
+	};
+	using Counts = std::vector<std::string>;
+	EXPECT_EQ(rules_of(run("action = 'corrupt'\nto = 'h2'\nnth = 639\n")),
+	          (Counts{"639 1", "1 1", "0 0", "2 2"}));
+	EXPECT_EQ(rules_of(run("action = 'mark'\nlink = 's1:s2'\nnth = 9\n")),
+	          (Counts{"9 1", "0 0", "1 1", "0 0"}));
+	EXPECT_EQ(rules_of(run("action = 'duplicate'\nlink = 's1:s2'\nnth = 9\n")),
+	          (Counts{"9 1", "0 0", "0 0", "1 1"}));
+	EXPECT_EQ(rules_of(run("action = 'reorder'\nby = 1\nlink = 's1:s2'\nnth = 640\n"))[0],
+	          "640 1");
+	const Finished late(run("action = 'delay'\nby = '5ms'\nlink = 's1:h1'\nnth = 1\n"));
+	EXPECT_GT(*std::ranges::max_element(late.world.flows[0]->latencies), 0u);
+	EXPECT_EQ(late.world.flows[0]->messages, 10u);
+}
+
 TEST(World, TheSameSeedGivesTheSameBytes)
 {
 	const std::string text = kTwoPaths + "[ecn]\nkmin = '5 KB'\nkmax = '200 KB'\n"
