@@ -34,7 +34,8 @@ public:
 	void read_links();
 
 private:
-	void add_host(TomlTable &table, const std::string &name, uint64_t cards);
+	void add_host(TomlTable &table, const std::string &name, uint64_t cards,
+	              const std::string &tap);
 	void claim(TomlTable &table, const std::string &name);
 	void link(TomlTable &table, const End &a, const End &b, const LinkConfig &config);
 
@@ -124,8 +125,11 @@ void Reader::read_hosts()
 		const uint64_t count = table.integer("count", 1, max_cards_, 1);
 		const uint64_t cards = table.integer("cards", 1, kMaxCardsOfHost, 1);
 		const bool numbered = table.has("count");
+		const std::string tap = table.has("tap") ? table.text("tap") : "";
+		if (!tap.empty() && (numbered || cards != 1))
+			table.fail("tap", "is for one host with one card");
 		for (uint64_t i = 1; i <= count; i++)
-			add_host(table, numbered ? name + std::to_string(i) : name, cards);
+			add_host(table, numbered ? name + std::to_string(i) : name, cards, tap);
 		if (plan_.cards.size() > max_cards_)
 			table.fail("count",
 			           "makes more than " + std::to_string(max_cards_) + " cards");
@@ -134,10 +138,11 @@ void Reader::read_hosts()
 	linked_.resize(plan_.cards.size());
 }
 
-void Reader::add_host(TomlTable &table, const std::string &name, uint64_t cards)
+void Reader::add_host(TomlTable &table, const std::string &name, uint64_t cards,
+                      const std::string &tap)
 {
-	plan_.hosts.push_back(
-	        {name, static_cast<unsigned>(plan_.cards.size()), static_cast<unsigned>(cards)});
+	plan_.hosts.push_back({name, static_cast<unsigned>(plan_.cards.size()),
+	                       static_cast<unsigned>(cards), tap});
 	claim(table, name);
 	for (uint64_t card = 1; card <= cards; card++) {
 		plan_.cards.push_back(cards == 1 ? name : name + "." + std::to_string(card));

@@ -18,6 +18,8 @@ struct Plan {
 		std::string name;
 		unsigned first; /* of its cards; they follow one another */
 		unsigned cards;
+		std::string
+		        tap; /* in real time it is this TAP interface; empty: a host with cards */
 	};
 	struct Link {
 		Fabric::End a;

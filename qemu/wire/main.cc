@@ -100,6 +100,8 @@ std::string open(Server &server, const Arguments &arguments)
 		error = server.listen_for_shared(arguments.shared);
 	if (error.empty() && !arguments.control.empty())
 		error = server.listen_for_control(arguments.control);
+	if (error.empty())
+		error = server.attach_taps();
 	if (error.empty() && !arguments.tap.empty())
 		error = server.attach_tap(arguments.tap);
 	return error;

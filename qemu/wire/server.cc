@@ -104,12 +104,25 @@ std::string Server::listen_for_control(const std::string &path)
 std::string Server::attach_tap(const std::string &name)
 {
 	if (topology_)
-		return "a topology has no place for a TAP interface";
+		return "the TAP interfaces of a topology are in its file: [[host]] tap";
+	return attach_tap(name, *this);
+}
+
+std::string Server::attach_tap(const std::string &name, FrameSink &sink)
+{
 	Fd fd;
-	FrameSink &sink = *this;
 	std::string error = open_tap(name, fd);
 	if (error.empty())
-		attach(std::make_unique<TapPort>(loop_, sink, std::move(fd), name));
+		sink.joined(attach(std::make_unique<TapPort>(loop_, sink, std::move(fd), name)));
+	return error;
+}
+
+std::string Server::attach_taps()
+{
+	std::string error;
+	for (size_t i = 0; topology_ && error.empty() && i < topology_->cards(); i++)
+		if (const std::string &name = topology_->tap_of(i); !name.empty())
+			error = attach_tap(name, topology_->edge(i));
 	return error;
 }
 
@@ -119,7 +132,9 @@ std::string Server::listen_for_hosts(const std::string &path, Acceptor::Add add,
 		return open(path, *this, add, type);
 	std::string error;
 	for (size_t i = 0; error.empty() && i < topology_->cards(); i++)
-		error = open(path + "." + topology_->name_of(i), topology_->edge(i), add, type);
+		if (topology_->tap_of(i).empty())
+			error = open(path + "." + topology_->name_of(i), topology_->edge(i), add,
+			             type);
 	return error;
 }
 

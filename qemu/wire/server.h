@@ -39,6 +39,8 @@ public:
 	std::string listen_for_control(const std::string &path);
 	/** Attaches the TAP interface @name; see open_tap(). */
 	std::string attach_tap(const std::string &name);
+	/** Attaches the TAP interfaces of the topology, if there is one. */
+	std::string attach_taps();
 
 	/** Waits for events once and handles them. */
 	void step(std::optional<int> timeout_ms = std::nullopt);
@@ -73,6 +75,7 @@ private:
 	std::string open(const std::string &path, FrameSink &sink, Acceptor::Add add, int type);
 	void add_stream(Fd fd, FrameSink &sink);
 	void add_shared(Fd fd, FrameSink &sink);
+	std::string attach_tap(const std::string &name, FrameSink &sink);
 	Port &attach(std::unique_ptr<Port> port);
 	void add_client(Fd fd, FrameSink &sink);
 

@@ -47,18 +47,21 @@ std::string describe(const Plan &plan)
 	json.object("", [&] {
 		json.list("hosts", [&] {
 			for (const Plan::Host &host : plan.hosts)
-				json.object("", [&] {
-					json.text("name", host.name);
-					json.list("cards", [&] {
-						for (unsigned i = host.first;
-						     i < host.first + host.cards; i++)
-							json.object("", [&] {
-								json.text("name", plan.cards[i]);
-								json.number("mbps",
-								            rates[i] / kMega);
-							});
+				if (host.tap.empty())
+					json.object("", [&] {
+						json.text("name", host.name);
+						json.list("cards", [&] {
+							for (unsigned i = host.first;
+							     i < host.first + host.cards; i++)
+								json.object("", [&] {
+									json.text("name",
+									          plan.cards[i]);
+									json.number("mbps",
+									            rates[i] /
+									                    kMega);
+								});
+						});
 					});
-				});
 		});
 	});
 	return json.written();
@@ -72,6 +75,13 @@ Topology::Topology(Plan plan, Clock &clock, Switch &ethernet, Recorder &recorder
 	connect_all(plan_, fabric_);
 	ethernet.faults().set_links(faults::link_ends(plan_));
 	links_ = faults::intercept_links(fabric_, {ethernet.faults(), fabric_.pool(), recorder});
+}
+
+const std::string &Topology::tap_of(size_t card) const
+{
+	/* The last host whose cards do not begin behind it. */
+	const auto next = std::ranges::upper_bound(plan_.hosts, card, {}, &Plan::Host::first);
+	return std::prev(next)->tap;
 }
 
 std::optional<std::chrono::nanoseconds> Topology::until_next() const

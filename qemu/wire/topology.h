@@ -24,7 +24,7 @@ constexpr size_t kMaxCards = 64;
 fabric::Plan read_topology(const std::string &path);
 /** As read_topology(), of @text; errors name @path. */
 fabric::Plan parse_topology(const std::string &text, const std::string &path);
-/** Returns the hosts of @plan, with their cards and these cards' rates, as JSON in one line. */
+/** Returns the hosts of @plan that have cards, with these and their rates, as JSON in one line. */
 std::string describe(const fabric::Plan &plan);
 
 /** The switches and links of a plan in real time, with an edge for each card. */
@@ -35,6 +35,8 @@ public:
 
 	size_t cards() const { return edges_.size(); }
 	const std::string &name_of(size_t card) const { return plan_.cards[card]; }
+	/** Returns the TAP interface that is in place of that card; empty if there is none. */
+	const std::string &tap_of(size_t card) const;
 	Edge &edge(size_t card) { return *edges_[card]; }
 
 	/** Lets all happen that is due. */

@@ -297,8 +297,8 @@ def _take_stack(args):
 def up(args):
     if args.topology and (args.count is not None or args.cards):
         raise LabError("the topology says how many hosts and cards there are")
-    if args.topology and (args.tap or args.first != 1):
-        raise LabError("--tap and --first are for hosts without --topology")
+    if args.topology and args.tap:
+        raise LabError("the TAP interfaces of a topology are in its file: [[host]] tap")
     if args.modules and not args.kernel:
         raise LabError("--modules FOLDER is for a kernel, which --kernel BZIMAGE names")
     if args.kernel and args.packages:

@@ -5,9 +5,11 @@ The machines are network namespaces with a cable between them. docs/machines.md 
 for true ones.
 """
 
+import json
 import os
 import pathlib
 import subprocess
+import tempfile
 import unittest
 
 from kernel_log import trouble
@@ -30,14 +32,24 @@ MACHINE = """
     ip link set lab-bridge up"""
 
 
+# A lab of one host behind a switch, whose other link goes to the TAP interface.
+TOPOLOGY = """
+switch = [{{ name = "tor" }}]
+host = [{{ name = "inside{number}" }}, {{ name = "outside", tap = "lab-tap" }}]
+[[link]]
+ends = ["*side*", "tor"]
+rate = "200 Mb/s"
+"""
+
+
 class Machine:
     """One of the two, with its lab."""
 
-    def __init__(self, number):
+    def __init__(self, number, kind=""):
         self.number = number
-        self.name = f"tern-{os.getpid()}-{number}"
+        self.name = f"tern-{os.getpid()}-{kind}{number}"
         self.inside = ["ip", "netns", "exec", self.name]
-        self.lab = f"{report.NAME}.{number}"
+        self.lab = f"{report.NAME}.{kind}{number}"
 
     def run(self, *command):
         return subprocess.run([*self.inside, *command], check=False, capture_output=True,
@@ -56,11 +68,10 @@ class Machine:
         """The one host of its lab."""
         return self.lab_does("run", "all", "--", *words)
 
-    def start(self):
+    def start(self, *hosts):
         report.COST.logs.append(paths.logs(self.lab))
         self.do("sh", "-ec", MACHINE.format(own=self.number, other=3 - self.number))
-        self.lab_does("up", "1", "--tap", "lab-tap", "--first", str(self.number), "--mtu", MTU,
-                      "--mem", Options.mem)
+        self.lab_does("up", *hosts, "--first", str(self.number), "--mtu", MTU, "--mem", Options.mem)
 
     def carried(self):
         """The bytes that have come by the VXLAN."""
@@ -68,16 +79,24 @@ class Machine:
 
 
 class TwoMachines(unittest.TestCase):
+    """What labs on two machines have in common."""
+
+    KIND = ""
+
     @classmethod
     def setUpClass(cls):
-        cls.machines = one, two = Machine(1), Machine(2)
+        cls.machines = one, two = Machine(1, cls.KIND), Machine(2, cls.KIND)
         for machine in cls.machines:
             subprocess.run(["ip", "netns", "add", machine.name], check=True)
             cls.addClassCleanup(subprocess.run, ["ip", "netns", "delete", machine.name])
         subprocess.run(["sh", "-ec", CABLE.format(one=one.name, two=two.name)], check=True)
         for machine in cls.machines:
             cls.addClassCleanup(machine.run, LAB, "--lab", machine.lab, "down")
-            machine.start()
+            cls.start(machine)
+
+    @classmethod
+    def start(cls, machine):
+        raise NotImplementedError
 
     @classmethod
     def tearDownClass(cls):
@@ -85,6 +104,18 @@ class TwoMachines(unittest.TestCase):
             found = trouble(machine.host_does("dmesg"))
             if found:
                 raise AssertionError(f"the kernel of {machine.lab}'s host complains: {found}")
+
+    def end_of(self, asking):
+        """What it has said, and its exit code."""
+        return asking.communicate(timeout=120)[0], asking.returncode
+
+
+class TwoWires(TwoMachines):
+    """Labs without a topology."""
+
+    @classmethod
+    def start(cls, machine):
+        machine.start("1", "--tap", "lab-tap")
 
     def begin(self, *command):
         """A program in two halves that has begun: the first machine's host serves the second's."""
@@ -100,10 +131,6 @@ class TwoMachines(unittest.TestCase):
 
     def pingpong(self, *arguments):
         return self.begin("ibv_rc_pingpong", "-g", "3", *arguments)
-
-    def end_of(self, asking):
-        """What it has said, and its exit code."""
-        return asking.communicate(timeout=120)[0], asking.returncode
 
     def test_ethernet(self):
         two = self.machines[1]
@@ -147,6 +174,46 @@ class TwoMachines(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout), (1, ""))
         self.assertRegex(done.stderr.splitlines()[-1],
                          "^lab: tern-switch: nowhere: there is no such interface;")
+
+
+class TwoFabrics(TwoMachines):
+    """Labs with a topology, of which the TAP interface is an end of a link."""
+
+    KIND = "fabric"
+
+    @classmethod
+    def start(cls, machine):
+        with tempfile.NamedTemporaryFile("w", suffix=".toml", encoding="ascii") as file:
+            file.write(TOPOLOGY.format(number=machine.number))
+            file.flush()
+            machine.start("--topology", file.name)
+
+    def test_rdma(self):
+        """The packets pass both fabrics."""
+        one, two = self.machines
+        one.lab_does("serve", "inside1", "--", "ibv_rc_pingpong", "-g", "3", "-c", "-n", "100")
+        said = two.lab_does("run", "inside2", "--", "ibv_rc_pingpong", "-g", "3", "-c", "-n", "100",
+                            "10.77.0.1")
+        self.assertIn("100 iters", said)
+        for machine in self.machines:
+            report_of = json.loads(machine.lab_does("fabric", "--json"))
+            ends = {end["name"]: end for link in report_of["links"] for end in link["ends"]}
+            self.assertGreater(ends["outside"]["tx_bytes"], 100 * 4096)
+            self.assertGreater(ends["outside"]["rx_bytes"], 100 * 4096)
+
+    def test_refused(self):
+        one = self.machines[0]
+        for text, why in (
+                (TOPOLOGY.format(number=9).replace("lab-tap", "nowhere"),
+                 "^lab: tern-switch: nowhere: there is no such interface;"),
+                (TOPOLOGY.format(number=9).replace("tap =", "cards = 2, tap ="),
+                 "^lab: .*:3: host.tap: is for one host with one card$")):
+            with tempfile.NamedTemporaryFile("w", suffix=".toml", encoding="ascii") as file:
+                file.write(text)
+                file.flush()
+                done = one.run(LAB, "--lab", "never", "up", "--topology", file.name)
+            self.assertEqual((done.returncode, done.stdout), (1, ""))
+            self.assertRegex(done.stderr.splitlines()[-1], why)
 
 
 if __name__ == "__main__":
