@@ -16,8 +16,8 @@ constexpr unsigned kHyperIncrease = 5;
  * this gradient on, nothing at the negative of it. */
 constexpr double kFullGradient = 0.25;
 /* An error of 1, which is a round-trip time of twice T_low, costs this share of beta. The 2016
- * paper has a 100th (0.008 for 0.8). A larger share keeps the queue shorter, but with a
- * 10th two flows that meet on a link of 10 Gb/s leave a third of it idle for milliseconds. */
+ * paper has a 100th (0.008 for 0.8). A larger share keeps the queue shorter, but takes more of the
+ * rate when flows meet. */
 constexpr double kErrorShare = 1.0 / 32;
 /* The largest share of the rate that one completion or loss takes. The papers have no bound, but
  * the first packets of many flows at the line rate would leave them nothing. */
