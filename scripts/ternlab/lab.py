@@ -47,10 +47,9 @@ class Lab:
             try:
                 self._owner = Process.this("the lab's owner") if owned else None
                 self._first = first
+                self._check_room(hosts)
                 if topology:
                     shutil.copyfile(topology, self.wire.topology)
-                else:
-                    self._check_room(hosts)
                 self._image = OwnDisk.get(disk, self.folder) if disk else Image.get(**image)
                 archive = self._archive(hosts)
                 self.wire.start(self.logs / "wire.log", owned, tap)

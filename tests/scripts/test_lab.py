@@ -142,9 +142,12 @@ class Refusals(Stateful):
                          "and these would be 3")
 
     def test_other_machines(self):
+        many = self.base / "many.toml"
+        many.write_text("switch = [{ name = 'tor' }]\nhost = [{ name = 'h', count = 33 }]\n"
+                        "link = [{ ends = ['h*', 'tor'] }]\n", encoding="ascii")
         for words, why in (
-                (["--topology", "x.toml", "--tap", "lab0"], "are for hosts without --topology"),
-                (["--topology", "x.toml", "--first", "3"], "are for hosts without --topology"),
+                (["--topology", "x.toml", "--tap", "lab0"], "are in its file: .*tap"),
+                (["--topology", str(many)], "at most 32 hosts, and these would be 33"),
                 (["3", "--first", "31"], "from 31 on 2, and these would be 3")):
             with self.subTest(words=words):
                 self.assertRegex(self.refused("up", *words), why)

@@ -195,7 +195,7 @@ class Tap(unittest.TestCase):
                 (["--tap", "lab1"], "lab1: there is no such interface; `ip tuntap add"),
                 (["--tap", "lo"], "lo: this is no TAP interface"),
                 (["--tap", "interface-number-1"], "too long for the name of an interface"),
-                (["--topology", topology, "--tap", "lo"], "a topology has no place")):
+                (["--topology", topology, "--tap", "lo"], "are in its file: .*tap")):
             with self.subTest(arguments=arguments):
                 done = subprocess.run([*IN_NETWORK, *self.command, *arguments], check=False,
                                       capture_output=True, text=True, timeout=20)
