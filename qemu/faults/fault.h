@@ -28,8 +28,8 @@ struct FaultEvent {
 
 /** What caused it, such as "rule 2". */
 std::string cause_of(const FaultEvent &event);
-/** The comment on a captured packet, such as "fault: delay 5000us, rule 2, to port 1" or "fault:
- * drop, rule 1, on leaf1:spine1". */
+/** Returns the comment on a captured packet. Examples are
+ * "fault: delay 5000us, rule 2, to port 1" and "fault: drop, rule 1, on leaf1:spine1". */
 std::string to_string(const FaultEvent &event);
 
 } // namespace tern::faults

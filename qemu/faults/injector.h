@@ -14,14 +14,14 @@
 
 namespace tern::faults {
 
-/** A frame on its way to one destination. */
+/** A transfer takes one frame to one destination, and lets it be changed on the way. */
 class Transfer {
 public:
 	virtual ~Transfer() = default;
 
-	/** Returns the frame's headers at least, to be changed. */
+	/** Returns the bytes of the frame, which may be changed: at least its headers. */
 	virtual std::span<std::byte> headers() = 0;
-	/** Returns the whole frame, payload and ICRC included, to be changed. */
+	/** Returns all bytes of the frame, which may be changed, its payload and ICRC included. */
 	virtual std::span<std::byte> whole() = 0;
 	/** Delivers the frame, once for each call. Returns whether the destination has room for
 	 * more. */
@@ -31,12 +31,12 @@ public:
 };
 
 /**
- * The injector makes the faults happen to frames that it has for some destinations, and holds
- * frames back that are delayed or overtaken.
+ * The injector applies faults to frames on their way to some destinations. It holds back the frames
+ * that are delayed or overtaken.
  */
 class Injector {
 public:
-	/** Since any moment. */
+	/** The time since any fixed moment. */
 	using Time = std::chrono::nanoseconds;
 
 	/** Both references must outlive this. */
@@ -62,8 +62,8 @@ public:
 	const std::vector<FaultEvent> &events() const { return events_; }
 	void clear_events() { events_.clear(); }
 
-	/** Whether frames are held back; then next_due() is when the first of them has to go, and
-	 * release_due() delivers those whose time has come. */
+	/** Returns whether frames are held back. If so, next_due() returns when the first of them
+	 * has to go, and release_due() delivers those whose time has come. */
 	bool holds() const { return !held_.empty(); }
 	Time next_due() const { return held_.begin()->first; }
 	void release_due(Time now);

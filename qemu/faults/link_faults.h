@@ -11,7 +11,7 @@
 
 namespace tern::faults {
 
-/** Learns of the frames that pass the ends of links. */
+/** An observer is told of each frame that arrives at an end of a link. */
 class LinkObserver {
 public:
 	/** @frame has arrived at @link_end, and these faults are going to happen to it. What of it

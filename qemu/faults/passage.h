@@ -15,7 +15,8 @@ namespace tern::faults {
 
 using Bytes = std::span<const std::byte>;
 
-/** Ethernet addresses as numbers, the first byte in 47:40, with the port of each. */
+/** The table has the port of each Ethernet address. An address is a number, whose bits 47:40 are
+ * the first byte. */
 using AddressTable = std::unordered_map<uint64_t, unsigned>;
 
 /** Where frames arrive by a link of a topology. */
@@ -34,18 +35,19 @@ struct RoceFields {
 	Psn psn;
 };
 
-/** Reads a RoCE packet without verifying its ICRC. None for another frame, and for one with
- * malformed headers. */
+/** Reads a RoCE packet without verifying its ICRC. Returns none if @frame is another frame, or if
+ * its headers are malformed. */
 std::optional<RoceFields> read_roce(Bytes frame);
 
 /** A frame that a switch has for one port, or that arrives by a link of a topology. */
 struct Passage {
 	static constexpr unsigned kNoPort = UINT_MAX;
 
-	/** @frame, which has an Ethernet header, on its way between ports of a switch. Of several
-	 * lanes, the ports are the primary. */
+	/** Makes the passage of @frame between two ports of a switch. The frame has an Ethernet
+	 * header. A port that is a lane of a card is given as the card's primary. */
 	Passage(Bytes frame, unsigned from, unsigned to);
-	/** @frame, which arrives at the end of a link with that number. @at_card: of a card. */
+	/** Makes the passage of @frame, which arrives at the end of a link that has the number
+	 * @link_end. @at_card: a card is at that end. */
 	static Passage by_link(Bytes frame, unsigned link_end, bool at_card);
 
 	Bytes frame;

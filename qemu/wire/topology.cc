@@ -114,8 +114,8 @@ std::optional<End> Topology::find_switch(const std::string &name) const
 	return End{End::Kind::Switch, static_cast<unsigned>(found - plan_.switches.begin())};
 }
 
-/* Sets all links between the two. Returns why that is not possible, or empty. The link of a card is
- * cut at the card, whose host then sees that it is. */
+/* Cuts or mends all links between two switches. Returns why that is not possible, or empty. The lab
+ * cuts the link of a card at the card, so that its host sees it. */
 std::string Topology::set_link(const std::string &a, const std::string &b, const std::string &state)
 {
 	const auto from = find_switch(a), to = find_switch(b);

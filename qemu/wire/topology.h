@@ -35,7 +35,7 @@ public:
 
 	size_t cards() const { return edges_.size(); }
 	const std::string &name_of(size_t card) const { return plan_.cards[card]; }
-	/** Returns the TAP interface that is in place of that card; empty if there is none. */
+	/** Returns the name of the TAP interface that takes the place of @card, or empty. */
 	const std::string &tap_of(size_t card) const;
 	Edge &edge(size_t card) { return *edges_[card]; }
 

@@ -2,7 +2,7 @@
 /*
  * Prints the rate that the card gives a flow, for tests/model/timely_test.py. Standard input has
  * the link's Mb/s, and then events: "rtt NS", "loss" and "timeout". The program prints the rate in
- * kb/s after each. It uses the parameters of sigcomm2015().
+ * kb/s after each event. The parameters are those of sigcomm2015().
  */
 #include <iostream>
 #include <string>

@@ -233,9 +233,8 @@ class Fabric(Scenario):
         return told.stdout
 
     def test_faults_of_a_link(self):
-        """Rules act on the link and in the direction that they name. A capture there has comments,
-        one at cards shows what they got: neither a packet that was lost before, nor an unmarked
-        one that was marked before."""
+        """Rules act on the link and in the direction that they name. A capture there has comments
+        and one direction alone; a capture at cards has both."""
         one, two = self.hosts[:2]
         there, back = self.lab.logs / "there.pcapng", self.lab.logs / "cards.pcapng"
         self.addCleanup(lab, "--lab", self.lab.name, "faults", "--clear")

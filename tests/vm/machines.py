@@ -32,7 +32,7 @@ MACHINE = """
     ip link set lab-bridge up"""
 
 
-# A lab of one host behind a switch, whose other link goes to the TAP interface.
+# The topology has one host and one switch. The other link of the switch ends at the TAP interface.
 TOPOLOGY = """
 switch = [{{ name = "tor" }}]
 host = [{{ name = "inside{number}" }}, {{ name = "outside", tap = "lab-tap" }}]

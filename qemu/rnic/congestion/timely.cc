@@ -12,8 +12,8 @@ constexpr double kUs = 1000;   /* ns */
 /* So many completions in a row without a positive gradient start hyper increase, which is as many
  * times the additive one. */
 constexpr unsigned kHyperIncrease = 5;
-/* Between the thresholds the gradient decides which part of a step is decrease: all of it from
- * this gradient on, nothing at the negative of it. */
+/* Between the thresholds the gradient decides which share of a step is a decrease. The share is 1
+ * from this gradient on, and 0 up to its negative. */
 constexpr double kFullGradient = 0.25;
 /* An error of 1, which is a round-trip time of twice T_low, costs this share of beta. The 2016
  * paper has a 100th (0.008 for 0.8). A larger share keeps the queue shorter, but takes more of the

@@ -349,8 +349,9 @@ void Requester::sent_packets(const Request &r, uint32_t packets)
 		arm_timer();
 }
 
-/* The packet must have asked for an ACK: see wants_ack(). One after which the rate makes the QP
- * wait has, too. A response of its own takes the responder's time, too. */
+/* Starts to time the packet that was sent last, if it has asked for an ACK: it ends a segment, or
+ * the rate makes the QP wait behind it (wants_ack()). A request with a response is not timed,
+ * because the time includes what the responder takes for that. */
 void Requester::start_timing(const Request &r)
 {
 	if (timed_ || r.expects_response())
