@@ -4,7 +4,7 @@
 import contextlib
 
 import lio
-from scenario import LabError, main
+from scenario import LabError, main, wait_until
 import upper_layer
 
 IQN, PORT = "iqn.2024-01.tern:disk", 3260
@@ -39,6 +39,7 @@ def exported(server, transport="rdma"):
         """)
         yield
     finally:
+        wait_for_sessions(server)
         server.run(f"""
             echo 0 >{GROUP}/enable
             rm {GROUP}/lun/lun_0/disk
@@ -46,6 +47,17 @@ def exported(server, transport="rdma"):
         """)
         lio.remove(server)
         upper_layer.unload(server, "ib_isert iscsi_target_mod target_core_file")
+
+
+def wait_for_sessions(server):
+    """Waits until the target has freed the last session, which takes it longer than the logout.
+
+    Linux frees a portal group's dynamic node ACLs with the group, also those that a session still
+    refers to: core_tpg_deregister() does not wait for transport_deregister_session_configfs().
+    """
+    count = f"cat {NAME}/fabric_statistics/iscsi_instance/sessions"
+    if not wait_until(lambda: server.run(count).out.strip() == "0", 60, 0.2):
+        raise LabError(f"{server.name}: {server.run(count).out.strip()} sessions are left")
 
 
 @contextlib.contextmanager

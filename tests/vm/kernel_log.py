@@ -49,11 +49,32 @@ KNOWN_LEAKS = re.compile(
     r"|\] flow_resources_alloc\+")
 
 
+STAMP = re.compile(r"^\[ *\d+\.\d+\](?:\[ *[TC]\d+\])? ")
+# A frame of a stack. A question mark marks what the kernel does not take for a caller.
+FRAME = re.compile(r"^ *(?P<guess>\? +)?(?P<function>[\w.]+)\+0x[0-9a-f]+/0x")
+
+
 def trouble(text):
-    """The lines of a kernel's log that tell of trouble."""
+    """The lines of a kernel's log that tell of trouble, without their times. The functions of a
+    stack stand in the line of its "Call Trace", and stacks come first: CI shows the beginning."""
     text = REPORT.sub(lambda report: "" if KNOWN.search(report[0]) else report[0], text)
-    return [line for line in text.splitlines()
-            if TROUBLE.search(line) and not HARMLESS.search(line)]
+    lines = [STAMP.sub("", line) for line in text.splitlines()]
+    found = [f"{line} {' < '.join(callers(lines[number + 1:]))}" if "Call Trace" in line else line
+             for number, line in enumerate(lines)
+             if TROUBLE.search(line) and not HARMLESS.search(line)]
+    return sorted(found, key=lambda line: "Call Trace" not in line)
+
+
+def callers(lines):
+    """The functions of the stack with which the lines begin, the innermost first."""
+    functions = []
+    for line in lines:
+        if frame := FRAME.search(line):
+            if not frame["guess"]:
+                functions.append(frame["function"])
+        elif not re.fullmatch(r" *<\w+>", line):
+            break
+    return functions
 
 
 def leaks(text):

@@ -127,8 +127,8 @@ class Scenario(unittest.TestCase):
     def tearDownClass(cls):
         """What is in the log buffer and never came to the console."""
         for host in cls.hosts:
-            found = [line for line in cls.trouble(host.run("dmesg").out)
-                     if line.strip() not in cls.seen[host.name]]
+            shown = cls.trouble(cls.seen[host.name])
+            found = [line for line in cls.trouble(host.run("dmesg").out) if line not in shown]
             if found:
                 raise AssertionError(f"{host.name}'s kernel complains: {found}")
             if stack.has_debug_kernel():
