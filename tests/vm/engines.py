@@ -96,10 +96,9 @@ class Engines(Programs):
         one, two = self.hosts[:2]
         ports = (18515, 18516)
 
-        # Eight threads or more want two processors then, and one may wait for a second. With
-        # perftest's own ACK timeout (-u 14) the retries last for two seconds.
         def command(host, port):
-            return f"ib_write_bw -s 65536 -D 6 -u 20 -p {port} {self.verbs(host)}"
+            return (f"ib_write_bw -s 65536 -D 6 -u {self.ACK_TIMEOUT} -p {port} "
+                    f"{self.verbs(host)}")
 
         with self.cell("ib_write_bw, twice at once", self.COLUMNS[0]):
             with concurrent.futures.ThreadPoolExecutor(len(ports)) as pool:

@@ -62,6 +62,7 @@ class Lossy(Programs):
     """Each program runs on a bad wire; capture and counters are compared after each."""
 
     COLUMNS = ("result", "sent again", "lost", "seq NAKs", "RNR NAKs")
+    ACK_TIMEOUT = 14  # each lost last packet of a message costs it
 
     @classmethod
     def setUpClass(cls):
