@@ -16,6 +16,42 @@ from ternlab import snapshot  # noqa: E402
 from ternlab.host import Options  # noqa: E402
 
 
+class BusyGuest:
+    """One whose clock runs at RATE of time's, on a machine that stalls before the READING-th."""
+
+    def __init__(self, rate, reading=None, stall=0.0):
+        self.rate, self.reading, self.stall = rate, reading, stall
+        self.time, self.readings = 1000.0, 0
+
+    def run(self, command):
+        if command == "sleep 1":
+            self.time += 1 / self.rate
+            return None
+        self.readings += 1
+        self.time += self.stall if self.readings == self.reading else 0.01
+        return types.SimpleNamespace(out=f"{self.time * self.rate} 0.0\n")
+
+    def rates(self):
+        with mock.patch.object(snapshot.time, "monotonic", lambda: self.time):
+            return snapshot._clock_rates(self)  # pylint: disable=protected-access
+
+
+class Clock(unittest.TestCase):
+    def test_right(self):
+        for rate in BusyGuest(1).rates():
+            self.assertAlmostEqual(rate, 1, delta=0.05)
+
+    def test_stalls_are_no_fault_of_the_clock(self):
+        for reading in (1, 2):
+            least, greatest = BusyGuest(1, reading, stall=0.5).rates()
+            self.assertLessEqual(least, 1.01)
+            self.assertGreaterEqual(greatest, 0.99)
+
+    def test_wrong(self):
+        self.assertGreater(BusyGuest(2).rates()[0], 1.25)
+        self.assertLess(BusyGuest(0.5).rates()[1], 0.8)
+
+
 class Making(unittest.TestCase):
     def setUp(self):
         scratch = tempfile.TemporaryDirectory()
