@@ -287,6 +287,8 @@ std::string Rule::contradiction() const
 		return "nth: excludes every and probability";
 	if (random && frequency_.every != 1)
 		return "every: excludes probability";
+	if (match_.from.size() == 1 && match_.from == match_.to)
+		return "to: what a host sends to itself does not pass the wire";
 	if (!match_.opcodes)
 		return {};
 	if (match_.retransmission && !match_.opcodes->has_data())

@@ -160,6 +160,8 @@ class Faults(unittest.TestCase):
                 ("by: needs a time", "--delay", "", "--by", "5"),
                 ("by: is missing", "--reorder", ""),
                 ('from: no host "host9"', "--drop", "from=host9"),
+                ("to: what a host sends to itself", "--drop",
+                 "from=52:54:00:00:00:09 to=52:54:00:00:00:09"),
                 ('host: no host "host9"', "host9", "--drop", ""),
                 ("opcode: .* blank or a semicolon", "--drop", "opcode=ACK;drop"),
                 ("host is for a rule", "host1"),

@@ -276,6 +276,7 @@ TEST(RuleParsing, NamesTheKey)
 	        {"drop to=00:00:00:00:00", "to: "},
 	        {"drop host=00:00:00:00:00:0g", "host: "},
 	        {"drop host=00-00-00-00-00-00", "host: "},
+	        {"drop from=52:54:00:77:00:01 to=52:54:00:77:00:01", "to: "},
 	        {"drop qp=16777216", "qp: "},
 	        {"drop qp=-1", "qp: "},
 	        {"drop psn=16777216", "psn: "},
