@@ -14,7 +14,8 @@ from ternlab import cli  # noqa: E402
 MAN = TOP / "docs/man"
 # A page, and the source that names the options, to getopt_long() or by itself.
 TOOLS = {"terntop.8": "userspace/tools/terntop.cc", "terntrace.8": "userspace/tools/terntrace.cc",
-         "tern-switch.1": "qemu/wire/main.cc", "tern-card.1": "qemu/vfio/options.cc"}
+         "tern-switch.1": "qemu/wire/main.cc", "tern-sim.1": "qemu/sim/main.cc",
+         "tern-card.1": "qemu/vfio/options.cc"}
 NAMED = re.compile(r'(?:\{"(?=[^"]*", (?:required|no)_argument)|"--)([a-z-]+)"')
 DEVICE = "qemu/pci/device.c"
 QEMUS = {"mac", "netdev", "link"}  # not in the device's table

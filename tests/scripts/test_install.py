@@ -55,6 +55,12 @@ class Install(unittest.TestCase):
         self.assertEqual(told.returncode, 1)
         self.assertRegex(told.stderr, "^tern-card: wire: .*none: No such file or directory\n$")
 
+    def test_the_simulation_runs_an_example(self):
+        example = next(self.root.rglob("examples/two-hosts.toml"))
+        told = run(self.bin / "tern-sim", example)
+        self.assertEqual(told.returncode, 0, told.stderr)
+        self.assertRegex(told.stdout, r"(?m)^\d+ flows?, [1-9]")
+
     def test_the_lab_runs(self):
         told = run(self.bin / "tern-lab", "status", XDG_RUNTIME_DIR=str(self.root))
         self.assertEqual((told.returncode, told.stdout), (1, ""))
