@@ -34,6 +34,18 @@ class UpperLayer(Programs):
         cls.server, cls.client = cls.hosts
         # Without its card a host must not look for the other behind the management card.
         cls.lab.each(lambda host: host.run("ip route add unreachable 10.77.0.0/24 metric 4096"))
+        cls.meet()
+
+    @classmethod
+    def meet(cls):
+        """Each host learns the other's Ethernet address.
+
+        If the answer to ARP comes while rdma_resolve_ip() is about to queue its request, which a
+        busy machine makes likely, nobody tells the request: it waits for its whole timeout. That
+        of RTRS is as long as the connection may take.
+        """
+        cls.client.run(f"ping -q -c 1 {cls.server.ipv4}")
+        cls.server.run(f"ping -q -c 1 {cls.client.ipv4}")
 
     def survive(self, what, misfortune):
         """A test: misfortune() happens under load."""
@@ -86,6 +98,7 @@ class UpperLayer(Programs):
         host.configure()
         self.assertEqual(host.rdma_device(), self.devices[host.name])
         host.gid_index(host.rdma_device())
+        self.meet()
 
 
 class Storage(UpperLayer):
