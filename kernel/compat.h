@@ -139,6 +139,8 @@ static inline int tern_odp_dma(struct ib_umem_odp *umem, size_t index, dma_addr_
  * TERN_HAVE_RXFH_PARAM: since 6.8 ethtool passes the parameters of an RSS context in a struct.
  * TERN_HAVE_CREATE_CQ_ATTRS: since 6.11 create_cq() gets the attribute bundle, not only udata.
  * TERN_HAVE_REG_DMABUF_ATTRS: since 6.12 so does reg_user_mr_dmabuf().
+ * TERN_HAVE_REPORT_PORT_EVENT: since 6.14 ib_core reports a port's events, unless a driver does.
+ * TERN_HAVE_RXFH_FIELDS: since 6.17 a function of its own tells ethtool the fields of the hash.
  * TERN_HAVE_COUNTER_PORT: since 6.15 counter_bind_qp() and counter_unbind_qp() get the port.
  * TERN_HAVE_DMAH: since 6.17 a region may be registered with a DMA handle (TLP processing hints).
  * TERN_HAVE_PORT_SPEED: in 7.2 a process can ask for the port's speed as a number.

@@ -145,7 +145,8 @@ static int tern_query_device(struct ib_device *ibdev, struct ib_device_attr *pro
 		.vendor_part_id = tdev->pdev->device,
 		.hw_ver = tdev->pdev->revision,
 		.device_cap_flags = IB_DEVICE_CURR_QP_STATE_MOD | IB_DEVICE_PORT_ACTIVE_EVENT |
-				    IB_DEVICE_SYS_IMAGE_GUID | IB_DEVICE_RC_RNR_NAK_GEN,
+				    IB_DEVICE_SYS_IMAGE_GUID | IB_DEVICE_RC_RNR_NAK_GEN |
+				    IB_DEVICE_BAD_PKEY_CNTR | IB_DEVICE_BAD_QKEY_CNTR,
 		.max_qp = attr->max_qp,
 		.max_qp_wr = 1 << min(attr->max_sq_log_size, attr->max_rq_log_size),
 		.max_send_sge = attr->max_send_sge,
@@ -288,6 +289,17 @@ static void tern_get_dev_fw_str(struct ib_device *ibdev, char *str)
 	snprintf(str, IB_FW_VERSION_NAME_MAX, "%u.%u", fw >> 16, fw & 0xffff);
 }
 
+#ifdef TERN_HAVE_REPORT_PORT_EVENT
+/*
+ * The driver reports the events itself. Without this function ib_core would do so once more, when
+ * it hears of the carrier, which may be a second later.
+ */
+static void tern_report_port_event(struct ib_device *ibdev, struct net_device *ndev,
+				   unsigned long event)
+{
+}
+#endif
+
 /* ib_core wants this function. It has unmapped the doorbells itself. */
 static void tern_disassociate_ucontext(struct ib_ucontext *ibucontext)
 {
@@ -302,6 +314,9 @@ static const struct ib_device_ops tern_ib_ops = {
 	.query_port = tern_query_port,
 #ifdef TERN_HAVE_PORT_SPEED
 	.query_port_speed = tern_query_port_speed,
+#endif
+#ifdef TERN_HAVE_REPORT_PORT_EVENT
+	.report_port_event = tern_report_port_event,
 #endif
 	.query_pkey = tern_query_pkey,
 	.get_port_immutable = tern_get_port_immutable,
