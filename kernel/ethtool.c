@@ -332,6 +332,14 @@ static int tern_get_rxnfc(struct net_device *ndev, struct ethtool_rxnfc *info, u
 	}
 }
 
+#ifdef TERN_HAVE_RXFH_FIELDS
+static int tern_get_rxfh_fields(struct net_device *ndev, struct ethtool_rxfh_fields *fields)
+{
+	fields->data = tern_rxfh_fields(fields->flow_type);
+	return 0;
+}
+#endif
+
 /* Counts unused queues too, so that the number does not change. */
 static int tern_get_sset_count(struct net_device *ndev, int sset)
 {
@@ -387,6 +395,9 @@ const struct ethtool_ops tern_ethtool_ops = {
 	.get_coalesce = tern_get_coalesce,
 	.set_coalesce = tern_set_coalesce,
 	.get_rxnfc = tern_get_rxnfc,
+#ifdef TERN_HAVE_RXFH_FIELDS
+	.get_rxfh_fields = tern_get_rxfh_fields,
+#endif
 	.get_rxfh_indir_size = tern_get_rxfh_indir_size,
 	.get_rxfh_key_size = tern_get_rxfh_key_size,
 	.get_rxfh = tern_get_rxfh,

@@ -55,6 +55,9 @@ class Network(Scenario):
         self.assertRegex(info, r"bus-info: 0000:\d\d:\d\d\.\d")
         link = one.run(f"ethtool {NETDEV}").out
         self.assertIn("Link detected: yes", link)
+        if not RXE:
+            fields = one.run(f"ethtool -n {NETDEV} rx-flow-hash tcp4").out
+            self.assertIn("IP SA\nIP DA\nL4 bytes 0 & 1", fields)
 
         before = self.statistics(one)
         self.ping(one, two.ipv4, count=5)
