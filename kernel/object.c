@@ -328,7 +328,10 @@ void tern_wq_event(struct tern_dev *tdev, u32 wqn, u8 type)
 
 /* ---- events of the kernel's CQs that the driver raises by itself ------------------------ */
 
-/* The lock keeps the CQs from being freed. Handlers expect interrupts to be off. */
+/*
+ * The lock keeps the CQs from being freed. Handlers expect interrupts to be off, but on PREEMPT_RT,
+ * where they run in threads and the locks that they take may sleep.
+ */
 static void tern_cqs_recheck_work(struct work_struct *work)
 {
 	struct tern_dev *tdev = container_of(work, struct tern_dev, recheck);
@@ -339,9 +342,11 @@ static void tern_cqs_recheck_work(struct work_struct *work)
 	xa_for_each(&tdev->cqs, cqn, cq) {
 		if (!cq->recheck)
 			continue;
-		local_irq_save(flags);
+		if (!IS_ENABLED(CONFIG_PREEMPT_RT))
+			local_irq_save(flags);
 		cq->recheck(cq);
-		local_irq_restore(flags);
+		if (!IS_ENABLED(CONFIG_PREEMPT_RT))
+			local_irq_restore(flags);
 	}
 	xa_unlock_bh(&tdev->cqs);
 }
