@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "qemu/fabric/switch.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace tern::fabric {
@@ -80,6 +81,9 @@ void Switch::learn(const Frame &frame)
 	learned_[source] = frame.ingress;
 }
 
+/* A frame that came from a switch on the shortest paths was on its way elsewhere: its destination
+ * has moved, or a link has failed. It is dropped. If switches sent such frames back to each other,
+ * their lossless queues could wait for each other for ever. */
 void Switch::route(FramePtr frame, const Location &to)
 {
 	if (to.switch_number == number) {
@@ -92,6 +96,10 @@ void Switch::route(FramePtr frame, const Location &to)
 	const auto &ports = next_hops_[to.switch_number];
 	if (ports.empty()) {
 		stats_.unreachable++;
+		return;
+	}
+	if (std::ranges::find(ports, frame->ingress) != ports.end()) {
+		stats_.filtered++;
 		return;
 	}
 	if (ports.size() == 1)

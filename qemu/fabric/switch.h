@@ -47,7 +47,7 @@ class Switch : private PortOwner {
 public:
 	struct Stats {
 		uint64_t flooded = 0;
-		uint64_t filtered = 0;    /* for the link they came from, or too short */
+		uint64_t filtered = 0;    /* would go back to where they came from, or too short */
 		uint64_t unreachable = 0; /* the host's switch cannot be reached */
 		uint64_t pfc_dropped = 0; /* beyond the headroom */
 	};

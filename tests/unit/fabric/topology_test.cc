@@ -97,6 +97,21 @@ TEST(Topology, LearnsAcrossSwitches)
 	EXPECT_EQ(net.received(4), 1u);
 }
 
+TEST(Topology, NoFrameGoesBackWhenItsDestinationMoves)
+{
+	LeafSpine net;
+	net.send_flows(1);
+	net.loop.run_for(3000); /* leaf 0 has sent it to a spine */
+	const Mac moved = mac(3);
+	net.fabric.learn(1, mac_at(std::as_bytes(std::span(moved)), 0));
+	net.run();
+	EXPECT_EQ(net.received(2) + net.received(3), 0u);
+	EXPECT_EQ(net.fabric.at(2).stats().filtered + net.fabric.at(3).stats().filtered, 1u);
+	net.send_flows(1);
+	net.run();
+	EXPECT_EQ(net.received(2), 1u);
+}
+
 TEST(Topology, RoutesAvoidACutLink)
 {
 	LeafSpine net;
