@@ -19,7 +19,7 @@ from . import query as queries
 from . import own_disk, stack, topology
 from .errors import LabError
 from .host import MAX_CARDS, NETDEV, WIRES, Options
-from .lab import Lab
+from .lab import MAX_NAME, Lab, is_name
 from .paths import COMMAND
 from .progress import say
 from .watch import watch as watch_lab
@@ -90,7 +90,8 @@ exit 1"""
 def build_parser():
     parser = argparse.ArgumentParser(prog="lab", description=DESCRIPTION, epilog=EPILOG,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--lab", default=os.environ.get("TERN_LAB", "lab"), metavar="NAME",
+    parser.add_argument("--lab", type=_lab_name, metavar="NAME",
+                        default=os.environ.get("TERN_LAB") or "lab",
                         help="which lab, as several may be up (default: $TERN_LAB or \"lab\")"
                         ).completer = _labs
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -502,6 +503,14 @@ def link(args):
 def fabric(args):
     told = topology.report(Lab.find(args.lab).wire)
     print(json.dumps(told, indent=2) if args.json else "\n".join(topology.text(told)))
+
+
+def _lab_name(text):
+    if is_name(text):
+        return text
+    raise argparse.ArgumentTypeError(
+        f"\"{text}\" is no name of a lab: it has letters, digits, \"_\", \".\" and \"-\", begins "
+        f"with a letter or a digit, and has at most {MAX_NAME} characters")
 
 
 def _count(text):

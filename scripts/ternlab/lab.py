@@ -5,6 +5,7 @@ import concurrent.futures
 import contextlib
 import json
 import os
+import re
 import shutil
 
 from . import cards, parts, paths
@@ -18,6 +19,15 @@ from .progress import step
 from .wire import MAX_PORTS, Wire
 
 STATE = "lab.json"
+# A socket's path has at most 107 bytes. That leaves 67 for the folders above a lab's (paths.py) and
+# for the socket's own name, to which ssh adds 17 until it listens.
+MAX_NAME = 40
+_NAME = re.compile(r"[A-Za-z0-9][\w.-]*", re.ASCII)
+
+
+def is_name(text):
+    """Whether a lab may have this name: its folder is in no other place than those of all labs."""
+    return len(text) <= MAX_NAME and _NAME.fullmatch(text) is not None
 
 
 class Lab:

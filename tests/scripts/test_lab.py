@@ -17,7 +17,7 @@ from unittest import mock
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
 
 from ternlab import cli  # noqa: E402
-from ternlab.lab import MAX_HOSTS, Lab  # noqa: E402
+from ternlab.lab import MAX_HOSTS, MAX_NAME, Lab  # noqa: E402
 from ternlab.lock import exclusive  # noqa: E402
 from ternlab.process import Process  # noqa: E402
 from ternlab.progress import wait_until  # noqa: E402
@@ -99,6 +99,43 @@ class Kill(Stateful):
         if not host.process.alive():
             raise cli.LabError("down")
         return host
+
+
+class Names(Stateful):
+    """The name of a lab is that of a folder, which `up` and `down` delete."""
+
+    def parsed(self, *words, **environment):
+        """The name that the command line gives, or what is wrong with it."""
+        with mock.patch.dict(os.environ, environment), \
+                contextlib.redirect_stderr(io.StringIO()) as said:
+            try:
+                return cli.parse([*words, "down"]).lab
+            except SystemExit as refused:
+                self.assertEqual(refused.code, 2)
+                return said.getvalue()
+
+    def test_valid(self):
+        # The longest ones that scenarios give a command (tests/vm), and a node of Slurm.
+        for name in ("lab", "a", "vm.pages.Pages.topology",
+                     "vm.conformance.bookworm-6.12.Conformance",
+                     "vm.shared_memory.6.12.shm.SharedMemory", "node-17", "x" * MAX_NAME):
+            self.assertEqual(self.parsed("--lab", name), name)
+            self.assertEqual(self.parsed(TERN_LAB=name), name)
+
+    def test_no_other_folder(self):
+        for name in ("..", ".", "a/b", "/tmp", "../x", "-x", ".x", "a b", "a\n", "\u00e9",
+                     "x" * (MAX_NAME + 1)):
+            for said in (self.parsed(f"--lab={name}"), self.parsed(TERN_LAB=name)):
+                self.assertIn("is no name of a lab", said)
+        self.assertIn("is no name of a lab", self.parsed("--lab="))
+
+    def test_not_set(self):
+        self.assertEqual(self.parsed(TERN_LAB=""), "lab")
+
+    def test_sockets_fit(self):
+        """The longest one is ssh's, which has a suffix until it listens."""
+        folder = pathlib.Path(f"/run/user/{(1 << 32) - 1}/tern-01234567") / ("x" * MAX_NAME)
+        self.assertLessEqual(len(f"{folder}/host{MAX_HOSTS}.ssh.{'x' * 16}"), 107)
 
 
 class Refusals(Stateful):

@@ -160,7 +160,7 @@ class BadInput(unittest.TestCase):
 
     def test_a_package_that_is_not_there(self):
         self.refused("there is no package nothing.deb",
-                     "scripts/lab", "--lab", "no lab", "up", "--package", "nothing.deb")
+                     "scripts/lab", "--lab", "no-lab", "up", "--package", "nothing.deb")
 
     def test_another_debian_takes_root(self):
         other = run("scripts/stack", "--others").stdout.split()[0]
