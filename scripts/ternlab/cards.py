@@ -48,6 +48,18 @@ def of(host, folder, processes=()):
     return Devices(host)
 
 
+def tell(host, command, **arguments):
+    """Returns QEMU's answer to a command for the cards of a host. Raises a LabError if it refuses
+    the command, or if none answers, as when the host has ended."""
+    try:
+        with host.cards.control() as monitor:
+            return monitor.execute(command, **arguments)
+    except (OSError, ValueError) as error:
+        raise LabError(f"{host.name}: its QEMU does not answer: {error}") from None
+    except LabError as error:
+        raise LabError(f"{host.name}: {error}") from None
+
+
 def _check_for_processes(options):
     if options.wire != "shm":
         raise LabError(f"the cards of the stack {stack.ask()} are processes, which reach the wire "

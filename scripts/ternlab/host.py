@@ -285,12 +285,8 @@ class Host:
 
     def set_cable(self, plugged, card=0):
         """Of a Tern card: without one nothing comes and goes, and the link is down."""
-        try:
-            with self.cards.control() as monitor:
-                monitor.execute("qom-set", path=f"/machine/peripheral/{card_id(card)}",
-                                property="link", value=plugged)
-        except LabError as error:
-            raise LabError(f"{self.name}: {error}") from None
+        cards.tell(self, "qom-set", path=f"/machine/peripheral/{card_id(card)}", property="link",
+                   value=plugged)
 
     def addresses(self, card):
         """The IPv4 and the IPv6 address of a card: each has a subnet of its own."""

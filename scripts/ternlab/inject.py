@@ -6,21 +6,11 @@ The guest moves its GIDs, QEMU makes the other faults (qemu/pci/inject.c)."""
 import ipaddress
 import json
 
+from .cards import card_id, netdev, tell
 from .errors import LabError
-from .host import card_id, netdev
 
 # Rates of QPs are kb/s.
 MOST_MBPS = 400000
-
-
-def _tell(host, command, **arguments):
-    try:
-        with host.cards.control() as monitor:
-            monitor.execute(command, **arguments)
-    except (OSError, ValueError) as error:
-        raise LabError(f"{host.name}: its QEMU does not answer: {error}") from None
-    except LabError as error:
-        raise LabError(f"{host.name}: {error}") from None
 
 
 def _path(card):
@@ -29,28 +19,28 @@ def _path(card):
 
 def fail_qp(host, card, qpn):
     """To ERR, with the event of a fatal error."""
-    _tell(host, "tern-fail-qp", path=_path(card), qpn=qpn)
+    tell(host, "tern-fail-qp", path=_path(card), qpn=qpn)
 
 
 def slow_qp(host, card, qpn, mbps):
     """What it sends, until it is reset; 0: no limit."""
-    _tell(host, "tern-slow-qp", path=_path(card), qpn=qpn, rate=round(mbps * 1000))
+    tell(host, "tern-slow-qp", path=_path(card), qpn=qpn, rate=round(mbps * 1000))
 
 
 def hold_commands(host, card, hold):
     """Admin commands stay unanswered until they are no longer held, or the card is reset."""
-    _tell(host, "tern-hold-commands", path=_path(card), hold=hold)
+    tell(host, "tern-hold-commands", path=_path(card), hold=hold)
 
 
 def refuse_command(host, card, nth):
     """The card has no room for what the @nth admin command from now on creates or changes."""
-    _tell(host, "tern-refuse-command", path=_path(card), nth=nth)
+    tell(host, "tern-refuse-command", path=_path(card), nth=nth)
 
 
 def falsify(host, card, every, seed):
     """The card changes one of every completions, events and answers at random, until it is
     reset; 0: none."""
-    _tell(host, "tern-falsify", path=_path(card), every=every, seed=seed)
+    tell(host, "tern-falsify", path=_path(card), every=every, seed=seed)
 
 
 def _ask(host, command):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Just enough of QEMU's monitor protocol."""
 
+import contextlib
 import json
 import socket
 
@@ -19,24 +20,32 @@ class Qmp:
                 raise TimeoutError("others wait for it, too") from None
             raise
         self._file = self._socket.makefile("rw", encoding="utf-8")
-        json.loads(self._file.readline())  # the greeting
-        self.execute("qmp_capabilities")
+        try:
+            self._read("before its greeting")
+            self.execute("qmp_capabilities")
+        except BaseException:
+            self.__exit__()
+            raise
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
-        self._file.close()
+        with contextlib.suppress(OSError):
+            self._file.close()  # which sends what could not be sent before
         self._socket.close()
+
+    def _read(self, when):
+        line = self._file.readline()
+        if not line:
+            raise LabError(f"QEMU went away {when}")
+        return json.loads(line)
 
     def execute(self, command, **arguments):
         self._file.write(json.dumps({"execute": command, "arguments": arguments}) + "\n")
         self._file.flush()
         while True:
-            line = self._file.readline()
-            if not line:
-                raise LabError(f"QEMU went away at {command}")
-            answer = json.loads(line)
+            answer = self._read(f"at {command}")
             if "error" in answer:
                 raise LabError(f"{command}: {answer['error']['desc']}")
             if "return" in answer:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What a host's card says of itself: QEMU's command query-tern. The guest is not asked."""
 
+from .cards import card_id, tell
 from .errors import LabError
-from .host import card_id
 
 QPS = ("number", "type", "state", "dest_qpn", "waits_for", "una", "next_psn", "requests",
        "retries_left", "expected_psn", "sq", "rq", "failure")
@@ -22,14 +22,7 @@ def label(host, number):
 def card_of(host, number=0, qpn=None):
     """The state of a card of the host, of its QPs only qpn."""
     arguments = {} if qpn is None else {"qpn": qpn}
-    try:
-        with host.cards.control() as monitor:
-            cards = monitor.execute("query-tern", **arguments)
-    except (OSError, ValueError) as error:
-        raise LabError(f"{host.name}: its QEMU does not answer: {error}") from None
-    except LabError as error:
-        raise LabError(f"{host.name}: {error}") from None
-    for card in cards:
+    for card in tell(host, "query-tern", **arguments):
         if card["path"].endswith(f"/{card_id(number)}"):
             if qpn is not None and not find_qp(card, qpn):
                 raise LabError(f"{label(host, number)} has no QP {qpn:#x}")

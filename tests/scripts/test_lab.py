@@ -7,6 +7,7 @@ import io
 import json
 import os
 import pathlib
+import socket
 import subprocess
 import sys
 import tempfile
@@ -199,6 +200,24 @@ class Refusals(Stateful):
         for words in (["restart", "host1"], ["remove", "host1"], ["add"]):
             self.assertEqual(self.refused(*words), f'lab "lab" belongs to process {parent.pid}, '
                              "with which it ends; no other process can start hosts in it")
+
+    def test_host_that_has_ended(self):
+        self.remember(1, 2)
+        self.command("kill", "host1")
+        for words in (["cable", "host1", "off"], ["inject", "host1", "hold"], ["query", "host1"],
+                      ["why", "host1"]):
+            self.assertEqual(self.refused(*words), "host1: its QEMU does not answer: "
+                             "[Errno 2] No such file or directory")
+
+    def test_qemu_that_ends(self):
+        """It takes the connection, and says nothing."""
+        self.remember(1)
+        with socket.create_server(str(self.lab.folder / "host1.qmp"), family=socket.AF_UNIX) as qmp:
+            closing = threading.Thread(target=lambda: qmp.accept()[0].close())
+            closing.start()
+            self.addCleanup(closing.join)
+            self.assertEqual(self.refused("cable", "host1", "off"),
+                             "host1: QEMU went away before its greeting")
 
     def test_wire(self):
         self.remember(1, 2, wire=ENDED)
