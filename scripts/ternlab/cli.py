@@ -16,7 +16,7 @@ from . import faults as wire_faults
 from . import inject as injections
 from . import ladder as ladders
 from . import query as queries
-from . import own_disk, stack, topology
+from . import own_disk, ssh, stack, topology
 from .errors import LabError
 from .host import MAX_CARDS, NETDEV, WIRES, Options
 from .lab import MAX_NAME, Lab, is_name
@@ -69,6 +69,8 @@ a MATCH has some of these words; '' is every frame
 # Where in a host the output of a program that serves is.
 SERVED = "/tmp/served"
 SERVE_TIMEOUT = 60
+# For what `status` asks a host; a guest that hangs does not answer.
+STATUS_TIMEOUT = 5
 # Programs listen on a port of TCP or of RDMA CM, which does not list its ports in /proc/net.
 SERVE = """
 exec 3>&1 </dev/null >{output} 2>&1 || exit
@@ -365,8 +367,8 @@ def _quote(word):
 
 
 def serve(args):
-    ssh = Lab.find(args.lab).host(args.host).ssh
-    done = ssh.run(SERVE.format(command=_command(args), output=SERVED, seconds=SERVE_TIMEOUT))
+    login = Lab.find(args.lab).host(args.host).ssh
+    done = login.run(SERVE.format(command=_command(args), output=SERVED, seconds=SERVE_TIMEOUT))
     if done.returncode:
         raise LabError(f"{args.host}: the program does not listen\n{done.stdout}{done.stderr}"
                        .rstrip())
@@ -579,28 +581,58 @@ def list_labs(args):
         print(f"{lab['lab']}  {alive} of {len(lab['hosts'])} hosts up")
 
 
+def _ask_driver(host):
+    """Returns the driver of the host's card for `status`, or why the host does not tell."""
+    try:
+        done = host.ssh.run(f"readlink /sys/class/net/{NETDEV}/device/driver", STATUS_TIMEOUT)
+    except LabError as error:
+        return {"error": str(error).removeprefix(f"{host.name}: ")}
+    if done.returncode == ssh.FAILED:
+        return {"error": done.stderr.strip() or "ssh has failed"}
+    return {"driver": done.stdout.strip().rpartition("/")[2]}
+
+
+def _ask_hosts(lab):
+    """Asks all at the same time, so that those that hang cost one timeout."""
+    told = [_describe(host) for host in lab.hosts]
+    up = [(host, about) for host, about in zip(lab.hosts, told) if about["alive"]]
+    for (_, about), more in zip(up, lab.each(_ask_driver, [host for host, _ in up])):
+        about.update(more)
+    return told
+
+
+def _ask_wire(wire):
+    """Returns its counters or None, and what there is to read of it."""
+    if not wire.process.alive():
+        return None, "dead"
+    try:
+        counters = wire.counters()
+    except LabError as error:
+        return None, str(error)
+    return counters, " ".join(f"{name}={value}" for name, value in counters.items())
+
+
+def _line_of(host):
+    if not host["alive"]:
+        return (f"{host['name']}  down; `{COMMAND} console {host['name']}` may tell why, "
+                f"`{COMMAND} restart {host['name']}` starts it anew")
+    place = f"pid {host['pid']}, {host['ipv4']} {host['ipv6']}"
+    if "error" in host:
+        return f"{host['name']}  {place}, does not answer: {host['error']}"
+    driver = host["driver"] or "no driver for its card"
+    return f"{host['name']}  up, {place} on {NETDEV} ({driver}), ssh port {host['ssh_port']}"
+
+
 def status(args):
     lab = Lab.find(args.lab)
-    hosts = [_describe(host) for host in lab.hosts]
-    for host, told in zip(lab.hosts, hosts):
-        if told["alive"]:
-            link = host.ssh.run(f"readlink /sys/class/net/{NETDEV}/device/driver").stdout
-            told["driver"] = link.strip().rpartition("/")[2]
-    wire_alive = lab.wire.process.alive()
+    hosts = _ask_hosts(lab)
+    counters, text = _ask_wire(lab.wire)
     if args.json:
         print(json.dumps({"lab": lab.name, "hosts": hosts, "logs": str(lab.logs),
-                          "wire": lab.wire.counters() if wire_alive else None}, indent=2))
-        return
-    for host in hosts:
-        if host["alive"]:
-            driver = host["driver"] or "no driver for its card"
-            print(f"{host['name']}  up, pid {host['pid']}, {host['ipv4']} {host['ipv6']} "
-                  f"on {NETDEV} ({driver}), ssh port {host['ssh_port']}")
-        else:
-            print(f"{host['name']}  down; `{COMMAND} console {host['name']}` may tell why, "
-                  f"`{COMMAND} restart {host['name']}` starts it anew")
-    print(f"wire   {lab.wire.stats() if wire_alive else 'dead'}")
-    print(f"logs   {lab.logs}")
+                          "wire": counters}, indent=2))
+    else:
+        print("\n".join([*map(_line_of, hosts), f"wire   {text}", f"logs   {lab.logs}"]))
+    return 0 if counters and all("driver" in host for host in hosts) else 1
 
 
 def console(args):

@@ -7,6 +7,8 @@ import subprocess
 
 from .errors import CommandError
 
+FAILED = 255  # the exit code of ssh itself
+
 
 class Ssh:
     def __init__(self, name, image, port, control):
@@ -33,10 +35,15 @@ class Ssh:
                                *self.options, "127.0.0.1", "true"], stdin=subprocess.DEVNULL,
                               check=False, capture_output=True, text=True, errors="replace")
 
-    def run(self, command):
-        """A subprocess.CompletedProcess with what it printed."""
-        return subprocess.run(self.command(command), stdin=subprocess.DEVNULL, check=False,
-                              capture_output=True, text=True, errors="replace")
+    def run(self, command, timeout=None):
+        """A subprocess.CompletedProcess with what it printed. Raises a CommandError if it has not
+        ended in time."""
+        try:
+            return subprocess.run(self.command(command), stdin=subprocess.DEVNULL, check=False,
+                                  capture_output=True, text=True, errors="replace",
+                                  timeout=timeout)
+        except subprocess.TimeoutExpired:
+            raise CommandError(f"{self.name}: no answer within {timeout} s") from None
 
     def copy(self, sources, destination):
         """Paths in the guest begin with a colon."""

@@ -247,6 +247,106 @@ class Refusals(Stateful):
         self.assertIsNone(up.call_args.kwargs["disk"])
 
 
+# The ssh of hosts by their ports: one answers, one hangs, one refuses.
+SSH = """#!/bin/sh
+case $* in
+*Port=1*) echo ../../../bus/pci/drivers/tern ;;
+*Port=2*) exec sleep 600 ;;
+*) echo "Connection refused" >&2; exit 255 ;;
+esac
+"""
+
+
+class Status(Stateful):
+    """It tells of all hosts, whatever some of them do."""
+
+    def setUp(self):
+        super().setUp()
+        program = self.base / "ssh"
+        program.write_text(SSH, encoding="ascii")
+        program.chmod(0o755)
+        for patch in (mock.patch.dict(os.environ, PATH=f"{self.base}:{os.environ['PATH']}"),
+                      mock.patch("ternlab.cli.STATUS_TIMEOUT", 2)):
+            patch.start()
+            self.addCleanup(patch.stop)
+
+    def serve_wire(self):
+        """A switch that tells of three frames."""
+        server = socket.create_server(str(self.lab.folder / "wire.ctl"), family=socket.AF_UNIX)
+        self.addCleanup(server.close)
+
+        def answer():
+            with contextlib.suppress(OSError):
+                while True:
+                    with server.accept()[0] as client:
+                        client.recv(100)
+                        client.sendall(b"ok frames=3 direct=0\n")
+
+        threading.Thread(target=answer, daemon=True).start()
+        self.addCleanup(server.shutdown, socket.SHUT_RDWR)
+
+    def hosts(self, *ports, **lab):
+        self.remember(*range(1, len(ports) + 1), **lab)
+        state = self.state()
+        for host, port in zip(state["hosts"], ports):
+            host["port"] = port
+        (self.lab.folder / "lab.json").write_text(json.dumps(state), encoding="ascii")
+
+    def status(self):
+        """The exit code, what it tells programs, and lines for people."""
+        with contextlib.redirect_stdout(io.StringIO()) as told:
+            code, said = self.command("status", "--json")
+        self.assertEqual(said, "")
+        with contextlib.redirect_stdout(io.StringIO()) as lines:
+            self.assertEqual(self.command("status"), (code, ""))
+        return code, json.loads(told.getvalue()), lines.getvalue().splitlines()
+
+    def test_all_is_well(self):
+        self.hosts(1, 1)
+        self.serve_wire()
+        code, told, lines = self.status()
+        self.assertEqual(code, 0)
+        self.assertEqual([host["driver"] for host in told["hosts"]], ["tern", "tern"])
+        self.assertFalse([host for host in told["hosts"] if "error" in host])
+        self.assertEqual(told["wire"], {"frames": 3, "direct": 0})
+        self.assertRegex(lines[1], r"^host2  up, pid \d+, 10.77.0.2 .* \(tern\), ssh port 1$")
+        self.assertEqual(lines[2], "wire   frames=3 direct=0")
+
+    def test_hosts_that_do_not_answer(self):
+        """One hangs, one has no ssh, one does not yet have a port."""
+        self.hosts(2, 3, None, 1)
+        self.serve_wire()
+        code, told, lines = self.status()
+        self.assertEqual(code, 1)
+        self.assertEqual([host.get("error") for host in told["hosts"]], [
+            "no answer within 2 s", "Connection refused", "host3 is not up", None])
+        self.assertEqual([host.get("driver") for host in told["hosts"]], [None, None, None, "tern"])
+        self.assertRegex(lines[0], r"^host1  pid \d+, 10.77.0.1 .*: no answer within 2 s$")
+        self.assertRegex(lines[3], "^host4  up, ")
+        self.assertRegex(lines[4], "^wire   frames=3")
+
+    def test_host_that_is_down(self):
+        self.hosts(1, 1)
+        self.serve_wire()
+        self.command("kill", "host1")
+        code, told, lines = self.status()
+        self.assertEqual(code, 1)
+        self.assertEqual([host["alive"] for host in told["hosts"]], [False, True])
+        self.assertRegex(lines[0], "^host1  down; ")
+
+    def test_dead_wire(self):
+        self.hosts(1, wire=ENDED)
+        code, told, lines = self.status()
+        self.assertEqual((code, told["wire"], lines[1]), (1, None, "wire   dead"))
+
+    def test_wire_that_does_not_answer(self):
+        self.hosts(1)
+        code, told, lines = self.status()
+        self.assertEqual((code, told["wire"]), (1, None))
+        self.assertRegex(lines[1], "^wire   the wire does not answer: ")
+        self.assertRegex(lines[2], "^logs ")
+
+
 class Changes(Stateful):
     """With hosts that start at once."""
 
