@@ -21,6 +21,7 @@ from .errors import LabError
 from .host import MAX_CARDS, NETDEV, WIRES, Options
 from .lab import MAX_NAME, Lab, is_name
 from .paths import COMMAND
+from .process import exit_on_signals
 from .progress import say
 from .watch import watch as watch_lab
 from .why import Why
@@ -645,6 +646,7 @@ def down(args):
 
 def main(arguments):
     args = parse(arguments)
+    exit_on_signals()
     action = {"cp": copy, "list": list_labs}.get(args.command) or globals()[args.command]
     try:
         _take_stack(args)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """make run: two hosts, stock programs between them, and a table of what they measured."""
 
-import signal
 import sys
 import time
 
@@ -9,6 +8,7 @@ from .errors import LabError
 from .host import Options
 from .lab import Lab
 from .pair import perftest
+from .process import exit_on_signals
 from .progress import say, step
 
 # Few iterations: these are emulated CPUs, and this shows that it works.
@@ -65,8 +65,7 @@ def demonstrate(lab):
 
 
 def main():
-    # So that being stopped, by whatever means, takes the lab down.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    exit_on_signals()
     begun = time.monotonic()
     lab = Lab("run")
     try:

@@ -13,6 +13,22 @@ from .progress import wait_until
 PR_SET_PDEATHSIG = 1
 
 
+def exit_on_signals():
+    """Has the first SIGTERM or SIGHUP raise SystemExit, so that this program takes down what it has
+    started. Later ones must not interrupt that. One that its parent ignores (nohup) stays so."""
+    signals = [number for number in (signal.SIGTERM, signal.SIGHUP)
+               if signal.getsignal(number) == signal.SIG_DFL]
+
+    def end(first, _):
+        for number in signals:
+            # SIG_IGN would hold for processes that start now, too.
+            signal.signal(number, lambda *_: None)
+        raise SystemExit(128 + first)
+
+    for number in signals:
+        signal.signal(number, end)
+
+
 def _stat(path):
     """The name of a process or thread, and the fields of its stat file from its state on."""
     stat = (pathlib.Path(path) / "stat").read_text(encoding="ascii", errors="replace")

@@ -20,7 +20,8 @@ _TURNING = []  # steps under way, of which the last has the line
 
 
 def say(text):
-    with _LOCK:
+    # A terminal that is gone must not stop what goes on without it.
+    with _LOCK, contextlib.suppress(OSError):
         # A line that turns comes back below.
         print(f"{DELETE_LINE if sys.stderr.isatty() else ''}lab: {text}", file=sys.stderr,
               flush=True)

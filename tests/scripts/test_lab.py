@@ -3,15 +3,19 @@
 """What changes a lab, as far as that needs no virtual machine: state, lock, refusals."""
 
 import contextlib
+import fcntl
 import io
 import json
 import os
 import pathlib
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import termios
 import threading
+import time
 import unittest
 from unittest import mock
 
@@ -417,6 +421,90 @@ class Changes(Stateful):
             for command in commands:
                 command.join()
         self.assertEqual(self.alive(), {f"host{index}": True for index in range(1, 8)})
+
+
+# `lab up` with processes that sleep in place of a switch and of hosts. It prints their ids, and a
+# line when the hosts boot.
+UP = """
+import pathlib, sys, time
+from unittest import mock
+from ternlab import cli, paths
+from ternlab.host import Host
+from ternlab.image import Image
+from ternlab.process import Process
+from ternlab.wire import Wire
+
+base = pathlib.Path(sys.argv[1])
+
+def start(self, *_):
+    self.process = Process.start("sleep", ["sleep", "600"], base / "log", False)
+    print(self.process.pid, flush=True)
+
+def boot(host):
+    print("boots", flush=True)
+    time.sleep(2)
+
+with mock.patch.object(paths, "BUILD", base / "build"), mock.patch("ternlab.stack.enter"), \\
+        mock.patch.object(Image, "get", lambda **_: Image("/nowhere")), \\
+        mock.patch.object(Wire, "start", start), mock.patch.object(Host, "start", start), \\
+        mock.patch.object(Host, "wait_ready", boot), mock.patch.object(Host, "configure"), \\
+        mock.patch("ternlab.lab.parts"):
+    sys.exit(cli.main(["--lab", "lab", "up", "1"]))
+"""
+
+
+class Signals(Stateful):
+    """What ends `lab up` ends all that it has started."""
+
+    def up(self, *before, **how):
+        """Returns the process when its host boots."""
+        command = subprocess.Popen(  # pylint: disable=consider-using-with
+            [*before, sys.executable, "-B", "-c", UP, self.base], text=True, start_new_session=True,
+            stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": sys.path[0]}, **how)
+        self.addCleanup(command.stdout.close)
+        self.addCleanup(command.kill)
+        self.started = [int(command.stdout.readline()) for _ in ("switch", "host")]
+        for pid in self.started:
+            self.addCleanup(self.kill, pid)
+        self.assertEqual(command.stdout.readline(), "boots\n")
+        return command
+
+    @staticmethod
+    def kill(pid):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+    def assert_nothing_left(self):
+        for pid in self.started:
+            with self.assertRaises(ProcessLookupError):
+                os.kill(pid, 0)
+        self.assertFalse(self.lab.folder.exists())
+
+    def test_ended(self):
+        """A second signal does not stop it from cleaning up."""
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            with self.subTest(number):
+                command = self.up(stderr=subprocess.DEVNULL)
+                command.send_signal(number)
+                time.sleep(0.2)
+                command.send_signal(signal.SIGTERM)
+                self.assertEqual(command.wait(30), 128 + number)
+                self.assert_nothing_left()
+
+    def test_terminal_that_goes(self):
+        """Then nothing can be said any more."""
+        ours, theirs = os.openpty()
+        command = self.up(stderr=theirs, preexec_fn=lambda: fcntl.ioctl(2, termios.TIOCSCTTY, 0))
+        os.close(theirs)
+        os.close(ours)
+        self.assertEqual(command.wait(30), 128 + signal.SIGHUP)
+        self.assert_nothing_left()
+
+    def test_nohup(self):
+        command = self.up("nohup", stderr=subprocess.DEVNULL)
+        command.send_signal(signal.SIGHUP)
+        self.assertEqual(command.wait(30), 0)
+        self.assertEqual(len(self.state()["hosts"]), 1)
 
 
 class Lock(unittest.TestCase):

@@ -132,6 +132,13 @@ progress.say = slow
         code, seen = on_terminal(sys.executable, "-c", work)
         self.assertEqual((code, left(seen)), (0, []))
 
+    def test_nowhere(self):
+        """What cannot be said stops nothing."""
+        with open("/dev/full", "w", encoding="ascii") as full:
+            done = subprocess.run([sys.executable, "-c", f"{self.WORK}print('went on')"], text=True,
+                                  stdout=subprocess.PIPE, stderr=full, check=False)
+        self.assertEqual(done.stdout, "went on\n")
+
 
 if __name__ == "__main__":
     unittest.main()
