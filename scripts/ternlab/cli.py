@@ -7,6 +7,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -66,6 +67,11 @@ a MATCH has some of these words; '' is every frame
   {COMMAND} faults host1 --delay opcode=ACK --by 5ms --every 10
   {COMMAND} faults --drop link=leaf1:spine1 --probability 0.01
 """
+
+# The least MTU is that of IPv6, of which each card has an address, and the greatest the card's.
+# More CPUs than that take an IOMMU.
+MTUS = 1280, 9000
+CPUS = 1, 255
 
 # Where in a host the output of a program that serves is.
 SERVED = "/tmp/served"
@@ -222,10 +228,12 @@ def _add_host_options(parser):
     """What a host is like."""
     parser.add_argument("--cards", type=int, choices=range(1, MAX_CARDS + 1), metavar="N",
                         help=f"cards each, on one wire; default {Options.cards}")
-    parser.add_argument("--mtu", type=int, default=Options.mtu, help="default %(default)s")
-    parser.add_argument("--smp", type=int,
+    parser.add_argument("--mtu", type=_within(*MTUS), default=Options.mtu,
+                        help="default %(default)s")
+    parser.add_argument("--smp", type=_within(*CPUS),
                         help=f"CPUs each; default {Options.smp}, or 1 if TCG runs a disk image")
-    parser.add_argument("--mem", default="1G", help="memory of each; default %(default)s")
+    parser.add_argument("--mem", type=_memory, default="1G", metavar="SIZE",
+                        help="memory of each, with M or G, else MiB; default %(default)s")
     parser.add_argument("--viommu", action="store_true", help="put the cards behind an IOMMU")
     parser.add_argument("--no-load", dest="load", action="store_false",
                         help="leave tern.ko for you to load")
@@ -521,6 +529,24 @@ def _count(text):
         if int(text) > 0:
             return int(text)
     raise argparse.ArgumentTypeError(f"{text} is no number of hosts")
+
+
+def _within(least, most):
+    """A type of numbers."""
+    def number(text):
+        with contextlib.suppress(ValueError):
+            if least <= int(text) <= most:
+                return int(text)
+        raise argparse.ArgumentTypeError(f"{text} is no number from {least} to {most}")
+    return number
+
+
+def _memory(text):
+    """With a unit: without one -m takes it for MiB, and a memory backend for bytes."""
+    if not re.fullmatch("0*[1-9][0-9]*[MG]?", text.upper()):
+        raise argparse.ArgumentTypeError(
+            f"{text} is no size of memory: a number with M or G, such as 512M")
+    return text.upper() if text[-1] in "MmGg" else f"{text}M"
 
 
 def _qpn(text):

@@ -143,6 +143,38 @@ class Names(Stateful):
         self.assertLessEqual(len(f"{folder}/host{MAX_HOSTS}.ssh.{'x' * 16}"), 107)
 
 
+class Values(unittest.TestCase):
+    """Options of hosts that QEMU, or the guest's kernel, would refuse late."""
+
+    def refused(self, option, value):
+        """The reason."""
+        with contextlib.redirect_stderr(io.StringIO()) as said, \
+                self.assertRaises(SystemExit) as refusal:
+            cli.parse(["up", f"{option}={value}"])
+        self.assertEqual(refusal.exception.code, 2)
+        return said.getvalue().splitlines()[-1].partition(f"argument {option}: ")[2]
+
+    def test_memory(self):
+        """QEMU takes a bare number for MiB in one place and for bytes in another."""
+        self.assertEqual(cli.parse(["up"]).mem, "1G")
+        for given, taken in (("512M", "512M"), ("2G", "2G"), ("2g", "2G"), ("768", "768M"),
+                             (cli.Options.mem, cli.Options.mem)):
+            self.assertEqual(cli.parse(["up", "--mem", given]).mem, taken)
+        for value in ("", "0", "0G", "-1", "1.5G", "1T", "512K", "1GB", "much", "1G,slots=2",
+                      "\u0661G"):
+            self.assertEqual(self.refused("--mem", value),
+                             f"{value} is no size of memory: a number with M or G, such as 512M")
+
+    def test_ranges(self):
+        for option, least, most in (("--mtu", 1280, 9000), ("--smp", 1, 255)):
+            for value in (least, most):
+                args = cli.parse(["add", option, str(value)])
+                self.assertEqual(getattr(args, option.removeprefix("--")), value)
+            for value in (least - 1, most + 1, "many", "", "1e3"):
+                self.assertEqual(self.refused(option, value),
+                                 f"{value} is no number from {least} to {most}")
+
+
 class Refusals(Stateful):
     def test_no_lab(self):
         for words in (["kill", "host1"], ["restart", "host1"], ["remove", "host1"], ["add"]):
