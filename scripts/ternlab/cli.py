@@ -20,7 +20,7 @@ from . import query as queries
 from . import own_disk, ssh, stack, topology
 from .errors import LabError
 from .host import MAX_CARDS, NETDEV, WIRES, Options
-from .lab import MAX_NAME, Lab, is_name
+from .lab import MAX_NAME, Lab, NoLab, is_name
 from .paths import COMMAND
 from .process import exit_on_signals
 from .progress import say
@@ -47,7 +47,7 @@ hosts are named host1, host2, ... (as its file says with --topology) or 1, 2, ..
   {COMMAND} up --topology examples/lab-incast.toml
   {COMMAND} fabric
 
-TERN_STACK chooses what the hosts that come up are of, a row of scripts/stacks.txt;
+TERN_STACK chooses what the hosts of a lab that comes up are of, a row of scripts/stacks.txt;
 `TERN_STACK=bookworm-6.12 make lab` builds what they need, too
 """
 
@@ -72,6 +72,10 @@ a MATCH has some of these words; '' is every frame
 # More CPUs than that take an IOMMU.
 MTUS = 1280, 9000
 CPUS = 1, 255
+
+# What needs no files of the stack. A lab must also end when there is no such stack any more, and
+# copies would be lost on another system (scripts/on-stack).
+WITHOUT_STACK = ("list", "ladder", "down", "copy", "cp")
 
 # Where in a host the output of a program that serves is.
 SERVED = "/tmp/served"
@@ -295,8 +299,26 @@ def _options(args, has_own_disk):
 
 
 def _take_stack(args):
+    """A lab stays with the stack that it was brought up with."""
+    if args.command == "up":
+        _take_stack_of_image(args)
+    elif args.command not in WITHOUT_STACK:
+        with contextlib.suppress(NoLab):
+            _take_stack_of_lab(Lab.find(args.lab))
+
+
+def _take_stack_of_lab(lab):
+    chosen = os.environ.get("TERN_STACK")
+    if lab.stack and chosen and chosen != lab.stack:
+        raise LabError(f"lab \"{lab.name}\" is of the stack {lab.stack}, and TERN_STACK is "
+                       f"{chosen}; leave it empty, or choose another --lab")
+    if lab.stack:
+        os.environ["TERN_STACK"] = lab.stack
+
+
+def _take_stack_of_image(args):
     """`up --image STACK` is `TERN_STACK=STACK up`."""
-    name = args.image if args.command == "up" else None
+    name = args.image
     if not name or os.path.isfile(name):
         return
     os.environ["TERN_STACK"], args.image = name, None

@@ -8,7 +8,7 @@ import os
 import re
 import shutil
 
-from . import cards, parts, paths
+from . import cards, parts, paths, stack
 from .errors import LabError
 from .host import MAX_HOSTS, Host, Options
 from .image import Image
@@ -30,6 +30,10 @@ def is_name(text):
     return len(text) <= MAX_NAME and _NAME.fullmatch(text) is not None
 
 
+class NoLab(LabError):
+    """No lab of that name is up."""
+
+
 class Lab:
     def __init__(self, name="lab"):
         self.name = name
@@ -38,6 +42,7 @@ class Lab:
         self.fault_log = self.logs / "faults.jsonl"
         self.hosts = []
         self.wire = Wire(self.folder)
+        self.stack = None  # the name of its hosts' one; also None if an older version made the lab
         self._image = None
         self._owner = None  # the process with which the lab dies, if there is one
         self._first = 1  # the least number of a host
@@ -56,7 +61,7 @@ class Lab:
             self._claim()
             try:
                 self._owner = Process.this("the lab's owner") if owned else None
-                self._first = first
+                self.stack, self._first = stack.ask(), first
                 self._check_room(hosts)
                 if topology:
                     shutil.copyfile(topology, self.wire.topology)
@@ -260,7 +265,7 @@ class Lab:
         return self._owner is not None and self._owner.pid == os.getpid()
 
     def _missing(self):
-        return LabError(f"there is no lab \"{self.name}\" here; `{paths.COMMAND} up` starts it")
+        return NoLab(f"there is no lab \"{self.name}\" here; `{paths.COMMAND} up` starts it")
 
     def _claim(self):
         if self._load():
@@ -277,6 +282,7 @@ class Lab:
         """A command that reads the state meanwhile sees either the old one or the new one."""
         state = {
             **self._image.to_json(),
+            "stack": self.stack,
             "owner": self._owner and self._owner.to_json(),
             "wire": self.wire.process.to_json(),
             "first": self._first,
@@ -296,7 +302,7 @@ class Lab:
         # A lab of an older version tells of no owner, and must still end.
         self._owner = Process.from_json(state["owner"]) if state.get("owner") else None
         self.wire = Wire(self.folder, Process.from_json(state["wire"]))
-        self._first = state.get("first", 1)
+        self.stack, self._first = state.get("stack"), state.get("first", 1)
         self.hosts = [self._host(saved["index"], Options(**saved["options"]),
                                  Process.from_json(saved["process"]), saved["port"],
                                  saved.get("cards", ()))

@@ -22,6 +22,7 @@ from unittest import mock
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
 
 from ternlab import cli  # noqa: E402
+from ternlab.image import Image  # noqa: E402
 from ternlab.lab import MAX_HOSTS, MAX_NAME, Lab  # noqa: E402
 from ternlab.lock import exclusive  # noqa: E402
 from ternlab.process import Process  # noqa: E402
@@ -43,7 +44,8 @@ class Stateful(unittest.TestCase):
             self.addCleanup(patch.stop)
         self.lab = Lab("lab")
 
-    def remember(self, *indexes, wire=None, owner=None, first=1, options=None):
+    def remember(self, *indexes, wire=None, owner=None, first=1, options=None,
+                 stack=None):
         """Writes the state of a lab, with the wire of this process if none is given."""
         self.lab.folder.mkdir(parents=True)
         processes = {}
@@ -52,7 +54,7 @@ class Stateful(unittest.TestCase):
             processes[index] = Process.start(f"host{index}", ["sleep", "600"], log, True)
             self.addCleanup(processes[index].kill)
         (self.lab.folder / "lab.json").write_text(json.dumps({
-            "image": "/nowhere", "owner": owner, "first": first,
+            "image": "/nowhere", "owner": owner, "first": first, "stack": stack,
             "wire": wire or Process.this("wire").to_json(),
             "hosts": [{"index": index, "port": None, "process": process.to_json(),
                        "options": options or {}}
@@ -424,6 +426,32 @@ class Changes(Stateful):
         self.assertEqual(self.alive(), {"host1": True, "host3": True})
         self.assertEqual(self.command("add", "2", "--cards", "2"), (0, "lab: host2, host4 up\n"))
         self.assertEqual([host.options.cards for host in Lab.find("lab").hosts], [1, 2, 1, 2])
+
+    def test_stack(self):
+        """Hosts that come later are of the stack that the lab was brought up with."""
+        def start(wire, *_):
+            wire.process = Process.start("wire", ["sleep", "600"], self.base / "log", False)
+            self.addCleanup(wire.process.kill)
+
+        with mock.patch.dict(os.environ, TERN_STACK="newest"), \
+                mock.patch("ternlab.lab.Image.get", lambda **_: Image("/nowhere")), \
+                mock.patch("ternlab.lab.Wire.start", start):
+            self.assertEqual(self.command("up", "1")[0], 0)
+        for environment in ({"TERN_STACK": ""}, {"TERN_STACK": "newest"}):
+            with mock.patch.dict(os.environ, environment):
+                self.assertEqual(self.command("add")[0], 0)
+        hosts = Lab.find("lab").hosts
+        self.assertEqual([host.options.front_end for host in hosts], ["vfio-user"] * 3)
+        self.assertEqual(self.state()["stack"], "newest")
+
+    def test_another_stack(self):
+        self.remember(1, 2, wire=ENDED, stack="newest")
+        with mock.patch.dict(os.environ, TERN_STACK="bookworm"):
+            for words in (["add"], ["restart", "host1"], ["status"], ["run", "host1", "true"]):
+                self.assertEqual(self.refused(*words), 'lab "lab" is of the stack newest, and '
+                                 "TERN_STACK is bookworm; leave it empty, or choose another --lab")
+            self.assertEqual(self.command("down")[0], 0)
+        self.assertIsNone(self.state())
 
     def test_failed_add(self):
         """Nothing of it stays."""
