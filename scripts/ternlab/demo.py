@@ -67,15 +67,16 @@ def demonstrate(lab):
 def main():
     exit_on_signals()
     begun = time.monotonic()
-    lab = Lab("run")
     try:
-        demonstrate(lab)
+        lab = Lab("run")
+        try:
+            demonstrate(lab)
+        finally:
+            lab.down()
     except LabError as error:
         print(f"make run failed: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130
-    finally:
-        lab.down()
     say(f"two hosts booted, measured and gone in {time.monotonic() - begun:.0f} s")
     return 0

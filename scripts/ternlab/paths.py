@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Where things are: in a checkout, or where `make install` and the packages put them."""
 
+import contextlib
 import hashlib
 import os
 import pathlib
+import stat
 
+from .errors import LabError
+
+TMP = pathlib.Path("/tmp")
 SCRIPTS = pathlib.Path(__file__).resolve().parents[1]
 CHECKOUT = SCRIPTS.parent
 INSTALLED = not (CHECKOUT / "Makefile").exists()
@@ -32,9 +37,23 @@ def cache():
     return pathlib.Path(os.environ.get("TERN_CACHE") or _base("XDG_CACHE_HOME", ".cache") / "tern")
 
 
+def _own_folder(folder):
+    """Makes it if need be. Where all may write, somebody else may have made it first, and could
+    then replace the sockets and the state of a lab."""
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    found = folder.lstat()
+    others_write = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or others_write:
+        raise LabError(f"{folder} is no folder into which only you can write: remove it, or set "
+                       "XDG_RUNTIME_DIR")
+    return folder
+
+
 def runtime(lab):
     """Sockets and state of a running lab: its path is short, as sockets' paths have to be."""
-    base = pathlib.Path(os.environ.get("XDG_RUNTIME_DIR", f"/tmp/tern-{os.getuid()}"))
+    given = os.environ.get("XDG_RUNTIME_DIR")
+    base = pathlib.Path(given) if given else _own_folder(TMP / f"tern-{os.getuid()}")
     checkout = hashlib.sha256(bytes(CHECKOUT)).hexdigest()[:8]
     return base / f"tern-{checkout}" / lab
 

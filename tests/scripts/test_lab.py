@@ -145,6 +145,53 @@ class Names(Stateful):
         self.assertLessEqual(len(f"{folder}/host{MAX_HOSTS}.ssh.{'x' * 16}"), 107)
 
 
+class WithoutRuntimeFolder(Stateful):
+    """XDG_RUNTIME_DIR is not set: the user has a folder in /tmp, where others may make it first."""
+
+    def setUp(self):
+        super().setUp()
+        patch = mock.patch("ternlab.paths.TMP", self.base, create=True)
+        patch.start()
+        self.addCleanup(patch.stop)
+        os.environ["XDG_RUNTIME_DIR"] = ""
+        self.folder = self.base / f"tern-{os.getuid()}"
+
+    def assert_refused(self):
+        for words in (["down"], ["status"], ["list"]):
+            self.assertEqual(self.refused(*words), f"{self.folder} is no folder into which only "
+                             "you can write: remove it, or set XDG_RUNTIME_DIR")
+
+    def test_made(self):
+        for _ in range(2):
+            self.assertIn(self.folder, Lab("lab").folder.parents)
+            self.assertEqual(self.folder.stat().st_mode & 0o777, 0o700)
+
+    def test_older(self):
+        """Older versions made one that all may read."""
+        self.folder.mkdir(mode=0o755)
+        self.assertIn(self.folder, Lab("lab").folder.parents)
+
+    def test_writable(self):
+        self.folder.mkdir()
+        for mode in (0o770, 0o777, 0o1777):
+            self.folder.chmod(mode)
+            self.assert_refused()
+
+    def test_of_another_user(self):
+        user = os.getuid() + 1
+        self.folder = self.base / f"tern-{user}"
+        self.folder.mkdir(mode=0o700)
+        with mock.patch("os.getuid", lambda: user):
+            self.assert_refused()
+
+    def test_no_folder(self):
+        self.folder.symlink_to(self.base, target_is_directory=True)
+        self.assert_refused()
+        self.folder.unlink()
+        self.folder.touch()
+        self.assert_refused()
+
+
 class Values(unittest.TestCase):
     """Options of hosts that QEMU, or the guest's kernel, would refuse late."""
 
