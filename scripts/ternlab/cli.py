@@ -141,7 +141,7 @@ def build_parser():
 
     serve = commands.add_parser(
         "serve", help="start a program on a host, and return when it listens for its peer")
-    serve.add_argument("host")
+    serve.add_argument("host").completer = _hosts
     serve.add_argument("words", nargs=argparse.REMAINDER, metavar="-- COMMAND")
 
     shell = commands.add_parser("shell", help="log in to a host")

@@ -5,6 +5,7 @@
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -12,9 +13,12 @@ import unittest
 TOP = pathlib.Path(__file__).resolve().parents[2]
 # As bash does when somebody presses the tabulator key at the end of the line.
 PRESS = """
-    . scripts/completion.bash
+    . "$TOP/scripts/completion.bash"
     COMP_LINE=$1 COMP_POINT=${#1} COMP_TYPE=9
-    _python_argcomplete scripts/lab
+    word=${1%% *}
+    # It looks for the word, and then for what follows the last slash.
+    complete -p "$word" >/dev/null 2>&1 || complete -p "${word##*/}" >/dev/null || exit
+    _python_argcomplete "$word"
     printf '%s\\n' "${COMPREPLY[@]}" """
 
 
@@ -24,10 +28,11 @@ class Completion(unittest.TestCase):
         self.addCleanup(scratch.cleanup)
         # So that the labs are those of the test, and python3 is Debian's.
         self.environment = {**os.environ, "XDG_RUNTIME_DIR": scratch.name,
-                            "PATH": "/usr/bin:/bin", "TERN_LAB": "lab", "TERN_STACK": ""}
+                            "PATH": "/usr/bin:/bin", "TERN_LAB": "lab", "TERN_STACK": "",
+                            "TOP": str(TOP)}
 
-    def offered(self, line):
-        ran = subprocess.run(["/bin/bash", "-c", PRESS, "bash", line], cwd=TOP, text=True,
+    def offered(self, line, folder=TOP):
+        ran = subprocess.run(["/bin/bash", "-c", PRESS, "bash", line], cwd=folder, text=True,
                              capture_output=True, check=True, env=self.environment)
         return sorted(word.strip() for word in ran.stdout.splitlines())
 
@@ -53,6 +58,27 @@ class Completion(unittest.TestCase):
 
     def test_choices(self):
         self.assertEqual(self.offered("scripts/lab up --wire s"), ["shm", "stream"])
+
+    def test_serve(self):
+        self.remember_lab("lab", 2)
+        self.assertEqual(self.offered("scripts/lab serve h"), ["host1", "host2"])
+
+    def test_other_ways_to_call_it(self):
+        """From the folder of scripts, or by PATH."""
+        self.environment["PATH"] = f"{TOP / 'scripts'}:{self.environment['PATH']}"
+        for word in ("scripts/lab", "./scripts/lab", "lab", "./lab"):
+            with self.subTest(word):
+                folder = TOP / "scripts" if word == "./lab" else TOP
+                self.assertEqual(self.offered(f"{word} up --nic", folder),
+                                 ["--nic", "--nic-options"])
+
+    def test_installed(self):
+        """A program named lab is none of this then."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = shutil.copy(TOP / "scripts/completion.bash", f"{folder}/tern-lab")
+            said = subprocess.run(["/bin/bash", "-c", f". {path}; complete -p"], text=True,
+                                  capture_output=True, check=True, env=self.environment)
+        self.assertEqual([line.split()[-1] for line in said.stdout.splitlines()], ["tern-lab"])
 
     def test_hosts_of_the_lab(self):
         self.remember_lab("lab", 2)
