@@ -13,6 +13,7 @@ import hashlib
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -66,7 +67,7 @@ class Snapshot:
 
     def arguments(self):
         """QEMU's, beside those of the same machine."""
-        return ["-incoming", f"exec:cat {self.state}"]
+        return ["-incoming", f"exec:cat {shlex.quote(str(self.state))}"]
 
     def drive(self):
         return f"file={self.disk},snapshot=on"
@@ -184,7 +185,7 @@ def _save(monitor, state):
     # memory. The snapshot then has old content in some pages, and hosts that start from it crash.
     monitor.execute("stop")
     monitor.execute("migrate-set-parameters", **{"max-bandwidth": 1 << 40})
-    monitor.execute("migrate", uri=f"exec:cat >{state}")
+    monitor.execute("migrate", uri=f"exec:cat >{shlex.quote(str(state))}")
 
     def status():
         seen = monitor.execute("query-migrate").get("status")

@@ -96,6 +96,22 @@ class Making(unittest.TestCase):
         self.assertEqual((self.made, self.kept()), (snapshot.ATTEMPTS, []))
 
 
+class Paths(unittest.TestCase):
+    """QEMU has a shell read and write the state."""
+    FOLDER = pathlib.Path("/my cache/it's")
+
+    def test_read(self):
+        self.assertEqual(snapshot.Snapshot(self.FOLDER).arguments(),
+                         ["-incoming", """exec:cat '/my cache/it'"'"'s/state'"""])
+
+    def test_written(self):
+        monitor = mock.Mock()
+        monitor.execute.return_value = {"status": "completed"}
+        snapshot._save(monitor, self.FOLDER / "state")  # pylint: disable=protected-access
+        monitor.execute.assert_any_call(
+            "migrate", uri="""exec:cat >'/my cache/it'"'"'s/state'""")
+
+
 class Saving(unittest.TestCase):
     def test_a_guest_that_is_stopped(self):
         """Its memory must not change while it is saved."""
