@@ -84,17 +84,13 @@ class Table(unittest.TestCase):
             self.assertIn(triplet.partition("-")[0], machine.of(Options(arch=arch)).qemu)
 
 
-class BadInput(unittest.TestCase):
+class WithPrograms(unittest.TestCase):
+    """Tests that put other programs in place of some."""
+
     def setUp(self):
         scratch = tempfile.TemporaryDirectory()
         self.addCleanup(scratch.cleanup)
         self.scratch = pathlib.Path(scratch.name)
-
-    def refused(self, expected, *command, **environment):
-        ran = run(*command, **environment)
-        self.assertNotEqual(ran.returncode, 0)
-        self.assertIn(expected, ran.stderr)
-        self.assertEqual(ran.stdout + ran.stderr, ran.stderr.splitlines()[0] + "\n")
 
     def instead_of(self, program, script):
         """PATH with another program of that name in front."""
@@ -102,6 +98,35 @@ class BadInput(unittest.TestCase):
         path.write_text(f"#!/bin/sh\n{script}\n", encoding="ascii")
         path.chmod(0o755)
         return f"{self.scratch}:{os.environ['PATH']}"
+
+
+class Packages(WithPrograms):
+    def test_what_else_is_in_the_folder(self):
+        """It stays. Packages of an older version go."""
+        if run("scripts/stack", "front-end").stdout != "preloaded\n":
+            self.skipTest("there are no packages for this machine's default stack")
+        folder = self.scratch / "my folder"
+        folder.mkdir()
+        for name in ("notes", "other_1_amd64.deb", "tern-lab_0_amd64.deb", "tern-doc_0_all.deb",
+                     "tern-lab-other_1_all.deb"):
+            (folder / name).touch()
+        self.instead_of("lintian", "")
+        path = self.instead_of("dpkg-buildpackage", "cd .. && touch tern-lab_1_amd64.deb "
+                               "tern-tools-dbgsym_1_amd64.deb it.changes it.buildinfo")
+        ran = run("scripts/packages", folder, PATH=path)
+        self.assertEqual((ran.returncode, ran.stdout), (0, f"{folder}/tern-lab_1_amd64.deb\n"),
+                         ran.stderr)
+        self.assertEqual(sorted(os.listdir(folder)), [
+            "notes", "other_1_amd64.deb", "tern-lab-other_1_all.deb", "tern-lab_1_amd64.deb"])
+        self.assertFalse(folder.with_name("my folder.new").exists())
+
+
+class BadInput(WithPrograms):
+    def refused(self, expected, *command, **environment):
+        ran = run(*command, **environment)
+        self.assertNotEqual(ran.returncode, 0)
+        self.assertIn(expected, ran.stderr)
+        self.assertEqual(ran.stdout + ran.stderr, ran.stderr.splitlines()[0] + "\n")
 
     def test_no_such_stack(self):
         for command in (("scripts/stack",), ("scripts/guest-kernel",), ("scripts/image",),
