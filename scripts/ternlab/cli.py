@@ -20,7 +20,7 @@ from . import query as queries
 from . import own_disk, ssh, stack, topology
 from .errors import LabError
 from .host import MAX_CARDS, NETDEV, WIRES, Options
-from .lab import MAX_NAME, Lab, NoLab, is_name
+from .lab import LOCK, MAX_NAME, Lab, NoLab, is_name
 from .paths import COMMAND
 from .process import exit_on_signals
 from .progress import say
@@ -543,7 +543,7 @@ def _lab_name(text):
         return text
     raise argparse.ArgumentTypeError(
         f"\"{text}\" is no name of a lab: it has letters, digits, \"_\", \".\" and \"-\", begins "
-        f"with a letter or a digit, and has at most {MAX_NAME} characters")
+        f"with a letter or a digit, has at most {MAX_NAME} characters, and does not end in {LOCK}")
 
 
 def _count(text):

@@ -19,6 +19,7 @@ from .progress import step
 from .wire import MAX_PORTS, Wire
 
 STATE = "lab.json"
+LOCK = ".lock"
 # A socket's path has at most 107 bytes. That leaves 67 for the folders above a lab's (paths.py) and
 # for the socket's own name, to which ssh adds 17 until it listens.
 MAX_NAME = 40
@@ -26,8 +27,10 @@ _NAME = re.compile(r"[A-Za-z0-9][\w.-]*", re.ASCII)
 
 
 def is_name(text):
-    """Whether a lab may have this name: its folder is in no other place than those of all labs."""
-    return len(text) <= MAX_NAME and _NAME.fullmatch(text) is not None
+    """Whether a lab may have this name: its folder is in no other place than those of all labs, and
+    is not where a lab's lock is."""
+    return (len(text) <= MAX_NAME and _NAME.fullmatch(text) is not None
+            and not text.endswith(LOCK))
 
 
 class NoLab(LabError):
@@ -238,7 +241,7 @@ class Lab:
 
     def _lock(self):
         """One command at a time changes a lab."""
-        return exclusive(self.folder.with_name(f"{self.name}.lock"),
+        return exclusive(self.folder.with_name(f"{self.name}{LOCK}"),
                          f"another command is changing lab \"{self.name}\"; waiting for it")
 
     @contextlib.contextmanager

@@ -131,7 +131,7 @@ class Names(Stateful):
 
     def test_no_other_folder(self):
         for name in ("..", ".", "a/b", "/tmp", "../x", "-x", ".x", "a b", "a\n", "\u00e9",
-                     "x" * (MAX_NAME + 1)):
+                     "lab.lock", "x" * (MAX_NAME + 1)):
             for said in (self.parsed(f"--lab={name}"), self.parsed(TERN_LAB=name)):
                 self.assertIn("is no name of a lab", said)
         self.assertIn("is no name of a lab", self.parsed("--lab="))

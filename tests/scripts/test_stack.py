@@ -185,7 +185,8 @@ class BadInput(WithPrograms):
 
     def test_a_package_that_is_not_there(self):
         self.refused("there is no package nothing.deb",
-                     "scripts/lab", "--lab", "no-lab", "up", "--package", "nothing.deb")
+                     "scripts/lab", "--lab", "no-lab", "up", "--package", "nothing.deb",
+                     XDG_RUNTIME_DIR=str(self.scratch))
 
     def test_another_debian_takes_root(self):
         other = run("scripts/stack", "--others").stdout.split()[0]
