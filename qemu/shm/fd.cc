@@ -4,7 +4,9 @@
 #include <cerrno>
 #include <condition_variable>
 #include <cstring>
+#include <linux/sockios.h>
 #include <mutex>
+#include <sys/ioctl.h>
 #include <system_error>
 #include <thread>
 
@@ -16,41 +18,69 @@ namespace {
  * it has no room. */
 constexpr size_t kMaxFdsOfMessage = 253;
 
-/** Threads that close descriptors. One that takes long holds up no other: each is closed by a
- * thread that does nothing else meanwhile. */
+/** Threads that close descriptors. One that takes long holds up no other, as long as there are
+ * fewer than kMaxThreads of them: each is closed by a thread that does nothing else meanwhile. */
 class Closers {
 public:
 	/** Throws a std::system_error if there can be no thread for @fd. */
 	void add(int fd)
 	{
 		const std::lock_guard guard(lock_);
-		if (!idle_) {
+		if (!idle_ && threads_ < kMaxThreads) {
 			std::thread([this, fd] { run(fd); }).detach();
+			threads_++;
 			return;
 		}
-		idle_--;
 		fds_.push_back(fd);
+		if (!idle_)
+			return;
+		idle_--;
+		waking_++;
 		added_.notify_one();
 	}
 
 private:
+	/* A peer chooses how many descriptors take long. Those that find no thread stay open until
+	 * another one is closed: they are fewer than RLIMIT_NOFILE, and cost less than threads. */
+	static constexpr size_t kMaxThreads = 64;
+
 	[[noreturn]] void run(int fd)
 	{
 		for (;;) {
 			close(fd);
-			std::unique_lock guard(lock_);
-			idle_++;
-			added_.wait(guard, [this] { return !fds_.empty(); });
-			fd = fds_.back();
-			fds_.pop_back();
+			fd = next();
 		}
+	}
+	int next()
+	{
+		std::unique_lock guard(lock_);
+		if (fds_.size() <= waking_) {
+			idle_++;
+			added_.wait(guard, [this] { return waking_ > 0; });
+			waking_--;
+		}
+		const int fd = fds_.back();
+		fds_.pop_back();
+		return fd;
 	}
 
 	std::mutex lock_;
 	std::condition_variable added_;
-	std::vector<int> fds_; /* one for each thread that is about to wake up */
-	size_t idle_ = 0;      /* the other threads that wait */
+	std::vector<int> fds_; /* to be closed */
+	size_t threads_ = 0;
+	size_t idle_ = 0;   /* threads that wait */
+	size_t waking_ = 0; /* those that no longer wait, and have not taken a descriptor yet */
 };
+
+/* Whether close() of @fd, a connection that is shut down, closes nothing that its peer has sent.
+ * Each message of a stream has bytes; those of other sockets may have descriptors alone. */
+bool is_read_empty(int fd)
+{
+	int type = 0, unread = 0;
+	socklen_t size = sizeof(type);
+	return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_STREAM &&
+	       ioctl(fd, SIOCINQ, &unread) == 0 && unread == 0;
+}
 
 void collect_fds(msghdr &message, std::vector<Fd> &fds)
 {
@@ -70,8 +100,14 @@ void collect_fds(msghdr &message, std::vector<Fd> &fds)
 
 void Fd::close_aside()
 {
-	if (origin_ == Origin::Connection)
+	if (origin_ == Origin::Connection) {
+		/* From then on the peer can send nothing more. */
 		shutdown(fd_, SHUT_RDWR);
+		if (is_read_empty(fd_)) {
+			close(fd_);
+			return;
+		}
+	}
 	/* They are never destroyed, as a thread may be in close() when the process ends. */
 	static Closers &closers = *new Closers;
 	try {

@@ -43,7 +43,8 @@ public:
 	explicit operator bool() const { return fd_ >= 0; }
 
 private:
-	/* Leaves the work to a thread of its own. The peer sees the end of a connection at once. */
+	/* Leaves the work to another thread, unless close() cannot block. The peer sees the end of
+	 * a connection at once. */
 	void close_aside();
 
 	int fd_ = -1;

@@ -23,6 +23,8 @@ static_assert(kMaxPorts <= shm::kMaxHosts);
 constexpr size_t kMaxRefused = 8;
 constexpr size_t kMaxClients = 16;
 constexpr size_t kMaxLine = 65536;
+/* Connections that a socket accepts before others get their turn. */
+constexpr unsigned kAcceptBudget = 8;
 /* Senders wait this long for a host that takes too little. */
 constexpr auto kStallTimeout = 1s;
 constexpr auto kStallCheck = 100ms;
@@ -148,10 +150,16 @@ std::string Server::open(const std::string &path, FrameSink &sink, Acceptor::Add
 	return error;
 }
 
+/* The rest is accepted in the next step: a process that connects again and again must not keep the
+ * others waiting. */
 void Server::Acceptor::ready(uint32_t)
 {
-	while (Fd fd = listener.accept())
+	for (unsigned i = 0; i < kAcceptBudget; i++) {
+		Fd fd = listener.accept();
+		if (!fd)
+			return;
 		(server.*add)(std::move(fd), sink);
+	}
 }
 
 /* Connections above the limit are closed at once. */

@@ -2,12 +2,15 @@
 /* Files that a peer sends to the switch and that take long to close. */
 #include <array>
 #include <chrono>
+#include <filesystem>
 #include <gtest/gtest.h>
+#include <iterator>
 #include <netinet/in.h>
 #include <poll.h>
 #include <string>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <thread>
 #include <unistd.h>
 #include <vector>
 
@@ -158,6 +161,44 @@ TEST_P(PeerFilesTest, OnesThatAreNeverReceived)
 	send_bytes(client, bytes_, std::array{connection_.sender.get()});
 	connection_.sender = Fd();
 	expect_steps_without_waiting();
+}
+
+size_t entries_of(const char *directory)
+{
+	const std::filesystem::directory_iterator all(directory);
+	return static_cast<size_t>(std::distance(begin(all), end(all)));
+}
+
+/* They get 64 threads at most. What has no files needs none. */
+TEST_F(PeerFilesTest, MoreThanThereAreThreads)
+{
+	constexpr size_t kFiles = 70, kThreads = 64;
+	const Fd client = connect_to(path_ + ".stream", SOCK_STREAM);
+	server_.step(0);
+	std::vector<LingeringConnection> files(kFiles);
+	std::vector<int> fds;
+	for (const auto &file : files)
+		fds.push_back(file.sender.get());
+	send_bytes(client, bytes_, fds);
+	for (auto &file : files)
+		file.sender = Fd();
+	const size_t threads = entries_of("/proc/self/task");
+	size_t open = entries_of("/proc/self/fd");
+	expect_steps_without_waiting();
+	EXPECT_TRUE(is_closed(client));
+	EXPECT_LE(entries_of("/proc/self/task"), threads + kThreads);
+
+	/* Each thread has begun to close a file, and the connection is closed. */
+	const auto begin = Clock::now();
+	while (entries_of("/proc/self/fd") > open + kFiles - kThreads - 1 &&
+	       Clock::now() - begin < std::chrono::seconds(kLinger / 2))
+		std::this_thread::yield();
+	Fd another = connect_to(path_ + ".stream", SOCK_STREAM);
+	server_.step(0);
+	open = entries_of("/proc/self/fd");
+	another = Fd();
+	expect_steps_without_waiting();
+	EXPECT_EQ(entries_of("/proc/self/fd"), open - 2);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, PeerFilesTest,

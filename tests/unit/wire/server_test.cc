@@ -98,6 +98,21 @@ TEST_F(ServerTest, ConnectsEightHosts)
 	EXPECT_EQ(hosts[1].tags.size(), 1u);
 }
 
+/* A process that connects in a loop would otherwise keep a step running. */
+TEST_F(ServerTest, AcceptsEightConnectionsAStep)
+{
+	std::vector<Client> hosts;
+	for (int i = 0; i < 20; i++)
+		hosts.emplace_back(path);
+	std::vector<std::string> counts;
+	for (int i = 0; i < 4; i++) {
+		step();
+		const std::string told = server.execute("ports");
+		counts.push_back(told.substr(0, told.find(';')));
+	}
+	EXPECT_EQ(counts, (std::vector<std::string>{"ok 8", "ok 16", "ok 20", "ok 20"}));
+}
+
 TEST_F(ServerTest, LosesNothingWhenADestinationIsSlow)
 {
 	Client fast(path), slow(path);
