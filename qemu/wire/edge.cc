@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "qemu/wire/edge.h"
 
+#include <algorithm>
+
 #include "qemu/rnic/formats/packet.h"
 #include "qemu/shm/address_page.h"
 
@@ -30,9 +32,16 @@ Waitable *Edge::frame_from(Port &port, Frame frame)
 	const Switch::Place &place = context_.ethernet.place_of(port.id);
 	if (place.lanes > 1 && is_for_own_lanes(frame))
 		context_.ethernet.deliver(place.primary, frame, port.id);
-	priority_ = fabric::priority_of(frame);
-	link().send(context_.fabric.pool().make(frame, priority_));
-	return congested() ? this : nullptr;
+	Lane &lane = lane_of(port);
+	lane.priority = fabric::priority_of(frame);
+	link().send(context_.fabric.pool().make(frame, lane.priority));
+	return lane.congested() ? &lane : nullptr;
+}
+
+/* Frames come from ports that have joined. */
+Edge::Lane &Edge::lane_of(const Port &port)
+{
+	return *std::ranges::find(lanes_, &port, [](const Lane &lane) { return &lane.port; });
 }
 
 /* As in a switch without topology (wire::Switch). */
@@ -42,10 +51,11 @@ bool Edge::is_for_own_lanes(Frame frame) const
 	return to & fabric::kGroupBit ? is_roce(frame) : context_.fabric.is_at(card_, to);
 }
 
-bool Edge::congested() const
+/* Each lane may add one frame beyond this. */
+bool Edge::is_full(uint8_t priority) const
 {
-	const bool paused = link().paused() >> priority_ & 1;
-	return link().queues.bytes(priority_) > (paused ? kPausedQueue : kQueue);
+	const bool paused = link().paused() >> priority & 1;
+	return link().queues.bytes(priority) > (paused ? kPausedQueue : kQueue);
 }
 
 void Edge::joined(Port &port)
@@ -53,26 +63,31 @@ void Edge::joined(Port &port)
 	const auto primary = [this](const Port &of) {
 		return context_.ethernet.place_of(of.id).primary;
 	};
-	for (Port *other : ports_) {
-		if (primary(*other) != primary(port))
-			other->hang_up();
+	for (Lane &other : lanes_) {
+		if (primary(other.port) != primary(port))
+			other.port.hang_up();
 	}
-	ports_.push_back(&port);
+	lanes_.emplace_back(*this, port);
+}
+
+void Edge::left(Port &port)
+{
+	lanes_.remove_if([&](const Lane &lane) { return &lane.port == &port; });
 }
 
 /* In the fabric's time, which may lag behind: the card's next frame follows without a gap. */
 void Edge::departed(fabric::Port &, const fabric::Frame &)
 {
-	for (Port *port : ports_) {
-		if (port->waiting_for() == this && !congested())
-			port->resume();
+	for (Lane &lane : lanes_) {
+		if (lane.port.waiting_for() == &lane && !lane.congested())
+			lane.port.resume();
 	}
 }
 
 void Edge::deliver(const fabric::Frame &frame)
 {
-	if (!ports_.empty())
-		context_.ethernet.deliver(context_.ethernet.place_of(ports_.back()->id).primary,
+	if (!lanes_.empty())
+		context_.ethernet.deliver(context_.ethernet.place_of(lanes_.back().port.id).primary,
 		                          frame.bytes());
 }
 

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <list>
 #include <string>
-#include <vector>
 
 #include "qemu/fabric/plan.h"
 #include "qemu/fabric/real_time.h"
@@ -31,7 +31,7 @@ struct EdgeContext {
  * connection wait rather than drop. A card has one connection, or one for each of its lanes; a new
  * one replaces those of another card.
  */
-class Edge final : public FrameSink, public Waitable, private fabric::PortOwner {
+class Edge final : public FrameSink, private fabric::PortOwner {
 public:
 	/** The next card of the fabric. What @context refers to must outlive this. */
 	explicit Edge(const EdgeContext &context)
@@ -42,27 +42,37 @@ public:
 	/* FrameSink */
 	Waitable *frame_from(Port &port, Frame frame) override;
 	void joined(Port &port) override;
-	void left(Port &port) override { std::erase(ports_, &port); }
-	/* Waitable */
-	bool congested() const override;
+	void left(Port &port) override;
 
-	bool connected() const { return !ports_.empty(); }
+	bool connected() const { return !lanes_.empty(); }
 	/** Frames longer than a link of the fabric takes, which were dropped. */
 	uint64_t too_long() const { return too_long_; }
 
 private:
+	/* A connection of the card. It waits for the queue of its last frame's priority alone:
+	 * those of the other lanes may have room, and must not hide that this one has none. */
+	struct Lane final : Waitable {
+		Lane(const Edge &edge, Port &port) : edge(edge), port(port) {}
+		bool congested() const override { return edge.is_full(priority); }
+
+		const Edge &edge;
+		Port &port;
+		uint8_t priority = 0; /* of the last frame */
+	};
+
 	void arrived(fabric::Port &, fabric::FramePtr frame) override { deliver(*frame); }
 	void sending(fabric::Port &, fabric::Frame &) override {}
 	void departed(fabric::Port &, const fabric::Frame &) override;
 	void pause_arrived(fabric::Port &, const fabric::Frame &frame) override { deliver(frame); }
 	void deliver(const fabric::Frame &frame);
+	Lane &lane_of(const Port &port);
+	bool is_full(uint8_t priority) const;
 	bool is_for_own_lanes(Frame frame) const;
 	fabric::Port &link() const { return context_.fabric.host_port(card_); }
 
 	const EdgeContext context_;
 	const unsigned card_;
-	std::vector<Port *> ports_;
-	uint8_t priority_ = 0; /* of the last frame from the card */
+	std::list<Lane> lanes_; /* that have joined; ports refer to them while they wait */
 	uint64_t too_long_ = 0;
 };
 

@@ -106,7 +106,7 @@ TEST_F(TopologyTest, ACardIsHeldBackToItsLinksRate)
 	pass(10);
 	a.got.clear();
 	a.send(2, 1, 200);
-	EXPECT_EQ(a.waiting_for(), &topology->edge(0));
+	EXPECT_NE(a.waiting_for(), nullptr);
 	EXPECT_GT(a.outbox.size(), 180u) << "what waits at the link is little";
 	pass(101); /* the last of them is late by the second link */
 	EXPECT_EQ(b.got.size(), 100u);
@@ -228,6 +228,37 @@ TEST_F(TopologyTest, LanesOfACardShareItsEdge)
 	/* From one to the other. */
 	lane0.send(roce(2, 2, qp_of(1)));
 	EXPECT_EQ(lane1.got.size(), 3u);
+}
+
+/* A frame of @priority, by its VLAN tag. */
+Bytes tagged(uint8_t to, uint8_t from, uint8_t priority)
+{
+	Bytes bytes = frame(to, from, 0, kFrame);
+	bytes[12] = std::byte{0x81};
+	bytes[13] = std::byte{0x00};
+	bytes[14] = static_cast<std::byte>(priority << 5);
+	bytes[15] = std::byte{0};
+	return bytes;
+}
+
+/* One lane fills the queue of a priority, while the other sends little of another one. */
+TEST_F(TopologyTest, ALaneDoesNotHideTheFullQueueOfAnother)
+{
+	use(kTwo);
+	Card peer = plug(1);
+	Card lane0(topology->edge(0), ethernet, 77, 0), lane1(topology->edge(0), ethernet, 77, 1);
+	for (unsigned i = 0; i < 400; i++)
+		lane0.send(tagged(2, 1, 0));
+	const size_t left = lane0.outbox.size();
+	ASSERT_GT(left, 380u);
+	for (unsigned i = 0; i < 200; i++) {
+		lane1.send(tagged(2, 1, 3));
+		pass(1);
+		EXPECT_EQ(lane1.waiting_for(), nullptr) << "there is room in its queue";
+	}
+	EXPECT_GT(lane0.outbox.size(), left - 5) << "the other priority is served first";
+	pass(1000);
+	EXPECT_EQ(lane0.outbox.size(), 0u);
 }
 
 TEST_F(TopologyTest, FaultsConcernWhatACardGets)
