@@ -13,6 +13,8 @@ namespace tern::wire {
  */
 constexpr size_t kQueueSize = 4 << 20;
 constexpr size_t kHighWater = 512 << 10;
+/* Frames that one host may send before others get their turn. */
+constexpr unsigned kForwardBudget = 64;
 
 StreamPort::StreamPort(EventLoop &loop, FrameSink &sink, Fd fd)
         : Port(sink, kHighWater), loop_(loop), fd_(std::move(fd)), queue_(kQueueSize),
@@ -80,7 +82,7 @@ void StreamPort::ready(uint32_t events)
 
 void StreamPort::read()
 {
-	if (waiting_for_ || dead_)
+	if (waiting_for_ || more_ || dead_)
 		return;
 	const std::span<std::byte> room = reader_.room();
 	const ssize_t size = receive_some(fd_, room);
@@ -98,14 +100,17 @@ void StreamPort::read()
 
 void StreamPort::forward_frames()
 {
-	while (!waiting_for_ && !dead_) {
+	more_ = false;
+	for (unsigned i = 0; i < kForwardBudget && !waiting_for_ && !dead_; i++) {
 		const auto frame = reader_.next();
-		if (!frame)
-			break;
+		if (!frame) {
+			dead_ |= reader_.broken();
+			return;
+		}
 		hand_on(*frame);
 	}
-	if (reader_.broken())
-		dead_ = true;
+	/* Continue after the other ports had their turn. */
+	more_ = !waiting_for_;
 }
 
 } // namespace tern::wire

@@ -18,6 +18,7 @@ public:
 	void update_interest() override;
 	size_t queued() const override { return queue_.size(); }
 	uint64_t consumed() const override { return queue_.written(); }
+	bool has_more() const override { return more_ && !dead_; }
 
 private:
 	void ready(uint32_t events) override;
@@ -29,6 +30,7 @@ private:
 	FrameReader reader_;
 	OutputQueue queue_;
 	uint32_t interest_;
+	bool more_ = false; /* there may be more in reader_, when forward_frames() returned */
 };
 
 } // namespace tern::wire

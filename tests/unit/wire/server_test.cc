@@ -113,6 +113,27 @@ TEST_F(ServerTest, AcceptsEightConnectionsAStep)
 	EXPECT_EQ(counts, (std::vector<std::string>{"ok 8", "ok 16", "ok 20", "ok 20"}));
 }
 
+/* Otherwise thousands of one host's frames would hold up a frame of another. A step has two turns:
+ * one for what is read, one for what was left. */
+TEST_F(ServerTest, AHostForwards64FramesATurn)
+{
+	Client a(path), b(path);
+	step();
+	Bytes stream;
+	for (uint32_t i = 0; i < 300; i++) {
+		const Bytes bytes = on_stream(frame(kBroadcast, 1, i));
+		stream.insert(stream.end(), bytes.begin(), bytes.end());
+	}
+	ASSERT_EQ(a.send(stream), stream.size());
+	for (const size_t expected : {128u, 192u, 256u, 300u, 300u}) {
+		step();
+		b.receive();
+		EXPECT_EQ(b.tags.size(), expected);
+	}
+	for (uint32_t i = 0; i < 300; i++)
+		ASSERT_EQ(b.tags[i], i);
+}
+
 TEST_F(ServerTest, LosesNothingWhenADestinationIsSlow)
 {
 	Client fast(path), slow(path);
