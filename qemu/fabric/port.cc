@@ -8,6 +8,9 @@ namespace tern::fabric {
 
 namespace {
 constexpr uint64_t kSecond = 1'000'000'000;
+/* Events that are to wake a port. There is one, unless a pause ends before all earlier ones. A peer
+ * whose pauses do so again and again has a port that is woken late. */
+constexpr unsigned kMaxWakes = 16;
 } // namespace
 
 struct Port::Departure {
@@ -181,6 +184,8 @@ void Port::accept(FramePtr frame)
 	owner_.arrived(*this, std::move(frame));
 }
 
+/* The pause that ends first wakes the port, and that wakes it for the next one: a peer may pause
+ * all priorities with each of its frames, and each time for long. */
 void Port::obey(const PauseTimes &pause)
 {
 	for (unsigned priority = 0; priority < kPriorities; priority++) {
@@ -190,8 +195,40 @@ void Port::obey(const PauseTimes &pause)
 		pauses_received_[priority] += bits != 0;
 		paused_until_[priority] = loop_.now() + bits * kSecond / link.rate;
 		unpaused_at_ = std::max(unpaused_at_, paused_until_[priority]);
-		loop_.at(paused_until_[priority], [this] { start_next(); });
+		if (!bits)
+			loop_.at(loop_.now(), [this] { start_next(); });
 	}
+	wake_at(next_end_of_pause());
+}
+
+/* Does nothing if an event comes earlier. */
+void Port::wake_at(uint64_t when)
+{
+	if (when >= next_wake_ || wakes_ == kMaxWakes)
+		return;
+	next_wake_ = when;
+	wakes_++;
+	loop_.at(when, [this] { wake(); });
+}
+
+void Port::wake()
+{
+	wakes_--;
+	if (next_wake_ <= loop_.now())
+		next_wake_ = kNever;
+	start_next();
+	wake_at(next_end_of_pause());
+}
+
+/* Returns kNever if no priority is paused. */
+uint64_t Port::next_end_of_pause() const
+{
+	uint64_t next = kNever;
+	for (const uint64_t end : paused_until_) {
+		if (end > loop_.now())
+			next = std::min(next, end);
+	}
+	return next;
 }
 
 void Port::set_up(bool up)

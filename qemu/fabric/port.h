@@ -111,6 +111,9 @@ private:
 	void await_arrival(uint64_t when);
 	void arrive(uint64_t when);
 	void obey(const PauseTimes &pause);
+	void wake_at(uint64_t when);
+	void wake();
+	uint64_t next_end_of_pause() const;
 	void lose(const Frame &frame);
 
 	static constexpr uint64_t kNever = UINT64_MAX;
@@ -145,6 +148,8 @@ private:
 	FramePool &pool_;
 	Interceptor *interceptor_ = nullptr;
 	std::array<uint64_t, kPriorities> paused_until_{};
+	uint64_t next_wake_ = kNever; /* the first event that is to wake the port */
+	unsigned wakes_ = 0;          /* number of those events */
 	std::array<uint64_t, kPriorities> pauses_sent_{};
 	std::array<uint64_t, kPriorities> pauses_received_{};
 	std::minstd_rand random_; /* small: there may be thousands of ports */

@@ -85,6 +85,68 @@ TEST_F(PortTest, ZeroQuantaEndThePause)
 	EXPECT_EQ(a.stats().pauses_received[3], 1u);
 }
 
+/* A peer may repeat its pause thousands of times before it ends. */
+TEST_F(PortTest, AFloodOfPausesLeavesFewEvents)
+{
+	constexpr int kFrames = 10'000;
+	for (int i = 0; i < kFrames; i++) {
+		b.pause_peer(3, kMaxQuanta);
+		loop.run_for(100);
+	}
+	send(76, 3);
+	loop.run_for(1000);
+	unsigned steps = 0;
+	while (at_b.frames.empty() && loop.step())
+		steps++;
+	/* The last one was sent 100 ns ago, and arrived 584 ns after that. */
+	const uint64_t paused_at = (kFrames - 1) * 100 + 84 + 500;
+	EXPECT_EQ(at_b.times,
+	          (std::vector<uint64_t>{paused_at + kMaxQuanta * uint64_t{64} + 100 + 500}));
+	EXPECT_LT(steps, 50u);
+}
+
+/* Each pause ends before all that came earlier. The port may be late then. */
+TEST_F(PortTest, AFloodOfEverShorterPausesLeavesFewEvents)
+{
+	for (uint16_t quanta = kMaxQuanta; quanta > 10'000; quanta -= 10) {
+		b.pause_peer(3, quanta);
+		loop.run_for(100);
+	}
+	const uint64_t end = kMaxQuanta * uint64_t{64};
+	send(76, 3);
+	loop.run_for(1000);
+	unsigned steps = 0;
+	while (at_b.frames.empty() && loop.step())
+		steps++;
+	EXPECT_LE(at_b.times.at(0), 84 + 500 + end + 100 + 500);
+	EXPECT_LT(steps, 50u);
+}
+
+/* After a flood, too, a port goes on when its peer ends the pause, and each priority when its own
+ * pause ends. */
+TEST_F(PortTest, AfterAFloodOfPausesEachPriorityGoesOnInTime)
+{
+	for (int i = 0; i < 1000; i++) {
+		b.pause_peer(3, kMaxQuanta);
+		b.pause_peer(3, 0);
+		loop.run_for(200);
+	}
+	loop.run_for(1000);
+	b.pause_peer(3, kMaxQuanta);
+	b.pause_peer(2, kMaxQuanta);
+	loop.run_for(1000);
+	const uint64_t begin = loop.now() - 1000;
+	send(76, 3);
+	send(76, 2);
+	loop.run_for(1000);
+	b.pause_peer(3, 0);
+	run();
+	EXPECT_EQ(at_b.times,
+	          (std::vector<uint64_t>{begin + 2000 + 84 + 500 + 100 + 500,
+	                                 begin + 2 * 84 + 500 + kMaxQuanta * uint64_t{64} + 100 +
+	                                         500}));
+}
+
 TEST_F(PortTest, TheFrameThatIsBeingSentIsNotPaused)
 {
 	send(1000, 3);
