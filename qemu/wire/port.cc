@@ -1,7 +1,48 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "qemu/wire/port.h"
 
+#include <algorithm>
+
 namespace tern::wire {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+/* Senders wait this long for a host that takes too little. */
+constexpr auto kStallTimeout = 1s;
+/* How often a port resumes before new events are looked for. */
+constexpr unsigned kMaxResumes = 4;
+
+bool can_resume(const Port &port)
+{
+	return port.waiting_for() && !port.waiting_for()->congested();
+}
+
+void flush(const Ports &ports, SteadyTime now)
+{
+	for (const auto &port : ports)
+		port->flush();
+	for (const auto &port : ports) {
+		if (Waitable *slow = port->waiting_for())
+			slow->give_up_if_stalled(now, kStallTimeout);
+	}
+}
+
+/* Returns whether any port resumed. */
+bool resume(const Ports &ports)
+{
+	bool any = false;
+	for (const auto &port : ports) {
+		if (!can_resume(*port))
+			continue;
+		port->resume();
+		any = true;
+	}
+	return any;
+}
+
+} // namespace
 
 bool Port::takes_copy()
 {
@@ -20,6 +61,25 @@ void Port::give_up_if_stalled(SteadyTime now, SteadyTime::duration patience)
 		consumed_then_ = consumed();
 	}
 	given_up_ = now - *awaited_since_ >= patience;
+}
+
+/* Ends with a flush: that asks hosts to tell when they have made room. */
+void flush_and_resume(const Ports &ports, SteadyTime now)
+{
+	flush(ports, now);
+	for (unsigned i = 0; i < kMaxResumes && resume(ports); i++)
+		flush(ports, now);
+}
+
+bool can_resume(const Ports &ports)
+{
+	return std::ranges::any_of(ports, [](const auto &port) { return can_resume(*port); });
+}
+
+bool is_awaited(const Port &port, const Ports &ports)
+{
+	return std::ranges::any_of(ports,
+	                           [&](const auto &each) { return each->waiting_for() == &port; });
 }
 
 } // namespace tern::wire

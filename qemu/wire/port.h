@@ -3,7 +3,9 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <vector>
 
 #include "qemu/shm/ring.h"
 #include "qemu/wire/framing.h"
@@ -120,5 +122,14 @@ private:
 	std::optional<SteadyTime> awaited_since_;
 	uint64_t consumed_then_ = 0;
 };
+
+using Ports = std::vector<std::unique_ptr<Port>>;
+/** Writes queued frames, and resumes ports that no longer need to wait. Does so a limited number of
+ * times, as two hosts may go on for ever. Afterwards can_resume() tells whether to do it again. */
+void flush_and_resume(const Ports &ports, SteadyTime now);
+/** Whether a port waits for what is not congested. */
+bool can_resume(const Ports &ports);
+/** Whether a port waits for @port, which must not be destroyed then. */
+bool is_awaited(const Port &port, const Ports &ports);
 
 } // namespace tern::wire

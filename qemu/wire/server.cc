@@ -25,8 +25,6 @@ constexpr size_t kMaxClients = 16;
 constexpr size_t kMaxLine = 65536;
 /* Connections that a socket accepts before others get their turn. */
 constexpr unsigned kAcceptBudget = 8;
-/* Senders wait this long for a host that takes too little. */
-constexpr auto kStallTimeout = 1s;
 constexpr auto kStallCheck = 100ms;
 
 /** A client of the control socket. */
@@ -220,7 +218,8 @@ std::optional<nanoseconds> Server::event_timeout() const
 
 std::optional<nanoseconds> Server::port_timeout() const
 {
-	if (std::ranges::any_of(ports_, [](const auto &port) { return port->has_more(); }))
+	if (can_resume(ports_) ||
+	    std::ranges::any_of(ports_, [](const auto &port) { return port->has_more(); }))
 		return 0ms;
 	std::optional<nanoseconds> timeout;
 	if (std::ranges::any_of(ports_, [](const auto &port) { return port->waiting_for(); }))
@@ -238,15 +237,7 @@ void Server::process_ports()
 		if (port->has_more())
 			port->resume();
 	}
-	const SteadyTime now = std::chrono::steady_clock::now();
-	do {
-		for (auto &port : ports_)
-			port->flush();
-		for (auto &port : ports_) {
-			if (Waitable *slow = port->waiting_for())
-				slow->give_up_if_stalled(now, kStallTimeout);
-		}
-	} while (resume_waiting());
+	flush_and_resume(ports_, std::chrono::steady_clock::now());
 	remove_dead_ports();
 	for (auto &port : ports_)
 		port->update_interest();
@@ -269,30 +260,25 @@ std::string Server::execute(std::string_view line)
 	return *reply;
 }
 
-bool Server::resume_waiting()
-{
-	bool any = false;
-	for (auto &port : ports_) {
-		if (!port->waiting_for() || port->waiting_for()->congested())
-			continue;
-		port->resume();
-		any = true;
-	}
-	return any;
-}
-
-/* No port waits for a dead one, as that is not congested. */
+/* A dead one is not congested: ports that wait for it resume in the next step, if not in this. */
 void Server::remove_dead_ports()
 {
-	std::erase_if(ports_, [this](const auto &port) {
-		if (!port->dead())
-			return false;
-		port->sink().left(*port);
-		switch_.detach(port->id);
-		dropped_by_gone_ports_ += port->stats().dropped;
-		direct_of_gone_ports_ += port->direct();
-		return true;
-	});
+	for (auto port = ports_.begin(); port != ports_.end();) {
+		if (!(*port)->dead() || is_awaited(**port, ports_)) {
+			++port;
+			continue;
+		}
+		detach(**port);
+		port = ports_.erase(port);
+	}
+}
+
+void Server::detach(Port &port)
+{
+	port.sink().left(port);
+	switch_.detach(port.id);
+	dropped_by_gone_ports_ += port.stats().dropped;
+	direct_of_gone_ports_ += port.direct();
 }
 
 Waitable *Server::frame_from(Port &port, Frame frame)

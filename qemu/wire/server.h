@@ -77,6 +77,7 @@ private:
 	void add_shared(Fd fd, FrameSink &sink);
 	std::string attach_tap(const std::string &name, FrameSink &sink);
 	Port &attach(std::unique_ptr<Port> port);
+	void detach(Port &port);
 	void add_client(Fd fd, FrameSink &sink);
 
 	/* FrameSink */
@@ -87,7 +88,6 @@ private:
 	shm::DirectCounts direct() const override;
 
 	void process_ports();
-	bool resume_waiting();
 	void remove_dead_ports();
 	std::optional<std::chrono::nanoseconds> event_timeout() const;
 	/** Of what ports and frames that are held back wait for. */
@@ -104,7 +104,7 @@ private:
 	std::unique_ptr<Topology> topology_; /* null: hosts share one Ethernet without rates */
 	std::vector<std::unique_ptr<Acceptor>> acceptors_;
 	SharedHosts sharing_;
-	std::vector<std::unique_ptr<Port>> ports_;
+	Ports ports_;
 	std::vector<std::unique_ptr<ControlClient>> clients_;
 	uint64_t dropped_by_gone_ports_ = 0;
 	shm::DirectCounts direct_of_gone_ports_;

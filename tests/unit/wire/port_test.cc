@@ -34,6 +34,66 @@ private:
 	void forward_frames() override {}
 };
 
+/* Sends one frame each time it is resumed, and is slow again whenever it is. */
+class Sender final : public Port {
+public:
+	Sender(FrameSink &sink, unsigned frames) : Port(sink, kHighWater), left_(frames) {}
+
+	bool deliver(Frame) override { return true; }
+	void flush() override { flushed_after = resumed; }
+	void update_interest() override {}
+	size_t queued() const override { return 0; }
+	uint64_t consumed() const override { return 0; }
+
+	unsigned resumed = 0;
+	unsigned flushed_after = 0;
+
+private:
+	void forward_frames() override
+	{
+		resumed++;
+		if (left_ && left_--)
+			hand_on(frame(1, 2));
+	}
+
+	unsigned left_;
+};
+
+/* Has each sender wait for @slow. */
+class SlowSink final : public FrameSink {
+public:
+	Waitable *frame_from(Port &, Frame) override { return slow; }
+
+	Port *slow = nullptr;
+};
+
+/* A host that takes each frame as soon as its sender waits would otherwise keep a step running. */
+TEST(Ports, ResumeALimitedNumberOfTimes)
+{
+	SlowSink sink;
+	Ports ports;
+	ports.push_back(std::make_unique<FakePort>(sink));
+	sink.slow = ports[0].get();
+	auto made = std::make_unique<Sender>(sink, 1000);
+	Sender &sender = *made;
+	ports.push_back(std::move(made));
+	sender.resume();
+	ASSERT_EQ(sender.waiting_for(), sink.slow);
+	EXPECT_TRUE(is_awaited(*sink.slow, ports));
+	flush_and_resume(ports, SteadyTime());
+	EXPECT_EQ(sender.resumed, 5u);
+	EXPECT_EQ(sender.flushed_after, 5u);
+	/* So the next step comes at once, and what it waits for must still be there. */
+	EXPECT_TRUE(can_resume(ports));
+	sink.slow->hang_up();
+	EXPECT_TRUE(can_resume(ports));
+	EXPECT_TRUE(is_awaited(*sink.slow, ports));
+	sink.slow = nullptr;
+	flush_and_resume(ports, SteadyTime());
+	EXPECT_FALSE(can_resume(ports));
+	EXPECT_FALSE(is_awaited(*ports[0], ports));
+}
+
 class PortTest : public testing::Test {
 protected:
 	void wait_at(SteadyTime::duration time) { port.give_up_if_stalled(SteadyTime(time), 1s); }
