@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <utility>
 
@@ -44,6 +45,16 @@ struct Arguments {
 	std::string listen, shared, control, topology, tap, describe;
 	bool restart = false;
 };
+
+/* Descriptors that hosts have not received yet count against the limit, too. */
+void raise_descriptor_limit()
+{
+	rlimit limit{};
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
 
 /* What getopt_long() returns for the option that has no argument. */
 constexpr int kRestart = 1;
@@ -109,6 +120,7 @@ std::string open(Server &server, const Arguments &arguments)
 
 int serve(const Arguments &arguments)
 {
+	raise_descriptor_limit();
 	Server server;
 	Signals signals(server.loop());
 	if (const std::string error = open(server, arguments); !error.empty())

@@ -86,10 +86,13 @@ void SharedHosts::pair(SharedPort &one, SharedPort &other)
 		std::vector<int> fds{other.listener.get(), bell.bell.fd(), in.get(), out.get()};
 		for (const SharedPort::Block &block : of.blocks())
 			fds.push_back(block.fd.get());
-		to.send_to_host(describe_peer(of), fds);
+		return to.offer_to_host(describe_peer(of), fds);
 	};
-	connect(one, other, bell_of_one, bell_of_other, to_one, to_other);
-	connect(other, one, bell_of_other, bell_of_one, to_other, to_one);
+	if (!connect(one, other, bell_of_one, bell_of_other, to_one, to_other))
+		return;
+	/* Nobody would read what is sent to a host that does not know of the link. */
+	if (!connect(other, one, bell_of_other, bell_of_one, to_other, to_one))
+		one.send_to_host({.kind = Message::Kind::Gone, .id = other.id}, {});
 }
 
 void SharedHosts::publish(const Switch &ethernet, bool through_switch)

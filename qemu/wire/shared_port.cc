@@ -2,6 +2,7 @@
 #include "qemu/wire/shared_port.h"
 
 #include <array>
+#include <cerrno>
 #include <sys/epoll.h>
 
 #include "qemu/shm/segment.h"
@@ -129,6 +130,16 @@ void SharedPort::refuse(const std::string &reason)
 void SharedPort::send_to_host(const Message &message, std::span<const int> fds)
 {
 	dead_ |= !send_message(socket_, message, fds);
+}
+
+/* The kernel counts the descriptors that are on their way between processes for each user. If there
+ * are too many, other hosts may be those that do not read theirs. */
+bool SharedPort::offer_to_host(const Message &message, std::span<const int> fds)
+{
+	if (send_message(socket_, message, fds))
+		return true;
+	dead_ |= errno != ETOOMANYREFS;
+	return false;
 }
 
 /* ---- frames --------------------------------------------------------------------- */

@@ -39,6 +39,9 @@ public:
 
 	/** Sends a message to the host. */
 	void send_to_host(const shm::Message &message, std::span<const int> fds);
+	/** As send_to_host(), but the host can do without the message. Returns whether it was sent.
+	 */
+	bool offer_to_host(const shm::Message &message, std::span<const int> fds);
 
 	struct Block {
 		Fd fd;

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Descriptors that are on their way from one process to another. The kernel counts them for each
+ * user, against RLIMIT_NOFILE of the process that sends more, so hosts can use up the switch's. */
+#include <array>
+#include <cerrno>
+#include <functional>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <thread>
+#include <unistd.h>
+
+#include "tests/unit/shm/shared_wire_fixture.h"
+
+namespace tern::shm {
+namespace {
+
+constexpr rlim_t kLimit = 256;
+
+/** Uses up the descriptors that a user may have in flight. One message has room when @spare others
+ * descriptors have been sent: the kernel looks at what is there before it. */
+class InFlight {
+public:
+	explicit InFlight(size_t spare)
+	{
+		int ends[2];
+		EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+		from_ = Fd(ends[0]);
+		to_ = Fd(ends[1]);
+		while (send_one())
+			;
+		EXPECT_EQ(errno, ETOOMANYREFS);
+		std::vector<Fd> fds;
+		std::byte byte;
+		for (size_t i = 0; i <= spare; i++)
+			EXPECT_EQ(tern::receive_some(to_, std::span(&byte, 1), fds).size, 1);
+	}
+
+private:
+	bool send_one()
+	{
+		std::byte byte{};
+		iovec body{&byte, 1};
+		alignas(cmsghdr) std::byte control[CMSG_SPACE(sizeof(int))]{};
+		msghdr message{};
+		message.msg_iov = &body;
+		message.msg_iovlen = 1;
+		attach_fds(message, control, std::array{STDERR_FILENO});
+		return sendmsg(from_.get(), &message, MSG_DONTWAIT) == 1;
+	}
+
+	Fd from_;
+	Fd to_;
+};
+
+class DescriptorsTest : public SharedWireTest {
+protected:
+	/* Runs @test in a thread without privileges, with which there would be no limit. The system
+	 * call changes this thread alone, other than setresuid(). */
+	void run_unprivileged(const std::function<void()> &test)
+	{
+		rlimit before{};
+		ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+		const rlimit limit{.rlim_cur = kLimit, .rlim_max = before.rlim_max};
+		ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+		std::thread([&] {
+			/* Another run of this test must not count. */
+			const auto user = static_cast<uid_t>(40'000 + getpid() % 20'000);
+			EXPECT_TRUE(geteuid() || syscall(SYS_setresuid, user, user, user) == 0);
+			test();
+		}).join();
+		EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+	}
+	std::string ports()
+	{
+		const std::string told = server->execute("ports");
+		return told.substr(0, told.find(';'));
+	}
+};
+
+/* The new host has room for its own rings. Those for direct links find none. */
+TEST_F(DescriptorsTest, AHostWithoutADirectLinkStaysConnected)
+{
+	connect_hosts(2);
+	const Fd third = stranger();
+	ASSERT_TRUE(send_message(third, {}));
+	run_unprivileged([&] {
+		const InFlight full(0);
+		step();
+		EXPECT_EQ(ports(), "ok 3");
+		Message message;
+		std::vector<Fd> fds;
+		EXPECT_EQ(receive_message(third, message, fds), Received::Message);
+		EXPECT_EQ(message.kind, Message::Kind::Welcome);
+		EXPECT_EQ(fds.size(), kWelcomeFds);
+		EXPECT_EQ(receive_message(third, message, fds), Received::Nothing);
+		settle();
+		EXPECT_TRUE(nodes[0].wire.up());
+		EXPECT_TRUE(nodes[1].wire.up());
+	});
+}
+
+/* The message for the new host has room, that for the other one has none. */
+TEST_F(DescriptorsTest, ADirectLinkHasTwoEndsOrNone)
+{
+	connect_hosts(1);
+	const Fd second = stranger();
+	ASSERT_TRUE(send_message(second, {}));
+	run_unprivileged([&] {
+		const InFlight full(kWelcomeFds);
+		step();
+		EXPECT_EQ(ports(), "ok 2");
+		std::vector<Message::Kind> kinds;
+		Message message;
+		std::vector<Fd> fds;
+		while (receive_message(second, message, fds) == Received::Message)
+			kinds.push_back(message.kind);
+		using Kind = Message::Kind;
+		EXPECT_EQ(kinds, (std::vector{Kind::Welcome, Kind::Peer, Kind::Gone}));
+		settle();
+		EXPECT_TRUE(nodes[0].wire.up());
+	});
+}
+
+} // namespace
+} // namespace tern::shm
