@@ -7,8 +7,6 @@
 namespace tern::fabric {
 
 namespace {
-/* Hosts can invent addresses; a full table is cleared. */
-constexpr size_t kMaxLearned = 4096;
 constexpr size_t kMacSize = 6;
 constexpr size_t kEthernetHeader = 14;
 /* Differs from switch to switch: flows that one sends the same way the next one distributes. */
@@ -36,6 +34,8 @@ void Switch::set_routes(std::vector<std::vector<uint16_t>> next_hops)
 {
 	next_hops_ = std::move(next_hops);
 	learned_.clear();
+	for (const auto &each : ports_)
+		each->learned.clear();
 }
 
 Switch::Stats Switch::stats() const
@@ -76,9 +76,14 @@ void Switch::learn(const Frame &frame)
 	const uint64_t source = mac_at(frame.bytes(), kMacSize);
 	if (source & kGroupBit || locations_.contains(source) || !ports_[frame.ingress]->in_tree)
 		return;
-	if (learned_.size() >= kMaxLearned)
-		learned_.clear();
-	learned_[source] = frame.ingress;
+	const auto [known, is_new] = learned_.try_emplace(source, frame.ingress);
+	if (!is_new && known->second == frame.ingress)
+		return;
+	known->second = frame.ingress;
+	const auto oldest = ports_[frame.ingress]->learned.add(source);
+	const auto old = oldest ? learned_.find(*oldest) : learned_.end();
+	if (old != learned_.end() && old->second == frame.ingress)
+		learned_.erase(old);
 }
 
 /* A frame that came from a switch on the shortest paths was on its way elsewhere: its destination

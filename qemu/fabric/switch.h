@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "qemu/fabric/ingress.h"
+#include "qemu/fabric/learned_addresses.h"
 #include "qemu/fabric/port.h"
 #include "qemu/fabric/red.h"
 
@@ -86,6 +87,7 @@ private:
 		Port port;
 		Ingress ingress;
 		bool in_tree = true;
+		LearnedAddresses learned;
 	};
 
 	void arrived(Port &port, FramePtr frame) override;

@@ -11,9 +11,6 @@ namespace {
 
 constexpr Weights kHostWeights{}; /* strict */
 
-/* Hosts can invent addresses; a full table is cleared. */
-constexpr size_t kMaxLearned = 4096;
-
 constexpr unsigned kFar = std::numeric_limits<unsigned>::max();
 
 } // namespace
@@ -43,9 +40,10 @@ void Fabric::learn(unsigned host, uint64_t mac)
 	const auto location = hosts_[host].location;
 	if (!location || mac & kGroupBit || is_at(host, mac))
 		return;
-	if (locations_.size() >= kMaxLearned + hosts_.size())
-		locations_.clear();
 	locations_[mac] = *location;
+	const auto oldest = hosts_[host].learned.add(mac);
+	if (oldest && is_at(host, *oldest))
+		locations_.erase(*oldest);
 }
 
 bool Fabric::is_at(unsigned host, uint64_t mac) const

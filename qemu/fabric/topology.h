@@ -66,6 +66,7 @@ private:
 		EventLoop *loop;
 		std::unique_ptr<Port> port;
 		std::optional<Location> location; /* none: not at a switch */
+		LearnedAddresses learned{};
 	};
 	struct Link {
 		End from;

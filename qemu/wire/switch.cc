@@ -10,7 +10,7 @@
 
 namespace tern::wire {
 
-/* Guests can invent addresses; a full table is cleared. */
+/* Of all cards: half of what the address page has slots for. */
 constexpr size_t kMaxAddresses = 4096;
 constexpr size_t kMacSize = 6;
 constexpr uint64_t kGroupBit = uint64_t{1} << 40;
@@ -73,9 +73,20 @@ void Switch::arrange(uint64_t card)
 	}
 	for (auto &[address, id] : addresses_)
 		id = ports_[id].place.primary;
+	move_learned();
 	has_lanes_ = std::ranges::any_of(
 	        ports_, [](const Port &port) { return port.outlet && port.place.lanes > 1; });
 	address_changes_++;
+}
+
+/* What a port had learned as a primary is its new primary's. */
+void Switch::move_learned()
+{
+	for (Port &port : ports_) {
+		Port &primary = ports_[port.place.primary];
+		while (&port != &primary && port.learned.size())
+			add_learned(port.place.primary, port.learned.take_oldest());
+	}
 }
 
 void Switch::detach(PortId id)
@@ -83,6 +94,7 @@ void Switch::detach(PortId id)
 	Port &port = ports_[id];
 	injector_.forget(id);
 	port.outlet = nullptr;
+	port.learned.clear();
 	std::erase_if(addresses_, [id](const auto &entry) { return entry.second == id; });
 	address_changes_++;
 	if (port.card)
@@ -175,11 +187,35 @@ void Switch::learn(PortId from, Frame frame)
 	address_changes_++;
 	if (known != addresses_.end()) {
 		known->second = owner;
-		return;
+	} else {
+		make_room();
+		addresses_.emplace(source, owner);
 	}
-	if (addresses_.size() >= kMaxAddresses)
-		addresses_.clear();
-	addresses_.emplace(source, owner);
+	add_learned(owner, source);
+}
+
+void Switch::add_learned(PortId owner, uint64_t address)
+{
+	if (const auto oldest = ports_[owner].learned.add(address))
+		forget_at(owner, *oldest);
+}
+
+/* Guests can invent addresses. The cards with the most lose theirs first. */
+void Switch::make_room()
+{
+	while (addresses_.size() >= kMaxAddresses) {
+		const auto most = std::ranges::max_element(
+		        ports_, {}, [](const Port &port) { return port.learned.size(); });
+		forget_at(static_cast<PortId>(most - ports_.begin()), most->learned.take_oldest());
+	}
+}
+
+/* Unless the address has moved. */
+void Switch::forget_at(PortId owner, uint64_t address)
+{
+	const auto known = addresses_.find(address);
+	if (known != addresses_.end() && known->second == owner)
+		addresses_.erase(known);
 }
 
 /** A frame for an outlet. Its bytes are copied when they are to be changed or kept. */

@@ -17,6 +17,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "qemu/fabric/learned_addresses.h"
 #include "qemu/faults/injector.h"
 #include "qemu/shm/message.h"
 #include "qemu/wire/framing.h"
@@ -107,12 +108,17 @@ private:
 		Outlet *outlet = nullptr;
 		uint64_t card = 0;
 		Place place;
-		Lanes lanes; /* lanes of its card, unless it is on its own */
+		Lanes lanes;                      /* lanes of its card, unless it is on its own */
+		fabric::LearnedAddresses learned; /* if it is a primary */
 	};
 	class ToOutlet;
 
 	void arrange(uint64_t card);
+	void move_learned();
 	void learn(PortId from, Frame frame);
+	void add_learned(PortId owner, uint64_t address);
+	void forget_at(PortId owner, uint64_t address);
+	void make_room();
 	PortId lane_for(PortId primary, Frame frame) const;
 	void flood(PortId from, Frame frame, bool group);
 	bool send(PortId from, PortId to, Frame frame);

@@ -73,6 +73,23 @@ TEST(Switch, LearnsWhereAnAddressIs)
 	EXPECT_EQ(net.the_switch().stats().filtered, 1u);
 }
 
+TEST(Switch, WhoInventsAddressesForgetsItsOwnOldest)
+{
+	Star net(3);
+	net.send(2, plain_frame(mac(1), mac(77)));
+	for (unsigned i = 0; i < 5000; i++) {
+		Mac from = mac(0);
+		from[3] = static_cast<uint8_t>(i >> 8);
+		from[4] = static_cast<uint8_t>(i);
+		net.send(3, plain_frame(mac(1), from));
+	}
+	net.run();
+	net.send(1, plain_frame(mac(77), mac(1)));
+	net.run();
+	EXPECT_EQ(net.received(2), 1u);
+	EXPECT_EQ(net.received(3), 0u) << "where 77 is is still known";
+}
+
 TEST(Switch, NobodyTakesTheAddressOfAHost)
 {
 	Star net(3);

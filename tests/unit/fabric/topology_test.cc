@@ -12,6 +12,7 @@ using test::mac;
 using test::Net;
 using test::plain_frame;
 using test::roce_frame;
+using test::Sink;
 
 /** Leaves 0 and 1, spines 2 and 3; hosts 1 and 2 at leaf 0, 3 and 4 at leaf 1. */
 struct LeafSpine : Net {
@@ -45,6 +46,23 @@ struct LeafSpine : Net {
 
 	std::vector<unsigned> trunks; /* leaf 0 to 2, 0 to 3, 1 to 2, 1 to 3 */
 };
+
+/* Only the addresses of those that invent them are forgotten. */
+TEST(Topology, AHostHas256Addresses)
+{
+	LeafSpine net;
+	Sink sink(net.loop);
+	const unsigned first = net.fabric.add_host(sink), second = net.fabric.add_host(sink);
+	net.plug(first + 1, 0);
+	net.plug(second + 1, 1);
+	net.fabric.learn(first, 5);
+	for (uint64_t i = 0; i < 5000; i++)
+		net.fabric.learn(second, 1000 + i);
+	EXPECT_TRUE(net.fabric.is_at(first, 5));
+	EXPECT_TRUE(net.fabric.is_at(second, 5999));
+	EXPECT_TRUE(net.fabric.is_at(second, 5744));
+	EXPECT_FALSE(net.fabric.is_at(second, 5743));
+}
 
 TEST(Topology, FlowsSpreadOverEqualPaths)
 {

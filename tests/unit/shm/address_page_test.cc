@@ -18,19 +18,23 @@ public:
 
 class AddressPageTest : public testing::Test {
 protected:
-	AddressPageTest()
-	        : port(std::make_unique<SharedPort>(loop, nowhere, ethernet, hosts,
-	                                            Fd(memfd_create("x", MFD_CLOEXEC))))
+	AddressPageTest() : port(make_port())
 	{
-		shared = ethernet.attach(*port);
-		port->id = shared;
+		shared = port->id;
 		stream = ethernet.attach(netdev);
-		hosts.add(*port);
 		EXPECT_EQ(memory.map(hosts.address_page(), sizeof(shm::AddressPage),
 		                     shm::Mapping::Access::Read),
 		          "");
 	}
 
+	std::unique_ptr<SharedPort> make_port()
+	{
+		auto made = std::make_unique<SharedPort>(loop, nowhere, ethernet, hosts,
+		                                         Fd(memfd_create("x", MFD_CLOEXEC)));
+		made->id = ethernet.attach(*made);
+		hosts.add(*made);
+		return made;
+	}
 	const shm::AddressPage &page() const
 	{
 		return *reinterpret_cast<const shm::AddressPage *>(memory.bytes().data());
@@ -40,8 +44,8 @@ protected:
 	Nowhere nowhere;
 	Switch ethernet;
 	SharedHosts hosts;
-	std::unique_ptr<SharedPort> port;
 	Host netdev;
+	std::unique_ptr<SharedPort> port;
 	Switch::PortId shared, stream;
 	shm::Mapping memory;
 };
@@ -83,19 +87,26 @@ TEST_F(AddressPageTest, SaysThatAllGoesThroughTheSwitch)
 
 TEST_F(AddressPageTest, HoldsAllThatTheSwitchLearns)
 {
+	constexpr uint32_t kOfEach = 256, kAll = 4096;
+	std::vector<std::unique_ptr<SharedPort>> more;
+	std::vector<Switch::PortId> ids{shared};
+	while (ids.size() < kAll / kOfEach) {
+		more.push_back(make_port());
+		ids.push_back(more.back()->id);
+	}
 	Bytes bytes = frame(kBroadcast, 0);
 	const auto set = [&](uint32_t i) {
 		bytes[9] = static_cast<std::byte>(i >> 8);
 		bytes[10] = static_cast<std::byte>(i);
 	};
-	for (uint32_t i = 0; i < 4096; i++) {
+	for (uint32_t i = 0; i < kAll; i++) {
 		set(i);
-		ethernet.forward(shared, bytes);
+		ethernet.forward(ids[i / kOfEach], bytes);
 	}
 	hosts.publish(ethernet, false);
-	for (uint32_t i = 0; i < 4096; i++) {
+	for (uint32_t i = 0; i < kAll; i++) {
 		set(i);
-		ASSERT_EQ(page().find(shm::address_at(bytes, 6)), shared);
+		ASSERT_EQ(page().find(shm::address_at(bytes, 6)), ids[i / kOfEach]);
 	}
 }
 

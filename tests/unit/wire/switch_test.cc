@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <map>
 
+#include "qemu/shm/address_page.h"
 #include "tests/unit/wire/frames.h"
 
 namespace tern::wire {
@@ -130,6 +131,62 @@ TEST_F(SwitchTest, BoundsItsTable)
 		hosts[3].got.clear();
 	}
 	EXPECT_LE(ethernet.addresses_of(0).size(), 4096u);
+}
+
+/* A frame with a source that no host has. */
+Bytes invented(uint32_t number)
+{
+	Bytes bytes = frame(kBroadcast, 0);
+	for (size_t i = 0; i < 4; i++)
+		bytes[7 + i] = static_cast<std::byte>(number >> (24 - 8 * i));
+	bytes[6] = std::byte{2};
+	return bytes;
+}
+
+TEST_F(SwitchTest, WhoInventsAddressesForgetsItsOwnOldest)
+{
+	learn_all();
+	for (uint32_t i = 0; i < 5000; i++)
+		ethernet.forward(0, invented(i));
+	EXPECT_EQ(ethernet.addresses_of(0).size(), 256u);
+	const auto known = [&](uint32_t number) {
+		return ethernet.addresses().contains(shm::address_at(invented(number), 6));
+	};
+	EXPECT_TRUE(known(4999));
+	EXPECT_TRUE(known(4744));
+	EXPECT_FALSE(known(4743));
+	for (Host &host : hosts)
+		host.got.clear();
+	send(1, 3, 7);
+	EXPECT_EQ(hosts[3].tags(), Tags{7});
+	EXPECT_EQ(hosts[2].tags(), Tags{}) << "the address of host 3 is still known";
+}
+
+/* What moves is the new host's, and the old one does not take it along. */
+TEST_F(SwitchTest, AnAddressThatMovedIsNotForgottenWhereItWas)
+{
+	ethernet.forward(0, invented(1'000'000));
+	ethernet.forward(1, invented(1'000'000));
+	for (uint32_t i = 0; i < 300; i++)
+		ethernet.forward(0, invented(i));
+	EXPECT_EQ(ethernet.addresses_of(0).size(), 256u);
+	EXPECT_EQ(ethernet.addresses_of(1).size(), 1u);
+}
+
+TEST_F(SwitchTest, ManyWhoInventAddressesLoseTheirs)
+{
+	learn_all();
+	std::array<Host, 20> more;
+	for (Host &host : more) {
+		const Switch::PortId id = ethernet.attach(host);
+		for (uint32_t i = 0; i < 300; i++)
+			ethernet.forward(id, invented(id * 1000 + i));
+		for (Host &other : more)
+			other.got.clear();
+	}
+	EXPECT_EQ(ethernet.addresses().size(), 4096u);
+	for (Switch::PortId id = 0; id < hosts.size(); id++)
+		EXPECT_EQ(ethernet.addresses_of(id).size(), 1u) << id;
 }
 
 TEST_F(SwitchTest, LosesAndDuplicatesAboutAsManyAsAsked)
@@ -291,6 +348,27 @@ TEST_F(LanesTest, TheirAddressesAreThePrimarys)
 	get_other(0, kBroadcast);
 	get_other(1, kBroadcast);
 	EXPECT_EQ(ethernet.address_changes(), changes) << "it stays where it is";
+}
+
+/* When its primary changes, a card keeps its addresses, and their limit. */
+TEST_F(LanesTest, ANewPrimaryForgetsTheOldestOfTheCard)
+{
+	Host first, second;
+	const Switch::PortId lane1 = ethernet.attach(first), lane0 = ethernet.attach(second);
+	ASSERT_EQ(ethernet.place(lane1, 111, 1), "");
+	for (uint32_t i = 0; i < 200; i++)
+		ethernet.forward(lane1, invented(i));
+	for (uint32_t i = 200; i < 300; i++)
+		ethernet.forward(lane0, invented(i));
+	ASSERT_EQ(ethernet.place(lane0, 111, 0), "");
+	EXPECT_EQ(ethernet.addresses_of(lane1).size(), 0u);
+	EXPECT_EQ(ethernet.addresses_of(lane0).size(), 256u);
+	ethernet.detach(lane1);
+	for (uint32_t i = 300; i < 500; i++)
+		ethernet.forward(lane0, invented(i));
+	EXPECT_EQ(ethernet.addresses_of(lane0).size(), 256u);
+	ethernet.detach(lane0);
+	EXPECT_EQ(ethernet.addresses().size(), 0u);
 }
 
 TEST_F(LanesTest, ThePacketsOfAQpGoToItsEngine)
