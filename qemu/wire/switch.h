@@ -53,7 +53,7 @@ public:
 		uint64_t frames = 0; /* received */
 		uint64_t bytes = 0;
 		uint64_t flooded = 0;
-		uint64_t filtered = 0; /* for the sender's own segment, or too short */
+		uint64_t filtered = 0; /* for the sender's own segment or link, or too short */
 	};
 
 	/* A port's position among the lanes of its card. */

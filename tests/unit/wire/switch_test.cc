@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <map>
 
+#include "qemu/rnic/formats/pause.h"
 #include "qemu/shm/address_page.h"
 #include "tests/unit/wire/frames.h"
 
@@ -116,6 +117,24 @@ TEST_F(SwitchTest, AFrameToManyWaitsForNobody)
 	EXPECT_EQ(hosts[1].tags(), (Tags{1, 2}));
 	EXPECT_EQ(hosts[2].tags(), Tags{});
 	EXPECT_EQ(hosts[3].tags(), (Tags{1, 2}));
+}
+
+/* Otherwise a guest pauses the cards of all others. */
+TEST_F(SwitchTest, KeepsWhatIsForTheLinkAlone)
+{
+	const PauseFrame pause = pause_frame(0, kMaxQuanta);
+	ethernet.forward(0, pause);
+	Bytes bytes(pause.begin(), pause.end());
+	bytes[5] = std::byte{0x0f};
+	ethernet.forward(0, bytes);
+	EXPECT_EQ(hosts[1].got.size(), 0u);
+	EXPECT_EQ(ethernet.stats().filtered, 2u);
+	/* Not those of bridges, which find loops by them, nor those of other protocols. */
+	bytes[5] = std::byte{0};
+	ethernet.forward(0, bytes);
+	bytes[5] = std::byte{0x10};
+	ethernet.forward(0, bytes);
+	EXPECT_EQ(hosts[1].got.size(), 2u);
 }
 
 TEST_F(SwitchTest, BoundsItsTable)
