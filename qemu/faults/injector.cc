@@ -14,6 +14,8 @@ namespace {
 constexpr size_t kBthSize = sizeof(headers::Bth);
 /* Frames that are to be held back beyond this are lost, as in a switch with full buffers. */
 constexpr size_t kMaxHeldBytes = 64 << 20;
+/* Memory for a frame besides its bytes: of the map, the transfer and the allocator. */
+constexpr size_t kHeldOverhead = 256;
 
 bool deliver(Transfer &transfer, unsigned copies)
 {
@@ -63,7 +65,7 @@ Injector::Verdict Injector::decide(const Passage &passage, unsigned to, size_t s
 	}
 	faults_.apply_rules(passage, addresses_, decision, events_);
 	const bool held = decision.overtaken || decision.delay.count();
-	if (held && !decision.lost && held_bytes_ + size > kMaxHeldBytes) {
+	if (held && !decision.lost && held_bytes_ + size + kHeldOverhead > kMaxHeldBytes) {
 		decision.lost = true;
 		events_.push_back(faults_.event_of(Fault::Drop, FaultEvent::kNoRoom, 0, passage));
 	}
@@ -104,7 +106,7 @@ void Injector::hold(const Verdict &verdict, Transfer &transfer, Time now)
 {
 	const Faults::Decision &decision = verdict.decision;
 	Held held{.to = verdict.to,
-	          .size = verdict.size,
+	          .size = verdict.size + kHeldOverhead,
 	          .transfer = transfer.keep(),
 	          .copies = decision.duplicated ? 2u : 1u,
 	          .last_arrival = std::nullopt};

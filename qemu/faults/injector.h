@@ -81,7 +81,7 @@ private:
 	/* It goes at its time, or behind the last frame that overtakes it. */
 	struct Held {
 		unsigned to;
-		size_t size;
+		size_t size; /* in memory */
 		std::unique_ptr<Transfer> transfer;
 		unsigned copies;
 		std::optional<uint64_t> last_arrival; /* none: held back by a delay */

@@ -188,7 +188,7 @@ TEST_F(RulesOnSwitchTest, DelayedFramesOfAHostThatLeavesAreForgotten)
 	EXPECT_FALSE(ethernet.holds());
 }
 
-/* 64 MiB, as a guest must not fill the memory of the switch. */
+/* 64 MiB, as a guest must not fill the memory of the switch. What holds a frame is 256 bytes. */
 TEST_F(RulesOnSwitchTest, TooManyDelayedFramesAreDropped)
 {
 	set("delay by=60s");
@@ -198,8 +198,23 @@ TEST_F(RulesOnSwitchTest, TooManyDelayedFramesAreDropped)
 	EXPECT_EQ(comments(), (Comments{"fault: delay 60000000us, rule 1, to port 1",
 	                                "fault: drop, no room, to port 1"}));
 	ethernet.release_held(now + 60s);
-	EXPECT_EQ(hosts[1].got.size(), (64u << 20) / 60000);
+	EXPECT_EQ(hosts[1].got.size(), (64u << 20) / (60000 + 256));
 	EXPECT_EQ(ethernet.faults().counts.lost, 2000 - hosts[1].got.size());
+}
+
+TEST_F(RulesOnSwitchTest, TooManySmallDelayedFramesAreDropped)
+{
+	set("delay by=60s");
+	const Bytes small = frame(1, 0, 0, 14);
+	constexpr uint32_t kRoom = (64u << 20) / (14 + 256);
+	for (uint32_t i = 0; i < kRoom + 1000; i++)
+		ethernet.forward(0, small, now);
+	EXPECT_EQ(ethernet.faults().counts.lost, 1000u);
+	/* The room is there again. */
+	ethernet.release_held(now + 60s);
+	EXPECT_EQ(hosts[1].got.size(), kRoom);
+	ethernet.forward(0, small, now);
+	EXPECT_EQ(ethernet.faults().counts.lost, 1000u);
 }
 
 TEST_F(RulesOnSwitchTest, EachCopyOfAFrameIsJudged)
