@@ -188,6 +188,24 @@ class BadInput(WithPrograms):
                      "scripts/lab", "--lab", "no-lab", "up", "--package", "nothing.deb",
                      XDG_RUNTIME_DIR=str(self.scratch))
 
+    def test_files_of_users_are_the_same_on_another_debian(self):
+        """Those below the home and the folder that the command is called from. This machine's own
+        root folder stands for the other system's; it lacks what is mounted, as here."""
+        scripts = self.scratch / "checkout/scripts"
+        shutil.copytree(TOP / "scripts", scripts)
+        (scripts / "root").write_text("#!/bin/sh\necho /\n", encoding="ascii")
+        other = run("scripts/stack", "--others").stdout.split()[0]
+        with tempfile.TemporaryDirectory(dir="/var/tmp") as home, \
+                tempfile.TemporaryDirectory(dir="/var/tmp") as here:
+            done = run("unshare", "--mount", "sh", "-euc", f"""
+                mount -t tmpfs tmpfs {here}
+                mkdir {here}/below
+                cd {here}/below
+                {scripts}/on-stack sh -c 'touch "$HOME/kept" kept /usr/lost'
+                echo $HOME/* *""", TERN_STACK=other, HOME=home)
+            self.assertEqual((done.stdout, done.stderr), (f"{home}/kept kept\n", ""))
+        self.assertFalse(os.path.exists("/usr/lost"))
+
     def test_another_debian_takes_root(self):
         other = run("scripts/stack", "--others").stdout.split()[0]
         path = self.instead_of("id", "echo 1000")
