@@ -168,6 +168,16 @@ static int tern_query_device(struct ib_device *ibdev, struct ib_device_attr *pro
 	return 0;
 }
 
+/* The description is ib_core's alone. rdma-ndd sets it to the name of the machine. */
+static int tern_modify_device(struct ib_device *ibdev, int mask, struct ib_device_modify *change)
+{
+	if (mask & ~IB_DEVICE_MODIFY_NODE_DESC)
+		return -EOPNOTSUPP;
+	if (mask & IB_DEVICE_MODIFY_NODE_DESC)
+		memcpy(ibdev->node_desc, change->node_desc, IB_DEVICE_NODE_DESC_MAX);
+	return 0;
+}
+
 /* The largest IB speed times width that is not above @mbps. */
 static void tern_port_speed(u32 mbps, u16 *speed, u8 *width)
 {
@@ -311,6 +321,7 @@ static const struct ib_device_ops tern_ib_ops = {
 	.uverbs_abi_ver = TERN_UVERBS_ABI_VERSION,
 
 	.query_device = tern_query_device,
+	.modify_device = tern_modify_device,
 	.query_port = tern_query_port,
 #ifdef TERN_HAVE_PORT_SPEED
 	.query_port_speed = tern_query_port_speed,

@@ -140,6 +140,8 @@ class System(Programs):
             self.assertEqual(read(name), value, name)
         self.assertRegex(read("ports/1/rate"), r"^\d+(\.\d)? Gb/sec \(\d+X ")
         self.assertEqual(read("ports/1/hw_counters/rx_no_qp"), "0")
+        self.host.run(f"echo a description >/sys/class/infiniband/{self.device}/node_desc")
+        self.assertEqual(read("node_desc"), "a description")
 
     def test_stable_names(self):
         """rdma-core's udev rules name a device by its place on the bus."""
