@@ -213,8 +213,8 @@ class Cm(Programs):
         """RDMA CM for what the halves say to each other, QPs by hand."""
         command = "ib_send_bw -z -n 50 -s 4096"
         server, client = hosts
-        pair.perftest(server, client, f"{command} {self.verbs(server)}",
-                      f"{command} {self.verbs(client)}", timeout=60, ready=pair.await_cm_listener)
+        pair.perftest(server, client, f"{command} {self.patient(server)}",
+                      f"{command} {self.patient(client)}", timeout=60, ready=pair.await_cm_listener)
 
     # --- what must not work
 

@@ -197,11 +197,11 @@ class Congestion(Scenario):
         """The second host writes to the first one, and each packet is marked."""
         server, client = self.hosts
         command = "exec ib_write_bw -s 65536 -D 600"
-        tasks = [server.spawn(f"{command} {self.verbs(server)}")]
+        tasks = [server.spawn(f"{command} {self.patient(server)}")]
         self.lab.wire.tell("ce 100")
         try:
             pair.await_listener(server, pair.PERFTEST_PORT, tasks[0])
-            tasks.append(client.spawn(f"{command} {self.verbs(client)} {server.ipv4}"))
+            tasks.append(client.spawn(f"{command} {self.patient(client)} {server.ipv4}"))
             yield
         finally:
             self.lab.wire.tell("ce 0")

@@ -97,8 +97,7 @@ class Engines(Programs):
         ports = (18515, 18516)
 
         def command(host, port):
-            return (f"ib_write_bw -s 65536 -D 6 -u {self.ACK_TIMEOUT} -p {port} "
-                    f"{self.verbs(host)}")
+            return f"ib_write_bw -s 65536 -D 6 -p {port} {self.patient(host)}"
 
         with self.cell("ib_write_bw, twice at once", self.COLUMNS[0]):
             with concurrent.futures.ThreadPoolExecutor(len(ports)) as pool:

@@ -240,10 +240,10 @@ class Headers(Programs):
         """perftest for that long, which has to end well, and is under way in the block."""
         server, client = self.hosts
         command = f"ib_write_bw -s 16384 -D {seconds}"
-        tasks = [server.spawn(f"{command} {self.verbs(server)}")]
+        tasks = [server.spawn(f"{command} {self.patient(server)}")]
         try:
             pair.await_listener(server, pair.PERFTEST_PORT, tasks[0])
-            tasks.append(client.spawn(f"{command} {self.verbs(client)} {server.ipv4}"))
+            tasks.append(client.spawn(f"{command} {self.patient(client)} {server.ipv4}"))
             device = self.devices[client.name]
             running = wait_until(
                 lambda: "ib_write_bw" in client.run(f"rdma resource show qp link {device}/1").out,

@@ -33,8 +33,9 @@ class Perftest(Programs):
             rows = self.cm_perftest(self.hosts, program, options.replace("-R", ""))
         else:
             server, client = self.hosts
+            commands = [f"{program} {self.patient(host)} {options}" for host in self.hosts]
             rows = pair.perftest(
-                server, client, *(f"{program} {self.verbs(host)} {options}" for host in self.hosts),
+                server, client, *commands,
                 ready=pair.await_cm_listener if by_cm else pair.await_listener)
 
         def value(name, default):

@@ -59,8 +59,8 @@ class Traffic(Scenario):
         arguments = f"-s 64 -n {iterations}"
         pair.perftest(
             server, client,
-            f"{strace} {program} {self.verbs(server)} {arguments}",
-            f"{strace} {program} {self.verbs(client)} {arguments}")
+            f"{strace} {program} {self.patient(server)} {arguments}",
+            f"{strace} {program} {self.patient(client)} {arguments}")
         counts = []
         for host in (server, client):
             summary = host.run("cat /tmp/calls").out

@@ -100,11 +100,11 @@ class Verbs(Scenario):
         device = server.rdma_device()
         command = "ib_send_bw -s 4096 -D 6"
         before = self.resources(server, device)
-        task = server.spawn(f"{command} {self.verbs(server)}")
+        task = server.spawn(f"{command} {self.patient(server)}")
         asking = None
         try:
             pair.await_listener(server, pair.PERFTEST_PORT)
-            asking = client.spawn(f"{command} {self.verbs(client)} {server.ipv4}")
+            asking = client.spawn(f"{command} {self.patient(client)} {server.ipv4}")
             used = wait_until(lambda: self.programs(server, device), 30)
             self.assertTrue(used, "`rdma resource show qp` never named ib_send_bw")
             during = self.resources(server, device)
