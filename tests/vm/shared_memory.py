@@ -145,7 +145,8 @@ class TwoKinds(SharedMemory):
 
         before, lost = counters(), self.counted("direct_lost")
         storm = client.spawn(f"/opt/tern/bin/tern_region_storm {client.rdma_device()} 6")
-        self.perftest("ib_write_bw", "-s 65536 -D 4")
+        # With a timeout that no busy machine makes expire.
+        self.perftest("ib_write_bw", "-s 65536 -D 4 -u 20")
         regions = int(storm.wait(timeout=60).out.split()[0])
         self.assertEqual(counters(), before)
         self.assertEqual(self.counted("direct_lost"), lost)
