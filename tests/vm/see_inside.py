@@ -160,8 +160,8 @@ class SeeInside(Programs):
                     break
 
     def test_rates(self):
-        """perftest's average, within 5 %. Of the periods that are as long as the one it measures,
-        one is that: which one, nobody tells, and a busy machine may change the rate tenfold."""
+        """One of the periods that are as long as perftest's has its average, within 5 %. Nobody
+        tells which of them perftest measures, and a busy machine may change the rate tenfold."""
         arguments = f"-s 1024 -D {MEASURED + 2 * MARGIN} -f {MARGIN}"
         for program, operation in (("ib_write_bw", "write"), ("ib_send_bw", "send")):
             with self.subTest(program):
