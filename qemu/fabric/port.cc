@@ -8,8 +8,9 @@ namespace tern::fabric {
 
 namespace {
 constexpr uint64_t kSecond = 1'000'000'000;
-/* Events that are to wake a port. There is one, unless a pause ends before all earlier ones. A peer
- * whose pauses do so again and again has a port that is woken late. */
+/* The most events at a time that are to wake a port. A pause adds one only if it ends before all
+ * that were announced. If a peer sends more such pauses, an event of an earlier pause wakes the
+ * port, which is later than necessary. */
 constexpr unsigned kMaxWakes = 16;
 } // namespace
 

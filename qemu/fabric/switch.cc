@@ -86,9 +86,9 @@ void Switch::learn(const Frame &frame)
 		learned_.erase(old);
 }
 
-/* A frame that came from a switch on the shortest paths was on its way elsewhere: its destination
- * has moved, or a link has failed. It is dropped. If switches sent such frames back to each other,
- * their lossless queues could wait for each other for ever. */
+/* Drops a frame that came from a next hop to its destination: the destination has moved since, or a
+ * link has failed. If two switches sent such frames back to each other, their lossless queues could
+ * wait for each other for ever. */
 void Switch::route(FramePtr frame, const Location &to)
 {
 	if (to.switch_number == number) {

@@ -18,8 +18,8 @@ namespace {
  * it has no room. */
 constexpr size_t kMaxFdsOfMessage = 253;
 
-/** Threads that close descriptors. One that takes long holds up no other, as long as there are
- * fewer than kMaxThreads of them: each is closed by a thread that does nothing else meanwhile. */
+/** Closes descriptors in threads, each of which closes one at a time. A descriptor that takes long
+ * delays others only if kMaxThreads of them do so at once. */
 class Closers {
 public:
 	/** Throws a std::system_error if there can be no thread for @fd. */

@@ -38,7 +38,7 @@ Waitable *Edge::frame_from(Port &port, Frame frame)
 	return lane.congested() ? &lane : nullptr;
 }
 
-/* Frames come from ports that have joined. */
+/* There is a lane, because only ports that have joined hand on frames. */
 Edge::Lane &Edge::lane_of(const Port &port)
 {
 	return *std::ranges::find(lanes_, &port, [](const Lane &lane) { return &lane.port; });

@@ -50,7 +50,8 @@ KNOWN_LEAKS = re.compile(
 
 
 STAMP = re.compile(r"^\[ *\d+\.\d+\](?:\[ *[TC]\d+\])? ")
-# A frame of a stack. A question mark marks what the kernel does not take for a caller.
+# This matches a line of a stack trace. The kernel puts a question mark before an address that it
+# found on the stack, but that is not a caller for certain.
 FRAME = re.compile(r"^ *(?P<guess>\? +)?(?P<function>[\w.]+)\+0x[0-9a-f]+/0x")
 
 

@@ -64,7 +64,8 @@ protected:
 		const rlimit limit{.rlim_cur = kLimit, .rlim_max = before.rlim_max};
 		ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
 		std::thread([&] {
-			/* Another run of this test must not count. */
+			/* The kernel counts the descriptors of a user. Each run of this test is
+			 * a user of its own, so that runs at the same time do not add up. */
 			const auto user = static_cast<uid_t>(40'000 + getpid() % 20'000);
 			EXPECT_TRUE(geteuid() || syscall(SYS_setresuid, user, user, user) == 0);
 			test();
@@ -100,7 +101,7 @@ TEST_F(DescriptorsTest, AHostWithoutADirectLinkStaysConnected)
 	});
 }
 
-/* The message for the new host has room, that for the other one has none. */
+/* The limit admits the message for the new host, but not the one for the other host. */
 TEST_F(DescriptorsTest, ADirectLinkHasTwoEndsOrNone)
 {
 	connect_hosts(1);
