@@ -68,19 +68,28 @@ class Smc(upper_layer.UpperLayer):
             self.assertEqual(server.wait().out, "hello\n")
 
     def survive(self, what, misfortune):
-        """Connections end, as they have no other card to go on with, and new ones use RDMA."""
+        """Connections end, as they have no other card to go on with, and new ones use RDMA.
+
+        Each end keeps its socket until SMC has aborted the connection. If a process closes it
+        while smc_close_active_abort() has it unlocked, SMC never gives up its last reference to
+        the socket, and nobody can unload the module any more.
+        """
+        settle = f"modprobe smc_diag; {CONTROL} settle"
         with self.cell(f"SMC-R: {what}", "result"):
-            server = self.server.spawn(f"{SMC} socat -u TCP4-LISTEN:{PORT} - >/dev/null")
+            server = self.server.spawn(f"{SMC} socat TCP4-LISTEN:{PORT} "
+                                       f"SYSTEM:'cat >/dev/null; {settle}',nofork")
+            self.addCleanup(server.give_up)
             pair.await_listener(self.server, PORT, server)
-            client = self.client.spawn(f"{SMC} socat -u /dev/zero TCP:{self.server.ipv4}:{PORT}")
-            try:
-                self.assertTrue(wait_until(lambda: self.connections(self.client), 20))
-                misfortune()
-                self.assertTrue(wait_until(client.failed, 60), "the client waits for ever")
-            finally:
-                for task in (client, server):
-                    if task.running():
-                        task.kill()
+            client = self.client.spawn(
+                f"{SMC} bash -c 'exec 3>/dev/tcp/{self.server.ipv4}/{PORT}; cat /dev/zero >&3; "
+                f"{settle}; exit 1'")
+            self.addCleanup(client.give_up)
+            self.assertTrue(wait_until(lambda: self.connections(self.client), 20), client.said())
+            misfortune()
+            self.assertTrue(wait_until(client.failed, 60), "the client waits for ever")
+            # The server may not have noticed.
+            self.server.run(settle)
+            server.give_up()
             # An end that has not noticed yet does not agree with one that has.
             gone = wait_until(lambda: not any(map(self.connections, self.hosts)), 60, 0.5)
             self.assertTrue(gone, "a link has not ended")
