@@ -19,6 +19,12 @@ EVERY_CELL = os.environ.get("TERN_CELLS") == "all"
 RPING_PORT, CM_PORT, UDADDY_PORT = 7174, 7471, 7174
 PING = "ping data: rdma-ping-"  # what rping prints for each answer
 
+# With -R the halves of perftest talk over one connection of RDMA CM and measure on others, for
+# which a slow server may not listen yet: it does not answer, or rejects. The client says so, and
+# then ends or waits for ever.
+EARLY = re.compile(r"RDMA_CM_EVENT_(UNREACHABLE; error: 1|REJECTED; error: 8)\b")
+CHANCES = 5
+
 
 class Programs(Scenario):
     """Tests note their programs in a table, which is printed when all have run."""
@@ -182,17 +188,13 @@ class Programs(Scenario):
     def cm_perftest(self, hosts, program, arguments="", timeout=60):
         """perftest that connects by RDMA CM."""
         server, client = hosts
-        for chances in reversed(range(5)):
+        for chances in reversed(range(CHANCES)):
             try:
                 return pair.perftest(server, client, f"{program} -R {arguments}",
                                      f"{program} -R {arguments}", timeout=timeout,
                                      ready=pair.await_cm_listener)
             except LabError as error:
-                # The halves talk over one connection of RDMA CM and measure on others, for
-                # which a slow server may not listen yet: it does not answer, or rejects.
-                early = re.search(r"RDMA_CM_EVENT_(UNREACHABLE; error: 1|REJECTED; error: 8)\b",
-                                  str(error))
-                if not early or not chances:
+                if not EARLY.search(str(error)) or not chances:
                     raise
         raise AssertionError("there is always a last chance")
 
