@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "qemu/rnic/formats/link_addresses.h"
+
 namespace tern::fabric {
 
 namespace {
@@ -52,9 +54,13 @@ void Switch::arrived(Port &port, FramePtr frame)
 		stats_.filtered++;
 		return;
 	}
+	const uint64_t destination = mac_at(frame->bytes(), 0);
+	if (stays_on_link(destination)) {
+		stats_.filtered++;
+		return;
+	}
 	frame->ingress = port.number;
 	frame->priority = priority_of(frame->bytes());
-	const uint64_t destination = mac_at(frame->bytes(), 0);
 	const auto location = locations_.find(destination);
 	if (location != locations_.end() && location->second.switch_number == number)
 		ports_[location->second.port]->port.prefetch();

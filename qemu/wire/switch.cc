@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "qemu/rnic/formats/link_addresses.h"
 #include "qemu/rnic/formats/packet.h"
 #include "qemu/shm/address_page.h"
 
@@ -14,15 +15,6 @@ namespace tern::wire {
 constexpr size_t kMaxAddresses = 4096;
 constexpr size_t kMacSize = 6;
 constexpr uint64_t kGroupBit = uint64_t{1} << 40;
-
-/* The group addresses that no bridge forwards (IEEE 802.1Q, 8.6.3): pause frames and LACP are among
- * them. Bridges are an exception. As this switch takes no part in their protocol, they have to find
- * the loops through it. */
-static bool is_of_link(uint64_t address)
-{
-	constexpr uint64_t kBridges = 0x0180c2000000, kLast = kBridges + 0xf;
-	return address > kBridges && address <= kLast;
-}
 
 std::string to_string(const Mac &mac)
 {
@@ -129,7 +121,7 @@ Outlet *Switch::forward(PortId from, Frame frame, SteadyTime now)
 	if (!receive(from, frame))
 		return nullptr;
 	const uint64_t destination = shm::address_at(frame, 0);
-	if (is_of_link(destination)) {
+	if (stays_on_link(destination)) {
 		stats_.filtered++;
 		return nullptr;
 	}

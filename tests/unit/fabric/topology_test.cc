@@ -103,6 +103,24 @@ TEST(Topology, ABroadcastReachesEveryHostOnce)
 		EXPECT_EQ(net.received(host), 1u) << host;
 }
 
+/* Such as LACP's, or a pause frame that a port does not take as one: no other host gets it. */
+TEST(Topology, FramesForTheLinkStayThere)
+{
+	LeafSpine net;
+	const auto group = [](uint8_t last) { return Mac{0x01, 0x80, 0xc2, 0, 0, last}; };
+	for (const uint8_t last : {0x01, 0x02, 0x0f})
+		net.send(1, plain_frame(group(last), mac(1)));
+	net.run();
+	for (const unsigned host : {2, 3, 4})
+		EXPECT_EQ(net.received(host), 0u) << host;
+	EXPECT_EQ(net.fabric.at(0).stats().filtered, 3u);
+
+	for (const uint8_t last : {0x00, 0x10})
+		net.send(1, plain_frame(group(last), mac(1)));
+	net.run();
+	EXPECT_EQ(net.received(2), 2u);
+}
+
 TEST(Topology, LearnsAcrossSwitches)
 {
 	LeafSpine net;
