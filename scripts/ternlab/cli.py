@@ -197,6 +197,7 @@ def build_parser():
     asked = commands.add_parser("query", help="what a host's card does; the guest may hang")
     asked.add_argument("--json", action="store_true", help="all that the card tells")
     reason = commands.add_parser("why", help="the reason for which a card or QP does not go on")
+    reason.add_argument("--json", action="store_true", help="for programs")
     for parser_of_one in (asked, reason):
         parser_of_one.add_argument("host").completer = _hosts
         parser_of_one.add_argument("card", nargs="?", type=int, default=0,
@@ -208,7 +209,9 @@ def build_parser():
     drawn = commands.add_parser("ladder", help="draw the RoCE packets of a capture as a sequence")
     drawn.add_argument("file", metavar="FILE.pcap")
     drawn.add_argument("--qp", type=_qpn, metavar="NUMBER", help="of this QP and its peer only")
-    drawn.add_argument("--svg", metavar="FILE", help="as a picture, in place of text")
+    form = drawn.add_mutually_exclusive_group()
+    form.add_argument("--svg", metavar="FILE", help="as a picture, in place of text")
+    form.add_argument("--json", action="store_true", help="for programs, in place of text")
 
     for name, told in (("list", "the labs that are up"), ("status", "what is up in one")):
         asked = commands.add_parser(name, help=told)
@@ -258,6 +261,7 @@ def _add_faults(parser):
                         help="a rule is for frames from and to this host").completer = _hosts
     parser.add_argument("--clear", action="store_true", help="a good wire again")
     parser.add_argument("--log", action="store_true", help="print what the faults did")
+    parser.add_argument("--json", action="store_true", help="show the faults for programs")
     parser.add_argument("--seed", type=int, help="of the random numbers")
     for name in PERCENTAGES:
         more = "|MATCH" if name in wire_faults.ACTIONS else ""
@@ -466,13 +470,16 @@ def faults(args):
         print(wire_faults.log(lab), end="")
         return
     chosen = args.file or percentages or rule or args.seed is not None
+    if args.json and (args.clear or chosen):
+        raise LabError("--json shows the faults and sets none")
     if args.clear and chosen:
         raise LabError("--clear goes without other faults, so that none is lost if they are wrong")
     if args.clear:
         lab.wire.tell("clear")
         return
     if not chosen:
-        print("\n".join(wire_faults.text(lab)))
+        state = wire_faults.state_of(lab)
+        print(json.dumps(state, indent=2) if args.json else "\n".join(wire_faults.text(state)))
         return
     lab.wire.tell(f"fault-log {lab.fault_log}")
     if args.seed is not None:
@@ -592,8 +599,12 @@ def why(args):
     host = lab.host(args.host)
     name = queries.label(host, args.card)
     cards = {**queries.cards_of(lab), name: queries.card_of(host, args.card, args.qp)}
-    reasons = Why(cards)
-    print("\n".join(reasons.of_host(name) if args.qp is None else [reasons.of_qp(name, args.qp)]))
+    told = Why(cards)
+    reasons = told.of_host(name) if args.qp is None else [told.of_qp(name, args.qp)]
+    if args.json:
+        print(json.dumps([dataclasses.asdict(reason) for reason in reasons], indent=2))
+    else:
+        print("\n".join(map(str, reasons)) or f"{name}: nothing waits")
 
 
 def watch(args):
@@ -605,6 +616,9 @@ def ladder(args):
     if args.qp is not None:
         packets = ladders.of_qp(packets, args.qp)
     arrows = ladders.steps(packets)
+    if args.json:
+        print(json.dumps([dataclasses.asdict(arrow) for arrow in arrows], indent=2))
+        return
     if not args.svg:
         print("\n".join(ladders.text(arrows)))
         return

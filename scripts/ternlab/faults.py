@@ -144,13 +144,20 @@ def _with_names(lab, text):
     return text
 
 
-def text(lab):
-    """Lines that tell which faults are set."""
+def state_of(lab):
+    """Returns which faults are set, as the switch tells it, with names of hosts in the rules."""
     state = json.loads(lab.wire.tell("faults"))
+    for rule in state["rules"]:
+        rule["text"] = _with_names(lab, rule["text"])
+    return state
+
+
+def text(state):
+    """Lines that tell which faults are set."""
     lines = [f"{name} {state[name]:g} %" for name in PERCENTAGES if state[name]]
     for rule in state["rules"]:
         spent = ", will not act again" if rule["spent"] else ""
-        lines.append(f"rule {rule['rule']}: {_with_names(lab, rule['text'])}: "
+        lines.append(f"rule {rule['rule']}: {rule['text']}: "
                      f"matched {rule['matched']}, hit {rule['hits']}{spent}")
     return lines or ["no faults are set"]
 

@@ -60,8 +60,8 @@ class Screen:
             grown = self._growth(count, self._first[1][name])
             errors += [f"  {name:12} {counter:24} {value:12}" for counter, value in grown.items()
                        if value and is_error(counter)]
-        waits = [f"  {line}" for name, card in now[1].items() if not isinstance(card, Exception)
-                 for line in Why(now[1]).of_host(name) if not line.endswith("nothing waits")]
+        waits = [f"  {reason}" for name, card in now[1].items()
+                 if not isinstance(card, Exception) for reason in Why(now[1]).of_host(name)]
         return [
             f"lab \"{self._name}\", q quits", "",
             "host         card     link  QPs   sent Mb/s  received Mb/s  sent frames/s  received",

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Why a QP, or a card, does not go on: a line for each reason, by what the cards say (query.py).
+"""Why a QP, or a card, does not go on, by what the cards say (query.py).
 
 The cards of all hosts are looked at, since a QP mostly waits for its peer.
 """
+
+import dataclasses
 
 from .query import find_qp
 
@@ -51,6 +53,20 @@ def _fault(fault, card):
             f"the driver has not answered the page fault{silent}")
 
 
+@dataclasses.dataclass
+class Reason:
+    """Why a card, or one of its QPs, does not go on."""
+    card: str  # as query.label() names it
+    reason: str
+    qp: int | None = None
+    type: str | None = None
+    state: str | None = None
+
+    def __str__(self):
+        qp = "" if self.qp is None else f" QP {self.qp:#x} ({self.type}, {self.state})"
+        return f"{self.card}{qp}: {self.reason}"
+
+
 class Why:
     """The reasons of one lab: its cards as query.cards_of() has them."""
 
@@ -62,12 +78,9 @@ class Why:
         card = self._cards[name]
         reasons = card_reasons(card)
         if reasons:
-            return [f"{name}: {reason}" for reason in reasons]
-        for engine in card["engines"]:
-            for qp in engine["qps"]:
-                if self._stands_still(qp):
-                    reasons.append(self.of_qp(name, qp["number"]))
-        return reasons or [f"{name}: nothing waits"]
+            return [Reason(name, reason) for reason in reasons]
+        return [self.of_qp(name, qp["number"]) for engine in card["engines"]
+                for qp in engine["qps"] if self._stands_still(qp)]
 
     @staticmethod
     def _stands_still(qp):
@@ -77,7 +90,7 @@ class Why:
     def of_qp(self, name, qpn):
         card = self._cards[name]
         qp = find_qp(card, qpn)
-        return f"{name} QP {qpn:#x} ({qp['type']}, {qp['state']}): {self._reason(card, qp)}"
+        return Reason(name, self._reason(card, qp), qpn, qp["type"], qp["state"])
 
     def _reason(self, card, qp):
         for engine in card["engines"]:

@@ -123,6 +123,12 @@ class Faults(unittest.TestCase):
             "rule 1: drop opcode=WRITE psn=+4 once: matched 0, hit 0",
             "rule 2: delay opcode=ACK host=host1 by=5ms every=10: matched 0, hit 0",
             "rule 3: corrupt from=host2 probability=0.01: matched 0, hit 0"])
+        told = json.loads(self.faults("--json"))
+        self.assertEqual((told["loss"], told["corrupt"]), (1.5, 0.5))
+        self.assertEqual([rule["text"] for rule in told["rules"]][2],
+                         "corrupt from=host2 probability=0.01")
+        code, _, error = self.lab("faults", "--json", "--clear")
+        self.assertEqual((code, error), (1, "lab: --json shows the faults and sets none\n"))
         self.faults("--loss", 0)
         self.assertEqual(len(self.rules()), 4)
         self.faults("--clear")

@@ -2,6 +2,7 @@
 """`lab ladder` on captures that are made here, packet by packet."""
 
 import ipaddress
+import json
 import pathlib
 import signal
 import struct
@@ -249,6 +250,11 @@ class Ladder(unittest.TestCase):
         picture = self.folder / "wire.svg"
         code, said, _ = self.lab(path, "--qp", "0x12")
         self.assertEqual((code, len(said.splitlines())), (0, 2))
+        code, said, _ = self.lab(path, "--json")
+        self.assertEqual(code, 0)
+        arrow, = json.loads(said)
+        self.assertEqual((arrow["source"], arrow["target"], arrow["qpn"], arrow["psn"]),
+                         (A, B, AT_B, 1))
         code, said, _ = self.lab(path, "--svg", picture)
         self.assertEqual((code, said), (0, ""))
         ElementTree.parse(picture)

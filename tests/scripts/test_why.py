@@ -10,7 +10,7 @@ sys.path.insert(0, str(TOP / "scripts"))
 
 from ternlab import query  # noqa: E402
 from ternlab.errors import LabError  # noqa: E402
-from ternlab.why import Why  # noqa: E402
+from ternlab.why import Reason, Why  # noqa: E402
 
 QPN, PEER = 0x11, 0x12
 
@@ -47,7 +47,7 @@ class Reasons(unittest.TestCase):
         receiver = receiver or qp_of(PEER, QPN, 1)
         cards = {"host1": card_of(1, sender, **(card or {})),
                  "host2": peer if peer is not None else card_of(2, receiver)}
-        line = Why(cards).of_qp("host1", QPN)
+        line = str(Why(cards).of_qp("host1", QPN))
         self.assertTrue(line.startswith("host1 QP 0x11 (RC, "), line)
         return line.partition("): ")[2]
 
@@ -118,8 +118,8 @@ class Reasons(unittest.TestCase):
 
     def test_card(self):
         def said(**card):
-            return Why({"host1": card_of(1, **card)}).of_host("host1")
-        self.assertEqual(said(), ["host1: nothing waits"])
+            return list(map(str, Why({"host1": card_of(1, **card)}).of_host("host1")))
+        self.assertEqual(said(), [])
         commands = {"entries": 16, "pi": 3, "ci": 2, "running": "", "qpn": 0}
         self.assertEqual(
             said(engine={"fatal": "AQ_DMA", "commands": commands}, bus_master=False),
@@ -141,8 +141,11 @@ class Reasons(unittest.TestCase):
         cards = {"host1": card_of(1, self.sender(waits_for="retry", retries_left=6),
                                   qp_of(0x20, PEER, 2), qp_of(0x21, PEER, 2, state="ERR")),
                  "host2": card_of(2)}
-        self.assertEqual([line.split()[2] for line in Why(cards).of_host("host1")],
-                         ["0x11", "0x21"])
+        self.assertEqual(Why(cards).of_host("host1"), [
+            Reason("host1", "waits for an acknowledgement of PSN 5, retry 1 of 7: "
+                   "host2 has no QP 0x12", QPN, "RC", "RTS"),
+            Reason("host1", "in error: its host has moved it there, or a queue of it cannot be "
+                   "used", 0x21, "RC", "ERR")])
 
 
 class Text(unittest.TestCase):

@@ -52,13 +52,15 @@ class Inside(Programs):
 
     def assert_reason(self, qpn, expression):
         """In the end: the card may be about to find out."""
-        said = []
+        said, words = [], ["why", self.host.name, *([] if qpn is None else ["--qp", str(qpn)])]
 
         def named():
-            said[:] = self.ask("why", self.host.name, *([] if qpn is None else ["--qp", str(qpn)]))
+            said[:] = self.ask(*words)
             return said[0] == 0 and re.search(expression, said[1])
         self.assertTrue(wait_until(named, 20), said)
         self.assertEqual(said[1].count("\n"), 1, said)
+        _, told = self.ask(*words, "--json")
+        self.assertEqual([reason["card"] for reason in json.loads(told)], [self.host.name], told)
 
     @contextlib.contextmanager
     def interrupts_masked(self):
