@@ -607,27 +607,36 @@ bool SharedWire::has_frames() const
 
 bool SharedWire::receive(unsigned budget, Sink &sink)
 {
-	bool more = false;
-	for (auto &link : links_) {
-		unsigned taken = 0;
-		while (taken < budget && !link->cut) {
-			const auto entry = link->in.take(entry_);
-			if (!entry)
-				break;
-			claimed_ = link.get();
-			payload_ = {};
-			if (!dispatch(*link, *entry, sink))
-				cut(*link);
-			if (claimed_)
-				link->in.done();
-			claimed_ = nullptr;
-			taken++;
-		}
-		more |= taken == budget;
+	const size_t count = links_.size();
+	for (size_t i = 0; i < count && budget; i++) {
+		const size_t at = (first_to_receive_ + i) % count;
+		budget -= receive(*links_[at], budget, sink);
+		if (!budget)
+			first_to_receive_ = at + 1;
 	}
 	if (switch_)
 		switch_->out.publish_direct(direct_);
-	return more;
+	return !budget;
+}
+
+/* Returns how many entries it has received, at most @budget. */
+unsigned SharedWire::receive(Link &link, unsigned budget, Sink &sink)
+{
+	unsigned taken = 0;
+	while (taken < budget && !link.cut) {
+		const auto entry = link.in.take(entry_);
+		if (!entry)
+			break;
+		claimed_ = &link;
+		payload_ = {};
+		if (!dispatch(link, *entry, sink))
+			cut(link);
+		if (claimed_)
+			link.in.done();
+		claimed_ = nullptr;
+		taken++;
+	}
+	return taken;
 }
 
 /* Returns false if the entry violates the protocol. */

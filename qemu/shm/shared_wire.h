@@ -96,8 +96,8 @@ public:
 	std::optional<Wire::Destination> take_room();
 
 	bool has_frames() const;
-	/** Passes at most @budget frames of each host to @sink. Returns true if there may be
-	 * more. */
+	/** Passes at most @budget frames and bursts to @sink, of all hosts in turn. Returns true if
+	 * there may be more. */
 	bool receive(unsigned budget, Sink &sink);
 	void discard_received();
 
@@ -169,6 +169,7 @@ private:
 		return where == kThroughSwitch ? switch_ : peers_[where];
 	}
 	static uint64_t patience(const Link &link);
+	unsigned receive(Link &link, unsigned budget, Sink &sink);
 	bool dispatch(Link &link, const Consumer::Entry &entry, Sink &sink);
 	bool dispatch_lent(Link &link, const Consumer::Entry &entry, Sink &sink);
 	std::optional<std::span<std::span<const std::byte>>>
@@ -217,6 +218,7 @@ private:
 	std::string error_;
 	DirectCounts direct_; /* since connected */
 	uint64_t revoked_ = 0;
+	size_t first_to_receive_ = 0; /* the link, an index modulo their number */
 	/* the entry being received */
 	std::array<std::byte, kMaxEntry> entry_;
 	Link *claimed_ = nullptr; /* its link, until the entry is released */

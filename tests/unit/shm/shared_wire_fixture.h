@@ -43,7 +43,7 @@ public:
 		while (wire.receive(8, *this))
 			;
 	}
-	/* At most @count frames of each host. */
+	/* At most @count frames. */
 	void receive_some(unsigned count) { wire.receive(count, *this); }
 	std::vector<uint32_t> tags()
 	{

@@ -136,6 +136,26 @@ TEST_F(SharedWireTest, Bursts)
 	EXPECT_EQ(nodes[1].segments, (std::vector<uint32_t>{1024, ~0u}));
 }
 
+/* However many hosts send, a host looks at its other work again after so many frames, and each
+ * sender has its turn. */
+TEST_F(SharedWireTest, TheBudgetIsThatOfAllHosts)
+{
+	constexpr unsigned kHosts = 4, kEach = 20, kBudget = 8;
+	connect_hosts(kHosts);
+	for (uint8_t host = 1; host < kHosts; host++)
+		for (unsigned i = 0; i < kEach; i++)
+			nodes[host].wire.send(frame(1, static_cast<uint8_t>(host + 1), host));
+	for (unsigned round = 1; round <= kHosts; round++) {
+		nodes[0].receive_some(kBudget);
+		EXPECT_EQ(nodes[0].frames.size(), round * kBudget);
+	}
+	const std::vector<uint32_t> tags = nodes[0].tags();
+	for (uint32_t host = 1; host < kHosts; host++)
+		EXPECT_GE(std::ranges::count(tags, host), kBudget) << host;
+	nodes[0].receive();
+	EXPECT_EQ(nodes[0].frames.size(), (kHosts - 1) * kEach);
+}
+
 TEST_F(SharedWireTest, TheSwitchKnowsHowManyFramesPassItBy)
 {
 	connect_hosts(2);
