@@ -55,7 +55,7 @@ def _fault(fault, card):
 
 @dataclasses.dataclass
 class Reason:
-    """Why a card, or one of its QPs, does not go on."""
+    """Says why a card, or one of its QPs, does not go on."""
     card: str  # as query.label() names it
     reason: str
     qp: int | None = None

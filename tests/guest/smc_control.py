@@ -92,7 +92,7 @@ class Netlink:
 
 
 def settle():
-    """A socket that SMC aborts is unlocked for a while in SMC_PEERABORTWAIT."""
+    """Returns when no socket is in SMC_PEERABORTWAIT, where SMC unlocks it for a while."""
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_SOCK_DIAG) as diag:
         def states():
             answers = ask(diag, SOCK_DIAG_BY_FAMILY, NLM_F_DUMP, DIAG_REQUEST.pack(AF_SMC))

@@ -103,7 +103,7 @@ TEST(Topology, ABroadcastReachesEveryHostOnce)
 		EXPECT_EQ(net.received(host), 1u) << host;
 }
 
-/* Such as LACP's, or a pause frame that a port does not take as one: no other host gets it. */
+/* No other host gets a frame of LACP, or a pause frame that the port does not take as one. */
 TEST(Topology, FramesForTheLinkStayThere)
 {
 	LeafSpine net;
