@@ -8,9 +8,9 @@ namespace tern::fabric {
 
 namespace {
 constexpr uint64_t kSecond = 1'000'000'000;
-/* The most events at a time that are to wake a port. A pause adds one only if it ends before all
- * that were announced. If a peer sends more such pauses, an event of an earlier pause wakes the
- * port, which is later than necessary. */
+/* The maximum number of pending events that wake a port. A pause adds an event only if it ends
+ * before all pauses that have one. If a peer sends more such pauses, the event of an earlier pause
+ * wakes the port later than necessary. */
 constexpr unsigned kMaxWakes = 16;
 } // namespace
 

@@ -18,8 +18,8 @@ namespace {
  * it has no room. */
 constexpr size_t kMaxFdsOfMessage = 253;
 
-/** Closes descriptors in threads, each of which closes one at a time. A descriptor that takes long
- * delays others only if kMaxThreads of them do so at once. */
+/** Closes descriptors in up to kMaxThreads threads. Each thread closes one descriptor at a time. So
+ * slow closes delay the others only if all threads are busy with slow ones. */
 class Closers {
 public:
 	/** Throws a std::system_error if there can be no thread for @fd. */

@@ -619,7 +619,7 @@ bool SharedWire::receive(unsigned budget, Sink &sink)
 	return !budget;
 }
 
-/* Returns how many entries it has received, at most @budget. */
+/* Receives at most @budget entries from @link and returns their number. */
 unsigned SharedWire::receive(Link &link, unsigned budget, Sink &sink)
 {
 	unsigned taken = 0;

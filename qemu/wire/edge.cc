@@ -38,7 +38,7 @@ Waitable *Edge::frame_from(Port &port, Frame frame)
 	return lane.congested() ? &lane : nullptr;
 }
 
-/* There is a lane, because only ports that have joined hand on frames. */
+/* Requires that @port has joined this edge. Other ports do not pass on frames. */
 Edge::Lane &Edge::lane_of(const Port &port)
 {
 	return *std::ranges::find(lanes_, &port, [](const Lane &lane) { return &lane.port; });

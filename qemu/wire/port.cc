@@ -11,7 +11,7 @@ namespace {
 
 /* Senders wait this long for a host that takes too little. */
 constexpr auto kStallTimeout = 1s;
-/* A port resumes at most so many times before the switch looks for new events. */
+/* The maximum number of times that a port resumes before the switch looks for new events. */
 constexpr unsigned kMaxResumes = 4;
 
 bool can_resume(const Port &port)

@@ -28,7 +28,7 @@ constexpr unsigned kMaxActs = 100;
 constexpr size_t kCards = 5;
 constexpr size_t kMaxBurst = 40;
 constexpr uint64_t kMillisecond = 1'000'000;
-/* All queues become empty in this time. The longest pause lasts 4 s at 8 Mb/s. */
+/* All queues are empty after this time. The longest pause lasts 4 s at 8 Mb/s. */
 constexpr uint64_t kSettled = 60'000 * kMillisecond;
 
 /* Two switches with two links, a card with two lanes, and queues that a burst fills. */

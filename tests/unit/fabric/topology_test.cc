@@ -103,7 +103,7 @@ TEST(Topology, ABroadcastReachesEveryHostOnce)
 		EXPECT_EQ(net.received(host), 1u) << host;
 }
 
-/* No other host gets a frame of LACP, or a pause frame that the port does not take as one. */
+/* A switch drops frames of LACP, and pause frames that its port does not obey. */
 TEST(Topology, FramesForTheLinkStayThere)
 {
 	LeafSpine net;

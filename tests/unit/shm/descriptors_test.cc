@@ -64,8 +64,9 @@ protected:
 		const rlimit limit{.rlim_cur = kLimit, .rlim_max = before.rlim_max};
 		ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
 		std::thread([&] {
-			/* The kernel counts the descriptors of a user. Each run of this test is
-			 * a user of its own, so that runs at the same time do not add up. */
+			/* The kernel limits the descriptors in flight of each user. Each run of
+			 * this test has a user ID of its own, so that concurrent runs do not share
+			 * a limit. */
 			const auto user = static_cast<uid_t>(40'000 + getpid() % 20'000);
 			EXPECT_TRUE(geteuid() || syscall(SYS_setresuid, user, user, user) == 0);
 			test();

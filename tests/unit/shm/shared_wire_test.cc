@@ -136,8 +136,8 @@ TEST_F(SharedWireTest, Bursts)
 	EXPECT_EQ(nodes[1].segments, (std::vector<uint32_t>{1024, ~0u}));
 }
 
-/* However many hosts send, a host looks at its other work again after so many frames, and each
- * sender has its turn. */
+/* The budget limits the frames that a host receives in one call, however many hosts send. The hosts
+ * take turns. */
 TEST_F(SharedWireTest, TheBudgetIsThatOfAllHosts)
 {
 	constexpr unsigned kHosts = 4, kEach = 20, kBudget = 8;
