@@ -17,7 +17,12 @@ CLIENT_MODULES = "rtrs-core", "rtrs-client", "rnbd-client"
 
 
 def unload(host, modules):
-    """The last first. A session ends after its last disk has gone, so rmmod may have to wait."""
+    """The last module first, once nobody has the disk open. The module of the client ends its
+    disks and sessions.
+
+    A disk must not be unmapped just before. A work item of RNBD may then end the session, and the
+    module does not wait for this work item: its code goes while the work item runs.
+    """
     remove = f"rmmod {' '.join(reversed(modules))}"
     if not wait_until(lambda: host.run(f"{remove}; ! grep -q ^rtrs_core /proc/modules",
                                        check=False).code == 0, 60, 0.2):
@@ -47,8 +52,6 @@ def mapped(client, address, disk):
         client.run("udevadm settle")
         yield f"/dev/{DISK}"
     finally:
-        client.run(f"[ ! -e /sys/block/{DISK} ] || "
-                   f"echo force >/sys/block/{DISK}/rnbd/unmap_device", timeout=60)
         unload(client, CLIENT_MODULES)
 
 
