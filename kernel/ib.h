@@ -36,7 +36,8 @@ struct tern_ib {
 	atomic_t mr_variant;	/* low byte of the next key, so that stale keys are refused */
 	struct xarray odps;	/* on-demand regions, by index of the key */
 	struct xarray qp_counters;	/* struct tern_qp_counter, by id of the rdma_counter */
-	struct workqueue_struct *fault_wq;	/* resolves page faults of the card */
+	/* Asks the card for its page faults, and brings pages of regions of the kernel. */
+	struct workqueue_struct *fault_wq;
 };
 
 struct tern_ucontext {
@@ -45,6 +46,7 @@ struct tern_ucontext {
 	struct tern_engine *engine;	/* has all objects of the process */
 	u32 bar_page;		/* index of the doorbell page in BAR 2 */
 	u32 db_page;		/* the number of that page in its engine */
+	struct workqueue_struct *odp_wq;	/* tern_odp_queue(); NULL before its first use */
 };
 
 struct tern_pd {
@@ -98,6 +100,8 @@ struct tern_qp {
 	enum ib_sig_type sig_type;
 	u32 create_flags;	/* enum ib_qp_create_flags */
 	struct work_struct fault_work;	/* tern_odp_fault_work() */
+	struct work_struct bring_work;	/* tern_odp_bring_work() */
+	struct tern_hw_faults faults;	/* what fault_work has asked for, and bring_work brings */
 	struct mutex lock;	/* protects the rest; held over MODIFY_QP */
 	enum ib_qp_state state;
 	u32 dest_qpn;
@@ -315,6 +319,7 @@ struct ib_mr *tern_reg_odp_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 vir
 void tern_odp_release(struct tern_mr *mr);
 unsigned long tern_odp_tables(const struct tern_odp *odp);
 void tern_odp_fault_work(struct work_struct *work);
+void tern_odp_bring_work(struct work_struct *work);
 
 /* cq.c */
 extern const struct ib_device_ops tern_cq_ops;

@@ -30,9 +30,12 @@
 #define TERN_REAP_DELAY		HZ
 /* Attempts to map pages that are invalidated meanwhile. Each takes up to a second. */
 #define TERN_ODP_TRIES		10
+/* Page faults and advice of a process that the kernel works at together. */
+#define TERN_ODP_WORKERS	32
 
 struct tern_odp {
 	struct tern_mr *mr;
+	struct workqueue_struct *wq;	/* tern_odp_queue() */
 	struct ib_umem_odp *umem;	/* implicit region: the root, without pages */
 	u64 start;			/* address of the first byte in the process */
 	u64 delta;			/* address in the process minus address in the region */
@@ -84,7 +87,7 @@ static void tern_odp_check_empty(struct tern_odp *odp, struct ib_umem_odp *umem)
 	xa_set_mark(&odp->children, ib_umem_start(umem) / TERN_CHILD_SIZE, TERN_CHILD_EMPTY);
 	if (!refcount_inc_not_zero(&odp->users))
 		return;		/* the region goes, and all children with it */
-	if (!queue_delayed_work(to_tib(umem->umem.ibdev)->fault_wq, &odp->reap, TERN_REAP_DELAY))
+	if (!queue_delayed_work(odp->wq, &odp->reap, TERN_REAP_DELAY))
 		tern_odp_put(odp);
 }
 
@@ -350,19 +353,40 @@ static u8 tern_odp_resolve(struct tern_ib *ib, u32 qpn, const struct tern_hw_fau
 	return resume;
 }
 
-/* Resolves the page faults of a QP. The commands fail when the QP or the card has gone. */
+/* Resolves the page faults of a QP. The command fails when the QP or the card has gone. */
+void tern_odp_bring_work(struct work_struct *work)
+{
+	struct tern_qp *qp = container_of(work, struct tern_qp, bring_work);
+	struct tern_ib *ib = to_tib(qp->ibqp.device);
+	u8 requester, responder;
+
+	requester = tern_odp_resolve(ib, qp->core.qpn, &qp->faults.requester);
+	responder = tern_odp_resolve(ib, qp->core.qpn, &qp->faults.responder);
+	tern_cmd_resume_qp(ib->tdev, qp->core.qpn, requester, responder);
+}
+
+/*
+ * Asks for the page faults of a QP, and leaves them to the workqueue of the process that has the
+ * memory. The QP does not tell which: the target QP of an XRC domain belongs to no process.
+ */
 void tern_odp_fault_work(struct work_struct *work)
 {
 	struct tern_qp *qp = container_of(work, struct tern_qp, fault_work);
 	struct tern_ib *ib = to_tib(qp->ibqp.device);
-	struct tern_hw_faults faults;
-	u8 requester, responder;
+	struct tern_odp *odp;
 
-	if (tern_cmd_query_fault(ib->tdev, qp->core.qpn, &faults))
+	if (tern_cmd_query_fault(ib->tdev, qp->core.qpn, &qp->faults))
 		return;
-	requester = tern_odp_resolve(ib, qp->core.qpn, &faults.requester);
-	responder = tern_odp_resolve(ib, qp->core.qpn, &faults.responder);
-	tern_cmd_resume_qp(ib->tdev, qp->core.qpn, requester, responder);
+	/* Regions that both sides of a QP use are of the same process. */
+	odp = tern_odp_get(ib, le32_to_cpu(qp->faults.requester.key)) ?:
+	      tern_odp_get(ib, le32_to_cpu(qp->faults.responder.key));
+	if (!odp) {
+		tern_odp_bring_work(&qp->bring_work);	/* fails, and thus does not wait */
+		return;
+	}
+	queue_work(odp->wq, &qp->bring_work);
+	/* The reference has kept the process's workqueue, which runs its work before it goes. */
+	tern_odp_put(odp);
 }
 
 /* ---- advice of processes ------------------------------------------------------------- */
@@ -431,10 +455,11 @@ static struct tern_odp *tern_prefetch_get(struct ib_pd *pd, const struct ib_sge 
 static struct tern_prefetch *tern_prefetch_alloc(struct ib_pd *pd, const struct ib_sge *sges,
 						 u32 count, bool write)
 {
-	struct tern_prefetch *prefetch = kvzalloc(struct_size(prefetch, parts, count), GFP_KERNEL);
+	struct tern_prefetch *prefetch;
 	struct tern_odp *odp;
 	u32 i;
 
+	prefetch = kvzalloc(struct_size(prefetch, parts, count), GFP_KERNEL_ACCOUNT);
 	if (!prefetch)
 		return ERR_PTR(-ENOMEM);
 	INIT_WORK(&prefetch->work, tern_prefetch_work);
@@ -472,8 +497,8 @@ static int tern_advise_mr(struct ib_pd *pd, enum ib_uverbs_advise_mr_advice advi
 	if (IS_ERR(prefetch))
 		return PTR_ERR(prefetch);
 	prefetch->fault = advice != IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT;
-	if (!(flags & IB_UVERBS_ADVISE_MR_FLAG_FLUSH)) {
-		queue_work(to_tib(pd->device)->fault_wq, &prefetch->work);
+	if (!(flags & IB_UVERBS_ADVISE_MR_FLAG_FLUSH) && prefetch->count) {
+		queue_work(prefetch->parts[0].odp->wq, &prefetch->work);
 		return 0;
 	}
 	err = tern_prefetch_run(prefetch);
@@ -482,6 +507,32 @@ static int tern_advise_mr(struct ib_pd *pd, enum ib_uverbs_advise_mr_advice advi
 }
 
 /* ---- regions ---------------------------------------------------------------------------- */
+
+/*
+ * The workqueue for what waits for memory of the process that owns @pd. Pages come as late as a
+ * process wants: its files may be on a file system that another process of its own serves. So no
+ * process has work in the workqueue of another. Returns NULL if memory is short.
+ */
+static struct workqueue_struct *tern_odp_queue(struct ib_pd *pd)
+{
+	struct workqueue_struct *wq, *old;
+	struct tern_ucontext *uctx;
+
+	if (!pd->uobject)
+		return to_tib(pd->device)->fault_wq;
+	uctx = to_tucontext(pd->uobject->context);
+	wq = READ_ONCE(uctx->odp_wq);
+	if (wq)
+		return wq;
+	wq = alloc_workqueue("tern-odp", WQ_UNBOUND, TERN_ODP_WORKERS);
+	if (!wq)
+		return NULL;
+	old = cmpxchg(&uctx->odp_wq, NULL, wq);
+	if (!old)
+		return wq;
+	destroy_workqueue(wq);
+	return old;
+}
 
 static void tern_odp_free(struct tern_dev *tdev, struct tern_odp *odp)
 {
@@ -508,18 +559,21 @@ static struct ib_umem_odp *tern_odp_umem(struct ib_device *ibdev, u64 start, u64
 }
 
 /* @virt_addr in the region is @start in the process. */
-static struct tern_odp *tern_odp_alloc(struct tern_dev *tdev, struct ib_umem_odp *umem, u64 start,
+static struct tern_odp *tern_odp_alloc(struct ib_pd *ibpd, struct ib_umem_odp *umem, u64 start,
 				       u64 length, u64 virt_addr)
 {
+	struct workqueue_struct *wq = tern_odp_queue(ibpd);
+	struct tern_dev *tdev = to_tdev(ibpd->device);
 	u64 page = BIT_ULL(umem->page_shift);
 	struct tern_odp *odp;
 	int err;
 
 	if ((start ^ virt_addr) & (page - 1))
 		return ERR_PTR(-EINVAL);
-	odp = kzalloc(sizeof(*odp), GFP_KERNEL);
+	odp = wq ? kzalloc(sizeof(*odp), GFP_KERNEL) : NULL;
 	if (!odp)
 		return ERR_PTR(-ENOMEM);
+	odp->wq = wq;
 	odp->umem = umem;
 	odp->start = start;
 	odp->base = ALIGN_DOWN(start, page);
@@ -593,7 +647,7 @@ struct ib_mr *tern_reg_odp_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 vir
 	}
 	if (implicit)
 		length = min_t(u64, TASK_SIZE, TERN_IMPLICIT_MAX);
-	odp = tern_odp_alloc(tdev, umem, start, length, virt_addr);
+	odp = tern_odp_alloc(ibpd, umem, start, length, virt_addr);
 	if (IS_ERR(odp)) {
 		ib_umem_odp_release(umem);
 		err = PTR_ERR(odp);

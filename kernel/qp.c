@@ -313,6 +313,13 @@ static int tern_qp_create_queues(struct tern_qp *qp, const struct tern_qp_kind *
 		       tern_kverbs_qp_create(qp, &layout, &hw);
 }
 
+/* The card raises no more page faults of the QP. */
+static void tern_qp_cancel_faults(struct tern_qp *qp)
+{
+	cancel_work_sync(&qp->fault_work);	/* queues bring_work */
+	cancel_work_sync(&qp->bring_work);
+}
+
 int tern_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_udata *udata)
 {
 	const struct tern_qp_kind *kind = tern_qp_kind_of(to_tdev(ibqp->device), init->qp_type);
@@ -329,6 +336,7 @@ int tern_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_u
 	qp->create_flags = init->create_flags;
 	qp->core.event = tern_ib_qp_event;
 	INIT_WORK(&qp->fault_work, tern_odp_fault_work);
+	INIT_WORK(&qp->bring_work, tern_odp_bring_work);
 	if (init->rwq_ind_tbl)
 		err = tern_rss_qp_create(qp, init, udata);
 	else if (init->qp_type == IB_QPT_XRC_TGT)
@@ -336,7 +344,7 @@ int tern_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_u
 	else
 		err = tern_qp_create_queues(qp, kind, init, udata);
 	if (err) {
-		cancel_work_sync(&qp->fault_work);
+		tern_qp_cancel_faults(qp);
 		mutex_destroy(&qp->lock);
 		return err;
 	}
@@ -358,7 +366,7 @@ int tern_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 		tern_kverbs_qp_destroy(qp);
 	else
 		tern_uqp_destroy(qp);
-	cancel_work_sync(&qp->fault_work);
+	tern_qp_cancel_faults(qp);
 	mutex_destroy(&qp->lock);
 	return 0;
 }

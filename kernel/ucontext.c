@@ -126,7 +126,11 @@ int tern_alloc_ucontext(struct ib_ucontext *ibucontext, struct ib_udata *udata)
 
 void tern_dealloc_ucontext(struct ib_ucontext *ibucontext)
 {
-	tern_db_page_destroy(to_tib(ibucontext->device), to_tucontext(ibucontext));
+	struct tern_ucontext *uctx = to_tucontext(ibucontext);
+
+	if (uctx->odp_wq)
+		destroy_workqueue(uctx->odp_wq);
+	tern_db_page_destroy(to_tib(ibucontext->device), uctx);
 }
 
 /* The engine of the calling process. Users in the kernel have the first. */

@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The card as the system's tools see it: rdma, devlink, sysfs, udev, namespaces, cgroups."""
 
+import contextlib
 import json
 import re
 
 from agent import Agent, CONSTANTS
 from programs import Programs
-from scenario import NETDEV, main, pair
+import rds
+from scenario import NETDEV, main, pair, wait_until
 
 KINDS = ("pd", "cq", "qp", "cm_id", "mr", "ctx", "srq")
 NETNS = "blue"
 CGROUP = "/sys/fs/cgroup/test"
+FROZEN = "/mnt/frozen"
 
 # This program creates a CQ of 16 MiB. It prints the kernel memory of its control group before and
 # after that. The kernel updates these statistics with a delay, so the program waits for them.
@@ -65,6 +68,26 @@ pd.advise_mr(e._IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, 0, parts)
 most = watch(max, lambda seen: seen >= before + COUNT * 4096)
 memory.madvise(mmap.MADV_DONTNEED)
 print(before, most, watch(min, lambda seen: seen < before + COUNT * 4096 // 4))
+"""
+
+# This program asks for a page of a file to be prefetched for writing, more often than a workqueue
+# of the kernel has workers.
+WAITERS = b"""
+import ctypes, mmap, signal, sys
+from pyverbs.device import Context
+from pyverbs.mr import MR
+from pyverbs.pd import PD
+from pyverbs.wr import SGE
+
+with open(sys.argv[2], "r+b") as file:
+    memory = mmap.mmap(file.fileno(), 4096)
+start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+pd = PD(Context(name=sys.argv[1]))
+mr = MR(pd, 4096, e.IBV_ACCESS_LOCAL_WRITE | e.IBV_ACCESS_ON_DEMAND, start)
+for _ in range(2000):
+    pd.advise_mr(e._IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, 0, [SGE(start, 1, mr.lkey)])
+print("asked", flush=True)
+signal.pause()
 """
 
 
@@ -202,6 +225,35 @@ class System(Programs):
         finally:
             host.run(f"until rmdir {CGROUP}; do sleep 0.2; done", timeout=20)
         return [int(size) for size in said.split()]
+
+    @contextlib.contextmanager
+    def frozen_file(self):
+        """A file whose pages nobody can write before the block ends: its file system is frozen."""
+        host = self.host
+        host.write_file("/tmp/ext4.gz", rds.file_system())
+        host.run(f"""modprobe loop && zcat /tmp/ext4.gz >/tmp/ext4 && mkdir -p {FROZEN} &&
+            mount -o loop /tmp/ext4 {FROZEN} && truncate -s 4096 {FROZEN}/file &&
+            fsfreeze --freeze {FROZEN}""")
+        try:
+            yield f"{FROZEN}/file"
+        finally:
+            host.run(f"fsfreeze --unfreeze {FROZEN}")
+            host.run(f"until umount {FROZEN}; do sleep 0.2; done", timeout=20)
+
+    def test_pages_that_do_not_come(self):
+        """A process whose pages do not come keeps no other process from its pages."""
+        self.host.write_file("/tmp/waiters.py", CONSTANTS.read_bytes() + WAITERS)
+        with contextlib.ExitStack() as stack:
+            file = stack.enter_context(self.frozen_file())
+            task = self.host.spawn(f"exec python3 /tmp/waiters.py {self.device} {file}")
+            # The process must end before umount, and can end only after the file system is free.
+            stack.callback(task.kill, "KILL")
+            self.assertTrue(wait_until(lambda: "asked" in task.output(), 60), task.output())
+            with self.connected(on_demand=True) as ((one, two), qpns):
+                two.receive(local=qpns[1], offset=0, length=4096)
+                one.send(local=qpns[0], opcode="SEND", length=100)
+                self.assertEqual(len(one.poll(local=qpns[0], kind="send")), 1)
+                self.assertEqual(len(two.poll(local=qpns[1], kind="recv")), 1)
 
     def test_cgroup_memory(self):
         """Tables of a region on demand are charged to its process, though a worker of the driver
