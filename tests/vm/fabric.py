@@ -17,7 +17,7 @@ import unittest
 import roce_capture
 from scenario import NETDEV, Options, Scenario, main, pair, wait_until
 from incast import PFC_CLASS, jain, set_parameters, streams
-from ternlab import topology
+from ternlab import query, topology
 from ternlab.host import DEFAULT_WIRE
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -69,7 +69,7 @@ class Fabric(Scenario):
     def bottleneck(self, priority):
         """The queue to the receiver."""
         end = self.end("tor", edge(self.receiver))
-        empty = dict.fromkeys(("byte_ns", "marked", "dropped", "max_length"), 0)
+        empty = dict.fromkeys(("marked", "dropped", "max_length"), 0)
         return next((queue for queue in end["queues"] if queue["priority"] == priority), empty)
 
     def pfc_dropped(self):
@@ -102,49 +102,54 @@ class Fabric(Scenario):
         self.assertTrue(wait_until(lambda: self.sent(sender) - before > amount, 60),
                         f"{sender.name} sends nothing")
 
-    def measure(self, senders, priority=0, seconds=4):
-        """The rate of each sender in bits per second, and the mean length of the queue to the
-        receiver in bytes, while streams run."""
+    def measure(self, senders, seconds=4):
+        """The rate of each sender in bits per second, while streams run."""
         def look():
             told = topology.report(self.lab.wire)["now_ns"]
-            return told, [self.sent(sender) for sender in senders], \
-                self.bottleneck(priority)["byte_ns"]
+            return told, [self.sent(sender) for sender in senders]
 
-        begun, sent, filled = look()
+        begun, sent = look()
         time.sleep(seconds)
-        ended, later, then = look()
+        ended, later = look()
         took = ended - begun
-        return [(b - a) * 8e9 / took for a, b in zip(sent, later)], (then - filled) / took
+        return [(b - a) * 8e9 / took for a, b in zip(sent, later)]
 
     # --- tests
 
     def test_rate(self):
         """A stream goes on, and takes no more than its link."""
         with self.streams(self.senders[:1]):
-            (rate,), _ = self.measure(self.senders[:1])
+            rate, = self.measure(self.senders[:1])
         self.assertLess(rate, 1.01 * RATE)
         self.assertGreater(rate, LEAST_RATE)
 
-    def incast(self, settle):
-        """Three senders in a lossless priority. Returns their rates, the mean length of the queue
-        that they share, and what its counters have grown by."""
+    def is_paced(self, host):
+        """Whether a QP of the host waits for its rate."""
+        return any(qp["paced"] for engine in query.card_of(host)["engines"] for qp in engine["qps"])
+
+    def incast(self, settle, paced):
+        """Three senders in a lossless priority, all of which congestion control slows down if paced
+        is set. Returns their rates, and what the counters of their queue have grown by."""
         before = self.bottleneck(3)
         with self.streams(self.senders, f"--tclass={PFC_CLASS}"):
             time.sleep(settle)
-            rates, length = self.measure(self.senders, 3, 6)
+            rates = self.measure(self.senders, 6)
+            for host in self.senders:
+                self.assertEqual(bool(wait_until(lambda: self.is_paced(host), 30 if paced else 1)),
+                                 paced, host.name)
         after = self.bottleneck(3)
         self.assertEqual(after["dropped"], before["dropped"])
         self.assertEqual(self.pfc_dropped(), 0)
-        return rates, length, {name: after[name] - before[name] for name in before}
+        return rates, {name: after[name] - before[name] for name in before}
 
-    def good_incast(self, settle, good):
-        """incast(), again up to three times if its rates and its length are not good: on a busy
-        machine a sender may wait for a processor for most of the seconds that are measured."""
+    def good_incast(self, settle, paced, good):
+        """incast(), again up to three times if its rates are not good: on a busy machine a sender
+        may wait for a processor for most of the seconds that are measured."""
         for _ in range(4):
-            found = self.incast(settle)
-            if good(*found[:2]):
+            rates, grown = self.incast(settle, paced)
+            if good(rates):
                 break
-        return found
+        return rates, grown
 
     def pauses(self):
         """Those that the switch has sent to senders, and those that their ports received."""
@@ -154,11 +159,10 @@ class Fabric(Scenario):
 
     def test_incast(self):
         """With PFC alone nothing is lost, and senders are paused. With DCQCN, too, they are told
-        by CNPs, are fair, and leave the queue short."""
+        by CNPs, slow down, and are fair. `make bench-fabric` measures how short their queue is."""
         self.addCleanup(self.set_all, pfc_enable=0, pfc_trust_dscp=0, rp_algorithm=1)
         self.set_all(pfc_enable=1 << 3, pfc_trust_dscp=1, rp_algorithm=0)
-        rates, paused_length, grown = self.good_incast(
-            0, lambda rates, length: min(rates) > LEAST_RATE)
+        rates, grown = self.good_incast(0, False, lambda rates: min(rates) > LEAST_RATE)
         sent, received = self.pauses()
         self.assertGreater(sent, 0)
         self.assertEqual(sent, received)
@@ -169,16 +173,13 @@ class Fabric(Scenario):
         self.assertGreater(min(rates), LEAST_RATE)
 
         self.set_all(rp_algorithm=1, **SLOW_DCQCN)
-        rates, length, grown = self.good_incast(
-            6, lambda rates, length: min(rates) > LEAST_RATE and length < paused_length / 2
-            and jain(rates) >= FAIR)
+        rates, grown = self.good_incast(
+            6, True, lambda rates: min(rates) > LEAST_RATE and jain(rates) >= FAIR)
         self.assertGreater(grown["marked"], 0)
         for host in self.senders:
             self.assertGreater(self.counter(host, "rp_cnp_handled"), 0)
-        found = f"rates {rates}, mean length {length:.0f}, with PFC alone {paused_length:.0f}"
-        self.assertGreater(min(rates), LEAST_RATE, found)
-        self.assertLess(length, paused_length / 2, found)
-        self.assertGreaterEqual(jain(rates), FAIR, found)
+        self.assertGreater(min(rates), LEAST_RATE)
+        self.assertGreaterEqual(jain(rates), FAIR, rates)
 
     def carrier(self, host, what="carrier"):
         return host.run(f"cat /sys/class/net/{NETDEV}/{what}").out.strip()
