@@ -85,25 +85,24 @@ class Reload(Scenario):
         """A card that can reach its rings no more: its users hear of it, and a new start helps."""
         one = self.hosts[0]
         slot, address = self.slot(one), f"10.81.0.1/24 dev {NETDEV}"
-        one.run(f"stdbuf -oL ibv_asyncwatch -d {one.rdma_device()} >/tmp/events 2>&1 & "
-                "echo $! >/tmp/watcher")
-        self.assertTrue(wait_until(lambda: one.run("cat /tmp/events").out, 10))
+        watcher = self.watch(one)
         # The command register, without bus mastering; an address then asks for a GID.
         one.run(f"printf '\\002' | dd of=/sys/bus/pci/devices/{slot}/config "
                 "bs=1 seek=4 conv=notrunc status=none")
         one.run(f"ip address add {address}; ip address del {address}", timeout=90)
         # The words of ibv_asyncwatch: "  event_type local catastrophic error (8), port 1"
-        heard = wait_until(lambda: "(8)" in one.run("cat /tmp/events").out, 30)
-        one.run("kill $(cat /tmp/watcher)")
+        heard = wait_until(lambda: "(8)" in watcher.output(), 30)
+        watcher.kill()
+        watcher.wait(check=False)
         for action in ("unbind", "bind"):
             one.run(f"echo {slot} >/sys/bus/pci/drivers/tern/{action}", timeout=60)
         one.configure()
-        self.assertTrue(heard, one.run("cat /tmp/events").out)
+        self.assertTrue(heard, watcher.output())
 
     def watch(self, host):
-        """A stock program that holds the device open and waits for its events."""
-        device = host.rdma_device()
-        watcher = host.spawn(f"ibv_asyncwatch -d {device}")
+        """A stock program that holds the device open and tells of its events."""
+        watcher = host.spawn(f"exec stdbuf -oL ibv_asyncwatch -d {host.rdma_device()}")
+        self.addCleanup(watcher.give_up)
         opened = wait_until(
             lambda: host.run("ls -l /proc/$(pidof ibv_asyncwatch)/fd | grep -q infiniband",
                              check=False).code == 0, 30)
