@@ -37,15 +37,11 @@ class Addressing(Scenario):
     def test_gid_change_event(self):
         """A program that watches hears that the GID table has changed."""
         host = self.hosts[0]
-        host.run(f"stdbuf -oL ibv_asyncwatch -d {host.rdma_device()} >/tmp/events 2>&1 & "
-                 "echo $! >/tmp/watcher")
-        self.addCleanup(host.run, "kill $(cat /tmp/watcher)", check=False)
-        self.assertTrue(wait_until(lambda: host.run("cat /tmp/events").out, 10))
+        watcher = self.watch(host)
         self.addCleanup(host.run, f"ip address del 10.81.0.1/24 dev {NETDEV}", check=False)
         host.run(f"ip address add 10.81.0.1/24 dev {NETDEV}")
         # Its words: "  event_type GID table change (18), port 1"
-        self.assertTrue(wait_until(lambda: "(18)" in host.run("cat /tmp/events").out, 10),
-                        host.run("cat /tmp/events").out)
+        self.assertTrue(wait_until(lambda: "(18)" in watcher.output(), 10), watcher.output())
 
     # --- VLANs
 

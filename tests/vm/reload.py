@@ -99,16 +99,6 @@ class Reload(Scenario):
         one.configure()
         self.assertTrue(heard, watcher.output())
 
-    def watch(self, host):
-        """A stock program that holds the device open and tells of its events."""
-        watcher = host.spawn(f"exec stdbuf -oL ibv_asyncwatch -d {host.rdma_device()}")
-        self.addCleanup(watcher.give_up)
-        opened = wait_until(
-            lambda: host.run("ls -l /proc/$(pidof ibv_asyncwatch)/fd | grep -q infiniband",
-                             check=False).code == 0, 30)
-        self.assertTrue(opened, "ibv_asyncwatch did not open the device")
-        return watcher
-
     def sent(self, host):
         """Bytes that its RDMA has sent."""
         link = f"{host.rdma_device()}/1"

@@ -82,6 +82,16 @@ class Scenario(unittest.TestCase):
         self.addCleanup(self.check_delivery)
         self.addCleanup(self.check_switch)
 
+    def watch(self, host):
+        """A stock program that holds the device open and tells of its events."""
+        watcher = host.spawn(f"exec stdbuf -oL ibv_asyncwatch -d {host.rdma_device()}")
+        self.addCleanup(watcher.give_up)
+        opened = wait_until(
+            lambda: host.run("ls -l /proc/$(pidof ibv_asyncwatch)/fd | grep -q infiniband",
+                             check=False).code == 0, 30)
+        self.assertTrue(opened, "ibv_asyncwatch did not open the device")
+        return watcher
+
     def kill_switch(self):
         """As a crash does; the switch's parent process starts another one."""
         os.kill(self.lab.wire.pid(), signal.SIGKILL)

@@ -148,14 +148,10 @@ class Verbs(Scenario):
 
         def seen():
             """The port's states, as in "  event_type port error (10), port 1"."""
-            return re.findall(rf"event_type .*\(({PORT_ACTIVE}|{PORT_ERR})\)",
-                              host.run("cat /tmp/events").out)
+            return re.findall(rf"event_type .*\(({PORT_ACTIVE}|{PORT_ERR})\)", watcher.output())
 
-        host.run(f"stdbuf -oL ibv_asyncwatch -d {host.rdma_device()} >/tmp/events 2>&1 & "
-                 "echo $! >/tmp/watcher")
+        watcher = self.watch(host)
         try:
-            self.assertTrue(wait_until(
-                lambda: host.run("cat /tmp/events").out, 10), "ibv_asyncwatch does not start")
             for change in ("down", "up"):
                 before = len(seen())
                 host.run(f"ip link set {NETDEV} {change}")
@@ -163,7 +159,6 @@ class Verbs(Scenario):
             time.sleep(2)  # Linux reports the state of a link once a second, if it changes often
             self.assertEqual(seen(), [PORT_ERR, PORT_ACTIVE])
         finally:
-            host.run("kill $(cat /tmp/watcher)", check=False)
             host.configure()
 
 
