@@ -36,7 +36,7 @@ struct tern_ib {
 	atomic_t mr_variant;	/* low byte of the next key, so that stale keys are refused */
 	struct xarray odps;	/* on-demand regions, by index of the key */
 	struct xarray qp_counters;	/* struct tern_qp_counter, by id of the rdma_counter */
-	/* Asks the card for its page faults, and brings pages of regions of the kernel. */
+	/* Its work queries page faults, and maps pages of on-demand regions of kernel users. */
 	struct workqueue_struct *fault_wq;
 };
 

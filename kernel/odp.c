@@ -30,7 +30,7 @@
 #define TERN_REAP_DELAY		HZ
 /* Attempts to map pages that are invalidated meanwhile. Each takes up to a second. */
 #define TERN_ODP_TRIES		10
-/* Page faults and advice of a process that the kernel works at together. */
+/* The maximum number of work items of a process that run at the same time. */
 #define TERN_ODP_WORKERS	32
 
 struct tern_odp {
@@ -366,8 +366,8 @@ void tern_odp_bring_work(struct work_struct *work)
 }
 
 /*
- * Asks for the page faults of a QP, and leaves them to the workqueue of the process that has the
- * memory. The QP does not tell which: the target QP of an XRC domain belongs to no process.
+ * Queries the page faults of a QP, and queues them in the workqueue of the process that registered
+ * the region. The region names this process, since an XRC target QP belongs to no process.
  */
 void tern_odp_fault_work(struct work_struct *work)
 {
@@ -381,11 +381,11 @@ void tern_odp_fault_work(struct work_struct *work)
 	odp = tern_odp_get(ib, le32_to_cpu(qp->faults.requester.key)) ?:
 	      tern_odp_get(ib, le32_to_cpu(qp->faults.responder.key));
 	if (!odp) {
-		tern_odp_bring_work(&qp->bring_work);	/* fails, and thus does not wait */
+		tern_odp_bring_work(&qp->bring_work);	/* finds no region, so it cannot wait */
 		return;
 	}
 	queue_work(odp->wq, &qp->bring_work);
-	/* The reference has kept the process's workqueue, which runs its work before it goes. */
+	/* The reference kept the workqueue alive. destroy_workqueue() runs what is queued. */
 	tern_odp_put(odp);
 }
 
@@ -509,9 +509,9 @@ static int tern_advise_mr(struct ib_pd *pd, enum ib_uverbs_advise_mr_advice advi
 /* ---- regions ---------------------------------------------------------------------------- */
 
 /*
- * The workqueue for what waits for memory of the process that owns @pd. Pages come as late as a
- * process wants: its files may be on a file system that another process of its own serves. So no
- * process has work in the workqueue of another. Returns NULL if memory is short.
+ * Returns the workqueue for work that waits for memory of the process that owns @pd, or NULL if
+ * memory is short. A process can delay a page fault for ever: it may map a file of a FUSE file
+ * system that it serves itself. So each process has a workqueue of its own.
  */
 static struct workqueue_struct *tern_odp_queue(struct ib_pd *pd)
 {

@@ -50,7 +50,7 @@ KNOWN_LEAKS = re.compile(
 
 
 STAMP = re.compile(r"^\[ *\d+\.\d+\](?:\[ *[TC]\d+\])? ")
-# This matches a line of a stack trace. The kernel puts a question mark before an address on
+# FRAME matches a line of a stack trace. The kernel puts a question mark before an address on
 # the stack of which it does not know whether it is a return address.
 FRAME = re.compile(r"^ *(?P<guess>\? +)?(?P<function>[\w.]+)\+0x[0-9a-f]+/0x")
 

@@ -70,8 +70,8 @@ memory.madvise(mmap.MADV_DONTNEED)
 print(before, most, watch(min, lambda seen: seen < before + COUNT * 4096 // 4))
 """
 
-# This program asks for a page of a file to be prefetched for writing, more often than a workqueue
-# of the kernel has workers.
+# This program queues 2000 requests to prefetch a page of a file for writing. A workqueue of the
+# kernel runs 256 work items at the same time, or 512.
 WAITERS = b"""
 import ctypes, mmap, signal, sys
 from pyverbs.device import Context
@@ -246,7 +246,8 @@ class System(Programs):
         with contextlib.ExitStack() as stack:
             file = stack.enter_context(self.frozen_file())
             task = self.host.spawn(f"exec python3 /tmp/waiters.py {self.device} {file}")
-            # The process must end before umount, and can end only after the file system is free.
+            # This callback runs before frozen_file() thaws the file system. The killed process
+            # ends after that, and frozen_file() repeats umount until then.
             stack.callback(task.kill, "KILL")
             self.assertTrue(wait_until(lambda: "asked" in task.output(), 60), task.output())
             with self.connected(on_demand=True) as ((one, two), qpns):
