@@ -271,9 +271,10 @@ struct tern_hw_ctrl_seg {
 /*
  * The same of QPs of type ETH (TERN_CAP_ETH_OFFLOAD): the frame is finished by the card.
  * With csum_start, the 16 bits at csum_start + csum_offset become the Internet checksum of all
- * from csum_start on; they hold the sum of the pseudo header. With mss, too, the frame may be
- * longer than the MTU: it is sent as TCP segments of mss bytes of payload. csum_start is then
- * that of the TCP header, and the pseudo header is that of the whole.
+ * from csum_start on (0xffff for 0 at UDP's csum_offset, 6); they hold the sum of the pseudo
+ * header. With mss, too, the frame may be longer than the MTU: it is sent as TCP segments of mss
+ * bytes of payload. csum_start is then that of the TCP header, and the pseudo header is that of
+ * the whole.
  */
 struct tern_hw_eth_ctrl_seg {
 	__u8 opcode;		/* TERN_OP_SEND */

@@ -99,9 +99,12 @@ bool put_checksum(std::span<std::byte> frame, size_t start, size_t offset)
 		return false;
 	InetSum sum;
 	sum.add(frame.subspan(start));
-	/* A zero in UDP means "no checksum"; 0xffff is the same value in one's complement. */
-	const uint16_t checksum = static_cast<uint16_t>(~sum.folded());
-	const Be<uint16_t> value(checksum ? checksum : 0xffff);
+	auto checksum = static_cast<uint16_t>(~sum.folded());
+	/* A zero in UDP means "no checksum"; 0xffff is the same value in one's complement. In TCP
+	 * it would be a wrong checksum to some receivers (RFC 1624, section 3). */
+	if (!checksum && offset == offsetof(headers::Udp, checksum))
+		checksum = 0xffff;
+	const Be<uint16_t> value(checksum);
 	std::memcpy(frame.data() + start + offset, &value, sizeof(value));
 	return true;
 }

@@ -9,7 +9,8 @@
 namespace tern {
 
 /** Writes the checksum of the bytes from @start on into the 16 bits at @start + @offset, which hold
- * the sum of the pseudo header. Returns false if they are outside of the frame. */
+ * the sum of the pseudo header. At the @offset of UDP's checksum a zero becomes 0xffff (RFC 768).
+ * Returns false if the 16 bits are outside of the frame. */
 bool put_checksum(std::span<std::byte> frame, size_t start, size_t offset);
 
 /** The result of verifying a frame's checksums. */

@@ -194,16 +194,30 @@ TEST_F(EthOffloadTest, PutsChecksums)
 	EXPECT_EQ(stat(TERN_STAT_ETH_TX_CSUM), 160u);
 }
 
-/* A UDP checksum of zero would say that there is none. */
-TEST_F(EthOffloadTest, NoZeroChecksum)
+/* A checksum of zero says in UDP that there is none (RFC 768); TCP has it like any other. */
+TEST_F(EthOffloadTest, ZeroChecksum)
 {
-	Frame frame(64);
-	put16(frame, 40, 0xffff);
-	post(frame, {.csum_start = 40, .csum_offset = 0});
-	run();
-	const auto frames = sent();
-	ASSERT_EQ(frames.size(), 1u);
-	EXPECT_EQ(get16(frames[0], 40), 0xffff);
+	struct Case {
+		uint8_t protocol;
+		size_t mss;
+		uint16_t checksum;
+	};
+	for (const auto &c : {Case{6, 0, 0}, Case{6, 1000, 0}, Case{17, 0, 0xffff}})
+		for (const bool ipv6 : {false, true}) {
+			TestFrame shape{.ipv6 = ipv6,
+			                .to_card = false,
+			                .protocol = c.protocol,
+			                .payload = 100};
+			const size_t field = shape.l4_offset() + shape.csum_offset();
+			/* Move the checksum into the source port, which it covers. */
+			shape.sport = static_cast<uint16_t>(
+			        (shape.sport + get16(shape.build(), field)) % 0xffff);
+			post(shape.build_partial(), offload_of(shape, c.mss));
+			run();
+			const auto frames = sent();
+			ASSERT_EQ(frames.size(), 1u);
+			EXPECT_EQ(get16(frames[0], field), c.checksum);
+		}
 }
 
 TEST_F(EthOffloadTest, RefusesWhatMakesNoSense)

@@ -124,7 +124,8 @@ Frame TestFrame::build() const
 {
 	Frame frame = build_partial();
 	const uint16_t sum = reference_sum(std::span(frame).subspan(l4_offset()));
-	put16(frame, l4_offset() + csum_offset(), sum == 0xffff ? 0xffffu : 0xffffu - sum);
+	const bool udp_zero = protocol == 17 && sum == 0xffff;
+	put16(frame, l4_offset() + csum_offset(), udp_zero ? 0xffffu : 0xffffu - sum);
 	return frame;
 }
 
