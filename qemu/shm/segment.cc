@@ -94,4 +94,13 @@ std::string Mapping::map(const Fd &fd, size_t size, Access access)
 	return {};
 }
 
+std::string Mapping::replace(const Fd &fd)
+{
+	if (const std::string error = check_segment(fd.get(), bytes_.size()); !error.empty())
+		return error;
+	void *const at = mmap(bytes_.data(), bytes_.size(), PROT_READ | PROT_WRITE,
+	                      MAP_SHARED | MAP_FIXED, fd.get(), 0);
+	return at == MAP_FAILED ? std::strerror(errno) : std::string();
+}
+
 } // namespace tern::shm

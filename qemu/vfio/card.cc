@@ -110,15 +110,26 @@ std::string Card::add_engine(uint64_t id)
 	return error ? "wire: " + std::string(error) : std::string();
 }
 
+std::string Card::renew_device_memory()
+{
+	if (!config_.device_memory)
+		return {};
+	Fd memory = shm::make_segment("tern-dm", config_.device_memory);
+	const auto error = device_memory_
+	                           ? device_memory_bytes_.replace(memory)
+	                           : device_memory_bytes_.map(memory, config_.device_memory,
+	                                                      shm::Mapping::Access::ReadWrite);
+	if (!error.empty())
+		return "device memory: " + error;
+	device_memory_ = std::move(memory);
+	return {};
+}
+
 std::string Card::start()
 {
-	if (config_.device_memory) {
-		device_memory_ = shm::make_segment("tern-dm", config_.device_memory);
-		const auto error = device_memory_bytes_.map(device_memory_, config_.device_memory,
-		                                            shm::Mapping::Access::ReadWrite);
-		if (!error.empty())
-			return "device memory: " + error;
-	}
+	/* The engines are told where it is, which stays. */
+	if (std::string error = renew_device_memory(); !error.empty())
+		return error;
 	uint64_t id = 0;
 	if (config_.engines > 1 && getrandom(&id, sizeof(id), 0) != sizeof(id))
 		return "no random numbers";

@@ -37,6 +37,10 @@ public:
 	 * error message, or empty. */
 	std::string start();
 
+	/** Replaces the device memory by memory that no client has, since each client may keep what
+	 * it was given. To be called between two sessions. Returns an error message, or empty. */
+	std::string renew_device_memory();
+
 	Session::Function function();
 
 	void read_bar(unsigned bar, uint64_t offset, std::span<std::byte> to) override;

@@ -34,6 +34,10 @@ Fd block_signals()
 
 void serve(Card &card, Channel channel)
 {
+	if (const std::string error = card.renew_device_memory(); !error.empty()) {
+		std::fprintf(stderr, "tern-card: %s\n", error.c_str());
+		return;
+	}
 	Session session(card.function());
 	while (auto message = channel.receive()) {
 		const Header header = message->header;
