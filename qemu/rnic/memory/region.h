@@ -174,17 +174,22 @@ public:
 		uint32_t qpn;
 	};
 
-	/* Work requests on keys (IBA 10.6.5 to 10.6.7). They return false without effect if the
-	 * request is not allowed. */
+	/* Work requests on keys (IBA 10.6.5 to 10.6.7). What is lent by a key is recalled between
+	 * the check of the request and its effect: a request that is not allowed, and may name
+	 * another process's key, must recall nothing. */
 	/** BIND_MW through @target. */
-	bool bind(const BindRequest &request, Target target);
-	/** REG_MR through a QP of @pdn. */
-	bool register_fast(const RegisterRequest &request, uint32_t pdn);
+	bool may_bind(const BindRequest &request, Target target) const;
+	/** @request is one that may_bind() allows. */
+	void bind(const BindRequest &request, Target target);
 	enum class Invalidator {
 		Host, /* LOCAL_INV */
 		Peer, /* SEND with invalidate: only keys with remote rights */
 	};
-	bool invalidate(uint32_t key, Target target, Invalidator by);
+	bool may_invalidate(uint32_t key, Target target, Invalidator by) const;
+	/** @key is one that may_invalidate() allows. */
+	void invalidate(uint32_t key);
+	/** REG_MR through a QP of @pdn. Returns false without effect if it is not allowed. */
+	bool register_fast(const RegisterRequest &request, uint32_t pdn);
 	/** QP @qpn is destroyed or reset: unbinds windows bound through it, up to @budget. Returns
 	 * whether none is left. */
 	bool release_windows(uint32_t qpn, unsigned &budget);

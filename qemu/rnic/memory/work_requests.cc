@@ -70,29 +70,29 @@ void Memory::unlink(Region &window)
 	window.qpn = window.next_window = window.previous_window = 0;
 }
 
-bool Memory::bind(const BindRequest &request, Target target)
+bool Memory::may_bind(const BindRequest &request, Target target) const
 {
-	Region *window = at_index(request.rkey);
+	const Region *window = at_index(request.rkey);
 	if (!window || !window->is_window() || window->pdn != target.pdn ||
 	    !window_access_valid(*window, request.access))
 		return false;
-	const bool type2 = window->kind == Region::Kind::Window2;
 	/* Type 1 may be bound again, and is unbound by a zero length; type 2 must be unbound. */
-	if (type2 && (window->valid || !request.length))
+	if (window->kind == Region::Kind::Window2 && (window->valid || !request.length))
 		return false;
+	if (!request.length)
+		return true;
+	const Region *region = find(request.lkey);
+	return region && may_bind_to(*region, request, target.pdn);
+}
 
-	Region *region = nullptr;
-	if (request.length) {
-		region = at_index(request.lkey);
-		if (!region || region != find(request.lkey) ||
-		    !may_bind_to(*region, request, target.pdn))
-			return false;
-	}
-
+void Memory::bind(const BindRequest &request, Target target)
+{
+	Region *window = at_index(request.rkey);
 	unbind(*window);
 	window->variant = static_cast<uint8_t>(request.rkey & kKeyVariantMask);
-	if (!region)
-		return true;
+	if (!request.length)
+		return;
+	Region *region = at_index(request.lkey);
 	region->windows++;
 	window->parent = region;
 	window->parent_offset = request.addr - region->start;
@@ -100,11 +100,10 @@ bool Memory::bind(const BindRequest &request, Target target)
 	window->length = request.length;
 	window->access = request.access;
 	window->valid = true;
-	if (type2) {
+	if (window->kind == Region::Kind::Window2) {
 		window->qpn = target.qpn;
 		link(*window);
 	}
-	return true;
 }
 
 bool Memory::register_fast(const RegisterRequest &request, uint32_t pdn)
@@ -128,28 +127,32 @@ bool Memory::register_fast(const RegisterRequest &request, uint32_t pdn)
 
 /* Only windows of type 2 and fast regions can be invalidated, and only while bound or registered
  * (IBA 10.6.5, 10.6.7.2.3). */
-bool Memory::invalidate(uint32_t key, Target target, Invalidator by)
+bool Memory::may_invalidate(uint32_t key, Target target, Invalidator by) const
 {
-	Region *region = at_index(key);
-	if (!region || region != find(key) || !region->valid || region->pdn != target.pdn)
+	const Region *region = find(key);
+	if (!region || !region->valid || region->pdn != target.pdn)
 		return false;
 	switch (region->kind) {
 	case Region::Kind::Window2:
-		if (region->qpn != target.qpn)
-			return false;
-		unbind(*region);
-		return true;
+		return region->qpn == target.qpn;
 	case Region::Kind::Fast:
-		if (region->windows ||
-		    (by == Invalidator::Peer && !(region->access & kRemoteRights)))
-			return false;
-		region->valid = false;
-		/* The host may reuse its tables now. */
-		region->pages.forget(tables_);
-		return true;
+		return !region->windows &&
+		       (by == Invalidator::Host || (region->access & kRemoteRights));
 	default:
 		return false;
 	}
+}
+
+void Memory::invalidate(uint32_t key)
+{
+	Region *region = at_index(key);
+	if (region->is_window()) {
+		unbind(*region);
+		return;
+	}
+	region->valid = false;
+	/* The host may reuse its tables now. */
+	region->pages.forget(tables_);
 }
 
 Memory::Destroyed Memory::destroy_window(uint32_t key)

@@ -154,25 +154,28 @@ bool Qp::locate_send(const SendWqe &wqe, uint64_t offset, size_t size, HostRange
 
 tern_hw_cqe_status Qp::execute_local(const SendWqe &wqe)
 {
-	bool done = false;
+	Memory &memory = data_.memory;
 	switch (wqe.opcode) {
 	case TERN_OP_LOCAL_INV:
+		if (!memory.may_invalidate(wqe.imm, target(), Memory::Invalidator::Host))
+			return TERN_WC_MW_BIND_ERR;
 		data_.out.recall(Recall::of_key(wqe.imm));
-		done = data_.memory.invalidate(wqe.imm, target(), Memory::Invalidator::Host);
-		break;
+		memory.invalidate(wqe.imm);
+		return TERN_WC_SUCCESS;
 	case TERN_OP_BIND_MW:
+		if (!memory.may_bind(wqe.bind, target()))
+			return TERN_WC_MW_BIND_ERR;
 		/* The window may have been bound to another region. */
 		data_.out.recall(Recall::of_key(wqe.bind.rkey));
-		done = data_.memory.bind(wqe.bind, target());
-		break;
+		memory.bind(wqe.bind, target());
+		return TERN_WC_SUCCESS;
 	default:
 		/* The request contains IOVAs, which only kernel users may set. */
 		if (!domain().kernel)
 			return TERN_WC_LOC_QP_OP_ERR;
-		done = data_.memory.register_fast(wqe.reg, config_.pdn);
-		break;
+		return memory.register_fast(wqe.reg, config_.pdn) ? TERN_WC_SUCCESS
+		                                                  : TERN_WC_MW_BIND_ERR;
 	}
-	return done ? TERN_WC_SUCCESS : TERN_WC_MW_BIND_ERR;
 }
 
 Qp::Claim Qp::claim_recv(uint32_t srqn)

@@ -278,10 +278,11 @@ Responder::Outcome Responder::end_send(const Packet &packet, size_t size)
 
 bool Responder::invalidate(const Packet &packet)
 {
-	data_.out.recall(Recall::of_key(packet.ext.inv_rkey));
-	if (!data_.memory.invalidate(packet.ext.inv_rkey, target(packet),
-	                             Memory::Invalidator::Peer))
+	const uint32_t key = packet.ext.inv_rkey;
+	if (!data_.memory.may_invalidate(key, target(packet), Memory::Invalidator::Peer))
 		return false;
+	data_.out.recall(Recall::of_key(key));
+	data_.memory.invalidate(key);
 	data_.stats.add(TERN_STAT_RESP_INVALIDATES);
 	return true;
 }

@@ -141,12 +141,13 @@ TEST_F(DeviceRegionTest, Window)
 	const uint32_t region = create(4096, 2000);
 	Region window{.pdn = kPd, .kind = Region::Kind::Window2, .valid = false};
 	const uint32_t rkey = memory_.create(std::move(window)).value() + 1;
-	ASSERT_TRUE(memory_.bind({.addr = 100,
+	const BindRequest request{.addr = 100,
 	                          .length = 50,
 	                          .rkey = rkey,
 	                          .lkey = region,
-	                          .access = TERN_ACCESS_REMOTE_WRITE},
-	                         kTarget));
+	                          .access = TERN_ACCESS_REMOTE_WRITE};
+	ASSERT_TRUE(memory_.may_bind(request, kTarget));
+	memory_.bind(request, kTarget);
 	const auto data = pattern(50);
 	ASSERT_EQ(memory_.write_remote(rkey, 100, kTarget, data), Access::Ok);
 	EXPECT_EQ(content(4096 + 100, 50), data);

@@ -574,7 +574,7 @@ protected:
 		region_.emplace(
 		        driver_.create_mr(pd_, kBase, 0x4000, kAllAccess | TERN_ACCESS_MW_BIND));
 	}
-	void bind(uint32_t rkey, uint64_t length)
+	void bind(uint32_t rkey, uint64_t length, tern_hw_cqe_status status = TERN_WC_SUCCESS)
 	{
 		SendRequest r{.opcode = TERN_OP_BIND_MW};
 		r.bind.emplace();
@@ -584,7 +584,7 @@ protected:
 		r.bind->lkey = region_->key;
 		r.bind->access = TERN_ACCESS_REMOTE_READ;
 		post(r);
-		EXPECT_EQ(cq_->drain().back().status, TERN_WC_SUCCESS);
+		EXPECT_EQ(cq_->drain().back().status, status);
 	}
 	void lend_by(uint32_t rkey)
 	{
@@ -647,6 +647,42 @@ TEST_F(LendingKeys, InvalidatedByThePeer)
 	give(p);
 	expect_recalled();
 	EXPECT_EQ(cq_->drain().size(), 1u);
+}
+
+/* A process that names the keys of another one takes no packet away from it. */
+TEST_F(LendingKeys, RefusedRequestsRecallNothing)
+{
+	const uint32_t type1 = driver_.alloc_mw(pd_, TERN_MW_TYPE_1, 1);
+	const uint32_t type2 = driver_.alloc_mw(pd_, TERN_MW_TYPE_2, 1);
+	bind(type1, 0x1000);
+	bind(type2, 0x1000);
+	for (const uint32_t rkey : {type1, type2}) {
+		peer_reads(rkey, kBase, kMtu, rkey == type2);
+		run();
+	}
+	ASSERT_EQ(loans(), 2u);
+
+	pd_ = driver_.alloc_pd();
+	const auto use_new_qp = [&] {
+		qp_ = make_qp();
+		connect();
+	};
+	const auto victim = std::exchange(qp_, nullptr);
+	for (const uint32_t key : {type1, type2, region_->key, mr_->key}) {
+		use_new_qp();
+		post({.opcode = TERN_OP_LOCAL_INV, .imm = key});
+		EXPECT_EQ(cq_->drain().back().status, TERN_WC_MW_BIND_ERR);
+		use_new_qp();
+		bind(key, 0x1000, TERN_WC_MW_BIND_ERR);
+		use_new_qp();
+		qp_->post_recv(std::span<const Sge>());
+		TestPacket p{.opcode = Opcode::RcSendOnlyInv, .psn = kRqPsn};
+		p.ext.inv_rkey = key;
+		give(p);
+		EXPECT_EQ(cq_->drain().back().status, TERN_WC_LOC_ACCESS_ERR);
+	}
+	EXPECT_EQ(loans(), 2u);
+	EXPECT_EQ(stat(TERN_STAT_TX_REVOKED), 0u);
 }
 
 } // namespace
