@@ -26,6 +26,15 @@ SPLAT = """\
 [   42.034197]  not_of_the_stack+0x1/0x2
 """
 
+FLUSH = """\
+[   59.286385] ------------[ cut here ]------------
+[   59.286572] workqueue: WQ_MEM_RECLAIM first:one [a_module] is flushing !WQ_MEM_RECLAIM second:two
+[   59.289859] WARNING: CPU: 0 PID: 28 at kernel/workqueue.c:3767 check_flush_dependency+0x106/0x130
+[   59.292823] Call Trace:
+[   59.301637]  __flush_work+0xe9/0x3a0
+[   59.302696] ---[ end trace 0000000000000000 ]---
+"""
+
 
 class KernelLog(unittest.TestCase):
     def test_stack_comes_first(self):
@@ -38,6 +47,11 @@ class KernelLog(unittest.TestCase):
         """CONFIG_PRINTK_CALLER puts the task or the processor after the time."""
         text = SPLAT.replace("] ", "][   T62] ")
         self.assertEqual(trouble(text), trouble(SPLAT))
+
+    def test_workqueues_of_others(self):
+        self.assertEqual(trouble(FLUSH), [])
+        for name in ("first:one", "second:two"):
+            self.assertEqual(len(trouble(FLUSH.replace(name, f"tern_x:tern_{name[-3:]}"))), 2)
 
     def test_healthy(self):
         self.assertEqual(trouble("[    9.000000] tern 0000:00:04.0: ready\n"), [])
