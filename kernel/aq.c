@@ -15,7 +15,7 @@
 #include "hw.h"
 #include "trace.h"
 
-/* Long, since the host may not schedule an emulated card for seconds. */
+/* Without any completion. Long, since the host may not schedule an emulated card for seconds. */
 #define TERN_AQ_TIMEOUT		(20 * HZ)
 /* How often a waiter polls by itself: the card may be gone, or an interrupt lost. */
 #define TERN_AQ_LOOK_IRQ	(HZ / 5)
@@ -25,6 +25,8 @@ struct tern_aq_wait {
 	struct completion done;
 	struct tern_hw_aq_cqe *result;
 	u16 opcode;
+	u32 index;		/* in the ring, not masked */
+	unsigned long submitted;	/* in jiffies */
 	ktime_t begun;
 	u8 status;
 	u16 refused;	/* with BAD_FIELD, the offset in the command of the field; 0: unknown */
@@ -76,6 +78,8 @@ static int tern_aq_submit(struct tern_engine *engine, struct tern_hw_aq_cmd *cmd
 	cmd->id = cpu_to_le16(id);
 	trace_tern_cmd_submit(engine, wait->opcode, id);
 	aq->cmds[aq->pi & (TERN_AQ_SIZE - 1)] = *cmd;
+	wait->index = aq->pi;
+	wait->submitted = jiffies;
 	aq->pi++;
 	/* writel() orders the entry before the index */
 	tern_reg_write(engine, TERN_REG_AQ_PI, aq->pi);
@@ -127,6 +131,7 @@ static void tern_aq_reap(struct tern_aq *aq)
 	end = aq->ci + TERN_AQ_SIZE;
 	while (aq->ci != end && (cqe = tern_aq_next(aq))) {
 		tern_aq_complete(aq, cqe);
+		aq->answered = jiffies;
 		aq->ci++;
 	}
 	spin_unlock_irqrestore(&aq->lock, flags);
@@ -210,9 +215,24 @@ void tern_aqs_abort(struct tern_dev *tdev)
 		tern_aq_abort(tdev->engines[i].aq);
 }
 
+/*
+ * Whether the card has had time enough for the command of @wait. It executes commands in order:
+ * each one before it may take as long, so that the commands of one process, which may be slow, do
+ * not make a card fail that another one waits for.
+ */
+static bool tern_aq_overdue(struct tern_aq *aq, const struct tern_aq_wait *wait)
+{
+	unsigned long flags, since = wait->submitted;
+
+	spin_lock_irqsave(&aq->lock, flags);
+	if ((s32)(aq->ci - wait->index) <= 0 && time_after(aq->answered, since))
+		since = aq->answered;
+	spin_unlock_irqrestore(&aq->lock, flags);
+	return time_after(jiffies, since + TERN_AQ_TIMEOUT);
+}
+
 static void tern_aq_await(struct tern_engine *engine, struct tern_aq_wait *wait)
 {
-	unsigned long deadline = jiffies + TERN_AQ_TIMEOUT;
 	struct tern_dev *tdev = engine->tdev;
 	u32 status;
 
@@ -229,7 +249,7 @@ static void tern_aq_await(struct tern_engine *engine, struct tern_aq_wait *wait)
 			tern_dev_fail(tdev, "is gone");
 		else if (!(status & TERN_STATUS_READY))
 			tern_dev_fail(tdev, "has stopped");
-		else if (time_after(jiffies, deadline))
+		else if (tern_aq_overdue(engine->aq, wait))
 			tern_dev_fail(tdev, "does not answer a command");
 		/* tern_dev_fail() ends all waits, this one included */
 	}

@@ -36,6 +36,7 @@ struct tern_aq {
 	dma_addr_t cqes_dma;
 	u32 pi;
 	u32 ci;
+	unsigned long answered;	/* in jiffies, the last completion */
 	struct tern_hw_aq_cqe cqe;	/* the last completion that was read */
 	bool irq;		/* completions raise vector 0; written under stop_lock */
 	struct tern_aq_wait *waits[TERN_AQ_SIZE];	/* by the command's id */

@@ -175,7 +175,7 @@ void Engine::do_command(const Command &command)
 		        rnic_.slow_qp(static_cast<uint32_t>(command.value), command.offset);
 		break;
 	case Command::Kind::HoldCommands:
-		rnic_.hold_commands(command.value != 0);
+		rnic_.hold_commands(command.value != 0, command.offset);
 		break;
 	case Command::Kind::RefuseCommand:
 		rnic_.refuse_command(static_cast<uint32_t>(command.value));

@@ -128,7 +128,7 @@ char *tern_engine_describe(struct tern_engine *engine, int64_t qpn);
  * tern_engine_stop(). */
 bool tern_engine_fail_qp(struct tern_engine *engine, uint32_t qpn);
 bool tern_engine_slow_qp(struct tern_engine *engine, uint32_t qpn, uint32_t rate);
-void tern_engine_hold_commands(struct tern_engine *engine, bool hold);
+void tern_engine_hold_commands(struct tern_engine *engine, bool hold, uint32_t answers);
 void tern_engine_refuse_command(struct tern_engine *engine, uint32_t nth);
 void tern_engine_falsify(struct tern_engine *engine, uint32_t every, uint32_t seed);
 

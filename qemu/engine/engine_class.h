@@ -35,7 +35,7 @@ struct Command {
 		Describe,
 		FailQp,        /* value: its number */
 		SlowQp,        /* ... and offset: kb/s */
-		HoldCommands,  /* value: whether to */
+		HoldCommands,  /* value: whether to; offset: answers before */
 		RefuseCommand, /* value: which one from now on */
 		Falsify,       /* value: one of how many; offset: the seed */
 		Stop,

@@ -97,9 +97,9 @@ bool tern_engine_slow_qp(tern_engine *engine, uint32_t qpn, uint32_t rate)
 	return engine->call({.kind = Command::Kind::SlowQp, .offset = rate, .value = qpn}) == 1;
 }
 
-void tern_engine_hold_commands(tern_engine *engine, bool hold)
+void tern_engine_hold_commands(tern_engine *engine, bool hold, uint32_t answers)
 {
-	engine->call({.kind = Command::Kind::HoldCommands, .value = hold});
+	engine->call({.kind = Command::Kind::HoldCommands, .offset = answers, .value = hold});
 }
 
 void tern_engine_refuse_command(tern_engine *engine, uint32_t nth)

@@ -98,8 +98,10 @@ static void hold_commands(QDict *arguments, QObject **result, Error **errp)
 {
 	const QObject *hold = qdict_get(arguments, "hold");
 	TernDevice *tern;
+	uint32_t answers;
 
-	if (!have_count(arguments, 2, errp))
+	if (!have_count(arguments, 3, errp) ||
+	    !take_number(arguments, "answers", UINT32_MAX, &answers, errp))
 		return;
 	if (!hold || qobject_type(hold) != QTYPE_QBOOL) {
 		error_setg(errp, "hold: true or false is needed");
@@ -109,7 +111,7 @@ static void hold_commands(QDict *arguments, QObject **result, Error **errp)
 	if (!tern)
 		return;
 	for_each_engine(e, tern)
-		tern_engine_hold_commands(e->engine, qdict_get_bool(arguments, "hold"));
+		tern_engine_hold_commands(e->engine, qdict_get_bool(arguments, "hold"), answers);
 	object_unref(OBJECT(tern));
 }
 

@@ -105,9 +105,9 @@ bool Rnic::slow_qp(uint32_t qpn, uint32_t rate)
 	return qp != nullptr;
 }
 
-void Rnic::hold_commands(bool hold)
+void Rnic::hold_commands(bool hold, uint32_t answers)
 {
-	card_->admin.hold(hold);
+	card_->admin.hold(hold, answers);
 }
 
 void Rnic::refuse_command(uint32_t nth)

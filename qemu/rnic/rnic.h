@@ -75,8 +75,9 @@ public:
 	bool fail_qp(uint32_t qpn);
 	/** @rate: kb/s at most, until the QP is reset; 0: no limit. */
 	bool slow_qp(uint32_t qpn, uint32_t rate);
-	/** While @hold is set, admin commands stay unanswered. A reset ends it. */
-	void hold_commands(bool hold);
+	/** While @hold is set, admin commands stay unanswered, after @answers more answers. A
+	 * reset ends it. */
+	void hold_commands(bool hold, uint32_t answers);
 	/** Answers the @nth admin command from now on that creates or changes an object with
 	 * NO_RESOURCE; 0: none. A reset ends it. */
 	void refuse_command(uint32_t nth);

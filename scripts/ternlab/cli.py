@@ -181,6 +181,8 @@ def build_parser():
     injected.add_argument("--qp", type=_qpn, metavar="NUMBER", help="for error and slow")
     injected.add_argument("--nth", type=int, metavar="NUMBER",
                           help="for refuse: which one from now on, 1 for the next; 0: none")
+    injected.add_argument("--answers", type=int, metavar="NUMBER",
+                          help="for hold: so many commands are answered before; default 0")
     injected.add_argument("--rate", type=float, metavar="MBPS", help="Mb/s, for slow; 0: no limit")
     injected.add_argument("--every", type=int, metavar="NUMBER",
                           help="for falsify: one of so many completions, events and answers is "
@@ -508,8 +510,9 @@ def inject(args):
     for option, fault in (("rate", "slow"), ("nth", "refuse"), ("every", "falsify")):
         if (getattr(args, option) is None) != (args.fault != fault):
             raise LabError(f"--{option} is for the fault {fault}, which needs it")
-    if args.seed is not None and args.fault != "falsify":
-        raise LabError("--seed is for the fault falsify")
+    for option, fault in (("seed", "falsify"), ("answers", "hold")):
+        if getattr(args, option) is not None and args.fault != fault:
+            raise LabError(f"--{option} is for the fault {fault}")
     if args.fault == "falsify":
         injections.falsify(host, card, args.every, 1 if args.seed is None else args.seed)
     elif args.fault == "refuse":
@@ -517,7 +520,7 @@ def inject(args):
     elif args.fault == "gids":
         injections.move_gids(host, card)
     elif args.fault in ("hold", "release"):
-        injections.hold_commands(host, card, args.fault == "hold")
+        injections.hold_commands(host, card, args.fault == "hold", args.answers or 0)
     elif args.fault == "error":
         injections.fail_qp(host, card, args.qp)
     elif not 0 <= args.rate <= injections.MOST_MBPS:

@@ -27,9 +27,10 @@ def slow_qp(host, card, qpn, mbps):
     tell(host, "tern-slow-qp", path=_path(card), qpn=qpn, rate=round(mbps * 1000))
 
 
-def hold_commands(host, card, hold):
-    """Admin commands stay unanswered until they are no longer held, or the card is reset."""
-    tell(host, "tern-hold-commands", path=_path(card), hold=hold)
+def hold_commands(host, card, hold, answers=0):
+    """Each engine answers so many admin commands more. The next one stays unanswered, and none
+    follows, until they are no longer held, or the card is reset."""
+    tell(host, "tern-hold-commands", path=_path(card), hold=hold, answers=answers)
 
 
 def refuse_command(host, card, nth):

@@ -24,11 +24,15 @@ class Inject(CardTest):
             self.refused("rate: a number from 0 to", "tern-slow-qp", path=CARD, qpn=7, rate=rate)
 
     def test_hold_commands(self):
-        for more in ({}, {"hold": True, "another": 1}):
-            self.refused("arguments are needed", "tern-hold-commands", path=CARD, **more)
-        self.refused("path of a card", "tern-hold-commands", path="/machine", hold=True)
+        good = {"path": CARD, "hold": True, "answers": 0}
+        self.refused("arguments are needed", "tern-hold-commands", path=CARD, hold=True)
+        self.refused("arguments are needed", "tern-hold-commands", **good, another=1)
+        self.refused("path of a card", "tern-hold-commands", **{**good, "path": "/machine"})
         for hold in (1, "on"):
-            self.refused("hold: true or false", "tern-hold-commands", path=CARD, hold=hold)
+            self.refused("hold: true or false", "tern-hold-commands", **{**good, "hold": hold})
+        for answers in (-1, 1 << 32, "x"):
+            self.refused("answers: a number from 0 to", "tern-hold-commands",
+                         **{**good, "answers": answers})
 
     def test_refuse_command(self):
         self.refused("arguments are needed", "tern-refuse-command", path=CARD)

@@ -5,6 +5,7 @@ as it was, and an RDMA device that programs can open."""
 import contextlib
 import itertools
 import json
+import time
 
 from agent import Agent, AgentError
 from programs import Programs
@@ -116,6 +117,24 @@ class Recovery(Programs):
         with self.comes_back("no answer to a command"):
             inject.hold_commands(self.host, 0, True)
             self.host.run(f"ethtool -S {NETDEV}", check=False)
+
+    def test_slow(self):
+        """The driver does not give up a card whose commands take long while it answers some. The
+        third command waits longer than the card may answer none."""
+        errors = self.fw_fatal()["error"]
+        with self.cell("slow commands", "recovered"):
+            inject.hold_commands(self.host, 0, True)
+            ports = range(9101, 9104)
+            servers = [self.host.spawn(f"ibv_rc_pingpong -d {self.device} -p {port}")
+                       for port in ports]
+            self.addCleanup(lambda: [server.give_up() for server in servers])
+            for _ in range(2):
+                time.sleep(12)
+                inject.hold_commands(self.host, 0, True, answers=1)
+            inject.hold_commands(self.host, 0, False)
+            for port, server in zip(ports, servers):
+                pair.await_listener(self.host, port, server)
+            self.assertEqual(self.fw_fatal()["error"], errors)
 
     def holdings(self):
         """The RDMA objects that the kernel has, and those that the card has."""

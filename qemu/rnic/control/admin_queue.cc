@@ -39,15 +39,12 @@ void AdminQueue::ring(uint32_t pi)
 
 bool AdminQueue::run(unsigned budget)
 {
-	if (held_) {
-		if (has_work() && !running_ && !fetch())
-			card_.stop(TERN_FATAL_AQ_DMA);
-		return false;
-	}
-	while (budget && has_work() && card_.fatal == TERN_FATAL_NONE)
+	while (budget && !holds() && has_work() && card_.fatal == TERN_FATAL_NONE)
 		if (!step(budget))
 			card_.stop(TERN_FATAL_AQ_DMA);
-	return has_work() && card_.fatal == TERN_FATAL_NONE;
+	if (holds() && has_work() && !running_ && card_.fatal == TERN_FATAL_NONE && !fetch())
+		card_.stop(TERN_FATAL_AQ_DMA);
+	return has_work() && !holds() && card_.fatal == TERN_FATAL_NONE;
 }
 
 bool AdminQueue::step(unsigned &budget)
@@ -110,6 +107,8 @@ bool AdminQueue::complete(const CommandStatus &status, tern_hw_aq_cqe &completio
 	const Iova place = completions_ + offset();
 	ci_++;
 	running_ = false;
+	if (answers_before_hold_)
+		answers_before_hold_--;
 
 	HostMemory &host = card_.memory.host();
 	const auto bytes = std::as_writable_bytes(std::span(&completion, 1));

@@ -25,8 +25,13 @@ public:
 	 * returns true if there is more to do. */
 	bool run(unsigned budget);
 
-	/** While @hold is set, the next command is read and stays unanswered, and none follows. */
-	void hold(bool hold) { held_ = hold; }
+	/** With @hold, @answers more commands are answered; the next one is read and stays
+	 * unanswered, and none follows, until hold() is called again. */
+	void hold(bool hold, uint32_t answers)
+	{
+		hold_ = hold;
+		answers_before_hold_ = answers;
+	}
 
 	/** Answers the @nth command from now on that may lack resources with NO_RESOURCE, and does
 	 * not execute it. 0: none. */
@@ -38,6 +43,7 @@ public:
 
 private:
 	bool has_work() const { return running_ || ci_ != pi_; }
+	bool holds() const { return hold_ && !answers_before_hold_; }
 	/* These return false if a ring is not reachable. */
 	bool step(unsigned &budget);
 	bool fetch();
@@ -57,7 +63,8 @@ private:
 	/* The command at ci_, read once: the host cannot change it between its slices. */
 	hw::tern_hw_aq_cmd command_;
 	bool running_ = false;
-	bool held_ = false;
+	bool hold_ = false;
+	uint32_t answers_before_hold_ = 0;
 	uint32_t refuse_in_ = 0; /* commands up to the one that is refused; 0: none is */
 	uint64_t spent_ = 0;     /* units, by the running command */
 };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Admin commands that take long are done in slices, and with timers and tag operations share one
  * budget with the packets. */
+#include <array>
+
 #include "tests/support/one_card.h"
 
 namespace tern::test {
@@ -61,7 +63,7 @@ protected:
 
 TEST_F(CommandSlices, HeldCommandsStayUnanswered)
 {
-	card_.hold_commands(true);
+	card_.hold_commands(true, 0);
 	auto query = object(TERN_AQ_QUERY_QP, qp_->number);
 	const uint32_t first = driver_.submit(query), second = driver_.submit(query);
 	EXPECT_FALSE(step());
@@ -69,14 +71,34 @@ TEST_F(CommandSlices, HeldCommandsStayUnanswered)
 	const auto under_way = R"("running":"QUERY_QP","qpn":)" + std::to_string(qp_->number) + "}";
 	EXPECT_NE(card_.describe(std::nullopt).find(under_way), std::string::npos)
 	        << card_.describe(std::nullopt);
-	card_.hold_commands(false);
+	card_.hold_commands(false, 0);
 	finish(second);
 	EXPECT_EQ(driver_.result(first)->status, TERN_AQ_OK);
 }
 
+TEST_F(CommandSlices, SomeAreAnsweredBeforeTheHold)
+{
+	card_.hold_commands(true, 2);
+	std::array<uint32_t, 4> queries;
+	for (uint32_t &query : queries)
+		query = driver_.submit(object(TERN_AQ_QUERY_QP, qp_->number));
+	while (step())
+		;
+	EXPECT_TRUE(driver_.result(queries[1]));
+	EXPECT_FALSE(driver_.result(queries[2]));
+	card_.hold_commands(true, 1);
+	while (step())
+		;
+	EXPECT_TRUE(driver_.result(queries[2]));
+	EXPECT_FALSE(driver_.result(queries[3]));
+	EXPECT_NE(card_.describe(std::nullopt).find(R"("running":"QUERY_QP")"), std::string::npos);
+	card_.hold_commands(false, 0);
+	finish(queries[3]);
+}
+
 TEST_F(CommandSlices, AResetEndsTheHold)
 {
-	card_.hold_commands(true);
+	card_.hold_commands(true, 0);
 	card_.reset();
 	set_up_card();
 }
