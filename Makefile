@@ -41,7 +41,7 @@ KERNEL = $(shell scripts/guest-kernel)
 endif
 
 .PHONY: help setup build module configure cmake image kernels hosts run test test-quick test-all \
-	test-debug stress-test soak report fuzz fuzz-quick lint bench bench-apps bench-core bench-fabric \
+	test-debug test-threads stress-test soak report fuzz fuzz-quick lint bench bench-apps bench-core bench-fabric \
 	bench-sim lab install packages clean
 
 help:
@@ -50,6 +50,8 @@ help:
 	@echo 'make test-quick  of these, what needs no virtual machine'
 	@echo 'make test-all    these and more: each scenario with both kernels and over both wires'
 	@echo 'make test-debug  four scenarios on a kernel with KASAN, lockdep, kmemleak and more'
+	@echo 'make test-threads'
+	@echo '                 unit tests of what has threads, with ThreadSanitizer'
 	@echo 'make stress-test the scenarios five times, twice of them on a busy machine'
 	@echo 'make soak        seeds of the simulation for TERN_SOAK_TIME hours (1): scripts/soak --help'
 	@echo 'make fuzz        each fuzzer for TERN_FUZZ_TIME seconds (60): see scripts/fuzz --help'
@@ -117,8 +119,17 @@ test: setup
 	@$(MAKE) cmake kernels
 	@scripts/suite
 
-test-all: lint kernels
+test-all: lint kernels test-threads
 	@scripts/suite --all
+
+# Two tests count what ThreadSanitizer itself takes: addresses, and a thread.
+test-threads: setup
+	@[ -e $(BUILD)/tsan/build.ninja ] || cmake -S . -B $(BUILD)/tsan -G Ninja \
+		-DCMAKE_BUILD_TYPE=RelWithDebInfo '-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 -g' \
+		-DTERN_SANITIZE=thread
+	@cmake --build $(BUILD)/tsan --target engine_test shm_test vfio_test wire_test
+	@GTEST_FILTER=-Segment.LeavesAddressesForOthers:PeerFilesTest.MoreThanThereAreThreads \
+		ctest --test-dir $(BUILD)/tsan --output-on-failure -R '^(engine|shm|vfio|wire)$$'
 
 test-quick: cmake
 	@scripts/suite --quick

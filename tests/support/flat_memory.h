@@ -18,10 +18,11 @@ namespace tern::test {
  * than it must. What is allocated is reachable, and all before it. */
 class FlatMemory : public FakeMemory {
 public:
-	explicit FlatMemory(size_t size) : size_(size)
+	/** @fd: a file that holds the memory; without one nobody else can map it. */
+	explicit FlatMemory(size_t size, int fd = -1) : size_(size)
 	{
-		void *all = mmap(nullptr, size, PROT_READ | PROT_WRITE,
-		                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		const int flags = fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE : MAP_SHARED;
+		void *all = mmap(nullptr, size, PROT_READ | PROT_WRITE, flags, fd, 0);
 		if (all == MAP_FAILED)
 			throw std::bad_alloc();
 		/* As QEMU asks for with a guest's memory. */
@@ -58,13 +59,24 @@ public:
 		value = at<uint32_t>(from).load(std::memory_order_acquire);
 		return true;
 	}
+	/* An aligned word is what a card in another thread may access at the same time. */
 	void peek(Iova from, std::span<std::byte> to) const override
 	{
-		std::memcpy(to.data(), bytes_ + from, to.size());
+		if (is_word<uint64_t>(from, to.size()))
+			load<uint64_t>(from, to);
+		else if (is_word<uint32_t>(from, to.size()))
+			load<uint32_t>(from, to);
+		else
+			std::memcpy(to.data(), bytes_ + from, to.size());
 	}
 	void poke(Iova to, std::span<const std::byte> from) override
 	{
-		std::memcpy(bytes_ + to, from.data(), from.size());
+		if (is_word<uint64_t>(to, from.size()))
+			store<uint64_t>(to, from);
+		else if (is_word<uint32_t>(to, from.size()))
+			store<uint32_t>(to, from);
+		else
+			std::memcpy(bytes_ + to, from.data(), from.size());
 	}
 
 	std::byte *data(Iova iova) const { return bytes_ + iova; }
@@ -73,6 +85,24 @@ private:
 	bool holds(Iova iova, size_t length) const
 	{
 		return iova <= size_ && length <= size_ - iova;
+	}
+	template <typename Word>
+	static bool is_word(Iova iova, size_t length)
+	{
+		return length == sizeof(Word) && iova % sizeof(Word) == 0;
+	}
+	template <typename Word>
+	void load(Iova from, std::span<std::byte> to) const
+	{
+		const Word word = at<Word>(from).load(std::memory_order_acquire);
+		std::memcpy(to.data(), &word, sizeof(word));
+	}
+	template <typename Word>
+	void store(Iova to, std::span<const std::byte> from)
+	{
+		Word word;
+		std::memcpy(&word, from.data(), sizeof(word));
+		at<Word>(to).store(word, std::memory_order_release);
 	}
 	template <typename T>
 	std::atomic_ref<T> at(Iova iova) const

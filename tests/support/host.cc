@@ -2,6 +2,7 @@
 #include "tests/support/host.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <stdexcept>
 #include <string>
@@ -304,6 +305,8 @@ uint32_t HostQp::post_blocks(std::span<const std::byte> blocks, bool ring)
 void HostQp::publish()
 {
 	driver_.memory.put(record + offsetof(tern_hw_qp_record, sq_pi), Le<uint32_t>(sq_pi));
+	/* The card writes the event index and then reads the producer index. */
+	std::atomic_thread_fence(std::memory_order_seq_cst);
 	const uint32_t event =
 	        driver_.memory.get<Le<uint32_t>>(record + offsetof(tern_hw_qp_record, sq_event))
 	                .get();
@@ -453,9 +456,18 @@ tern_hw_aq_cmd make_command(tern_hw_aq_op opcode)
 	return command;
 }
 
-Driver::Driver(Rnic &c, FakeMemory &m, std::function<void()> p)
-        : card(c), memory(m), pump(std::move(p)),
+Driver::Driver(Bars bars, FakeMemory &m, std::function<void()> p)
+        : memory(m), pump(std::move(p)), bars_(std::move(bars)),
           stats_(m.alloc(TERN_STAT_COUNT * sizeof(uint64_t)))
+{
+}
+
+Driver::Driver(Rnic &card, FakeMemory &m, std::function<void()> p)
+        : Driver({[&card](uint32_t offset, uint32_t value) { card.write_register(offset, value); },
+                  [&card](uint32_t page, uint32_t offset, uint64_t value) {
+	                  card.doorbell(page, offset, value);
+                  }},
+                 m, std::move(p))
 {
 }
 
@@ -465,12 +477,12 @@ void Driver::enable(unsigned log_size, bool irq)
 	aq_pi = 0;
 	aq = memory.alloc(uint64_t{TERN_AQ_ENTRY} << log_size, 4096);
 	acq = memory.alloc(uint64_t{TERN_AQ_ENTRY} << log_size, 4096);
-	card.write_register(TERN_REG_AQ_LOG_SIZE, log_size);
-	card.write_register(TERN_REG_AQ_BASE_LO, static_cast<uint32_t>(aq));
-	card.write_register(TERN_REG_AQ_BASE_HI, static_cast<uint32_t>(aq >> 32));
-	card.write_register(TERN_REG_ACQ_BASE_LO, static_cast<uint32_t>(acq));
-	card.write_register(TERN_REG_ACQ_BASE_HI, static_cast<uint32_t>(acq >> 32));
-	card.write_register(TERN_REG_CTRL, TERN_CTRL_ENABLE | (irq ? TERN_CTRL_AQ_IRQ : 0));
+	bars_.write_register(TERN_REG_AQ_LOG_SIZE, log_size);
+	bars_.write_register(TERN_REG_AQ_BASE_LO, static_cast<uint32_t>(aq));
+	bars_.write_register(TERN_REG_AQ_BASE_HI, static_cast<uint32_t>(aq >> 32));
+	bars_.write_register(TERN_REG_ACQ_BASE_LO, static_cast<uint32_t>(acq));
+	bars_.write_register(TERN_REG_ACQ_BASE_HI, static_cast<uint32_t>(acq >> 32));
+	bars_.write_register(TERN_REG_CTRL, TERN_CTRL_ENABLE | (irq ? TERN_CTRL_AQ_IRQ : 0));
 }
 
 namespace {
@@ -487,7 +499,7 @@ uint32_t Driver::submit(tern_hw_aq_cmd c)
 	c.id = command_id(aq_pi);
 	memory.put(aq + uint64_t{aq_pi & ((1u << aq_log_size) - 1)} * TERN_AQ_ENTRY, c);
 	aq_pi++;
-	card.write_register(TERN_REG_AQ_PI, aq_pi);
+	bars_.write_register(TERN_REG_AQ_PI, aq_pi);
 	return aq_pi - 1;
 }
 
@@ -495,10 +507,8 @@ std::optional<tern_hw_aq_cqe> Driver::result(uint32_t index) const
 {
 	const uint64_t slot = index & ((1u << aq_log_size) - 1);
 	const uint8_t phase = (index >> aq_log_size) & 1 ? 0 : 1;
-	const auto cqe = memory.get<tern_hw_aq_cqe>(acq + slot * TERN_AQ_ENTRY);
-	if (cqe.phase != phase || cqe.id != command_id(index))
-		return std::nullopt;
-	return cqe;
+	const auto cqe = read_entry<tern_hw_aq_cqe>(memory, acq + slot * TERN_AQ_ENTRY, phase);
+	return cqe && cqe->id == command_id(index) ? cqe : std::nullopt;
 }
 
 /* Of a command: more than the longest one in the tests takes. */
@@ -706,7 +716,7 @@ void Driver::arm(HostEq &eq)
 
 void Driver::doorbell(uint32_t page, uint32_t offset, uint32_t number, uint32_t index)
 {
-	card.doorbell(page, offset, number | uint64_t{index} << TERN_DB_INDEX_SHIFT);
+	bars_.ring_doorbell(page, offset, number | uint64_t{index} << TERN_DB_INDEX_SHIFT);
 }
 
 } // namespace tern::test

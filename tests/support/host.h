@@ -30,6 +30,21 @@ struct Layout {
 	bool on_demand = false; /* of regions only */
 };
 
+/** The entry at @at, if it has @phase. The card stores its last eight bytes, with the phase, after
+ * the rest. */
+template <typename Entry>
+std::optional<Entry> read_entry(const FakeMemory &memory, Iova at, uint8_t phase)
+{
+	constexpr size_t kRest = sizeof(Entry) - sizeof(uint64_t);
+	Entry entry{};
+	const auto bytes = std::as_writable_bytes(std::span(&entry, 1));
+	memory.peek(at + kRest, bytes.subspan(kRest));
+	if (entry.phase != phase)
+		return std::nullopt;
+	memory.peek(at, bytes.first(kRest));
+	return entry;
+}
+
 /** A ring of entries with a phase, written by the card and read by the host. */
 template <typename Entry>
 class PhaseRing {
@@ -49,10 +64,9 @@ public:
 	/** The next entry, if the card has written it. */
 	std::optional<Entry> poll()
 	{
-		const auto entry = memory_->get<Entry>(next());
-		if (entry.phase != (((ci >> log_size_) & 1) ? 0 : 1))
-			return std::nullopt;
-		ci++;
+		const auto entry =
+		        read_entry<Entry>(*memory_, next(), (ci >> log_size_) & 1 ? 0 : 1);
+		ci += entry.has_value();
 		return entry;
 	}
 
@@ -268,10 +282,17 @@ private:
 
 hw::tern_hw_aq_cmd make_command(hw::tern_hw_aq_op opcode);
 
+/** How a driver reaches its card. */
+struct Bars {
+	std::function<void(uint32_t offset, uint32_t value)> write_register;
+	std::function<void(uint32_t page, uint32_t offset, uint64_t value)> ring_doorbell;
+};
+
 /** One card's driver. Calls that must succeed throw when they do not. */
 class Driver {
 public:
 	/** @pump: lets the card work on what it was told. */
+	Driver(Bars bars, FakeMemory &memory, std::function<void()> pump);
 	Driver(Rnic &card, FakeMemory &memory, std::function<void()> pump);
 
 	/** Gives the card its admin rings and enables it. */
@@ -309,7 +330,6 @@ public:
 	void arm(HostEq &eq);
 	void doorbell(uint32_t page, uint32_t offset, uint32_t number, uint32_t index);
 
-	Rnic &card;
 	FakeMemory &memory;
 	std::function<void()> pump;
 
@@ -324,6 +344,7 @@ public:
 private:
 	uint32_t created(const hw::tern_hw_aq_cmd &command);
 
+	const Bars bars_;
 	Iova stats_ = 0;
 };
 
