@@ -250,13 +250,16 @@ class Agent:
         qp.wr_atomic_write(rkey, address, struct.pack("=Q", value))
         qp.wr_complete()
 
-    def poll(self, local, kind, count=1, timeout=10):
+    def poll(self, local, kind, count=1, timeout=30):
         queue = self.queues[local]
         cq = queue.send_cq if kind == "send" else queue.recv_cq
         found = []
         deadline = time.monotonic() + timeout
-        while len(found) < count and time.monotonic() < deadline:
+        while len(found) < count:
+            late = time.monotonic() > deadline  # before a poll, which may find what has come since
             number, completions = cq.poll(count - len(found))
+            if not number and late:
+                break
             if not number:
                 time.sleep(0.0005)
                 continue

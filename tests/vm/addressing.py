@@ -92,10 +92,10 @@ class Addressing(Scenario):
         server, client = self.hosts
         old = self.mac(server)
         self.addCleanup(self.set_mac, server, old)
-        command = f"ib_write_bw -s 4096 -D 8 {self.patient(server)}"
+        command = f"ib_write_bw -s 4096 -D 600 {self.patient(server)}"
         task = server.spawn(command)
         pair.await_listener(server, pair.PERFTEST_PORT)
-        asking = client.spawn(f"ib_write_bw -s 4096 -D 8 {self.patient(client)} {server.ipv4}")
+        asking = client.spawn(f"ib_write_bw -s 4096 -D 600 {self.patient(client)} {server.ipv4}")
         try:
             self.assertTrue(wait_until(lambda: self.in_rts(client), 20))
             self.set_mac(server, "02:00:00:00:be:ef")

@@ -197,13 +197,15 @@ class Engines(Programs):
         """Through PCI, which resets all engines, with one in use."""
         one, two = self.hosts[:2]
         self.next_is_second(one)
-        task = one.spawn(f"ibv_asyncwatch -d {self.devices[one.name]}")
+        task = one.spawn(f"stdbuf -oL ibv_asyncwatch -d {self.devices[one.name]}")
         self.assertTrue(wait_until(lambda: self.contexts(one) == 2, 20))
         one.run(f"echo 1 >/sys/class/net/{NETDEV}/device/reset")
         one.configure()
         self.devices[one.name] = one.rdma_device()
         self.assertEqual(self.contexts(one), 0)
-        self.assertIn("DEVICE_FATAL", task.give_up())
+        heard = wait_until(lambda: "DEVICE_FATAL" in task.said(), 30)
+        self.assertTrue(heard, task.give_up())
+        task.give_up()
         with self.cell("ibv_rc_pingpong after a reset", self.COLUMNS[0]):
             self.assertEqual(self.run_pingpong("ibv_rc_pingpong", "-n 50", one, two), [{0}, {0}])
 

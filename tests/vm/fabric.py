@@ -58,9 +58,9 @@ class Fabric(Scenario):
 
     # --- what the fabric tells
 
-    def end(self, name, peer):
-        """The counters of the port of NAME at its link to PEER."""
-        for link in topology.report(self.lab.wire)["links"]:
+    def end(self, name, peer, told=None):
+        """The counters of the port of NAME at its link to PEER, now or in a report."""
+        for link in (told or topology.report(self.lab.wire))["links"]:
             for this, other in (link["ends"], link["ends"][::-1]):
                 if (this["name"], other["name"]) == (name, peer):
                     return this
@@ -94,8 +94,8 @@ class Fabric(Scenario):
                 self.await_stream(sender, 2 << 20)
             yield
 
-    def sent(self, sender):
-        return self.end(edge(sender), "tor")["tx_bytes"]
+    def sent(self, sender, told=None):
+        return self.end(edge(sender), "tor", told)["tx_bytes"]
 
     def await_stream(self, sender, amount):
         before = self.sent(sender)
@@ -104,15 +104,15 @@ class Fabric(Scenario):
 
     def measure(self, senders, seconds=4):
         """The rate of each sender in bits per second, while streams run."""
-        def look():
-            told = topology.report(self.lab.wire)["now_ns"]
-            return told, [self.sent(sender) for sender in senders]
+        def look(sender):
+            told = topology.report(self.lab.wire)
+            return told["now_ns"], self.sent(sender, told)
 
-        begun, sent = look()
+        before = [look(sender) for sender in senders]
         time.sleep(seconds)
-        ended, later = look()
-        took = ended - begun
-        return [(b - a) * 8e9 / took for a, b in zip(sent, later)]
+        after = [look(sender) for sender in senders]
+        return [(later - sent) * 8e9 / (ended - begun)
+                for (begun, sent), (ended, later) in zip(before, after)]
 
     # --- tests
 

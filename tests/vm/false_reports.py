@@ -9,15 +9,15 @@ import time
 
 from programs import Programs
 from scenario import NETDEV, main, wait_until
-from ternlab import inject, stack
+from ternlab import inject, pace, stack
 
 # Other seeds find other things: TERN_FALSIFY_SEED and TERN_FALSIFY_SEEDS.
 FIRST = int(os.environ.get("TERN_FALSIFY_SEED", "1"))
 SEEDS = int(os.environ.get("TERN_FALSIFY_SEEDS", "2"))
 SECONDS = 6
 EVERY = 50
-# A program that runs for more seconds than this hangs, and the test kills it. The kernel's checkers
-# make programs ten times slower.
+# A program that runs for more seconds than this hangs on the reference machine, and the test kills
+# it. The kernel's checkers make programs ten times slower.
 SLOW = stack.has_debug_kernel()
 LIMIT = 40 if SLOW else 4
 # An admin command whose answer has another's number ends when the driver gives the card up, after
@@ -26,11 +26,11 @@ PATIENCE = 60
 STOP, DONE = "/tmp/stop", "/tmp/done"
 # Programs end with errors, which is fine; what hangs is killed. Both ends are on the same card.
 WORK = f"""
-work=$1 device=$2 gid=$3 own=$4 peer=$5 port=$6
+work=$1 device=$2 gid=$3 own=$4 peer=$5 port=$6 limit=$7
 halves() {{
-    timeout -s KILL {LIMIT} $1 &
+    timeout -s KILL $limit $1 &
     sleep 0.2
-    timeout -s KILL {LIMIT} $2
+    timeout -s KILL $limit $2
     status=$?
     wait $!
     return $status
@@ -41,8 +41,8 @@ pair() {{
 while [ ! -e {STOP} ]; do
     case $work in
     rping) halves "rping -s -C 20 -a $own -p $port" "rping -c -C 20 -a $own -p $port" ;;
-    ping) timeout -s KILL {LIMIT} ping -f -s 2000 $peer ;;
-    tcp) timeout -s KILL {LIMIT} socat -u /dev/zero TCP:$peer:9998 ;;
+    ping) timeout -s KILL $limit ping -f -s 2000 $peer ;;
+    tcp) timeout -s KILL $limit socat -u /dev/zero TCP:$peer:9998 ;;
     ethtool) ethtool -S {NETDEV} ;;
     ib_write_bw) pair ib_write_bw -F -d $device -x $gid -n 100 -s 4096 -p $port ;;
     *) pair $work -d $device -g $gid -n 30 -p $port ;;
@@ -80,8 +80,9 @@ class FalseReports(Programs):
         self.host.run(f"rm -f {STOP} {DONE}.*")
         # By default devlink recovers a card at most once a minute.
         self.host.run(f"devlink health set pci/{self.pci} reporter fw_fatal grace_period 0")
+        limit = pace.scaled(LIMIT) / pace.LEAST
         tasks = [self.host.spawn(f"bash /tmp/work '{program}' {device} {gid} {self.host.ipv4} "
-                                 f"{self.peer.ipv4} {20000 + number}")
+                                 f"{self.peer.ipv4} {20000 + number} {limit:.0f}")
                  for number, program in enumerate(programs)]
         ends = sum(program not in ENDLESS for program in programs)
         self.assertTrue(wait_until(

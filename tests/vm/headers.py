@@ -239,7 +239,7 @@ class Headers(Programs):
     def traffic(self, seconds=6):
         """perftest for that long, which has to end well, and is under way in the block."""
         server, client = self.hosts
-        command = f"ib_write_bw -s 16384 -D {seconds}"
+        command = f"ib_write_bw -F -s 16384 -D {seconds}"
         tasks = [server.spawn(f"{command} {self.patient(server)}")]
         try:
             pair.await_listener(server, pair.PERFTEST_PORT, tasks[0])

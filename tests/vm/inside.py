@@ -209,7 +209,7 @@ class Inside(Programs):
 
     def test_counters_of_one_qp(self):
         link = f"{self.devices[self.host.name]}/1"
-        with self.connected() as (agents, qpns):
+        with self.connected(timeout=20) as (agents, qpns):
             self.exchange(agents, qpns, 2)
             self.host.run(f"rdma statistic qp bind link {link} lqpn {qpns[0]}")
             self.exchange(agents, qpns, 3)
@@ -230,7 +230,7 @@ class Inside(Programs):
         link = f"{self.devices[self.host.name]}/1"
         self.host.run(f"rdma statistic qp set link {link} auto type,pid on")
         try:
-            with self.connected() as one, self.connected() as other:
+            with self.connected(timeout=20) as one, self.connected(timeout=20) as other:
                 self.exchange(*one, 3)
                 self.exchange(*other, 5)
                 sent = {tuple(entry["lqpn"]): entry["sent_pkts"]
@@ -259,8 +259,8 @@ class Inside(Programs):
                                f"host2 QP {qpns[1]:#x} has no receive posted")
 
     def test_peer_gone(self):
-        """Timeouts here, and packets without a QP there."""
-        with self.connected() as (agents, qpns):
+        """Timeouts here, and packets without a QP there. The retries last for long."""
+        with self.connected(timeout=20) as (agents, qpns):
             agents[1].destroy(local=qpns[1])
             timeouts = self.counter(self.host, "local_ack_timeout_err")
             lost = self.counter(self.peer, "rx_no_qp")

@@ -75,6 +75,10 @@ def logged_in(client, address, transport="rdma"):
 
 
 class Iser(upper_layer.Storage):
+    # A request that comes between the loss of the connection and the session's notice of it:
+    # iscsi_iser_task_init() refuses it, and libiscsi aborts it.
+    RETRIED = "Input/output error"
+
     @classmethod
     def setUpClass(cls):
         super().setUpClass()

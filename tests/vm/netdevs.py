@@ -3,7 +3,7 @@
 
 import json
 
-from scenario import Options, Scenario, main, pair
+from scenario import Options, Scenario, main, pair, wait_until
 
 UDP_PORTS = {1: 47771, 2: 47772}
 
@@ -32,16 +32,26 @@ def options(host):
 class Netdevs(Scenario):
     HOSTS = (options(1), options(2))
 
+    def find(self, host, command, wanted):
+        """The name of the link that @command shows, once udev has named it for good."""
+        def found():
+            links = json.loads(host.run(f"udevadm settle; {command}").out)
+            return next((link["ifname"] for link in links if wanted(link)), None)
+
+        name = wait_until(found, 30)
+        self.assertTrue(name, command)
+        return name
+
     def configure(self, host, kind, address):
         """The interface of that card, up; returns its name."""
-        links = json.loads(host.run("ip -j link show").out)
-        name = next(link["ifname"] for link in links if link["address"] == mac(kind, host.index))
+        name = self.find(host, "ip -j link show",
+                         lambda link: link["address"] == mac(kind, host.index))
         host.run(f"ip link set {name} up && ip address replace {address}/24 dev {name}")
         return name
 
     def device(self, host, interface):
-        links = json.loads(host.run("rdma -j link show").out)
-        return next(link["ifname"] for link in links if link.get("netdev") == interface)
+        return self.find(host, "rdma -j link show",
+                         lambda link: link.get("netdev") == interface)
 
     def point_to_point(self, kind):
         commands = []

@@ -128,8 +128,8 @@ class Recovery(Programs):
             servers = [self.host.spawn(f"ibv_rc_pingpong -d {self.device} -p {port}")
                        for port in ports]
             self.addCleanup(lambda: [server.give_up() for server in servers])
-            for _ in range(2):
-                time.sleep(12)
+            for _ in range(3):
+                time.sleep(7.5)
                 inject.hold_commands(self.host, 0, True, answers=1)
             inject.hold_commands(self.host, 0, False)
             for port, server in zip(ports, servers):
@@ -224,6 +224,7 @@ class Recovery(Programs):
                 self.assertEqual(self.fw_fatal()["state"], "healthy")
         finally:
             self.host.run(f"devlink health set {reporter} grace_period 0")
+        wait_until(lambda: self.look() == self.settings, 20)
         self.assertEqual(self.look(), self.settings)
         self.pingpong("-n 20 -c")
 

@@ -43,9 +43,9 @@ class Scenario(unittest.TestCase):
     IMAGE = {}  # options of Image.get()
     TOLERATED = None  # pattern of trouble in a kernel's log that the tests cause
     # perftest's -u. A runnable thread may wait for a second beside busy processes, and the retries
-    # of perftest's own 14 last for two seconds. With 16 each of them comes after 1.07 s: the card
-    # waits for four times 4.096 us * 2^16.
-    ACK_TIMEOUT = 16
+    # of perftest's own 14 last for two seconds. With 18 each of them comes after 1.3 s: the card
+    # waits for 4.096 us * 2^18 and another 0.25 s.
+    ACK_TIMEOUT = 18
     maxDiff = None
 
     @classmethod

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Every service with stock programs: UC, UD, XRC, shared receive queues, multicast, raw frames."""
 
+import json
 import re
 
 from programs import EVERY_CELL, Programs
@@ -113,15 +114,17 @@ class Services(Programs):
                     f"-E {macs[peer]} {arguments}")
 
         def receiving(host, _, task):
-            """In RTR with its flow, which is all that its half prints before frames come."""
+            """It posts receives last, when its QP is in RTR and has its flow."""
             def ready():
-                said = host.run(f"rdma resource show qp link {self.devices[host.name]}/1").out
-                return task.failed() or f"comm {program[:15]}" in said and "RAW" in said
+                link = f"{self.devices[host.name]}/1"
+                qps = json.loads(host.run(f"rdma -j -dd resource show qp link {link}").out)
+                return task.failed() or any(
+                    qp.get("comm") == program[:15] and qp.get("drv_rq_pi") for qp in qps)
             if not wait_until(ready, 20):
-                raise CommandError(f"{program} has no QP on {host.name}")
+                raise CommandError(f"{program} does not receive on {host.name}")
 
         return pair.run_pair(server, command(server, client, "server"),
-                             client, f"sleep 1; {command(client, server, 'client')}",
+                             client, command(client, server, "client"),
                              timeout=60, ready=receiving)
 
     def quiet_neighbours(self, hosts):

@@ -62,7 +62,7 @@ class Smc(upper_layer.UpperLayer):
 
     def test_peer_with_tcp(self):
         with self.cell("SMC-R: a peer that has TCP", "result"):
-            server = self.server.spawn(f"socat -u TCP4-LISTEN:{PORT} -")
+            server = self.server.spawn(f"socat -u TCP4-LISTEN:{PORT},reuseaddr -")
             pair.await_listener(self.server, PORT, server)
             self.client.run(f"echo hello | {SMC} socat -u - TCP:{self.server.ipv4}:{PORT}")
             self.assertEqual(server.wait().out, "hello\n")

@@ -207,7 +207,9 @@ class System(Programs):
             self.assertIn("50 iters", self.peer.run(asking, timeout=60).out)
             serving.wait(timeout=30)
         finally:
-            host.run(f"ip netns del {NETNS}; sleep 1; rdma system set netns shared")
+            # The kernel removes a namespace in the background.
+            host.run(f"ip netns del {NETNS}; until rdma system set netns shared; "
+                     "do sleep 0.2; done", timeout=20)
         host.configure()
         self.assertEqual(host.rdma_device(), self.device)
         self.pingpong("-n 20")

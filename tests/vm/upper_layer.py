@@ -44,8 +44,9 @@ class UpperLayer(Programs):
         busy machine makes likely, nobody tells the request: it waits for its whole timeout. That
         of RTRS is as long as the connection may take.
         """
-        cls.client.run(f"ping -q -c 1 {cls.server.ipv4}")
-        cls.server.run(f"ping -q -c 1 {cls.client.ipv4}")
+        for host, peer in ((cls.client, cls.server), (cls.server, cls.client)):
+            # Without an answer to ARP for 3 s, ping ends.
+            host.run(f"until ping -q -c 1 -W 1 {peer.ipv4}; do sleep 0.2; done")
 
     def survive(self, what, misfortune):
         """A test: misfortune() happens under load."""

@@ -98,7 +98,7 @@ class Verbs(Scenario):
         """A running program's objects are listed, by its name, and gone after it."""
         server, client = self.hosts
         device = server.rdma_device()
-        command = "ib_send_bw -s 4096 -D 6"
+        command = "ib_send_bw -F -s 4096 -D 6"
         before = self.resources(server, device)
         task = server.spawn(f"{command} {self.patient(server)}")
         asking = None
