@@ -22,7 +22,7 @@ READ_REQUEST = 0x0c
 SEQUENCE_ERROR = 0x60
 MTU, PACKETS, FIRST = 1024, 12, 100
 LENGTH = MTU * PACKETS
-TIMEOUT = 18  # 1.1 s, so that no timer ends because this machine is busy
+TIMEOUT = 19  # 2.4 s, so that no timer ends because this machine is busy
 LONG_TIMEOUT = 20
 PEACE = {"roce_retrans_pkts": 0, "local_ack_timeout_err": 0, "packet_seq_err": 0,
          "implied_nak_seq_err": 0, "rx_icrc_encapsulated": 0, "rx_malformed": 0,

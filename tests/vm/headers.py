@@ -34,6 +34,8 @@ class Headers(Programs):
     def run_with(self, program, addresses, kind=V2, arguments="-n 20", hosts=None):
         """A pingpong between the GIDs of two addresses; the wire's packets."""
         server, client = hosts or self.hosts
+        # The kernel waits a second for the Ethernet address of the peer's GID.
+        self.ping(client, addresses[server] + f"%{NETDEV}" * addresses[server].startswith("fe80"))
 
         def command(host):
             device = self.devices[host.name]

@@ -203,9 +203,18 @@ class Offloads(Scenario):
             self.assertGreater(frames, 1000)
             return (self.interrupts(two) - before) / frames
 
-        at_once = rate()
-        two.run(f"ethtool -C {NETDEV} rx-usecs 20000 rx-frames 256 tx-usecs 20000")
-        self.assertLess(rate(), at_once / 2)
+        usual = re.findall(r"^(rx-usecs|rx-frames|tx-usecs):\s*(\d+)",
+                           two.run(f"ethtool -c {NETDEV}").out, re.MULTILINE)
+        usual = " ".join(f"{name} {value}" for name, value in usual)
+        # Where processes run in turns, frames come in bursts, of which each is an interrupt.
+        for _ in range(4):
+            two.run(f"ethtool -C {NETDEV} {usual}", check=False)  # it fails if nothing changes
+            at_once = rate()
+            two.run(f"ethtool -C {NETDEV} rx-usecs 20000 rx-frames 256 tx-usecs 20000")
+            moderated = rate()
+            if moderated < at_once / 2:
+                return
+        self.fail(f"{moderated} interrupts a frame, {at_once} without moderation")
 
 
 if __name__ == "__main__":

@@ -172,6 +172,9 @@ class Scenario(unittest.TestCase):
     def perftest(self, program, arguments="", timeout=180, hosts=None, ip=4):
         """Over the IPv4 or the IPv6 GIDs; what the programs say to each other goes by IPv4."""
         server, client = hosts or self.hosts[:2]
+        if ip == 6:
+            # The kernel waits a second for the Ethernet address of the peer's GID.
+            self.ping(client, server.ipv6, count=1)
 
         def command(host):
             address = host.ipv6 if ip == 6 else host.ipv4
