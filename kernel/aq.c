@@ -216,9 +216,9 @@ void tern_aqs_abort(struct tern_dev *tdev)
 }
 
 /*
- * Whether the card has had time enough for the command of @wait. It executes commands in order:
- * each one before it may take as long, so that the commands of one process, which may be slow, do
- * not make a card fail that another one waits for.
+ * Returns whether the card has exceeded the time limit for the command of @wait. The card executes
+ * commands in order. Each earlier command has a time limit of its own, so that slow commands of one
+ * process do not make the driver reset the card while another process waits.
  */
 static bool tern_aq_overdue(struct tern_aq *aq, const struct tern_aq_wait *wait)
 {

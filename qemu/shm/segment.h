@@ -49,7 +49,7 @@ public:
 	/** Maps the first @size bytes. Returns an error message, or empty. */
 	std::string map(const Fd &fd, size_t size, Access access);
 	/** Maps @fd for reading and writing in place of what is mapped, at the same address.
-	 * Returns an error message, or empty; with an error nothing has changed. */
+	 * Returns an error message, or empty. An error leaves the old mapping in place. */
 	std::string replace(const Fd &fd);
 	std::span<std::byte> bytes() const { return bytes_; }
 

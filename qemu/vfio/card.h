@@ -37,8 +37,9 @@ public:
 	 * error message, or empty. */
 	std::string start();
 
-	/** Replaces the device memory by memory that no client has, since each client may keep what
-	 * it was given. To be called between two sessions. Returns an error message, or empty. */
+	/** Allocates new device memory and frees the old. A client may keep the descriptor that it
+	 * was given, so each client needs memory of its own. Call this between two sessions.
+	 * Returns an error message, or empty. */
 	std::string renew_device_memory();
 
 	Session::Function function();

@@ -34,9 +34,9 @@ KNOWN = re.compile(
     # remap_pfn_range() that runs out of memory half way unmaps the whole range, and the x86 code
     # warns of pages that were never mapped.
     r"|WARNING: [^\n]* at arch/x86/mm/pat/memtype\.c:\d+ untrack_pfn\+"
-    # A workqueue that may be needed to free memory waits for one that may have to wait for memory.
-    # Of SCSI's that of sessions waits for runtime power management, if a target's device goes just
-    # then. It matters here if one of the two is the driver's.
+    # The kernel warns if a workqueue that frees memory waits for one that may need memory. SCSI's
+    # workqueue of sessions waits so for runtime power management, if a target's device is removed
+    # at that moment. Such a warning counts only if it names a workqueue of the driver.
     r"|workqueue: WQ_MEM_RECLAIM (?![^\n]*\btern)[^\n]* is flushing !WQ_MEM_RECLAIM "
     # ib_uverbs_open_qp() does not initialise the mutex of the QP's multicast groups.
     r"|WARNING: [^\n]* at kernel/locking/mutex\.c:\d+ __mutex_lock\+[\s\S]*?<TASK>\s*?\n"

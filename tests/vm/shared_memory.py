@@ -100,7 +100,8 @@ class EightHosts(SharedMemory):
             except (LabError, OSError):
                 return False  # there is none yet
 
-        # Not in the guests: one that is slow to look misses that its link was down.
+        # The test asks the switch. A guest reads only the present state of its link, and may miss
+        # a short outage.
         self.assertTrue(wait_until(has_all_cards, 30))
         self.await_carrier("1")
         for host in hosts[1:]:

@@ -174,9 +174,9 @@ public:
 		uint32_t qpn;
 	};
 
-	/* Work requests on keys (IBA 10.6.5 to 10.6.7). What is lent by a key is recalled between
-	 * the check of the request and its effect: a request that is not allowed, and may name
-	 * another process's key, must recall nothing. */
+	/* Work requests on keys (IBA 10.6.5 to 10.6.7). The caller checks a request, recalls the
+	 * payload that was lent by the key, and then executes the request. A refused request may
+	 * name a key of another process, so it must not recall anything. */
 	/** BIND_MW through @target. */
 	bool may_bind(const BindRequest &request, Target target) const;
 	/** @request is one that may_bind() allows. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Two engines in threads of their own, on a wire of shared memory, with a thread for each host's
- * program and one for whoever looks at them. ThreadSanitizer checks it in `make test-threads`. */
+/* Two engines run in threads of their own, on a wire of shared memory. Another thread for each host
+ * runs its program, and one thread reads the engines' state. `make test-threads` runs this test
+ * with ThreadSanitizer. */
 #include <atomic>
 #include <cstdlib>
 #include <gtest/gtest.h>

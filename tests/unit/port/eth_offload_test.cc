@@ -194,7 +194,8 @@ TEST_F(EthOffloadTest, PutsChecksums)
 	EXPECT_EQ(stat(TERN_STAT_ETH_TX_CSUM), 160u);
 }
 
-/* A checksum of zero says in UDP that there is none (RFC 768); TCP has it like any other. */
+/* In UDP a checksum field of zero means "no checksum" (RFC 768). In TCP zero is a valid checksum.
+ */
 TEST_F(EthOffloadTest, ZeroChecksum)
 {
 	struct Case {

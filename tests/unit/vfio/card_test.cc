@@ -10,7 +10,7 @@
 namespace tern::vfio::test {
 namespace {
 
-/* A client, which may keep the memory that it was given, sees nothing of the next one's. */
+/* A client may keep the memory that it was given. It must not see the memory of the next client. */
 TEST(Card, DeviceMemoryIsNewForEachClient)
 {
 	const std::string path = testing::TempDir() + "tern-card-" + std::to_string(getpid());
