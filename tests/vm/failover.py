@@ -103,14 +103,13 @@ class Failover(Programs):
     @contextlib.contextmanager
     def watching(self, host):
         """Waits until a program on the host has been told of an event whose name matches."""
-        watching = host.spawn(f"stdbuf -oL ibv_asyncwatch -d {host.rdma_device()}")
-        self.assertTrue(wait_until(lambda: "async event FD" in watching.output(), 20))
+        watcher = self.watch(host)
         try:
             yield lambda name: self.assertTrue(
-                wait_until(lambda: re.search(name, watching.output()), 20), watching.output())
+                wait_until(lambda: re.search(name, watcher.output()), 20), watcher.output())
         finally:
-            watching.kill()
-            watching.wait(check=False)
+            watcher.kill()
+            watcher.wait(check=False)
 
     def test_port_events(self):
         """Of a cable that is pulled out and plugged in."""

@@ -146,8 +146,9 @@ class Frames(Scenario):
             before, dropped = self.errors(), self.dropped()
             sink = self.peer.spawn("socat -u TCP-LISTEN:9997 OPEN:/dev/null")
             pair.await_listener(self.peer, 9997, sink)
-            host.run(f"{inside} timeout 6 socat -u /dev/zero TCP:{self.peer.ipv4}:9997",
-                     check=False, timeout=60)
+            flood = host.spawn(f"exec {inside} socat -u /dev/zero TCP:{self.peer.ipv4}:9997")
+            wait_until(lambda: self.dropped() > dropped, 60)
+            flood.give_up()
             sink.give_up()
             self.assertGreater(self.dropped(), dropped)
             host.run(f"{inside} ping -q -i 0.2 -c 3 -w 20 {self.peer.ipv4}")

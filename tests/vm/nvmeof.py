@@ -202,7 +202,8 @@ class NvmePaths(upper_layer.Storage):
     def test_client_without_card(self):
         def first(load):
             self.lose_card(load.advance)
-            self.assertEqual(self.states(), {1: "live"})
+            self.assertTrue(wait_until(lambda: self.states() == {1: "live"}, 60, 0.5),
+                            self.states())
             self.connect_path(0)
 
         self.survive("one of the client's cards goes", first)

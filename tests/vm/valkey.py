@@ -151,7 +151,7 @@ class Valkey(Programs):
                 "/ports/1/hw_counters/roce_retrans_pkts").out) for host in self.hosts)
 
         with self.cell("cable out for a while", "result"):
-            task = self.load(5, "-n 8000 -d 1000 -t set --csv")
+            task = self.load(5, "-n 16000 -d 1000 -t set --csv")
             before = sent_again()
             self.client.set_cable(False)
             try:
