@@ -15,7 +15,10 @@
 #include "hw.h"
 #include "trace.h"
 
-/* Without any completion. Long, since the host may not schedule an emulated card for seconds. */
+/*
+ * The time limit since the submission of a command or the last completion. It is long, since the
+ * host may not schedule an emulated card for seconds.
+ */
 #define TERN_AQ_TIMEOUT		(20 * HZ)
 /* How often a waiter polls by itself: the card may be gone, or an interrupt lost. */
 #define TERN_AQ_LOOK_IRQ	(HZ / 5)
@@ -88,8 +91,8 @@ static int tern_aq_submit(struct tern_engine *engine, struct tern_hw_aq_cmd *cmd
 }
 
 /*
- * The next completion, or NULL. Reads the phase before the rest of the entry. A copy, valid until
- * the next call, since a card that does not keep to the rules may write the ring's at any time.
+ * Returns the next completion, or NULL. Reads the phase before the rest of the entry. Returns a
+ * copy, valid until the next call, since a faulty card may overwrite the ring entry at any time.
  */
 static const struct tern_hw_aq_cqe *tern_aq_next(struct tern_aq *aq)
 {
@@ -100,7 +103,7 @@ static const struct tern_hw_aq_cqe *tern_aq_next(struct tern_aq *aq)
 		return NULL;
 	dma_rmb();
 	aq->cqe = *cqe;
-	barrier(); /* the compiler must not read the ring's again */
+	barrier(); /* the compiler must not read the ring entry again */
 	return &aq->cqe;
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * /sys/kernel/debug/tern/DEVICE: the indices of queues as card and host see them, and the admin
- * commands under way, and the parameters of congestion control. Only QPs and these ask the card,
- * so the other files work while it does not answer.
+ * /sys/kernel/debug/tern/DEVICE: the indices of queues as card and host see them, the admin
+ * commands under way, and the parameters of congestion control. Only the file QPs and these
+ * parameters query the card, so the other files work while the card does not answer.
  */
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>
@@ -19,7 +19,7 @@ static struct dentry *tern_debugfs_root;
 
 /* ---- the files ------------------------------------------------------------------------ */
 
-/* In hex: numbers, PSNs and whatever wraps. What a QP does not have is zero. */
+/* Prints QPNs, PSNs and free-running indices in hex. Fields that a QP does not have are zero. */
 static void tern_show_qp(struct seq_file *file, struct tern_dev *tdev, u32 qpn)
 {
 	struct tern_hw_qp_attr attr = {};

@@ -16,7 +16,7 @@
 #include "netdev.h"
 #include "tern.h"
 
-/* A card that fails again so soon after a recovery waits for a person. */
+/* If a card fails again within this time after a recovery, a user must start the next one. */
 #define TERN_GRACE_MS	(60 * MSEC_PER_SEC)
 
 struct tern_devlink {
@@ -176,7 +176,7 @@ void tern_devlink_card_failed(struct tern_dev *tdev)
 	schedule_work(&priv->fatal_work);
 }
 
-/* After a suspend or a reset. */
+/* Reports that the card works again, after a suspend or a reset. */
 void tern_devlink_card_works(struct tern_dev *tdev)
 {
 	struct tern_devlink *priv = devlink_priv(tdev->devlink);

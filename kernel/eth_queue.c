@@ -155,7 +155,7 @@ static void tern_eth_stop_queue(struct tern_eth_queue *q)
 /* The first restart has no delay. The delay then doubles, up to less than the watchdog's time. */
 #define TERN_RESTART_MIN	(HZ / 100)
 #define TERN_RESTART_MAX	(4 * HZ)
-/* After so long without an error the next one is a first one. */
+/* A restart has no delay if the previous restart is longer ago than this. */
 #define TERN_RESTART_CALM	(10 * HZ)
 
 /*

@@ -311,7 +311,7 @@ void tern_tx_clean(struct tern_eth_queue *q, int budget)
 	const struct tern_hw_cqe *cqe;
 	u32 start = tx->cq.ci;
 
-	/* At most one pass: a card may write CQEs of nothing for ever. */
+	/* Make at most one pass over the ring: a faulty card may write CQEs without end. */
 	while (tx->cq.ci - start < tern_ring_cq_size(&tx->cq) &&
 	       (cqe = tern_ring_cq_next(&tx->cq))) {
 		tern_tx_complete(q, cqe, budget);

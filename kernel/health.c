@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The periodic health check. It stops a card that is gone, has failed, was reset by others or does
- * not keep to its specification. In case an event was lost it reads the link state and has users
- * look at their CQs; receive rings that had no memory are refilled so.
+ * not keep to its specification. In case an event was lost, it reads the link state, raises the
+ * events of kernel users' CQs that have completions, and polls the Ethernet queues. Polling also
+ * refills receive rings for which there was no memory.
  */
 #include "aq.h"
 #include "hw.h"

@@ -301,8 +301,8 @@ static void tern_get_dev_fw_str(struct ib_device *ibdev, char *str)
 
 #ifdef TERN_HAVE_REPORT_PORT_EVENT
 /*
- * The driver reports the events itself. Without this function ib_core would do so once more, when
- * it hears of the carrier, which may be a second later.
+ * The driver reports port events itself. Without this function ib_core would report them again
+ * when it learns of the carrier change, which may be a second later.
  */
 static void tern_report_port_event(struct ib_device *ibdev, struct net_device *ndev,
 				   unsigned long event)
@@ -518,7 +518,7 @@ static int tern_ib_register_named(struct tern_dev *tdev, struct ib_device *ibdev
 	return err;
 }
 
-/* The net_device, whose addresses become GIDs, is registered from before until after. */
+/* The net_device must be registered: ib_core derives the GIDs from its addresses. */
 int tern_ib_register(struct tern_dev *tdev)
 {
 	struct tern_ib *ib;

@@ -6,8 +6,8 @@
  * queues. Polling then completes all of it as flushed, after the CQEs that the card has written,
  * and tern_cqs_recheck() raises the events of armed CQs.
  *
- * A card that writes a CQE of what was not posted, or passes over a WQE that has a CQE of its own,
- * has lost completions that users wait for. It is taken for dead, too.
+ * If a card writes a CQE for a request that was not posted, or skips a signalled WQE, completions
+ * that users wait for are lost. The driver then has the health check stop the card.
  */
 #include <linux/etherdevice.h>
 #include <linux/if_vlan.h>
@@ -72,7 +72,10 @@ static_assert((int)IB_WC_RNR_RETRY_EXC_ERR == TERN_WC_RNR_RETRY_EXC_ERR);
 static_assert((int)IB_WC_FATAL_ERR == TERN_WC_FATAL_ERR);
 static_assert((int)IB_WC_GENERAL_ERR == TERN_WC_GENERAL_ERR);
 
-/* Completes the WQE that begins at @block and those before it, none of which was signalled. */
+/*
+ * Completes the WQE that begins at @block and all WQEs before it. Returns false, and completes
+ * nothing, if no outstanding WQE begins there or if an earlier outstanding WQE is signalled.
+ */
 static bool tern_sq_complete(struct tern_sq *sq, u32 block, struct ib_wc *wc)
 {
 	u32 mask = tern_ring_qp_sq_blocks(&tern_qp_of_sq(sq)->k.ring) - 1;
@@ -97,7 +100,7 @@ static bool tern_sq_complete(struct tern_sq *sq, u32 block, struct ib_wc *wc)
 	return known;
 }
 
-/* Receives complete in the order of posting. */
+/* Returns false unless @index is the oldest outstanding receive: receives complete in order. */
 static bool tern_rq_complete(struct tern_rq *rq, u32 index, struct tern_recv *recv)
 {
 	u32 mask = tern_ring_qp_rq_slots(&tern_qp_of_rq(rq)->k.ring) - 1;
@@ -306,7 +309,7 @@ int tern_poll_cq(struct ib_cq *ibcq, int count, struct ib_wc *wc)
 
 	spin_lock_irqsave(&k->lock, flags);
 	ci = k->ring.ci;
-	/* At most one pass: a card may write CQEs of nothing for ever. */
+	/* Make at most one pass over the ring: a faulty card may write CQEs without end. */
 	while (done < count && k->ring.ci - ci < tern_ring_cq_size(&k->ring) &&
 	       (cqe = tern_ring_cq_next(&k->ring))) {
 		if (tern_wc_from_cqe(cq, cqe, &wc[done]))

@@ -222,8 +222,8 @@ void tern_quiesce(struct tern_dev *tdev)
 /* ---- while the card is away ----------------------------------------------------------------- */
 
 /*
- * Takes the card down until tern_release(). @why: it has failed, or NULL. The caller holds the
- * lock of the devlink, here and in the next two functions.
+ * Takes the card down until tern_release(). If @why is not NULL, first reports that the card has
+ * failed for this reason. The caller holds the devlink lock, also for the next two functions.
  */
 void tern_hold(struct tern_dev *tdev, const char *why)
 {
@@ -233,6 +233,7 @@ void tern_hold(struct tern_dev *tdev, const char *why)
 	tern_down(tdev);
 }
 
+/* Ends tern_hold() and starts the card. Returns a negative errno if the card does not start. */
 int tern_release(struct tern_dev *tdev)
 {
 	int err;

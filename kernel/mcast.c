@@ -14,9 +14,9 @@ static int tern_attach_mcast(struct ib_qp *ibqp, union ib_gid *mgid, u16 lid)
 }
 
 /*
- * ib_core destroys no QP whose detaching failed, so this never fails. It may find nothing to
- * detach: the card has a QP once in a group, which ib_core takes for several if the LIDs differ.
- * A QP that the card has not detached leaves its groups when it is destroyed.
+ * ib_core does not destroy a QP if detaching it failed, so this never fails. There may be nothing
+ * to detach: the card attaches a QP to a group once, but ib_core counts attachments with different
+ * LIDs separately. A QP that the card has not detached leaves its groups when it is destroyed.
  */
 static int tern_detach_mcast(struct ib_qp *ibqp, union ib_gid *mgid, u16 lid)
 {

@@ -81,7 +81,7 @@ struct tern_eth_queue {
 	struct napi_struct napi;
 	struct tern_queue_stats tx_stats;
 	struct tern_queue_stats rx_stats;
-	/* After an error. Other fields are written under the RTNL. */
+	/* The restart after an error. All fields but failed are written under the RTNL. */
 	bool failed;		/* waits for its restart; set from any context */
 	struct delayed_work restart_work;
 	unsigned long restarted;	/* jiffies of the last restart */

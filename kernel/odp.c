@@ -24,9 +24,9 @@
 #define TERN_CHILD_SIZE	SZ_2M
 /* What four levels of tables can map. */
 #define TERN_IMPLICIT_MAX	BIT_ULL(48)
-/* The mark of children that had no pages when they were looked at. */
+/* Marks children that had no pages when tern_odp_check_empty() tested them. */
 #define TERN_CHILD_EMPTY	XA_MARK_0
-/* Pages often come back soon to where they have been taken away. */
+/* An empty child is kept this long, since pages are often mapped again soon after invalidation. */
 #define TERN_REAP_DELAY		HZ
 /* Attempts to map pages that are invalidated meanwhile. Each takes up to a second. */
 #define TERN_ODP_TRIES		10
@@ -41,7 +41,7 @@ struct tern_odp {
 	u64 delta;			/* address in the process minus address in the region */
 	u64 base;			/* address of leaf 0 in the process */
 	u64 size;			/* bytes */
-	struct mem_cgroup *memcg;	/* of who registered the region; charged for tables */
+	struct mem_cgroup *memcg;	/* of the registering process; charged for tables */
 
 	struct mutex lock;		/* protects adding tables and children */
 	struct tern_sparse sparse;
@@ -51,8 +51,8 @@ struct tern_odp {
 	 * Held for reading while pages are mapped with faults, else for writing: the core walks the
 	 * page tables into the umem's list of page frames before it takes umem_mutex. A walk that
 	 * faults leaves each entry valid. A walk that does not fault clears the entries that it
-	 * found empty, even if a fault has filled them meanwhile. Who removes children and tables
-	 * holds it for writing, too.
+	 * found empty, even if a fault has filled them meanwhile. Code that removes children and
+	 * tables holds it for writing, too.
 	 */
 	struct rw_semaphore walk;
 	struct delayed_work reap;

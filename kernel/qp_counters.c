@@ -13,7 +13,7 @@ struct tern_qp_counter {
 	u32 sets[TERN_MAX_ENGINES];	/* by engine; 0: none yet */
 };
 
-/* Finds what counter->id names, or makes it. counter->lock is held. */
+/* Returns the entry of counter->id, or a new one, or an ERR_PTR. counter->lock is held. */
 static struct tern_qp_counter *tern_qp_counter_get(struct tern_ib *ib,
 						   struct rdma_counter *counter)
 {

@@ -87,7 +87,10 @@ static int tern_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq)
 	}, 5);
 }
 
-/* A region without pages is fast registration's, of device memory or on demand. */
+/*
+ * "pages" of a region for fast registration is its capacity. It is zero for regions of device
+ * memory, DMA regions of the kernel and on-demand regions.
+ */
 static int tern_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr)
 {
 	const struct tern_mr *mr = to_tmr(ibmr);

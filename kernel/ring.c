@@ -111,8 +111,8 @@ void tern_ring_cq_exit(struct tern_dev *tdev, struct tern_ring_cq *cq)
 }
 
 /*
- * The next completion, or NULL. A copy, valid until the next call: a card that does not keep to the
- * rules may write the ring's at any time, also between a check and the use.
+ * Returns the next completion, or NULL. Returns a copy, valid until the next call: a faulty card
+ * may overwrite the ring entry at any time, also between a check and the use.
  */
 const struct tern_hw_cqe *tern_ring_cq_next(struct tern_ring_cq *cq)
 {
@@ -125,7 +125,7 @@ const struct tern_hw_cqe *tern_ring_cq_next(struct tern_ring_cq *cq)
 		return NULL;
 	dma_rmb();
 	cq->cqe = *cqe;
-	barrier(); /* the compiler must not read the ring's again */
+	barrier(); /* the compiler must not read the ring entry again */
 	return &cq->cqe;
 }
 
@@ -198,7 +198,7 @@ void tern_ring_qp_publish_sq(struct tern_dev *tdev, struct tern_ring_qp *qp, u32
 		tern_db_ring(tdev, TERN_DB_SQ, qp->qpn, pi);
 }
 
-/* Publishes all receive WQEs before @pi. The card polls the record, so there is no doorbell. */
+/* Publishes all receive WQEs before @pi. The card loads the index when it needs a WQE. */
 void tern_ring_qp_publish_rq(struct tern_ring_qp *qp, u32 pi)
 {
 	dma_wmb(); /* the WQEs before the index */
@@ -241,7 +241,7 @@ void tern_ring_srq_enter(struct tern_ring_srq *srq, u32 pi, u32 slot)
 	*at = cpu_to_le32(slot);
 }
 
-/* Publishes all receive WQEs before @pi. The card polls the record, so there is no doorbell. */
+/* Publishes all receive WQEs before @pi. The card loads the index when it needs a WQE. */
 void tern_ring_srq_publish(struct tern_ring_srq *srq, u32 pi)
 {
 	dma_wmb(); /* the WQEs and the ring before the index */

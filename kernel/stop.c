@@ -30,7 +30,7 @@ void tern_dev_stop(struct tern_dev *tdev)
 	mutex_unlock(&tdev->stop_lock);
 }
 
-/* A reset clears STATUS. */
+/* Records STATUS of each engine before a reset clears it. The caller holds stop_lock. */
 static void tern_note_failure(struct tern_dev *tdev, const char *why)
 {
 	u32 i;
@@ -40,7 +40,10 @@ static void tern_note_failure(struct tern_dev *tdev, const char *why)
 		tdev->engines[i].failed_status = tern_reg_read(&tdev->engines[i], TERN_REG_STATUS);
 }
 
-/* Stops a card that has failed. The first call logs @why and tells the layers above. */
+/*
+ * Stops a card that has failed, logs @why and notifies the layers above. Does nothing if the card
+ * is dead already. @why is a constant string that follows the words "the card". Sleeps.
+ */
 void tern_dev_fail(struct tern_dev *tdev, const char *why)
 {
 	bool first;

@@ -98,8 +98,8 @@ struct tern_upcalls {
 	/* The card has failed and was stopped. From process context, without stop_lock. */
 	void (*died)(struct tern_dev *tdev);
 	/*
-	 * A queue of the net_device had failed. @works: it does again, after a restart. From
-	 * process context, without the RTNL.
+	 * A queue of the net_device has failed, and the driver has tried to restart it. @works:
+	 * the restart succeeded. From process context, without the RTNL.
 	 */
 	void (*queue_failed)(struct tern_dev *tdev, u32 index, bool works);
 	/* The port may have gone up or down. From any context. */
@@ -130,7 +130,7 @@ struct tern_dev {
 	u8 mac[6];
 	struct tern_device_attr attr;
 
-	/* [0] has the registers of what they share, and all objects that no process owns. */
+	/* [0] has the registers that all engines share, and all objects that no process owns. */
 	struct tern_engine engines[TERN_MAX_ENGINES];
 	u32 num_engines;
 	struct tern_vector *vectors;	/* [0]: asynchronous events and admin completions */
@@ -171,7 +171,7 @@ static inline void tern_dev_accuse(struct tern_dev *tdev, const char *why)
 	WRITE_ONCE(tdev->accusation, why);
 }
 
-/* The engine of object @num. The first engine gets, and refuses, numbers of no engine. */
+/* The engine of object @num. If no engine has it, the first engine, which refuses the number. */
 static inline struct tern_engine *tern_engine_of(struct tern_dev *tdev, u32 num)
 {
 	u32 index = num >> TERN_ENGINE_SHIFT;

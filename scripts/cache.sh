@@ -4,7 +4,7 @@
 # The cache: what takes long to make and rarely changes, one folder for each
 # combination of ingredients, so that nothing in it can ever be stale. What
 # nobody has asked for in a month is deleted when something new is made.
-# Who includes this has the folder of scripts in $here.
+# A script that includes this file sets $here to the folder of scripts.
 
 # shellcheck source=scripts/progress.sh disable=SC2154
 . "$here/progress.sh"

@@ -19,7 +19,7 @@ def netdev(card):
 
 
 def card_id(card):
-    """QEMU's."""
+    """QEMU's id of a card."""
     return f"card{card}"
 
 
@@ -70,12 +70,12 @@ def _check_for_processes(options):
 
 
 def _socket(path, options, card):
-    """In a topology each card has one of its own."""
+    """The path of a card's socket. In a topology each card has its own."""
     return f"{path}.{options.edges[card][0]}" if options.edges else path
 
 
 def _speed(options, card):
-    """The property of that name and its value, in a list, or an empty one."""
+    """[("speed", Mb/s)] for a Tern card in a topology, else an empty list."""
     return [("speed", options.edges[card][1])] if options.edges and options.nic == "tern" else []
 
 
@@ -89,7 +89,7 @@ class Devices:
             self.qemu = ["env", f"TERN_QEMU={self.qemu[0]}", QEMU]
 
     def start(self, wire, _owned):
-        """Before QEMU. Returns QEMU's arguments for them."""
+        """Returns QEMU's arguments for the cards. Call this before QEMU starts."""
         cards = range(self._host.options.cards)
         self._devices = [self._device(wire, card) for card in cards]
         arguments = []

@@ -27,9 +27,9 @@ class Result:
 
 
 class Channel:
-    """One for each host, of the process that brought it up."""
+    """The connection to a host's executor. Only the process that started the host has it."""
 
-    commands = 0  # that any guest was given, for who wants to know where time goes
+    commands = 0  # the number of commands run in all guests, for measurements
 
     def __init__(self, name, path):
         self.name = name
@@ -45,24 +45,25 @@ class Channel:
         self._reader.start()
 
     def run(self, command, timeout=60, check=True, stdin=b""):
-        """Until the command has ended."""
+        """Runs a command and returns its Result. Raises a CommandError if it does not end within
+        the timeout or, with check, if it fails."""
         task = Task(self, command, merged=False)
         task.write(stdin)
         task.end_input()
         return task.wait(timeout, check)
 
     def spawn(self, command):
-        """A command that runs while the caller does something else, without input."""
+        """Starts a command without input, and returns its Task at once."""
         task = Task(self, command)
         task.end_input()
         return task
 
     def talk(self, command):
-        """A command that the caller talks with."""
+        """Starts a command to whose input the caller writes, and returns its Task."""
         return Task(self, command)
 
     def close(self):
-        """What still runs is lost to us, not ended."""
+        """Closes the connection. Running commands go on, but their tasks end with LOST."""
         try:
             self._socket.shutdown(socket.SHUT_RDWR)
         except OSError:
@@ -148,7 +149,7 @@ class Task:
         self._channel.send(self._number, INPUT)
 
     def kill(self, signal="KILL"):
-        """The whole process group."""
+        """Sends the signal to the task's whole process group."""
         self._channel.send(self._number, SIGNAL, bytes([SIGNALS[signal]]))
 
     # --- what it says
@@ -165,7 +166,8 @@ class Task:
             return self._streams[OUTPUT].decode(errors="replace")
 
     def read_line(self, timeout=60):
-        """The next line, taken out of its output; what is left when it has ended."""
+        """Removes the next line from the output and returns it, or the rest if the task has ended.
+        Raises a CommandError at the timeout."""
         out = self._streams[OUTPUT]
         with self._changed:
             self._changed.wait_for(lambda: b"\n" in out or self._code is not None,
@@ -216,5 +218,5 @@ def connect(name, path, alive, timeout):
 
     channel = wait_until(connected, timeout)
     if not isinstance(channel, Channel):
-        raise LabError(f"{name}'s QEMU gives nobody its channel")
+        raise LabError(f"{name}: cannot connect to the serial port of its QEMU")
     return channel

@@ -68,13 +68,13 @@ a MATCH has some of these words; '' is every frame
   {COMMAND} faults --drop link=leaf1:spine1 --probability 0.01
 """
 
-# The least MTU is that of IPv6, of which each card has an address, and the greatest the card's.
-# More CPUs than that take an IOMMU.
+# The smallest MTU is IPv6's minimum, as each card has an IPv6 address; the largest is the card's.
+# A guest with more CPUs than this would need an IOMMU.
 MTUS = 1280, 9000
 CPUS = 1, 255
 
-# What needs no files of the stack. A lab must also end when there is no such stack any more, and
-# copies would be lost on another system (scripts/on-stack).
+# Commands that need no files of the stack. "down" must work even if the stack no longer exists, and
+# copied files would be lost in another root file system (scripts/on-stack).
 WITHOUT_STACK = ("list", "ladder", "down", "copy", "cp")
 
 # Where in a host the output of a program that serves is.
@@ -439,7 +439,7 @@ def capture(args):
 
 
 def _percentages(args):
-    """Those that are given; what looks like no number is a rule's match."""
+    """{name: percentage} of the options with a number; other values are matches of rules."""
     found = {}
     for name in PERCENTAGES:
         value = getattr(args, name)
@@ -486,7 +486,7 @@ def faults(args):
     lab.wire.tell(f"fault-log {lab.fault_log}")
     if args.seed is not None:
         lab.wire.tell(f"seed {args.seed}")
-    # What may be refused comes first, so that then nothing is set.
+    # The switch may refuse rules, so add them first: nothing else is then set after a refusal.
     if args.file:
         wire_faults.add_file(lab, args.file)
     if rule:
@@ -574,7 +574,7 @@ def _within(least, most):
 
 
 def _memory(text):
-    """With a unit: without one -m takes it for MiB, and a memory backend for bytes."""
+    """Adds M to a size without a unit, which -m takes for MiB but a memory backend for bytes."""
     if not re.fullmatch("0*[1-9][0-9]*[MG]?", text.upper()):
         raise argparse.ArgumentTypeError(
             f"{text} is no size of memory: a number with M or G, such as 512M")

@@ -24,9 +24,9 @@ MAX_CARDS = 8  # as guest/net.rules knows and machine.py has slots
 
 NETDEV = netdev(0)
 
-# What programs are told most often, asked of the guest's shell alone: to start a process takes a
-# tenth of a second under TCG. A PCI card's device knows its interfaces, rxe its one. Only udev
-# is waited for: a device has the driver's name first, then the stable one.
+# These scripts mostly use the shell's built-in commands, since starting a process takes a tenth of
+# a second under TCG. sysfs lists the interfaces of a PCI card below its device; rxe has the name of
+# its interface in "parent". Wait for udev, which renames a new RDMA device to its stable name.
 _FIND_DEVICE = """
     udevadm settle --timeout=20
     for path in /sys/class/infiniband/*; do
@@ -144,7 +144,7 @@ class Host:
         self.process = Process.start(self.name, command, self._qemu_log(), owned)
 
     def wait_ready(self):
-        """Until its cards are there."""
+        """Waits until the guest runs commands, and plugs in its cards and other devices."""
         try:
             self._wait_for_commands()
             if not self.options.load:
@@ -200,13 +200,13 @@ class Host:
         self.cards.check_alive()
 
     def kill(self):
-        """As a power cut does."""
+        """Kills QEMU and the card processes, as a power failure would stop the host."""
         self.process.kill()
         self.cards.kill()
         self._hang_up()
 
     def stop(self):
-        """A guest's disk is thrown away, so there is nothing to shut down in order."""
+        """Ends QEMU without shutting the guest down, since changes of its disk are discarded."""
         self._hang_up()
         if self.process and self.process.alive():
             try:
@@ -237,7 +237,7 @@ class Host:
             return ""
 
     def last_words(self, lines=25):
-        """The end of its logs, and of what is before that where a kernel says that it dies."""
+        """The last lines of its logs, and any earlier lines that report a crash of the kernel."""
         text = ""
         for log in (*self.cards.logs(), self._qemu_log(), self.log):
             if log.exists():
@@ -284,7 +284,7 @@ class Host:
     # --- its card
 
     def set_cable(self, plugged, card=0):
-        """Of a Tern card: without one nothing comes and goes, and the link is down."""
+        """Plugs in or pulls out the cable of a Tern card. Without it the card's link is down."""
         cards.tell(self, "qom-set", path=f"/machine/peripheral/{card_id(card)}", property="link",
                    value=plugged)
 
@@ -294,7 +294,7 @@ class Host:
             ipaddress.ip_address(f"fd77::{card:x}:0:0:0:{self.index:x}"))
 
     def names(self):
-        """Those of its cards, with their IPv4 addresses; the host's is its first card's."""
+        """[(name, IPv4 address)] of the host, with its first card's address, and of its cards."""
         cards = [name for name, _ in self.options.edges] or [self.name]
         return [(self.name, self.ipv4), *((name, self.addresses(card)[0])
                                           for card, name in enumerate(cards) if name != self.name)]

@@ -18,12 +18,12 @@ def _path(card):
 
 
 def fail_qp(host, card, qpn):
-    """To ERR, with the event of a fatal error."""
+    """Moves the QP to ERR and has the card raise the event of a fatal error."""
     tell(host, "tern-fail-qp", path=_path(card), qpn=qpn)
 
 
 def slow_qp(host, card, qpn, mbps):
-    """What it sends, until it is reset; 0: no limit."""
+    """Limits the QP's sending rate, in Mb/s, until the QP is reset; 0: no limit."""
     tell(host, "tern-slow-qp", path=_path(card), qpn=qpn, rate=round(mbps * 1000))
 
 
@@ -34,13 +34,13 @@ def hold_commands(host, card, hold, answers=0):
 
 
 def refuse_command(host, card, nth):
-    """The card has no room for what the @nth admin command from now on creates or changes."""
+    """The card refuses the nth admin command from now on for lack of resources; 0: none."""
     tell(host, "tern-refuse-command", path=_path(card), nth=nth)
 
 
 def falsify(host, card, every, seed):
-    """The card changes one of every completions, events and answers at random, until it is
-    reset; 0: none."""
+    """The card falsifies one in `every` completions, events and answers, until the card is reset.
+    The seed determines the changes. every=0: none."""
     tell(host, "tern-falsify", path=_path(card), every=every, seed=seed)
 
 

@@ -189,12 +189,12 @@ class Lab:
 
     @classmethod
     def all(cls):
-        """Those of this checkout that are up, or were until their processes died."""
+        """The labs of this checkout that were brought up and not taken down."""
         labs = [cls(state.parent.name) for state in sorted(paths.runtime("").glob(f"*/{STATE}"))]
         return [lab for lab in labs if lab._load()]
 
     def _spread_names(self, hosts):
-        """In place of the names that the image has, which are those of hosts by number."""
+        """Writes the hosts' names and addresses to /etc/hosts, in place of the image's names."""
         known = [("localhost", "127.0.0.1"), ("localhost", "::1"),
                  *(entry for host in self.hosts for entry in host.names())]
         table = "".join(f"{address} {name}\n" for name, address in known)
@@ -240,7 +240,7 @@ class Lab:
     # --- its memory
 
     def _lock(self):
-        """One command at a time changes a lab."""
+        """The lock that lets one command at a time change the lab."""
         return exclusive(self.folder.with_name(f"{self.name}{LOCK}"),
                          f"another command is changing lab \"{self.name}\"; waiting for it")
 
@@ -264,7 +264,7 @@ class Lab:
             yield
 
     def _is_mine(self):
-        """Then no other process changes its state, and its hosts have channels to this one."""
+        """Whether this process owns the lab: only the owner changes its state and has channels."""
         return self._owner is not None and self._owner.pid == os.getpid()
 
     def _missing(self):

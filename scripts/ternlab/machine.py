@@ -124,7 +124,7 @@ def hardware(options, cpu=None):
         # Before all cards, or they would not be behind it.
         machine += ours.iommu
     machine += ours.devices
-    # Where cards are plugged in later: QEMU takes no state of a machine that has one already.
+    # Ports for cards that are plugged in later: QEMU cannot save a machine that has a card.
     for slot in range(1, SLOTS + 1):
         machine += ["-device", f"pcie-root-port,id=slot{slot},chassis={slot},"
                                "mem-reserve=32M,pref64-reserve=512M"]

@@ -16,7 +16,7 @@ from .progress import step
 
 MARK = "own_kernel"
 MAKE_INITRD = SCRIPTS / "guest/make-initrd"
-# Up to the root disk, and for guest/boot, ssh and tern.ko from there on.
+# Modules that a guest needs to mount the root disk, and for guest/boot, ssh and tern.ko.
 NEEDED = ("virtio_pci", "virtio_blk", "ext4", "virtio_console", "virtio_net", "ib_uverbs")
 # Links to where the modules were built.
 NO_MODULES = ("build", "source")
@@ -60,7 +60,8 @@ def version_of(bzimage):
 
 
 def _check_modules(folder, bzimage, version):
-    """By any of them, as the folder may have another name than the version."""
+    """Raises a LabError if the modules are of another version, which it reads from one of them, as
+    the folder may have any name."""
     if not (folder / "modules.builtin").is_file():
         raise LabError(f"{folder} is not like /lib/modules/{version}: it has no modules.builtin")
     module = next(folder.rglob("*.ko*"), None)

@@ -16,7 +16,8 @@ PASSIVE = re.compile(r"\bib_(read|atomic)_lat\b")
 
 
 def await_listener(host, port, task=None, timeout=30):
-    """Until somebody in the guest listens on a TCP port, or the task that should has failed."""
+    """Waits until a process in the guest listens on a TCP port, or until the task has failed.
+    Raises a CommandError if neither happens within the timeout."""
     # By the guest's shell alone: to start a process takes a tenth of a second under TCG.
     listening = f"""
         for table in /proc/net/tcp /proc/net/tcp6; do
@@ -31,7 +32,8 @@ def await_listener(host, port, task=None, timeout=30):
 
 
 def await_cm_listener(host, port, task=None, timeout=30):
-    """The same for a port of RDMA CM, which /proc/net/tcp does not know."""
+    """Like await_listener(), for a port of RDMA CM, which /proc/net/tcp does not list. The wait
+    also ends when the task has ended, with or without an error."""
     def listening():
         ids = json.loads(host.run("rdma -j resource show cm_id").out or "[]")
         return any(cm_id["state"] == "LISTEN" and cm_id.get("src-addr", "").endswith(f":{port}")

@@ -61,7 +61,7 @@ def require_module(image):
 
 
 def _key(image):
-    """Of all that the archive is made from, this code included."""
+    """A hash of all files that the archive is made from, including this one."""
     kernel_module, provider, header, programs, tools = _parts(image.kernel)
     made_from = [pathlib.Path(__file__), kernel_module, provider, header, *programs, *tools]
     key = hashlib.sha256(f"{image.folder} {_plugin(provider)}".encode())
@@ -91,7 +91,7 @@ def _pack(image, path):
 
 
 def _plugin(provider):
-    """By what name libibverbs finds it, which depends on its version."""
+    """The file name by which libibverbs finds the provider; it depends on libibverbs' version."""
     return next(provider.parent.glob("libtern-rdmav*.so"), provider).name
 
 

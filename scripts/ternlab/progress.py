@@ -28,7 +28,7 @@ def say(text):
 
 
 def _turn(text, begun, over):
-    """The line, until @over is set; gone then."""
+    """Redraws the progress line until @over is set, then deletes it."""
     for mark in itertools.cycle(MARKS):
         if over.wait(TURN):
             break

@@ -83,7 +83,7 @@ def _key(image, options):
 
 
 class BrokenSnapshot(LabError):
-    """No guest goes on from it."""
+    """A snapshot from which a guest does not run, or whose clock has a wrong rate."""
 
 
 def _make(image, options, folder):

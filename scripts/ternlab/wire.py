@@ -38,9 +38,9 @@ class Wire:
         self.process = process
 
     def start(self, log, owned, tap=""):
-        """Also again, when it was killed. A switch that a signal ends is replaced by its parent
-        process, which this starts: with the same topology, without faults and captures. tap: an
-        interface of this machine that is on the wire, too."""
+        """Starts the parent process of the switch, also again after it was killed. The parent
+        replaces a switch that a signal ends by one with the same topology, without faults and
+        captures. tap: an interface of this machine that joins the wire."""
         self._control.unlink(missing_ok=True)
         command = [switch_program(), "--listen", self.path, "--shared", self.shared_path,
                    "--control", self._control, "--restart"]
@@ -54,7 +54,8 @@ class Wire:
             raise LabError(log.read_text(errors="replace").strip() or "tern-switch died at start")
 
     def tell(self, command):
-        """One command to the switch; returns what it says after "ok"."""
+        """Sends one command to the switch and returns the text after "ok". Raises Refused if the
+        switch refuses it, and a LabError if the switch does not answer."""
         with socket.socket(socket.AF_UNIX) as control:
             control.settimeout(10)
             try:
@@ -76,8 +77,8 @@ class Wire:
         return struct.unpack("3i", told)[0]
 
     def capture(self, path, addresses=(), mirror=False, link=""):
-        """Of the frames from and to these Ethernet addresses, or of all; with a topology where they
-        arrive by that link, or at cards."""
+        """Starts a capture of the frames from and to these Ethernet addresses, or of all. In a
+        topology it has the frames that arrive by the link or, without a link, at cards."""
         options = [f"host={','.join(addresses)}"] if addresses else []
         options += [f"link={link}"] if link else []
         options += ["mirror"] if mirror else []
@@ -87,7 +88,7 @@ class Wire:
         self.tell("capture-stop")
 
     def add_rules(self, rules):
-        """All of them, or none if the switch refuses one."""
+        """Adds all rules, or none if the switch refuses one; then raises Refused."""
         self.tell("rules " + ";".join(rules))
 
     def stats(self):

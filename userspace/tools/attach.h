@@ -24,25 +24,25 @@ struct EntryField {
 };
 
 /**
- * The name of the first of @fields that @format, a format file of tracefs, has not or describes
- * otherwise; empty if there is none.
+ * The name of the first of @fields that is missing in @format, a format file of tracefs, or has
+ * another offset or size there; empty if all fields match.
  */
 std::string find_mismatch(std::istream &format, std::span<const EntryField> fields);
 
 /**
- * Programs that are attached until this object goes. The kernel detaches them, too, when the
- * process ends in whatever way, as each belongs to a file descriptor. Methods throw Error.
+ * Programs that are attached until this object is destroyed. Each belongs to a file descriptor, so
+ * the kernel also detaches them when the process ends, even by a signal. Methods throw Error.
  */
 class Attachments {
 public:
 	/** Silences libbpf, whose messages are not for users. */
 	Attachments();
 
-	/** Process @pid, or all if it is zero: those that begin later, too. */
+	/** Attaches to @probe in process @pid; if zero, in all processes, also in later ones. */
 	void usdt(bpf_program *program, uint32_t pid, const std::string &library,
 	          const char *probe);
 
-	/** A tracepoint of the driver, whose entries must have @fields. */
+	/** Attaches to tracepoint @name of the driver, whose entries must have @fields. */
 	void tracepoint(bpf_program *program, const char *name, std::span<const EntryField> fields);
 
 private:

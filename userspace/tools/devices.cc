@@ -43,7 +43,7 @@ bool answers(const fs::path &folder)
 	std::ifstream file(folder / "ports/1/hw_counters" / kCounters[0]);
 	uint64_t value;
 
-	return !file.is_open() || file >> value; /* one that has vanished is no device any more */
+	return !file.is_open() || file >> value; /* ignore a device that has vanished */
 }
 
 } // namespace

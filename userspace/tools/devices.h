@@ -30,7 +30,7 @@ struct Device {
 	std::map<uint32_t, CqDepth> cqs; /* by number; empty without debugfs */
 };
 
-/** All of this host. */
+/** Reads all Tern devices of this host. */
 std::vector<Device> read_devices();
 
 /** Throws Error if a Tern device of this host has a card that does not answer the driver. */

@@ -86,7 +86,7 @@ QpSample Sampler::sample(const Counts &counts, const Counts::Qp &qp) const
 	}
 	result.errors = count(now.errors, before.errors);
 	result.latency_ns = now.latency_ns;
-	/* A completion may be counted before the post that this read of the map has missed. */
+	/* The map is read while it changes, so completed may be ahead of posted. */
 	result.outstanding = now.posted > now.completed ? now.posted - now.completed : 0;
 
 	const auto device = std::ranges::find(counts.devices, result.device, &Device::name);

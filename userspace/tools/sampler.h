@@ -55,7 +55,7 @@ struct QpSample {
 	Buckets recent_latency{};
 	uint64_t latency_ns = 0; /* sum of all */
 
-	/** Whether something happened in the interval, or is to. */
+	/** Whether the QP had any activity in the interval, or has outstanding requests. */
 	bool is_active() const;
 };
 

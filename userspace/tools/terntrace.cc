@@ -109,7 +109,7 @@ public:
 	void take(int ms)
 	{
 		ring_buffer__poll(ring_.get(), ms);
-		/* Processors enter their events in another order than they read the clock. */
+		/* Two CPUs may add events to the ring in another order than that of their times. */
 		std::ranges::stable_sort(arrived_, {}, &tern_trace_event::time);
 		for (const tern_trace_event &event : arrived_)
 			accept(event);

@@ -159,7 +159,7 @@ private:
 	std::set<std::pair<uint32_t, uint32_t>> introduced_;
 };
 
-/* Zero stands for what no QP is named for. */
+/* The thread of an event is its QPN, or zero if the event names no QP. */
 uint32_t thread_of(const tern_trace_event &event)
 {
 	return has_qp(event) ? event.number : 0;

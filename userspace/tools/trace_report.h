@@ -12,9 +12,9 @@
 namespace tern::tools {
 
 /**
- * Which events belong to the process or the QP that is traced. The probes of the provider and their
- * BPF programs let only those through; the driver's tracepoints tell of all, and are chosen by
- * process, by QP number and by the CQs of which the QP's completions came.
+ * Selects the events of the process or QP that is traced. The BPF programs have already filtered
+ * the events of the provider. The driver's tracepoints report all processes and QPs, so their
+ * events are selected by process, by QP number and by the CQs that had completions of the QP.
  */
 class TraceFilter {
 public:

@@ -99,7 +99,7 @@ enum tern_event_kind {
 	TERN_TRACE_FAULT,
 };
 
-/* What a field is not of use for is zero. */
+/* Fields that an event does not use are zero. */
 struct tern_trace_event {
 	__u64 time;   /* ns of CLOCK_MONOTONIC */
 	__u32 kind;   /* enum tern_event_kind */

@@ -108,7 +108,10 @@ int BPF_USDT(on_post, void *device, __u32 qpn, __u32 op, __u32 flags, __u64 byte
 	return 0;
 }
 
-/* Receives of SRQs with tags have more kinds of completions than messages. */
+/*
+ * Whether a receive completion stands for a message of a QP. Tag operations do not, tagged receives
+ * only with data. Receives of WQs are not counted, since they have no QPN.
+ */
 static __always_inline int is_message(__u32 opcode, __u32 flags)
 {
 	switch (opcode) {

@@ -192,7 +192,7 @@ int on_event(const struct tern_entry_event *entry)
 
 	if (!event)
 		return 0;
-	/* The process that the interrupt has met has nothing to do with it. */
+	/* The event comes in an interrupt, and the interrupted process did not cause it. */
 	event->tgid = 0;
 	__builtin_memcpy(event->program, "interrupt", sizeof("interrupt"));
 	bpf_ringbuf_submit(event, 0);
