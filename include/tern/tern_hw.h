@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * What the Tern card looks like to its host: registers, doorbells, rings and
- * admin commands. docs/hardware.md is the prose to this header. The kernel
- * driver, the user-space provider and the card itself include this one file.
+ * The interface of the Tern card to its host: registers, doorbells, rings and
+ * admin commands. docs/hardware.md explains it. The kernel driver, the
+ * user-space provider and the card itself include this file.
  *
  * All multi-byte values in host memory and registers are little-endian, unless
  * the type says big-endian. "Reserved" fields and bits are zero; the card refuses
@@ -53,14 +53,13 @@ enum {
 /*
  * A card has one or more engines. Each is a card by itself, with its own admin queue, event
  * queues and objects; they share the PCI function, the vectors, the MAC address and the device
- * memory. Engine k has its registers at k * TERN_REGS_SIZE of BAR 0. Of the doorbell pages of
- * BAR 2 those are its own whose number modulo the number of engines is k; what it calls page n
- * is n * engines + k. The number of each object (of a key its index) has its engine in 23:20, and
- * what refers to another object is of the same engine. Engine 0 alone has QPs of the types GSI,
- * ETH and RAW. GIDs, the MAC address and the MTU are to be told to each engine.
+ * memory. Engine k has its registers at k * TERN_REGS_SIZE of BAR 0. Page n of an engine is page
+ * n * engines + k of BAR 2. Bits 23:20 of an object's number (for a key, of its index) are the
+ * number of its engine. An object can refer only to objects of the same engine. Only engine 0
+ * has QPs of the types GSI, ETH and RAW. The driver sets GIDs, MAC address and MTU on each engine.
  *
- * A RoCE packet reaches the engine of its destination QPN, a multicast one all engines,
- * and every other frame engine 0, and so do those whose QPN names no engine of the card.
+ * A RoCE packet reaches the engine of its destination QPN, and a multicast packet all engines.
+ * Engine 0 receives all other frames, and packets whose QPN names no engine of the card.
  */
 enum {
 	TERN_REGS_SIZE = 4096,
@@ -176,9 +175,9 @@ enum {
  * start modulo the leaf page size; a ring: at byte 0). The tables stay as they are
  * while the object lives; the card may cache them.
  *
- * Of a region with TERN_MR_ON_DEMAND, entries (of any level) can be absent, and come and go:
- * zero is no entry; one that is there has TERN_PAGE_PRESENT, and TERN_PAGE_WRITE where the
- * card may write. It has at least one level.
+ * The entries (of any level) of a region with TERN_MR_ON_DEMAND may be absent, and the host may
+ * add and remove them at any time. An absent entry is zero. A present entry has TERN_PAGE_PRESENT,
+ * and TERN_PAGE_WRITE if the card may write to the page. Such a region has at least one level.
  */
 struct tern_hw_pages {
 	__le64 iova;
@@ -709,9 +708,9 @@ struct tern_hw_create_cq {
 };
 
 /*
- * The ring and the record move, and the host has put ci into the new one. The CQEs that it has
- * not consumed, ci to the card's producer index, move along to the places of the same indices,
- * with the phase that they have there; the rest of the ring gets the phase that is not new.
+ * Moves the ring and the record; the host has written ci to the new record. The card copies the
+ * CQEs that the host has not consumed, from ci to its producer index, to the entries of the same
+ * indices in the new ring, with the phase of those entries, and marks all others as unwritten.
  * Refused with BAD_STATE when the new ring cannot hold them, or the CQ has failed.
  */
 struct tern_hw_resize_cq {
@@ -765,7 +764,7 @@ struct tern_hw_create_srq {
 	__le32 db_page;			/* of TERN_DB_TAG_OPS */
 };
 
-#define TERN_SRQ_TAGS	0x01u	/* not XRC, and RESIZE_SRQ does not know it */
+#define TERN_SRQ_TAGS	0x01u	/* not for XRC; RESIZE_SRQ refuses such an SRQ */
 
 /* The buffer, ring and record move; slots keep their numbers, so it can only grow. */
 struct tern_hw_resize_srq {

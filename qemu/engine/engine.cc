@@ -63,7 +63,7 @@ bool Engine::do_round()
 {
 	memory_.hold();
 	bool more = link_.receive(kReceiveBudget, rnic_);
-	/* What waits in the inbox may acknowledge what a timer would send again. */
+	/* A frame not yet received may acknowledge a packet that a due timer would retransmit. */
 	for (size_t looked_at = kReceiveBudget;
 	     more && timer_due() && looked_at < FrameRings::kFrames; looked_at += kReceiveBudget)
 		more = link_.receive(kReceiveBudget, rnic_);
@@ -73,7 +73,8 @@ bool Engine::do_round()
 	return more;
 }
 
-/* Whether a timer is about to expire with frames in the inbox. */
+/* Whether a timer is due and arrived frames are to be processed before it. Always false with the
+ * wire in shared memory (Link::receives_before_timers()). */
 bool Engine::timer_due()
 {
 	const auto deadline = link_.receives_before_timers() ? rnic_.next_deadline() : std::nullopt;

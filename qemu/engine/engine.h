@@ -87,11 +87,12 @@ struct tern_engine *tern_engine_new(const struct tern_engine_config *config,
 /* When the thread has ended or was never started. Does nothing for NULL. */
 void tern_engine_free(struct tern_engine *engine);
 
-/* Lets other hosts read that RAM. Requires a wire_path; call before tern_engine_connect(). Returns
+/* Lets other hosts read the first @size bytes of the memfd @fd, a block of guest RAM, and seals it
+ * against new writable mappings. Requires a wire_path; call before tern_engine_connect(). Returns
  * false if the block cannot be shared. Blocks are numbered from 0 by successful calls. */
 bool tern_engine_share_ram(struct tern_engine *engine, int fd, uint64_t size);
 /* Connects to the wire. Requires a wire_path; call before tern_engine_run(). Returns NULL, or an
- * error message. */
+ * error message that belongs to @engine and is valid until the next call. */
 const char *tern_engine_connect(struct tern_engine *engine);
 
 /* Body of the thread: returns after tern_engine_stop(). The engine starts paused. */
@@ -132,7 +133,8 @@ void tern_engine_hold_commands(struct tern_engine *engine, bool hold, uint32_t a
 void tern_engine_refuse_command(struct tern_engine *engine, uint32_t nth);
 void tern_engine_falsify(struct tern_engine *engine, uint32_t every, uint32_t seed);
 
-/* Passes a frame to the card. False: no room; receive_ready() will be called. */
+/* Passes a frame to the card. Returns false if there is no room; receive_ready() is called when
+ * there is. Drops a frame that is too long, and all frames after tern_engine_stop(). */
 bool tern_engine_receive(struct tern_engine *engine, const void *frame, size_t size);
 bool tern_engine_can_receive(struct tern_engine *engine);
 

@@ -25,8 +25,8 @@ static inline void tern_shared_ram_add(struct tern_shared_ram *ram, const char *
 }
 
 /*
- * Other RAM may get that address next, while the number on the wire stays that of the old memory.
- * In any thread, before @host can be unmapped.
+ * Removes the block at @host, so that tern_shared_ram_find() does not return it for other RAM that
+ * is mapped at the same address later. May be called by any thread; call before @host is unmapped.
  */
 static inline void tern_shared_ram_remove(struct tern_shared_ram *ram, const void *host)
 {

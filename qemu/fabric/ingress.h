@@ -16,8 +16,8 @@ struct PfcConfig {
 
 	uint8_t lossless = 0;          /* bit N: priority N is not dropped but paused */
 	uint64_t xoff = 96 * 1024;     /* the sender is paused above this */
-	uint64_t xon = 64 * 1024;      /* ... and may go on from here on */
-	uint64_t headroom = 96 * 1024; /* what may still come after XOFF; more is dropped */
+	uint64_t xon = 64 * 1024;      /* a paused sender may continue at this or below */
+	uint64_t headroom = 96 * 1024; /* accepted above xoff; more is dropped */
 };
 
 /** Returns how many bytes may arrive over @link after the receiver has decided to pause the sender:

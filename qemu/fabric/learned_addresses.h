@@ -17,8 +17,8 @@ class LearnedAddresses {
 public:
 	static constexpr size_t kMost = 256;
 
-	/** Adds an address. Returns one that is too many, which the table should have at this place
-	 * no more. */
+	/** Adds an address. If there are more than kMost then, removes the oldest and returns it;
+	 * the caller should remove it from its table, unless it has been learned elsewhere. */
 	std::optional<uint64_t> add(uint64_t mac)
 	{
 		addresses_.push_back(mac);

@@ -117,7 +117,8 @@ void Reader::read_switches()
 	}
 }
 
-/* With a count their names are numbered, and so are the cards of one that has several. */
+/* Numbers the names of hosts that have a count, and the names of the cards of a host with several
+ * cards. */
 void Reader::read_hosts()
 {
 	for (TomlTable &table : file_.tables("host")) {
@@ -169,7 +170,7 @@ void Reader::read_links()
 	for (size_t i = 0; i < linked_.size(); i++)
 		if (!linked_[i])
 			host_tables_[i].fail("name", "\"" + plan_.cards[i] + "\" has no link");
-	/* Enough for the longest. */
+	/* The default headroom is that of the link which needs the most. */
 	PfcConfig &pfc = plan_.queues.pfc;
 	for (const Plan::Link &each : pfc.headroom ? std::vector<Plan::Link>() : plan_.links)
 		pfc.headroom = std::max(pfc.headroom, headroom_for(each.config));

@@ -150,8 +150,8 @@ void Port::launch(FramePtr frame)
 	in_flight_.push_back(std::move(frame));
 }
 
-/* One event for all that is in flight, so that the loop's heap stays small. It is the peer's, whose
- * loop may be another one. */
+/* Schedules the arrival of the first frame in flight in the loop of the peer, which may be another
+ * loop. There is one event for all frames in flight, so that the loop's heap stays small. */
 void Port::await_arrival(uint64_t when)
 {
 	next_arrival_ = when;
@@ -185,8 +185,9 @@ void Port::accept(FramePtr frame)
 	owner_.arrived(*this, std::move(frame));
 }
 
-/* The pause that ends first wakes the port, and that wakes it for the next one: a peer may pause
- * all priorities with each of its frames, and each time for long. */
+/* Starts or ends pauses. Schedules an event only for the pause that ends first; wake() schedules
+ * the next one. A peer may send many frames that each pause all priorities: one event for each
+ * pause could fill the loop. */
 void Port::obey(const PauseTimes &pause)
 {
 	for (unsigned priority = 0; priority < kPriorities; priority++) {

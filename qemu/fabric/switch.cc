@@ -11,7 +11,8 @@ namespace tern::fabric {
 namespace {
 constexpr size_t kMacSize = 6;
 constexpr size_t kEthernetHeader = 14;
-/* Differs from switch to switch: flows that one sends the same way the next one distributes. */
+/* Makes the hash differ between switches, so that flows which one switch sends to the same port are
+ * distributed over several ports by the next one. */
 constexpr uint64_t kHashStep = 0x9e3779b97f4a7c15;
 } // namespace
 
@@ -76,7 +77,8 @@ void Switch::arrived(Port &port, FramePtr frame)
 		queue(std::move(frame), heard->second);
 }
 
-/* By links of the spanning tree alone, because frames to what is learned must not loop. */
+/* Learns the source address of @frame, but only from links of the spanning tree, because frames to
+ * learned addresses must not loop. */
 void Switch::learn(const Frame &frame)
 {
 	const uint64_t source = mac_at(frame.bytes(), kMacSize);
@@ -149,8 +151,8 @@ void Switch::queue(FramePtr frame, uint16_t out)
 	ports_[out]->port.send(std::move(frame));
 }
 
-/* By the queue that it leaves behind, as switches do: what congestion there is now is told without
- * the time that the frame has waited. */
+/* Marks the frame by the length of the queue that it leaves behind. Marking at departure, as
+ * switches do it, reports the present congestion, not that of the time when the frame arrived. */
 void Switch::sending(Port &port, Frame &frame)
 {
 	if (config_.red.marks(port.queues.bytes(frame.priority), random_) &&

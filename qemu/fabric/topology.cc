@@ -142,8 +142,8 @@ void Fabric::update_routes()
 	update_tree(next_to);
 }
 
-/* Its edges are the links by which a search from the lowest switch first reaches each of the
- * others. */
+/* Computes the spanning tree of each connected part. Its edges are the links by which a breadth
+ * first search from the switch with the lowest number first reaches each of the others. */
 void Fabric::update_tree(const std::vector<std::vector<Neighbour>> &next_to)
 {
 	for (const Link &link : links_) {

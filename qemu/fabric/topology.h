@@ -29,9 +29,9 @@ public:
 
 	/** The number of the new switch. */
 	unsigned add_switch(const SwitchConfig &config);
-	/** A host port with that address, which gets frames by @owner. It has no link yet. @loop:
-	 * that of the host, which may be up to the delay of its link ahead of the switches, or
-	 * behind them. */
+	/** Adds a host with the address @mac, whose frames @owner receives, and returns its number.
+	 * It has no link yet. @loop: the host's event loop, which may be ahead of the switches'
+	 * loop or behind it by up to the delay of the host's link. */
 	unsigned add_host(const Mac &mac, PortOwner &owner, EventLoop &loop);
 	/** Adds a host without an address, and returns its number; learn() adds its addresses. */
 	unsigned add_host(PortOwner &owner);

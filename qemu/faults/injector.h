@@ -45,7 +45,7 @@ public:
 	{
 	}
 
-	/** Whether frames need not pass here: no fault is set, and none would be overtaken. */
+	/** Whether frames may bypass the injector: no fault is set, and no frame is held back. */
 	bool idle() const { return !faults_.any() && held_.empty(); }
 	/** What happens to one frame. */
 	struct Verdict {

@@ -32,7 +32,7 @@
 
 #if QEMU_VERSION_MAJOR < 10
 
-/* Since 9.0 the lock is called what everybody calls it. */
+/* 9.0 renamed qemu_mutex_lock_iothread() and qemu_mutex_unlock_iothread(). */
 static inline void bql_lock(void)
 {
 	qemu_mutex_lock_iothread();
@@ -43,7 +43,7 @@ static inline void bql_unlock(void)
 	qemu_mutex_unlock_iothread();
 }
 
-/* Since 10.0 a debugger may write to ROM. */
+/* 10.0 added the parameter attrs, because a debugger may write to ROM. */
 #define memory_access_is_direct(mr, is_write, attrs) memory_access_is_direct(mr, is_write)
 
 /* Since 9.2 the field has another name. */

@@ -29,10 +29,10 @@ struct Timer {
 };
 
 /**
- * Deadlines, at most one for each owner: an owner with later ones sets the next when the first
- * expires. So the guest cannot make the queue grow, and postponing a timer is free. A binary heap,
- * which allocates only when it grows beyond its largest size so far. Of two equal deadlines that of
- * the smaller owner expires first.
+ * A queue of deadlines, at most one for each owner. An owner with several keeps only the first one
+ * here, and sets the next when it expires. So the guest cannot make the queue grow, and an owner
+ * that postpones a deadline need not change the queue. The queue is a binary heap, which allocates
+ * only when it exceeds its largest size so far. Equal deadlines expire in the order of the owners.
  */
 class TimerQueue {
 public:

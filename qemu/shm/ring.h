@@ -142,7 +142,8 @@ public:
 		return std::exchange(unannounced_, false) ? wake_consumer() : std::nullopt;
 	}
 
-	/** Requests a bell when at most a quarter is used. Returns true if that is already so. */
+	/** Calls announce(), and requests a bell for the time when at most a quarter of the ring is
+	 * used. Returns true if that is already so. */
 	bool await_room();
 	/** Whether at most a quarter is used. */
 	bool has_room();

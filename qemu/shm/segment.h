@@ -15,9 +15,9 @@ namespace tern::shm {
 Fd make_segment(const char *name, size_t size);
 
 /**
- * Denies write access to all but existing mappings, for good. A descriptor that is only open for
- * reading does not: who has it can open the memory again through /proc/self/fd. Returns false if
- * @fd is no memfd, or its seals allow no further ones.
+ * Permanently denies write access to the memory, except through existing mappings. It is not enough
+ * to pass a read-only descriptor, because the receiver can open the memory again for writing
+ * through /proc/self/fd. Returns false if @fd is not a memfd, or if its seals allow no more seals.
  */
 bool seal_for_readers(int fd);
 

@@ -227,7 +227,7 @@ std::string SharedWire::handle_welcome(const Message &message, std::vector<Fd> &
 	return {};
 }
 
-/* Without a direct link, frames to it go through the switch. */
+/* Opens the link to another host. If that fails, frames to the host go through the switch. */
 void SharedWire::add_peer(const Message &message, std::vector<Fd> &fds)
 {
 	if (Link *old = peers_[message.id])
@@ -332,8 +332,8 @@ void SharedWire::sweep(uint64_t now)
 		back_off(now);
 }
 
-/* The delay doubles each time, up to a minute, and is halved for each minute without a wait in
- * vain. So these take half a second a minute in the long run, whatever hosts do. */
+/* Doubles the delay, up to kMaxBackOff, and halves it for each kMaxBackOff since the last back-off.
+ * So in the long run waits that time out take at most about kReturnTime of each kMaxBackOff. */
 void SharedWire::back_off(uint64_t now)
 {
 	const uint64_t quiet = (now - back_off_.last) / kMaxBackOff;
@@ -450,7 +450,8 @@ bool SharedWire::put(Link &link, const Outgoing &what)
 	return false;
 }
 
-/* Also what was for the switch: it has not passed that. */
+/* Counts dropped frames. Those to the switch are counted as well, because the switch never receives
+ * them and so cannot count them. */
 void SharedWire::drop(const Outgoing &what)
 {
 	direct_.sent += what.frames;

@@ -74,8 +74,8 @@ public:
 	/** As Wire::lend(); @head is at least an Ethernet header. */
 	Wire::Lend lend(std::span<const std::byte> head, std::span<const RamRange> payload,
 	                uint32_t segment, const Loan &loan);
-	/** Whether a frame with @head, at least an Ethernet header, can be lent to its
-	 * destination. */
+	/** Whether there is a direct link to the destination of a frame with @head, at least an
+	 * Ethernet header. Without one lend() refuses the frame. */
 	bool can_lend(std::span<const std::byte> head) { return up() && direct_link(head); }
 	/**
 	 * Wakes hosts that frames were sent to. Call after several frames, so that a host on the
@@ -123,7 +123,7 @@ private:
 		bool given_up = false;
 		/* The other side has violated the protocol or left; removed by sweep(). */
 		bool cut = false;
-		/* ... or did not release lent payload in time */
+		/* The link was cut because the other side did not release lent payload in time. */
 		bool overdue = false;
 		/* While something waits for room: since when, and how much was consumed then. 0:
 		 * check_stalled() is to note both. */
@@ -131,10 +131,10 @@ private:
 		uint64_t consumed = 0;
 	};
 
-	/* After a wait in vain for lent payload, nothing is lent until a delay has passed. All
-	 * hosts share it, because one that was late could come back as another. */
+	/* After a wait for lent payload has timed out, nothing is lent until a delay has passed.
+	 * There is one delay for all hosts, because a late host could reconnect with another id. */
 	struct BackOff {
-		bool due = false; /* such a wait is new */
+		bool due = false; /* a wait has timed out, and back_off() is to be called */
 		bool active = false;
 		uint64_t delay = 0; /* the last one */
 		uint64_t last = 0;  /* when it began */
@@ -176,7 +176,7 @@ private:
 	find_moved(const Link &link, const LentEntry &lent, uint64_t offset);
 	static uint32_t packets_of(const Consumer::Entry &entry);
 	void release_claimed();
-	/** Whether until is to be waited for. */
+	/** Whether resume_lending() has something to do once back_off_.until has passed. */
 	bool backs_off() const { return back_off_.active || late_.any(); }
 	bool take_back(Link &link, const Recall &what);
 	enum class Of { AllLinks, CutLinks };
@@ -211,8 +211,8 @@ private:
 	std::array<Link *, kMaxHosts> peers_{};
 	Link *switch_ = nullptr;
 	BackOff back_off_;
-	std::bitset<kMaxHosts> late_; /* hosts whose links were cut for that */
-	/* where something found no room; the link may be another now, or none */
+	std::bitset<kMaxHosts> late_; /* hosts whose links were overdue; until they have new ones */
+	/* destinations that refused a frame; their links may have been replaced or removed since */
 	std::bitset<Wire::kDestinations> waiting_;
 	Wire::Destination full_ = 0;
 	std::string error_;

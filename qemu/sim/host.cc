@@ -21,8 +21,8 @@ namespace {
  * together, which spares the processor's cache when there are many cards. */
 constexpr uint64_t kCardDelay = 500; /* ns */
 constexpr unsigned kBudget = 32;     /* packets in one run */
-/* What may wait at the port for the wire, in bytes of each priority. Small: what is in there has
- * left the card's rate control and the turns of its QPs behind it. */
+/* The number of bytes of each priority that may be queued at the port. The limit is small, because
+ * the card's rate control and scheduler no longer affect queued frames. */
 constexpr uint64_t kPortQueue = 16384;
 
 constexpr uint32_t kDoorbellPages = 2;

@@ -71,8 +71,8 @@ Card::Card(const Config &config)
 {
 }
 
-/* Commands are executed until then, so all engines stop before the first one, whose mutex they
- * share, is destroyed. */
+/* Stops all engines before any is destroyed. A running engine still executes commands, which may
+ * lock the mutex of engine 0 that all engines share. */
 Card::~Card()
 {
 	for (Engine &engine : engines_) {

@@ -13,12 +13,12 @@
 namespace tern::vfio {
 
 /**
- * The guest's memory, as the client has mapped it: ranges of IOVA in descriptors. One thread
- * changes it; each engine's thread reads it through a DmaReader.
+ * The guest's memory as the client has mapped it: ranges of IOVAs and the descriptors that back
+ * them. One thread changes the table; each engine's thread reads it through a Reader.
  *
- * A change makes a new list. Who replaces a list waits until no reader uses the old one, and only
- * then unmaps memory; a reader that begins after the change finds the new list. So no reader can
- * delay a change for longer than one of its rounds.
+ * A change publishes a new list of ranges. The thread that replaces a list waits until no reader
+ * uses the old one, and then unmaps the memory. A reader that begins after the change finds the
+ * new list, so a reader delays a change by at most one of its rounds.
  */
 class DmaTable {
 public:

@@ -39,9 +39,10 @@ public:
 	/** Vector @vector + i gets @eventfds[i], or none if that is empty. */
 	void assign(unsigned vector, std::vector<Fd> eventfds);
 	void mask(unsigned vector, bool masked);
-	/** Takes away all eventfds. */
+	/** Removes all eventfds and unmasks all vectors. */
 	void release();
-	/** Table and pending bits as after power on. The eventfds stay. */
+	/** Sets the table and the pending bits to their power-on values. The eventfds, and the
+	 * masks set by mask(), stay. */
 	void reset();
 
 	unsigned count() const { return static_cast<unsigned>(vectors_.size()); }

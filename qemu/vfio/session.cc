@@ -257,7 +257,7 @@ Reply Session::set_irqs(Message &message)
 	}
 }
 
-/* Who wants an interrupt for a test has to ask the card for one. */
+/* Clients cannot raise an interrupt by message, as the data types NONE and BOOL would allow. */
 Reply Session::set_eventfds(const IrqSet &set, std::vector<Fd> fds)
 {
 	switch (set.flags & VFIO_IRQ_SET_DATA_TYPE_MASK) {

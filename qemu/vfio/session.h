@@ -29,9 +29,9 @@ protected:
 };
 
 /**
- * What a client says and what it is told: the vfio-user protocol without its socket. All that a
- * message holds is checked before it is used. A session begins when a client connects and ends when
- * it leaves; then the card is as it was before.
+ * The vfio-user protocol without its socket: handles the messages of one client. All fields of a
+ * message are checked before they are used. A session begins when a client connects and ends when
+ * the client leaves; the destructor resets the card and removes the client's mappings and eventfds.
  */
 class Session {
 public:

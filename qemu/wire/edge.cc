@@ -9,8 +9,8 @@
 namespace tern::wire {
 
 namespace {
-/* What may wait at the link, in bytes of a priority, before the connection does. Small: what is in
- * there has left the card's rate control and the turns of its QPs behind it. */
+/* The connection waits when more bytes of a priority than this are queued at the link. The limit is
+ * small, because the card's rate control and scheduler no longer affect queued frames. */
 constexpr uint64_t kQueue = 16384;
 /* The same of a priority that is paused. The connection has one queue for all priorities, in which
  * frames that wait block those of others; so what has been sent there before the card obeyed the
@@ -75,7 +75,8 @@ void Edge::left(Port &port)
 	lanes_.remove_if([&](const Lane &lane) { return &lane.port == &port; });
 }
 
-/* In the fabric's time, which may lag behind: the card's next frame follows without a gap. */
+/* Resumes connections at the fabric's time, which may lag behind real time, so that the card's next
+ * frame follows without a gap. */
 void Edge::departed(fabric::Port &, const fabric::Frame &)
 {
 	for (Lane &lane : lanes_) {

@@ -39,10 +39,10 @@ public:
 };
 
 /**
- * The connection of one host, with a queue of frames to it. A port that sent to a congested one,
- * whose queue is too long, is not read from until that queue has shrunk. One that others wait for
- * and that takes too little (its host is stopped) drops frames instead, so that it does not block
- * others.
+ * The connection of one host, with a queue of frames to the host. A port is congested when its
+ * queue is too long. The switch does not read from a port that has sent to a congested port until
+ * that port's queue has shrunk. A congested port whose host consumes too little, for example
+ * because the host is stopped, drops frames instead, so that it does not block other ports.
  */
 class Port : public Outlet, public Waitable {
 public:
@@ -92,7 +92,8 @@ public:
 	FrameSink &sink() const { return sink_; }
 
 protected:
-	/** @high_water: in bytes; senders wait while more is queued, until half of it is. */
+	/** @high_water: when this many bytes are queued, senders wait until at most half as many
+	 * are. */
 	Port(FrameSink &sink, size_t high_water) : sink_(sink), high_water_(high_water) {}
 
 	/** Forwards received frames until one causes waiting. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: ((GPL-2.0 WITH Linux-syscall-note) OR Linux-OpenIB) */
 /*
- * What tern.ko and its rdma-core provider say to each other through uverbs.
+ * The structures that tern.ko and its rdma-core provider exchange through uverbs.
  * Every request ends where its struct ends: the driver refuses non-zero bytes
  * past it, and non-zero reserved fields.
  */
@@ -9,7 +9,7 @@
 
 #include <linux/types.h>
 
-/* Raised only by a change that an old provider cannot live with. */
+/* Incremented only by a change that is incompatible with older providers. */
 #define TERN_UVERBS_ABI_VERSION 1
 
 /* Keys are offsets for mmap() on the uverbs file. */
@@ -103,10 +103,10 @@ struct tern_create_srq_resp {
 };
 
 /*
- * With IBV_SRQ_MAX_WR the kernel copies slots and ring to a larger buffer and
- * writes where that is to buf_addr, before it lets the old one go. modify_srq has no response,
- * hence the address. Nothing may be posted meanwhile. When the old buffer is
- * large enough, buf_len is 0 and nothing has changed.
+ * With IBV_SRQ_MAX_WR the kernel copies slots and ring to a larger buffer and writes its location
+ * to buf_addr before it frees the old buffer. The location is passed through memory because
+ * modify_srq has no response. The process must not post meanwhile. If the old buffer is large
+ * enough, buf_len is 0 and nothing has changed.
  */
 struct tern_modify_srq_cmd {
 	__aligned_u64 buf_addr;	/* of a struct tern_srq_buf */
@@ -144,7 +144,7 @@ struct tern_create_rss_qp_cmd {
 	__u8 key[40];
 };
 
-/* What is ours of the ioctl() interface; numbers of drivers begin at 1 << 12. */
+/* The driver's additions to the ioctl() interface. Driver-specific numbers begin at 1 << 12. */
 
 /* of UVERBS_METHOD_QUERY_CONTEXT */
 enum tern_query_context_attrs {

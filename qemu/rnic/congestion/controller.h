@@ -33,7 +33,7 @@ public:
 	/** Nothing was acknowledged for as long as the ACK timeout. */
 	virtual void on_timeout() {}
 
-	/** The rate at @now; that of max_rate() is no limit. */
+	/** The rate at @now. A flow whose rate is max_rate() is not limited. */
 	virtual uint64_t rate(uint64_t now) = 0;
 	/** When the rate may change without another call of the above. */
 	virtual uint64_t next_change() const { return UINT64_MAX; }

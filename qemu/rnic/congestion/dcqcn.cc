@@ -71,7 +71,8 @@ void Dcqcn::advance(uint64_t now)
 	}
 }
 
-/* Only a CNP needs alpha, so it is late until then. */
+/* Makes up for the periods in which alpha has decayed. Only a CNP needs alpha, so alpha is not
+ * updated before. */
 void Dcqcn::decay_alpha(uint64_t now)
 {
 	if (!notified_)
@@ -81,8 +82,8 @@ void Dcqcn::decay_alpha(uint64_t now)
 	alpha_at_ += periods * alpha_period();
 }
 
-/* Fast recovery for the first increases by either, then additive increase of the target, and
- * hyper increase once both have passed the threshold. */
+/* Increases the rate: fast recovery until the timer or the byte counter has passed the threshold,
+ * then additive increase of the target, and hyper increase once both have passed it. */
 void Dcqcn::increase()
 {
 	const uint32_t most = std::max(timer_increases_, counter_increases_);
@@ -93,7 +94,7 @@ void Dcqcn::increase()
 		target_ += kKbps * p_.rp_ai_rate;
 	target_ = std::min(target_, max_rate());
 	current_ = (target_ + current_) / 2;
-	/* It comes ever closer to the highest rate: below the unit it is there. */
+	/* The rate converges to the highest rate: it is there if less than 1 kb/s is missing. */
 	if (max_rate() - current_ < 1)
 		current_ = target_;
 }

@@ -18,9 +18,10 @@ struct Slice {
 };
 
 /**
- * Executes one admin command; its result, if any, goes into the body of @completion. None if the
- * command needs more than @slice, which is then used up: execute it again with the next one. How
- * far it came is in the objects, and its checks are made again, because packets arrive in between.
+ * Executes one admin command and writes its result, if any, to the body of @completion. Returns
+ * none if the command needs more than @slice, which is then used up: call again with the next
+ * slice. The objects hold the progress. Each call repeats the checks, because packets arrive in
+ * between.
  */
 std::optional<CommandStatus> execute(Card &card, const hw::tern_hw_aq_cmd &command,
                                      hw::tern_hw_aq_cqe &completion, Slice &slice);

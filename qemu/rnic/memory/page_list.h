@@ -77,11 +77,12 @@ public:
 		Iova iova;
 		uint64_t size; /* bytes to the end of a leaf page, or of the buffer */
 	};
-	/** The run at byte @offset of the buffer; none if a table cannot be read or an entry is
-	 * misaligned. */
+	/** The run at byte @offset of the buffer. None if @offset is not in the buffer, a table
+	 * cannot be read or an entry is misaligned. For lists that are not on demand. */
 	std::optional<Run> at(TableCache &cache, HostMemory &memory, uint64_t offset) const;
-	/** As at(), for any list; the run covers as many of the @wanted bytes as are contiguous.
-	 * @write: they will be written. */
+	/** As at(), also for lists on demand. The run extends over contiguous leaf pages to cover
+	 * up to @wanted bytes, but not beyond a table or the cached run. @write: the bytes will be
+	 * written. */
 	Reach find(TableCache &cache, HostMemory &memory, uint64_t offset, uint64_t wanted,
 	           bool write, Run &run) const
 	{

@@ -20,7 +20,9 @@ struct Checksums {
 	bool bad = false;   /* a checksum is wrong */
 };
 
-/** Fragments, UDP without a checksum and other protocols set no flag. */
+/** Verifies the checksums of @frame. For a fragment, UDP over IPv4 without a checksum or another
+ * protocol only the IPv4 header, if any, is verified. A frame that is not IP, or is shorter than
+ * its IP header says, sets no flag. */
 Checksums verify_checksums(std::span<const std::byte> frame);
 
 } // namespace tern

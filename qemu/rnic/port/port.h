@@ -37,9 +37,10 @@ public:
 	void receive(std::span<const std::byte> frame);
 	void receive(std::span<const std::byte> head, const Payload &payload, uint32_t segment);
 
-	/** Receivers of frames that are not RoCE, before ethernet. */
+	/** Receives the frames that match a flow. RoCE packets to this card's MAC or to one of its
+	 * multicast groups go to QPs instead; only sniffers receive them, too. */
 	Steering steering;
-	/** The receiver of all other frames. */
+	/** Receives the other frames that are not RoCE and pass the MAC filter. */
 	EthFunction ethernet;
 	uint32_t rx_mode = 0; /* TERN_ETH_PROMISC, TERN_ETH_ALLMULTI */
 

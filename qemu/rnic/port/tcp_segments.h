@@ -17,8 +17,8 @@ struct TcpHeaders {
 	bool ipv4 = false;
 };
 
-/** Locates the headers in the first bytes of a frame whose TCP header is at @tcp and needs to be
- * there without its options only. None if it is no TCP frame. */
+/** Locates the headers of a frame whose TCP header is at offset @tcp. @head has at least all bytes
+ * up to the TCP options, which it may lack. Returns none if the frame is not TCP. */
 std::optional<TcpHeaders> find_tcp_headers(std::span<const std::byte> head, size_t tcp);
 
 /** A segment's part of the payload. */

@@ -78,8 +78,8 @@ AddressVector ConnectedQp::address(const GidEntry &source) const
 
 /* ---- congestion control ---- */
 
-/* At most one CNP in an interval; what is marked before the next one may be sent is told by that
- * which has been sent. */
+/* Makes a CNP due, at most one in each interval. Packets that are marked within the interval after
+ * a CNP cause no further one. */
 void ConnectedQp::notify()
 {
 	if (!data_.congestion.np_enable || cnp_due_ || data_.ports.clock.now() < next_cnp_)
@@ -88,8 +88,8 @@ void ConnectedQp::notify()
 	data_.scheduler.activate(*this);
 }
 
-/* Annex A17.9.3. It travels at a priority of its own, so that it is not behind what is congested.
- */
+/* Sends the CNP (annex A17.9.3) with the configured DSCP and priority, so that it need not wait in
+ * the congested queues. */
 bool ConnectedQp::send_cnp(unsigned &budget)
 {
 	if (!cnp_due_)

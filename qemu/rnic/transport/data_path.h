@@ -54,7 +54,8 @@ struct DataPath {
 	void drop_events(std::span<const hw::tern_hw_event> events, uint32_t id);
 	/** An address vector with the source @source; the caller adds the destination. */
 	AddressVector source_address(const GidEntry &source) const;
-	/** The other end of the link has no room for frames of some priorities (802.1Qbb). */
+	/** Obeys a pause frame (802.1Qbb): stops the priorities that it pauses for the given times,
+	 * and resumes those with a time of zero. Ignores priorities without PFC. */
 	void pause(const PauseTimes &times);
 	/** The pause of @priority is over. */
 	void resume(unsigned priority);

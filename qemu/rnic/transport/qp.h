@@ -134,8 +134,8 @@ protected:
 	}
 	/** As Sender::transmit(). */
 	virtual bool take_turn(unsigned &budget) = 0;
-	/** A deadline has passed, not in ERR. Other deadlines of the QP may not have; set them
-	 * again. */
+	/** The timer has expired in a state other than ERR. The implementation must set the timer
+	 * again for deadlines that have not passed yet. */
 	virtual void on_timer(uint64_t now) = 0;
 	/** A queue or CQ cannot be used: raises the event and enters ERR. */
 	void fatal();

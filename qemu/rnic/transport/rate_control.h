@@ -11,8 +11,8 @@
 
 namespace tern {
 
-/** What a connection sends, once congestion control has to do with it: the algorithm that finds
- * its rate, and a bucket that holds it to that. Times are in ns of the clock port. */
+/** The rate of a connection under congestion control: the algorithm that finds the rate, and a
+ * token bucket that enforces it. Times are in ns of the clock port. */
 class RateControl {
 public:
 	/** @parameters, which must outlive this, must select a controller. */

@@ -85,7 +85,7 @@ bool RcQp::take_turn(unsigned &budget)
 	prefetch(*this);
 	if (!send_cnp(budget))
 		return false;
-	/* What congestion slows down takes turns. */
+	/* While the rate of responses is limited, requests go first in every second turn. */
 	requests_first_ = slowed() && !requests_first_;
 	if (requests_first_) {
 		const bool more = requester_.transmit(budget);

@@ -201,8 +201,8 @@ bool Requester::is_signaled(const Request &r) const
 	return r.rendezvous || (r.flags & TERN_WQE_SIGNALED) || qp_.config().signal_all;
 }
 
-/* A host that keeps to its ring has no more requests outstanding than that has blocks. IBA
- * 10.8.3.3: a fenced request waits for the host's earlier READs and atomics. */
+/* A correct host has at most as many requests outstanding as its ring has blocks. A fenced request
+ * waits for the host's earlier requests with a response of their own (IBA 10.8.3.3). */
 bool Requester::must_wait(const SendWqe &wqe) const
 {
 	if (requests_.size() - rendezvous_.requests() >=
@@ -213,7 +213,8 @@ bool Requester::must_wait(const SendWqe &wqe) const
 	return exceeds_limits(wqe);
 }
 
-/* IBA 9.7.3.1: the number of READs and atomics is limited. */
+/* Limits the PSNs in use, and the outstanding requests with a response of their own (IBA 9.7.3.1).
+ */
 bool Requester::exceeds_limits(const SendWqe &wqe) const
 {
 	if (message_fits(wqe.length, qp_.mtu_) &&
@@ -387,8 +388,8 @@ bool Requester::wants_ack(const Request &r, uint32_t packet, Psn psn) const
 	       qp_.paced_after(qp_.mtu_ + kHeaders);
 }
 
-/* A burst ends with a packet that requests an acknowledgement. With a rate limit or without
- * credits, packets are sent one by one. */
+/* Ends a burst at the next packet that requests an acknowledgement, or earlier. Retransmissions,
+ * inline data, and packets under a rate limit or without credits are sent one by one. */
 uint32_t Requester::burst_of(const Request &r, uint32_t packet, const SendWqe &wqe,
                              unsigned budget) const
 {
