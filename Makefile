@@ -59,7 +59,7 @@ help:
 	@echo 'make report      one page of what these have found: build/report/index.html'
 	@echo 'make bench-apps  NVMe-oF, NFS, iSER, SRP, RNBD, SMC-R and RDS over Tern next to TCP and rxe'
 	@echo 'make lint        the static checks'
-	@echo 'make bench-core  what a message costs the card, next to memcpy, and how long others wait'
+	@echo 'make bench-core  what a message costs the card, next to memcpy, how long others wait, and memory'
 	@echo 'make bench-sim   what a packet costs tern-sim, by the number of cards'
 	@echo 'make bench-fabric'
 	@echo '                 four hosts write to one, with and without DCQCN: queue and shares, plotted'
@@ -174,9 +174,10 @@ lint: cmake
 
 # Five runs of each, of which it tells the median; alone on the machine, if you can.
 bench-core: configure
-	@cmake --build $(CMAKE_BUILD) --target bench_core bench_pauses
+	@cmake --build $(CMAKE_BUILD) --target bench_core bench_pauses bench_memory
 	@$(CMAKE_BUILD)/tests/bench/bench_core --benchmark_repetitions=5 --benchmark_min_time=0.1
 	@$(CMAKE_BUILD)/tests/bench/bench_pauses
+	@$(CMAKE_BUILD)/tests/bench/bench_memory
 
 lab: hosts
 	@scripts/lab up

@@ -5,7 +5,12 @@
 
 namespace tern::bench {
 
-/** How often operator new was called so far, in a program that is linked with this. */
+/* Of a program that is linked with this, which has one thread. */
+
+/** The number of calls of operator new so far. */
 uint64_t allocations();
+
+/** The memory that operator new has allocated and operator delete has not freed, in bytes. */
+int64_t allocated_bytes();
 
 } // namespace tern::bench
