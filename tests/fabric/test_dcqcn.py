@@ -117,7 +117,7 @@ class Dcqcn(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
 
-    def simulate(self, flows, parts, duration="100 ms", warmup="40 ms"):
+    def simulate(self, flows, parts, duration="400 ms", warmup="40 ms"):
         file, result = self.folder / "scenario.toml", self.folder / "result.json"
         text = SCENARIO.format(flows=flows, duration=duration, warmup=warmup)
         file.write_text(text + "".join(parts), encoding="ascii")
