@@ -32,6 +32,13 @@ void RcQp::stop()
 	responder_.reset(Psn());
 }
 
+void RcQp::apply(uint32_t mask, const tern_hw_qp_attr &attr)
+{
+	ConnectedQp::apply(mask, attr);
+	if (mask & (TERN_QP_RETRY_CNT | TERN_QP_RNR_RETRY))
+		requester_.refill_retries();
+}
+
 void RcQp::release_tags()
 {
 	ConnectedQp::release_tags();

@@ -38,6 +38,7 @@ private:
 	void start_receiver() override { responder_.reset(Psn(attr_.rq_psn.get())); }
 	void start_sender() override { requester_.reset(Psn(attr_.sq_psn.get())); }
 	void stop() override;
+	void apply(uint32_t mask, const hw::tern_hw_qp_attr &attr) override;
 	void abandon_requests() override { requester_.abandon(); }
 	bool flush_requests(unsigned &budget) override { return requester_.flush(budget); }
 	bool sender_idle() const override { return requester_.idle(); }

@@ -65,8 +65,7 @@ void Requester::reset(Psn sq_psn)
 	assumed_ = 0;
 	nak_implied_ = false;
 	sequence_nak_ = false;
-	retries_left_ = qp_.attr_.retry_cnt;
-	rnr_retries_left_ = qp_.attr_.rnr_retry;
+	refill_retries();
 	timed_.reset();
 	timed_at_ = 0;
 	timeout_at_ = UINT64_MAX;
@@ -74,6 +73,12 @@ void Requester::reset(Psn sq_psn)
 	refused_ = false;
 	page_wait_.reset();
 	response_dropped_ = false;
+}
+
+void Requester::refill_retries()
+{
+	retries_left_ = qp_.attr_.retry_cnt;
+	rnr_retries_left_ = qp_.attr_.rnr_retry;
 }
 
 /* ---- from work requests to packets ---- */
@@ -108,7 +113,7 @@ Requester::Step Requester::send_next(unsigned &budget)
 	if (r.status != TERN_WC_SUCCESS)
 		return Step::Stalled;
 	const auto packet = static_cast<uint32_t>(next_psn_ - r.first);
-	if (!may_send(r, packet) || qp_.paced() || qp_.parked())
+	if (!may_send(r) || qp_.paced() || qp_.parked())
 		return Step::Stalled;
 	return send_packets(r, packet, budget);
 }
@@ -240,23 +245,22 @@ tern_hw_cqe_status Requester::check_request(const Request &r, const SendWqe &wqe
 	return access == Access::Ok ? TERN_WC_SUCCESS : TERN_WC_LOC_PROT_ERR;
 }
 
-bool Requester::may_send(const Request &r, uint32_t packet) const
+bool Requester::may_send(const Request &r) const
 {
-	return (r.expects_response() || next_psn_ - una_ < window_) && has_credit(r, packet);
+	return (r.expects_response() || next_psn_ - una_ < window_) && has_credit(r);
 }
 
 /*
  * End-to-end flow control (IBA 9.7.7.2): a message without credit may send only the packet that
  * takes a receive WQE, as a probe, when nothing else is in flight.
  */
-bool Requester::has_credit(const Request &r, uint32_t packet) const
+bool Requester::has_credit(const Request &r) const
 {
 	if (has_recv_wqe(r))
 		return true;
-	const uint32_t taking = r.opcode == TERN_OP_WRITE_IMM ? r.packets - 1 : 0;
-	if (packet == taking)
+	if (next_psn_ == r.taking())
 		return next_psn_ == una_;
-	return packet < taking || una_ - r.first > static_cast<int32_t>(taking);
+	return next_psn_ - r.taking() < 0 || una_ - r.taking() > 0;
 }
 
 /* Whether the responder has a receive WQE for @r, or does not report credits. */
@@ -529,8 +533,7 @@ void Requester::progress(Psn una)
 		end_timing();
 	if (next_psn_ - una_ < 0)
 		seek(una_);
-	retries_left_ = qp_.attr_.retry_cnt;
-	rnr_retries_left_ = qp_.attr_.rnr_retry;
+	refill_retries();
 	refused_ = false;
 	nak_implied_ = false;
 	sequence_nak_ = false;

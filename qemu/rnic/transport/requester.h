@@ -47,6 +47,8 @@ public:
 	 * whether none is left. */
 	bool flush(unsigned &budget);
 	void reset(Psn sq_psn);
+	/** As many retries as the attributes of the QP say. */
+	void refill_retries();
 	/** To RESET. */
 	void stop();
 	/** Whether no request is outstanding. */
@@ -72,6 +74,11 @@ private:
 		hw::tern_hw_cqe_status status : 8 = hw::TERN_WC_SUCCESS;
 
 		Psn end() const { return first + packets; }
+		/** The packet that takes a receive WQE, if takes_recv(). */
+		Psn taking() const
+		{
+			return first + (opcode == hw::TERN_OP_WRITE_IMM ? packets - 1 : 0);
+		}
 		bool expects_response() const { return tern::expects_response(opcode); }
 		bool takes_recv() const;
 	};
@@ -96,8 +103,8 @@ private:
 	bool is_signaled(const Request &r) const;
 	bool must_wait(const SendWqe &wqe) const;
 	bool exceeds_limits(const SendWqe &wqe) const;
-	bool may_send(const Request &r, uint32_t packet) const;
-	bool has_credit(const Request &r, uint32_t packet) const;
+	bool may_send(const Request &r) const;
+	bool has_credit(const Request &r) const;
 	/** Sends @packet, and following packets of @r as far as @budget, window and credits
 	 * allow. */
 	Step send_packets(Request &r, uint32_t packet, unsigned &budget);

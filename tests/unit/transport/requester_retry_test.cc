@@ -32,6 +32,28 @@ TEST_F(Requester, TimeoutsThenError)
 }
 
 /* Progress gives the retries back. */
+/* RETRY_CNT and RNR_RETRY are optional in SQD (IBA 11.2.5.2). */
+TEST_F(Requester, RetriesChangeInSqd)
+{
+	auto c = connection();
+	c.retry_cnt = c.rnr_retry = 0;
+	connect(c);
+	ASSERT_EQ(qp_->set_state(TERN_QPS_SQD), TERN_AQ_OK);
+	tern_hw_qp_attr attr{};
+	attr.retry_cnt = attr.rnr_retry = 1;
+	ASSERT_EQ(qp_->modify(TERN_QP_RETRY_CNT | TERN_QP_RNR_RETRY, attr), TERN_AQ_OK);
+	ASSERT_EQ(qp_->set_state(TERN_QPS_RTS), TERN_AQ_OK);
+	post(send(1));
+	EXPECT_EQ(psns_sent(), Psns{0});
+	pass(kTimeout);
+	EXPECT_EQ(psns_sent(), Psns{0});
+	ack(0, kAethRnrNak | 1);
+	pass(1'000'000);
+	EXPECT_EQ(psns_sent(), Psns{0});
+	ack(0);
+	EXPECT_EQ(completions(), (Completions{{0, TERN_WC_SUCCESS}}));
+}
+
 TEST_F(Requester, ProgressRefillsRetries)
 {
 	auto c = connection();

@@ -476,6 +476,23 @@ TEST_F(Requester, CreditsLimitMessages)
 	EXPECT_EQ(psns_sent(), (Psns{3, 4}));
 }
 
+/* The first count comes when a message has begun, of whose packets none asks for an answer. */
+TEST_F(Requester, CreditsInTheMiddleOfAMessage)
+{
+	post(send(1));
+	host_.wire.accept_only(4);
+	post(send(10 * kMtu));
+	EXPECT_EQ(psns_sent(), (Psns{0, 1, 2, 3, 4}));
+	ack(0, kAethAck | 0, 1);
+	host_.wire.accept_all();
+	card_.wire_ready();
+	run();
+	EXPECT_EQ(psns_sent(), (Psns{5, 6, 7, 8, 9, 10}));
+	/* The next message has no credit. */
+	post(send(1));
+	EXPECT_EQ(psns_sent(), Psns{});
+}
+
 /* WRITE needs no credit; WRITE with immediate data only for its last packet. */
 TEST_F(Requester, CreditsOfWrites)
 {
