@@ -40,7 +40,8 @@ void Responder::end()
 	for (size_t left = responses_.size(); left; left--) {
 		const Response response = responses_.front();
 		responses_.pop_front();
-		if (response.kind != Response::Kind::Read)
+		/* A response without data is an acknowledgement. */
+		if (response.kind != Response::Kind::Read || !response.length)
 			responses_.push_back(response);
 	}
 	unsigned budget = kMaxResponses;
@@ -514,15 +515,16 @@ void Responder::repeat_atomic(Psn psn)
 	}
 }
 
-/* Whether a queued response will send the data from @psn on. */
+/* Whether a queued response will send the data from @psn on, and none behind it is of an earlier
+ * request: the requester drops what arrives before that. */
 bool Responder::read_queued(Psn psn) const
 {
-	for (size_t i = 0; i < responses_.size(); i++) {
+	for (size_t i = responses_.size(); i--;) {
 		const Response &r = responses_[i];
-		if (r.kind != Response::Kind::Read || psn - r.psn < 0)
+		const bool read = r.kind == Response::Kind::Read;
+		if ((!read && r.kind != Response::Kind::Atomic) || psn - r.psn < 0)
 			continue;
-		if (psn - (r.psn + packets_of(r.length, qp_.mtu_)) < 0)
-			return true;
+		return read && psn - (r.psn + packets_of(r.length, qp_.mtu_)) < 0;
 	}
 	return false;
 }

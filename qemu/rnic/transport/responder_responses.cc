@@ -63,7 +63,7 @@ bool Responder::transmit(unsigned &budget)
 	while (!responses_.empty()) {
 		if (!budget)
 			return true;
-		if (responses_.front().kind == Response::Kind::Read && qp_.response_paced())
+		if (responses_.front().length && qp_.response_paced())
 			return false;
 		send_response(responses_.front(), budget);
 		if (qp_.parked())

@@ -51,6 +51,41 @@ TEST_F(Responder, ReadPastButLonger)
 	EXPECT_TRUE(all_sent().empty());
 }
 
+/*
+ * The requester has lost a response of the first READ and repeats both, while the rest of the first
+ * and all of the second are queued. The second is answered again behind the first: the requester
+ * drops what arrives before the first is complete.
+ */
+TEST_F(Responder, ReadsPastKeepTheirOrder)
+{
+	host_.wire.accept_only(1);
+	give(read(0, 0, 600));
+	give(read(3, 0, 300));
+	give(read(0, 0, 600));
+	give(read(3, 0, 300));
+	host_.wire.accept_all();
+	card_.wire_ready();
+	run();
+	std::vector<uint32_t> psns;
+	for (const auto &p : all_sent())
+		psns.push_back((p.psn - kRqPsn) & 0xffffff);
+	EXPECT_EQ(psns, (std::vector<uint32_t>{0, 1, 2, 3, 4, 0, 1, 2, 3, 4}));
+}
+
+/* What is still queued from the repeated packet on is not queued once more. */
+TEST_F(Responder, ReadsPastThatAreQueued)
+{
+	host_.wire.accept_only(1);
+	give(read(0, 0, 600));
+	give(read(3, 0, 300));
+	give(read(1, kMtu, 600 - kMtu));
+	give(read(3, 0, 300));
+	host_.wire.accept_all();
+	card_.wire_ready();
+	run();
+	EXPECT_EQ(all_sent().size(), 5u);
+}
+
 TEST_F(Responder, ReadFuture)
 {
 	give(read(1, 0, 16));
@@ -143,6 +178,25 @@ TEST_F(Responder, SendsNoReadDataAfterErrorByHost)
 	EXPECT_EQ(p[0].opcode, Opcode::RcReadResponseFirst);
 	EXPECT_EQ(p[1].opcode, Opcode::RcAcknowledge);
 	EXPECT_EQ(p[1].psn, psn(3));
+}
+
+/* The response to an ATOMIC WRITE is its acknowledgement, and has no data. */
+TEST_F(Responder, AcknowledgesAtomicWritesAfterErrorByHost)
+{
+	post_recv();
+	host_.wire.accept_only(0);
+	give(atomic_write(0, 0));
+	give(send_only(1));
+	EXPECT_EQ(qp_->set_state(TERN_QPS_ERR), TERN_AQ_OK);
+	host_.wire.accept_all();
+	card_.wire_ready();
+	run();
+	const auto p = all_sent();
+	ASSERT_EQ(p.size(), 2u);
+	EXPECT_EQ(p[0].opcode, Opcode::RcReadResponseOnly);
+	EXPECT_EQ(p[0].psn, psn(0));
+	EXPECT_EQ(p[1].opcode, Opcode::RcAcknowledge);
+	EXPECT_EQ(p[1].psn, psn(1));
 }
 
 /* ---- atomics ---- */
