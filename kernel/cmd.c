@@ -178,9 +178,9 @@ void tern_cmd_destroy_eq(struct tern_dev *tdev, u32 eqn)
 	tern_cmd_destroy(tdev, TERN_AQ_DESTROY_EQ, eqn);
 }
 
-int tern_cmd_alloc_pd(struct tern_engine *engine, u32 *pdn)
+int tern_cmd_alloc_pd(struct tern_engine *engine, u32 db_page, u32 *pdn)
 {
-	struct tern_hw_aq_cmd cmd = {};
+	struct tern_hw_aq_cmd cmd = { .object.id = cpu_to_le32(db_page) };
 
 	return tern_cmd_create(engine, TERN_AQ_ALLOC_PD, &cmd, pdn);
 }
@@ -392,9 +392,9 @@ void tern_cmd_destroy_srq(struct tern_dev *tdev, u32 srqn)
 	tern_cmd_destroy(tdev, TERN_AQ_DESTROY_SRQ, srqn);
 }
 
-int tern_cmd_alloc_xrcd(struct tern_engine *engine, u32 *xrcdn)
+int tern_cmd_alloc_xrcd(struct tern_engine *engine, u32 db_page, u32 *xrcdn)
 {
-	struct tern_hw_aq_cmd cmd = {};
+	struct tern_hw_aq_cmd cmd = { .object.id = cpu_to_le32(db_page) };
 
 	return tern_cmd_create(engine, TERN_AQ_ALLOC_XRCD, &cmd, xrcdn);
 }
@@ -513,9 +513,9 @@ void tern_cmd_destroy_flow(struct tern_dev *tdev, u32 id)
 	tern_cmd_destroy(tdev, TERN_AQ_DESTROY_FLOW, id);
 }
 
-int tern_cmd_create_counters(struct tern_engine *engine, u32 *id)
+int tern_cmd_create_counters(struct tern_engine *engine, u32 db_page, u32 *id)
 {
-	struct tern_hw_aq_cmd cmd = {};
+	struct tern_hw_aq_cmd cmd = { .object.id = cpu_to_le32(db_page) };
 
 	return tern_cmd_create(engine, TERN_AQ_CREATE_COUNTERS, &cmd, id);
 }

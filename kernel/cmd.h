@@ -33,7 +33,8 @@ int tern_cmd_set_congestion(struct tern_dev *tdev, u32 param, u32 value);
 int tern_cmd_create_eq(struct tern_engine *engine, const struct tern_hw_create_eq *hw,
 		       u32 *eqn);
 void tern_cmd_destroy_eq(struct tern_dev *tdev, u32 eqn);
-int tern_cmd_alloc_pd(struct tern_engine *engine, u32 *pdn);
+/* @db_page: of the process that owns the object, or TERN_DB_PAGE_KERNEL. */
+int tern_cmd_alloc_pd(struct tern_engine *engine, u32 db_page, u32 *pdn);
 void tern_cmd_dealloc_pd(struct tern_dev *tdev, u32 pdn);
 int tern_cmd_create_mr(struct tern_dev *tdev, const struct tern_hw_create_mr *hw, u32 *key);
 int tern_cmd_modify_mr(struct tern_dev *tdev, const struct tern_hw_modify_mr *hw);
@@ -60,7 +61,7 @@ int tern_cmd_resize_srq(struct tern_dev *tdev, const struct tern_hw_resize_srq *
 int tern_cmd_set_srq_limit(struct tern_dev *tdev, u32 srqn, u32 limit);
 int tern_cmd_query_srq(struct tern_dev *tdev, u32 srqn, u32 *limit);
 void tern_cmd_destroy_srq(struct tern_dev *tdev, u32 srqn);
-int tern_cmd_alloc_xrcd(struct tern_engine *engine, u32 *xrcdn);
+int tern_cmd_alloc_xrcd(struct tern_engine *engine, u32 db_page, u32 *xrcdn);
 void tern_cmd_dealloc_xrcd(struct tern_dev *tdev, u32 xrcdn);
 
 int tern_cmd_create_wq(struct tern_dev *tdev, const struct tern_hw_create_wq *hw, u32 *wqn);
@@ -75,7 +76,7 @@ int tern_cmd_attach_mcast(struct tern_dev *tdev, u32 qpn, const u8 *mgid);
 int tern_cmd_detach_mcast(struct tern_dev *tdev, u32 qpn, const u8 *mgid);
 int tern_cmd_create_flow(struct tern_dev *tdev, const struct tern_hw_create_flow *hw, u32 *id);
 void tern_cmd_destroy_flow(struct tern_dev *tdev, u32 id);
-int tern_cmd_create_counters(struct tern_engine *engine, u32 *id);
+int tern_cmd_create_counters(struct tern_engine *engine, u32 db_page, u32 *id);
 int tern_cmd_read_counters(struct tern_dev *tdev, u32 id, u64 *packets, u64 *bytes);
 void tern_cmd_destroy_counters(struct tern_dev *tdev, u32 id);
 

@@ -10,7 +10,9 @@
 
 static int tern_create_counters(struct ib_counters *ibcounters, struct uverbs_attr_bundle *attrs)
 {
-	return tern_cmd_create_counters(to_tucontext(attrs->context)->engine,
+	struct tern_ucontext *uctx = to_tucontext(attrs->context);
+
+	return tern_cmd_create_counters(uctx->engine, uctx->db_page,
 					&to_tcounters(ibcounters)->id);
 }
 

@@ -258,6 +258,7 @@ void tern_ib_device_fatal(struct tern_dev *tdev);
 int tern_alloc_ucontext(struct ib_ucontext *ibucontext, struct ib_udata *udata);
 void tern_dealloc_ucontext(struct ib_ucontext *ibucontext);
 struct tern_engine *tern_engine_of_user(struct ib_device *ibdev, struct ib_udata *udata);
+u32 tern_db_page_of_user(struct ib_udata *udata);
 void tern_ucontext_describe(struct tern_ucontext *uctx, struct tern_alloc_ucontext_resp *resp);
 int tern_mmap(struct ib_ucontext *ibucontext, struct vm_area_struct *vma);
 void tern_mmap_free(struct rdma_user_mmap_entry *rdma_entry);

@@ -115,7 +115,7 @@ static int tern_base_up(struct tern_dev *tdev)
 	err = tern_stats_init(tdev);
 	if (err)
 		goto err_eqs;
-	err = tern_cmd_alloc_pd(&tdev->engines[0], &tdev->kernel_pdn);
+	err = tern_cmd_alloc_pd(&tdev->engines[0], TERN_DB_PAGE_KERNEL, &tdev->kernel_pdn);
 	if (err)
 		goto err_stats;
 	return 0;

@@ -15,7 +15,8 @@ int tern_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 	err = tern_udata_no_input(udata);
 	if (err)
 		return err;
-	err = tern_cmd_alloc_pd(tern_engine_of_user(ibpd->device, udata), &pd->pdn);
+	err = tern_cmd_alloc_pd(tern_engine_of_user(ibpd->device, udata),
+				tern_db_page_of_user(udata), &pd->pdn);
 	if (err || !udata)
 		return err;
 

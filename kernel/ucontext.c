@@ -142,6 +142,15 @@ struct tern_engine *tern_engine_of_user(struct ib_device *ibdev, struct ib_udata
 	return uctx ? uctx->engine : &to_tdev(ibdev)->engines[0];
 }
 
+/* The doorbell page of the calling process in its engine, or TERN_DB_PAGE_KERNEL. */
+u32 tern_db_page_of_user(struct ib_udata *udata)
+{
+	struct tern_ucontext *uctx =
+		rdma_udata_to_drv_context(udata, struct tern_ucontext, ibucontext);
+
+	return uctx ? uctx->db_page : TERN_DB_PAGE_KERNEL;
+}
+
 /* ---- memory of queues ------------------------------------------------------------- */
 
 /*

@@ -9,6 +9,7 @@ static int tern_alloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata)
 	int err = tern_udata_no_input(udata);
 
 	return err ?: tern_cmd_alloc_xrcd(tern_engine_of_user(ibxrcd->device, udata),
+					  tern_db_page_of_user(udata),
 					  &to_txrcd(ibxrcd)->xrcdn);
 }
 

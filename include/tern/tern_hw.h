@@ -45,7 +45,7 @@ enum {
 	TERN_BAR_DM = 5,	/* device memory, 32-bit, prefetchable (TERN_CAP_DM) */
 
 	TERN_HW_MAJOR = 1,	/* a driver refuses a major it does not know */
-	TERN_HW_MINOR = 8,
+	TERN_HW_MINOR = 9,
 };
 
 /* ---- engines ----------------------------------------------------------- */
@@ -626,7 +626,8 @@ struct tern_hw_create_eq {
  * CREATE_FAST_MR the variant does not count), DESTROY_CQ, QUERY_QP,
  * DESTROY_QP, QUERY_SRQ, DESTROY_SRQ, DEALLOC_XRCD, DESTROY_FLOW, CREATE_FAST_MR (the PDN),
  * SYNC_MR (the key), QUERY_FAULT (the QPN), DESTROY_WQ, DESTROY_WQ_TABLE, DESTROY_COUNTERS,
- * READ_COUNTERS
+ * READ_COUNTERS; ALLOC_PD, ALLOC_XRCD and CREATE_COUNTERS (the doorbell page of the process that
+ * owns the new object, or TERN_DB_PAGE_KERNEL)
  */
 struct tern_hw_object {
 	__le32 id;

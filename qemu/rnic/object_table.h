@@ -14,17 +14,21 @@ namespace tern {
  * Objects by number, @base + 1 .. @base + capacity. Numbers are reused round-robin, so that a freed
  * one does not return at once; the first @reserved are only for insert_at(). Memory grows with use,
  * not with capacity; objects do not move.
+ *
+ * Each object has an owner: the doorbell page of a process, or 0 for the kernel. A process can have
+ * at most as many objects as numbers remain free, so that it leaves some to others.
  */
 template <typename T>
 class ObjectTable {
 public:
 	explicit ObjectTable(uint32_t capacity, uint32_t base = 0, uint32_t reserved = 0)
-	        : capacity_(capacity), base_(base), reserved_(reserved), slots_(reserved + 1)
+	        : capacity_(capacity), base_(base), reserved_(reserved), slots_(reserved + 1),
+	          owners_(reserved + 1)
 	{
 	}
 
-	/** The number of the new object; none if the table is full. */
-	std::optional<uint32_t> insert(std::unique_ptr<T> object);
+	/** The number of the new object; none if the table is full or @owner has its share. */
+	std::optional<uint32_t> insert(std::unique_ptr<T> object, uint32_t owner = 0);
 	/** Inserts the object at the reserved and unused @number. */
 	void insert_at(uint32_t number, std::unique_ptr<T> object);
 	/** Null if there is none. */
@@ -33,6 +37,8 @@ public:
 		const uint32_t slot = number - base_;
 		return slot < slots_.size() ? slots_[slot].get() : nullptr;
 	}
+	/** The owner of an object; 0 if there is none. */
+	uint32_t owner(uint32_t number) const { return find(number) ? owners_[number - base_] : 0; }
 	/** Removes and returns the object; null if there is none. */
 	std::unique_ptr<T> remove(uint32_t number);
 
@@ -56,30 +62,55 @@ private:
 	uint32_t capacity_;
 	uint32_t base_;
 	uint32_t reserved_;
+	/* Whether @owner has as many objects as numbers are free. */
+	bool has_share(uint32_t owner) const
+	{
+		return owner && owner < owned_.size() &&
+		       owned_[owner] >= capacity_ - reserved_ - used_;
+	}
+	std::optional<uint32_t> take_slot();
+
 	std::vector<std::unique_ptr<T>> slots_; /* slot 0 is unused */
+	std::vector<uint32_t> owners_;          /* of each slot */
+	std::vector<uint32_t> owned_;           /* the number of objects of each owner */
+	uint32_t used_ = 0;                     /* slots that insert() has filled */
 	std::vector<uint32_t> free_;            /* freed slots, oldest first, from free_head_ on */
 	size_t free_head_ = 0;
 };
 
 template <typename T>
-std::optional<uint32_t> ObjectTable<T>::insert(std::unique_ptr<T> object)
+std::optional<uint32_t> ObjectTable<T>::take_slot()
 {
-	uint32_t slot;
 	if (slots_.size() <= capacity_) {
-		slot = static_cast<uint32_t>(slots_.size());
 		slots_.emplace_back();
-	} else if (free_head_ == free_.size()) {
-		return std::nullopt;
-	} else {
-		slot = free_[free_head_++];
-		if (free_head_ > free_.size() / 2) {
-			free_.erase(free_.begin(),
-			            free_.begin() + static_cast<ptrdiff_t>(free_head_));
-			free_head_ = 0;
-		}
+		owners_.emplace_back();
+		return end() - 1;
 	}
-	slots_[slot] = std::move(object);
-	return base_ + slot;
+	if (free_head_ == free_.size())
+		return std::nullopt;
+	const uint32_t slot = free_[free_head_++];
+	if (free_head_ > free_.size() / 2) {
+		free_.erase(free_.begin(), free_.begin() + static_cast<ptrdiff_t>(free_head_));
+		free_head_ = 0;
+	}
+	return slot;
+}
+
+template <typename T>
+std::optional<uint32_t> ObjectTable<T>::insert(std::unique_ptr<T> object, uint32_t owner)
+{
+	if (has_share(owner))
+		return std::nullopt;
+	const auto slot = take_slot();
+	if (!slot)
+		return std::nullopt;
+	if (owned_.size() <= owner)
+		owned_.resize(owner + 1);
+	owned_[owner]++;
+	used_++;
+	owners_[*slot] = owner;
+	slots_[*slot] = std::move(object);
+	return base_ + *slot;
 }
 
 template <typename T>
@@ -94,8 +125,11 @@ std::unique_ptr<T> ObjectTable<T>::remove(uint32_t number)
 	if (!find(number))
 		return nullptr;
 	const uint32_t slot = number - base_;
-	if (slot > reserved_)
+	if (slot > reserved_) {
 		free_.push_back(slot);
+		owned_[owners_[slot]]--;
+		used_--;
+	}
 	return std::move(slots_[slot]);
 }
 

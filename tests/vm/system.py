@@ -2,6 +2,7 @@
 """The card as the system's tools see it: rdma, devlink, sysfs, udev, namespaces, cgroups."""
 
 import contextlib
+import errno
 import json
 import re
 
@@ -88,6 +89,24 @@ for _ in range(2000):
     pd.advise_mr(e._IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, 0, [SGE(start, 1, mr.lkey)])
 print("asked", flush=True)
 signal.pause()
+"""
+
+# This program opens the device twice. It allocates PDs from one context until the card refuses, and
+# then one from the other.
+SHARES = b"""
+import sys
+from pyverbs.device import Context
+from pyverbs.pd import PD
+from pyverbs.pyverbs_error import PyverbsRDMAError
+
+greedy, other = (Context(name=sys.argv[1]) for _ in range(2))
+pds = []
+try:
+    while True:
+        pds.append(PD(greedy))
+except PyverbsRDMAError as error:
+    print(len(pds), error.error_code)
+pds.append(PD(other))
 """
 
 
@@ -257,6 +276,16 @@ class System(Programs):
                 one.send(local=qpns[0], opcode="SEND", length=100)
                 self.assertEqual(len(one.poll(local=qpns[0], kind="send")), 1)
                 self.assertEqual(len(two.poll(local=qpns[1], kind="recv")), 1)
+
+    def test_shares(self):
+        """A process that takes all PDs that it can get leaves some to others."""
+        most = self.host.run(f"ibv_devinfo -v -d {self.device}").out
+        most = int(re.search(r"max_pd:\s+(\d+)", most)[1])
+        said = self.host.run(f"exec python3 - {self.device}", stdin=SHARES, timeout=120).out
+        made, error = map(int, said.split())
+        self.assertEqual(error, errno.ENOMEM)
+        # The kernel has some, too.
+        self.assertTrue(most // 2 - 100 < made <= most // 2, made)
 
     def test_cgroup_memory(self):
         """Tables of a region on demand are charged to its process, though a worker of the driver

@@ -43,11 +43,13 @@ CommandStatus destroy_unused(ObjectTable<T> &table, uint32_t number)
 	return hw::TERN_AQ_OK;
 }
 
-/** Inserts a new object into its table and writes its number to @result. */
+/** Inserts a new object of @owner, a doorbell page, into its table and writes its number to
+ * @result. */
 template <typename T>
-CommandStatus created(ObjectTable<T> &table, std::unique_ptr<T> object, hw::tern_hw_created &result)
+CommandStatus created(ObjectTable<T> &table, std::unique_ptr<T> object, uint32_t owner,
+                      hw::tern_hw_created &result)
 {
-	const auto number = table.insert(std::move(object));
+	const auto number = table.insert(std::move(object), owner);
 	if (!number)
 		return hw::TERN_AQ_NO_RESOURCE;
 	result.id = *number;

@@ -107,7 +107,17 @@ CommandStatus create_eq(Card &card, const tern_hw_create_eq &cmd, tern_hw_create
 		return bad_field(cmd.pages);
 	return created(card.eqs,
 	               std::make_unique<EventQueue>(*pages, cmd.log_size, cmd.vector.get()),
-	               result);
+	               TERN_DB_PAGE_KERNEL, result);
+}
+
+/* Creates an object of the process to which doorbell page @page belongs. */
+template <typename T>
+CommandStatus create_owned(Card &card, ObjectTable<T> &table, const tern_hw_object &page,
+                           tern_hw_created &result)
+{
+	if (!page_valid(card, page.id.get()))
+		return bad_field(page.id);
+	return created(table, std::make_unique<T>(), page.id.get(), result);
 }
 
 /* ---- DESTROY ---- */
@@ -169,6 +179,7 @@ bool names_object(uint16_t opcode)
 {
 	switch (opcode) {
 	case TERN_AQ_DESTROY_EQ:
+	case TERN_AQ_ALLOC_PD:
 	case TERN_AQ_DEALLOC_PD:
 	case TERN_AQ_DESTROY_MR:
 	case TERN_AQ_SYNC_MR:
@@ -180,10 +191,12 @@ bool names_object(uint16_t opcode)
 	case TERN_AQ_QUERY_FAULT:
 	case TERN_AQ_QUERY_SRQ:
 	case TERN_AQ_DESTROY_SRQ:
+	case TERN_AQ_ALLOC_XRCD:
 	case TERN_AQ_DEALLOC_XRCD:
 	case TERN_AQ_DESTROY_FLOW:
 	case TERN_AQ_DESTROY_WQ:
 	case TERN_AQ_DESTROY_WQ_TABLE:
+	case TERN_AQ_CREATE_COUNTERS:
 	case TERN_AQ_DESTROY_COUNTERS:
 	case TERN_AQ_READ_COUNTERS:
 		return true;
@@ -250,7 +263,7 @@ std::optional<CommandStatus> execute(Card &card, const tern_hw_aq_cmd &command,
 	case TERN_AQ_DESTROY_EQ:
 		return destroy_eq(card, id);
 	case TERN_AQ_ALLOC_PD:
-		return created(card.pds, std::make_unique<ProtectionDomain>(), completion.created);
+		return create_owned(card, card.pds, command.object, completion.created);
 	case TERN_AQ_DEALLOC_PD:
 		return destroy_unused(card.pds, id);
 	case TERN_AQ_CREATE_MR:
@@ -298,7 +311,7 @@ std::optional<CommandStatus> execute(Card &card, const tern_hw_aq_cmd &command,
 	case TERN_AQ_DESTROY_SRQ:
 		return destroy_srq(card, id, slice);
 	case TERN_AQ_ALLOC_XRCD:
-		return created(card.xrcds, std::make_unique<XrcDomain>(), completion.created);
+		return create_owned(card, card.xrcds, command.object, completion.created);
 	case TERN_AQ_DEALLOC_XRCD:
 		return destroy_unused(card.xrcds, id);
 	case TERN_AQ_CREATE_WQ:
@@ -320,14 +333,14 @@ std::optional<CommandStatus> execute(Card &card, const tern_hw_aq_cmd &command,
 	case TERN_AQ_DESTROY_FLOW:
 		return destroy_flow(card, id);
 	case TERN_AQ_CREATE_COUNTERS:
-		return created(card.flow_counters, std::make_unique<FlowCounters>(),
-		               completion.created);
+		return create_owned(card, card.flow_counters, command.object, completion.created);
 	case TERN_AQ_READ_COUNTERS:
 		return read_counters(card, id, completion.counters);
 	case TERN_AQ_DESTROY_COUNTERS:
 		return destroy_unused(card.flow_counters, id);
 	case TERN_AQ_CREATE_STATS:
-		return created(card.stats_sets, std::make_unique<StatsSet>(), completion.created);
+		return created(card.stats_sets, std::make_unique<StatsSet>(), TERN_DB_PAGE_KERNEL,
+		               completion.created);
 	case TERN_AQ_DESTROY_STATS:
 		return destroy_unused(card.stats_sets, id);
 	case TERN_AQ_BIND_STATS:

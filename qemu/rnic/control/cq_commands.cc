@@ -43,9 +43,10 @@ CommandStatus create_cq(Card &card, const tern_hw_create_cq &cmd, tern_hw_create
 	EventQueue *eq = card.eqs.find(cmd.eqn.get());
 	if (!eq)
 		return TERN_AQ_BAD_OBJECT;
-	const auto status = created(
-	        card.cqs,
-	        std::make_unique<CompletionQueue>(place, cmd.eqn.get(), cmd.db_page.get()), result);
+	const auto status =
+	        created(card.cqs,
+	                std::make_unique<CompletionQueue>(place, cmd.eqn.get(), cmd.db_page.get()),
+	                cmd.db_page.get(), result);
 	if (status == TERN_AQ_OK)
 		eq->users++;
 	return status;

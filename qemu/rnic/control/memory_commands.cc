@@ -14,7 +14,7 @@ namespace {
 CommandStatus created_key(Card &card, Region &&region, tern_hw_created &result)
 {
 	const uint32_t pdn = region.pdn;
-	const auto key = card.memory.create(std::move(region));
+	const auto key = card.memory.create(std::move(region), card.pds.owner(pdn));
 	if (!key)
 		return TERN_AQ_NO_RESOURCE;
 	add_users(card.pds.find(pdn), 1);

@@ -153,8 +153,12 @@ std::unique_ptr<Qp> make_qp(Card &card, const QpConfig &config, SendQueue sq, Re
 
 CommandStatus insert(Card &card, std::unique_ptr<Qp> qp, tern_hw_created &result)
 {
-	if (qp->config().type != TERN_QPT_GSI)
-		return created(card.qps, std::move(qp), result);
+	/* An XRC target has no PD. */
+	const QpConfig &config = qp->config();
+	const uint32_t owner = config.type == TERN_QPT_XRC_TGT ? card.xrcds.owner(config.xrcdn)
+	                                                       : card.pds.owner(config.pdn);
+	if (config.type != TERN_QPT_GSI)
+		return created(card.qps, std::move(qp), owner, result);
 	card.qps.insert_at(kGsiQpn, std::move(qp));
 	result.id = kGsiQpn;
 	return TERN_AQ_OK;

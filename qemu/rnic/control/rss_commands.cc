@@ -61,7 +61,7 @@ CommandStatus create_wq(Card &card, const tern_hw_create_wq &cmd, tern_hw_create
 	auto wq = std::make_unique<ReceiveWq>(
 	        card, card.port, config,
 	        RecvQueue(*pages, 0, cmd.log_size, cmd.log_stride, cmd.record.get()));
-	const auto status = created(card.wqs, std::move(wq), result);
+	const auto status = created(card.wqs, std::move(wq), card.pds.owner(cmd.pdn.get()), result);
 	if (status != TERN_AQ_OK)
 		return status;
 	card.wqs.find(result.id.get())->number = result.id.get();
@@ -113,7 +113,8 @@ CommandStatus create_wq_table(Card &card, const tern_hw_create_wq_table &cmd,
 		table->wqns.push_back(entry.get());
 	}
 	const auto &wqns = table->wqns;
-	const auto status = created(card.wq_tables, std::move(table), result);
+	const auto status =
+	        created(card.wq_tables, std::move(table), card.wqs.owner(wqns.front()), result);
 	if (status == TERN_AQ_OK)
 		for (const uint32_t wqn : wqns)
 			card.wqs.find(wqn)->users++;

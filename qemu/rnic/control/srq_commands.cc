@@ -119,7 +119,7 @@ CommandStatus create_srq(Card &card, const tern_hw_create_srq &cmd, tern_hw_crea
 	        .pdn = cmd.pdn.get(), .xrcdn = cmd.xrcdn.get(), .cqn = cmd.cqn.get()};
 	const auto status = created(
 	        card.srqs, std::make_unique<SharedRecvQueue>(config, place, std::move(tag_queue)),
-	        result);
+	        card.pds.owner(config.pdn), result);
 	if (status != TERN_AQ_OK)
 		return status;
 	count_users(card, config, 1);

@@ -61,10 +61,10 @@ Memory::Memory(HostMemory &host, uint32_t max_regions, std::span<std::byte> devi
 {
 }
 
-std::optional<uint32_t> Memory::create(Region &&region)
+std::optional<uint32_t> Memory::create(Region &&region, uint32_t owner)
 {
 	const uint8_t variant = region.variant;
-	const auto index = regions_.insert(std::make_unique<Region>(std::move(region)));
+	const auto index = regions_.insert(std::make_unique<Region>(std::move(region)), owner);
 	if (!index)
 		return std::nullopt;
 	regions_.find(*index)->index = *index;

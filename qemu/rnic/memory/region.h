@@ -139,8 +139,9 @@ public:
 	Memory(HostMemory &host, uint32_t max_regions, std::span<std::byte> device = {},
 	       uint32_t base = 0);
 
-	/** The key of the new region or window; none if the table is full. */
-	std::optional<uint32_t> create(Region &&region);
+	/** The key of the new region or window, of the process with doorbell page @owner; none if
+	 * the table is full or the process has its share. */
+	std::optional<uint32_t> create(Region &&region, uint32_t owner = 0);
 	/** The region or window with @key, variant included; null if there is none. */
 	const Region *find(uint32_t key) const;
 

@@ -58,6 +58,33 @@ TEST(ObjectTable, ManyTimesAround)
 	}
 }
 
+/* An owner other than 0 has at most as many as are left, and gets back what it removes. */
+TEST(ObjectTable, OwnersLeaveSomeToOthers)
+{
+	ObjectTable<int> table(8);
+	const auto insert = [&](uint32_t owner) {
+		return table.insert(std::make_unique<int>(0), owner);
+	};
+	std::vector<uint32_t> numbers;
+	for (int i = 0; i < 4; i++)
+		numbers.push_back(insert(5).value());
+	EXPECT_FALSE(insert(5));
+	EXPECT_TRUE(insert(6));
+	EXPECT_TRUE(insert(6));
+	EXPECT_FALSE(insert(6));
+	EXPECT_TRUE(insert(7));
+	EXPECT_FALSE(insert(7));
+	EXPECT_EQ(table.owner(numbers[0]), 5u);
+	EXPECT_TRUE(insert(0));
+	EXPECT_FALSE(insert(0));
+	table.remove(numbers[0]);
+	EXPECT_EQ(table.owner(numbers[0]), 0u);
+	table.remove(numbers[1]);
+	table.remove(numbers[2]);
+	EXPECT_TRUE(insert(5));
+	EXPECT_FALSE(insert(5));
+}
+
 /* A reserved number is no other object's, before and after it was used. */
 TEST(ObjectTable, ReservedNumbers)
 {
