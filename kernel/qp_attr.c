@@ -184,7 +184,11 @@ static void tern_attr_to_hw(const struct tern_qp *qp, const struct ib_qp_attr *a
 	}
 }
 
-/* Moving to ERR succeeds even if the card is dead, since users drain their queues so. */
+/*
+ * Moving to ERR succeeds even if the card is dead, since users drain their queues so. To drain a QP
+ * with an SRQ, they wait for the event that the card raises after the last receive
+ * (__ib_drain_srq()).
+ */
 static int tern_modify_locked(struct tern_qp *qp, const struct ib_qp_attr *attr, int mask,
 			      const struct tern_modify_qp_cmd *cmd)
 {
@@ -205,6 +209,8 @@ static int tern_modify_locked(struct tern_qp *qp, const struct ib_qp_attr *attr,
 	if (next == IB_QPS_RESET && qp->kernel)
 		tern_kverbs_qp_reset(qp);
 	qp->state = next;
+	if (err && qp->kernel && qp->ibqp.srq)
+		tern_ib_qp_event(&qp->core, TERN_EVENT_LAST_WQE);
 	if (mask & IB_QP_DEST_QPN)
 		qp->dest_qpn = attr->dest_qp_num;
 	return 0;

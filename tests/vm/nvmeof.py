@@ -6,10 +6,12 @@ the peer, drained queues.
 """
 
 import contextlib
+import json
+import time
 
 import upper_layer
 from programs import Programs
-from scenario import LabError, Options, main, wait_until
+from scenario import NETDEV, LabError, Options, main, wait_until
 
 NQN, PORT = "nqn.2024-01.tern:disk", 4420
 TARGET = "/sys/kernel/config/nvmet"
@@ -136,6 +138,31 @@ class NvmeOf(Programs):
                 lost = wait_until(lambda: "live" not in initiator.run(
                     "cat /sys/class/nvme/nvme*/state").out, 30)
                 self.assertTrue(lost)
+        finally:
+            disconnect(initiator)
+            stop(target)
+
+    def test_target_card_fails(self):
+        """A QP with an SRQ is drained when its last event has come, for which Linux 6.12 waits for
+        60 s. The driver raises the event in place of a card that has failed."""
+        target, initiator = self.hosts
+        pci = target.run(f"basename $(readlink /sys/class/net/{NETDEV}/device)").out.strip()
+
+        def recovered():
+            told = target.run(f"devlink -j health show pci/{pci} reporter fw_fatal").out
+            return json.loads(told)["health"][f"pci/{pci}"][0]["recover"]
+
+        try:
+            with self.cell("the target's card fails", "result"):
+                target.run("modprobe nvmet-rdma use_srq=1")
+                serve(target, target.ipv4, "ipv4")
+                connect(initiator, target.ipv4)
+                self.assertIn("nvmet_rdma", target.run("rdma resource show srq").out)
+                # The card may not read memory any more, and finds that out at the next command.
+                begun = time.monotonic()
+                target.run(f"setpci -s {pci} COMMAND=0:4; ethtool -S {NETDEV}", check=False)
+                self.assertTrue(wait_until(recovered, 120))
+                self.assertLess(time.monotonic() - begun, 50)
         finally:
             disconnect(initiator)
             stop(target)
