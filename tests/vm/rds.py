@@ -59,12 +59,20 @@ class Peers(Programs):
             wait_until(lambda: not sender.running() or receiver.failed(), 120)
             if receiver.failed():
                 receiver.wait()
+            if sender.running():
+                raise LabError(f"the sender still runs\n{self.connection_states()}")
             sender.wait(timeout=1)
             self.assertIn("received all", receiver.wait(timeout=30).out)
         finally:
             for task in (sender, receiver):
                 if task.running():
                     task.kill()
+
+    def connection_states(self):
+        """What the cards know of their QPs, and the counters of RDS."""
+        return "\n".join(f"--- {host.name}\n" + host.run(
+            "cat /sys/kernel/debug/tern/*/[QC]*s; rdma statistic", check=False).out
+            for host in self.hosts)
 
 
 class Rds(Peers, upper_layer.UpperLayer):
