@@ -16,8 +16,9 @@
 #include "trace.h"
 
 /*
- * The time limit since the submission of a command or the last completion. It is long, since the
- * host may not schedule an emulated card for seconds.
+ * The time limit of a command, from its submission or from the last completion of an earlier
+ * command, whichever is later. It is long, since the host may not schedule an emulated card for
+ * seconds.
  */
 #define TERN_AQ_TIMEOUT		(20 * HZ)
 /* How often a waiter polls by itself: the card may be gone, or an interrupt lost. */
@@ -220,8 +221,8 @@ void tern_aqs_abort(struct tern_dev *tdev)
 
 /*
  * Returns whether the card has exceeded the time limit for the command of @wait. The card executes
- * commands in order. Each earlier command has a time limit of its own, so that slow commands of one
- * process do not make the driver reset the card while another process waits.
+ * commands in order, so each completion of an earlier command starts the time limit again: a process
+ * that waits behind slow commands of others does not make the driver reset the card.
  */
 static bool tern_aq_overdue(struct tern_aq *aq, const struct tern_aq_wait *wait)
 {

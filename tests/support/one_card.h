@@ -88,6 +88,13 @@ protected:
 		for (int i = 0; i < 100000 && card_.run(64); i++) {
 		}
 	}
+	/** The wire takes frames again, and the card sends those that wait for it. */
+	void open_wire()
+	{
+		host_.wire.accept_all();
+		card_.wire_ready();
+		run();
+	}
 	/** Lets @ns pass; timers go off when they are due. */
 	void pass(uint64_t ns)
 	{

@@ -326,9 +326,7 @@ TEST_F(EthOffloadTest, WaitsForTheWire)
 	host_.wire.accept_only(2);
 	run();
 	EXPECT_TRUE(cq_->drain().empty());
-	host_.wire.accept_all();
-	card_.wire_ready();
-	run();
+	open_wire();
 	EXPECT_EQ(sent().size(), 5u);
 	expect_status(TERN_WC_SUCCESS);
 }

@@ -200,9 +200,7 @@ TEST_F(Lending, BareOnFullWire)
 	qp_->post_recv(mr_->sge(0, 100));
 	give({.opcode = Opcode::RcSendOnly, .psn = kRqPsn, .ack_request = true});
 	EXPECT_EQ(loans() + frames(), 0u);
-	host_.wire.accept_all();
-	card_.wire_ready();
-	run();
+	open_wire();
 	ASSERT_EQ(loans(), 1u);
 	EXPECT_EQ(borrowed().opcode, Opcode::RcAcknowledge);
 	EXPECT_EQ(stat(TERN_STAT_ROCE_TX_PACKETS), 1u);

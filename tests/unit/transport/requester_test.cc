@@ -484,9 +484,7 @@ TEST_F(Requester, CreditsInTheMiddleOfAMessage)
 	post(send(10 * kMtu));
 	EXPECT_EQ(psns_sent(), (Psns{0, 1, 2, 3, 4}));
 	ack(0, kAethAck | 0, 1);
-	host_.wire.accept_all();
-	card_.wire_ready();
-	run();
+	open_wire();
 	EXPECT_EQ(psns_sent(), (Psns{5, 6, 7, 8, 9, 10}));
 	/* The next message has no credit. */
 	post(send(1));

@@ -63,9 +63,7 @@ TEST_F(Responder, ReadsPastKeepTheirOrder)
 	give(read(3, 0, 300));
 	give(read(0, 0, 600));
 	give(read(3, 0, 300));
-	host_.wire.accept_all();
-	card_.wire_ready();
-	run();
+	open_wire();
 	std::vector<uint32_t> psns;
 	for (const auto &p : all_sent())
 		psns.push_back((p.psn - kRqPsn) & 0xffffff);
@@ -80,9 +78,7 @@ TEST_F(Responder, ReadsPastThatAreQueued)
 	give(read(3, 0, 300));
 	give(read(1, kMtu, 600 - kMtu));
 	give(read(3, 0, 300));
-	host_.wire.accept_all();
-	card_.wire_ready();
-	run();
+	open_wire();
 	EXPECT_EQ(all_sent().size(), 5u);
 }
 
@@ -114,9 +110,7 @@ TEST_F(Responder, RegionGoesDuringRead)
 	host_.wire.accept_only(1);
 	give(read(0, 0, 600));
 	EXPECT_EQ(driver_.destroy(TERN_AQ_DESTROY_MR, mr_->key), TERN_AQ_OK);
-	host_.wire.accept_all();
-	card_.wire_ready();
-	run();
+	open_wire();
 	const auto p = all_sent();
 	ASSERT_EQ(p.size(), 2u);
 	EXPECT_EQ(p[1].psn, psn(1));
@@ -142,9 +136,7 @@ protected:
 TEST_F(ResponderEnds, AcknowledgesInError)
 {
 	EXPECT_EQ(qp_->set_state(TERN_QPS_ERR), TERN_AQ_OK);
-	host_.wire.accept_all();
-	card_.wire_ready();
-	run();
+	open_wire();
 	expect_aeth(0, kAethAck);
 }
 
@@ -170,9 +162,7 @@ TEST_F(Responder, SendsNoReadDataAfterErrorByHost)
 	give(read(0, 0, 600));
 	give(send_only(3));
 	EXPECT_EQ(qp_->set_state(TERN_QPS_ERR), TERN_AQ_OK);
-	host_.wire.accept_all();
-	card_.wire_ready();
-	run();
+	open_wire();
 	const auto p = all_sent();
 	ASSERT_EQ(p.size(), 2u);
 	EXPECT_EQ(p[0].opcode, Opcode::RcReadResponseFirst);
@@ -188,9 +178,7 @@ TEST_F(Responder, AcknowledgesAtomicWritesAfterErrorByHost)
 	give(atomic_write(0, 0));
 	give(send_only(1));
 	EXPECT_EQ(qp_->set_state(TERN_QPS_ERR), TERN_AQ_OK);
-	host_.wire.accept_all();
-	card_.wire_ready();
-	run();
+	open_wire();
 	const auto p = all_sent();
 	ASSERT_EQ(p.size(), 2u);
 	EXPECT_EQ(p[0].opcode, Opcode::RcReadResponseOnly);

@@ -547,9 +547,7 @@ TEST_F(Responder, FloodWhileTheWireIsShut)
 		give(send_only(1));
 		give(send_only(0));
 	}
-	host_.wire.accept_all();
-	card_.wire_ready();
-	run();
+	open_wire();
 	EXPECT_LT(all_sent().size(), 100u);
 }
 

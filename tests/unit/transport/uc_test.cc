@@ -185,9 +185,7 @@ TEST_F(Uc, DrainsAtTheEndOfAMessage)
 	EXPECT_EQ(qp_->modify(TERN_QP_STATE | TERN_QP_EN_SQD_ASYNC_NOTIFY, attr), TERN_AQ_OK);
 	qp_->post_send(request(TERN_OP_SEND, 8));
 	EXPECT_FALSE(event(TERN_EVENT_SQ_DRAINED, qp_->number));
-	host_.wire.accept_all();
-	card_.wire_ready();
-	run();
+	open_wire();
 	EXPECT_TRUE(event(TERN_EVENT_SQ_DRAINED, qp_->number));
 	EXPECT_EQ(all_sent().size(), 3u);
 	EXPECT_EQ(cq_->drain().size(), 1u);

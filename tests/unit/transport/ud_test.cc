@@ -301,9 +301,7 @@ TEST_F(Ud, WireRefuses)
 		qp_->post_send(send(1));
 	run();
 	EXPECT_EQ(all_sent().size(), 1u);
-	host_.wire.accept_all();
-	card_.wire_ready();
-	run();
+	open_wire();
 	EXPECT_EQ(all_sent().size(), 2u);
 	EXPECT_EQ(cq_->drain().size(), 3u);
 }
