@@ -221,8 +221,8 @@ void tern_aqs_abort(struct tern_dev *tdev)
 
 /*
  * Returns whether the card has exceeded the time limit for the command of @wait. The card executes
- * commands in order, so each completion of an earlier command starts the time limit again: a process
- * that waits behind slow commands of others does not make the driver reset the card.
+ * commands in order, so each completion of an earlier command restarts the time limit. A process
+ * that waits for slow commands of others does not make the driver reset the card.
  */
 static bool tern_aq_overdue(struct tern_aq *aq, const struct tern_aq_wait *wait)
 {
