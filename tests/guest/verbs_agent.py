@@ -11,6 +11,7 @@ import errno
 import json
 import os
 import random
+import signal
 import struct
 import sys
 import time
@@ -134,6 +135,14 @@ class Agent:
     def state(self, local):
         attr, _ = self.queues[local].qp.query(e.IBV_QP_STATE)
         return STATES[attr.qp_state]
+
+    def next_event(self, patience=30):
+        """The type of the next asynchronous event. If there is none, SIGALRM ends the program."""
+        signal.alarm(patience)
+        event = self.context.get_async_event()
+        signal.alarm(0)
+        event.ack()
+        return event.event_type
 
     def error(self, local):
         """To ERR: what is posted comes back flushed."""

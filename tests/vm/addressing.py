@@ -4,6 +4,7 @@
 import json
 
 import roce_capture
+import vlans
 from scenario import NETDEV, RXE, Scenario, main, pair, wait_until
 
 VLAN = 100
@@ -46,16 +47,13 @@ class Addressing(Scenario):
     # --- VLANs
 
     def vlan(self, host):
-        """A VLAN device with an address, on the card's net_device."""
-        name, address = f"{NETDEV}.{VLAN}", f"10.79.0.{host.index + 1}"
-        self.addCleanup(host.run, f"ip link del {name}", check=False)
-        host.run(f"ip link add link {NETDEV} name {name} type vlan id {VLAN} && "
-                 f"ip link set {name} up && ip address add {address}/24 dev {name}")
-        return name, address
+        """A VLAN interface on the card's; its address."""
+        self.addCleanup(vlans.remove, host, VLAN)
+        return vlans.add(host, VLAN)
 
     def test_vlan(self):
         one, two = self.hosts
-        addresses = [self.vlan(host)[1] for host in self.hosts]
+        addresses = [self.vlan(host) for host in self.hosts]
         self.ping(one, addresses[1])
         self.transfer(one, two, mebibytes=2, address=addresses[1])
         path = self.lab.logs / "vlan.pcap"
@@ -72,9 +70,9 @@ class Addressing(Scenario):
     def test_vlan_goes(self):
         """A VLAN device that goes takes its GIDs with it."""
         host = self.hosts[0]
-        name, address = self.vlan(host)
+        address = self.vlan(host)
         host.gid_index(host.rdma_device(), address)
-        host.run(f"ip link del {name}")
+        vlans.remove(host, VLAN)
         self.gid_goes(host, address)
 
     # --- another MAC

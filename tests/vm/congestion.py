@@ -23,6 +23,10 @@ DSCP = 26  # for CNPs, so that it cannot be that of anything else
 INTERVAL = 20e-3
 LONG_INTERVAL = 120e-3
 CHANCES = 3  # for a busy machine
+DCQCN, TIMELY = 1, 2  # of rp_algorithm
+LEAST = 8  # Mb/s
+# Above any round trip here, us.
+THRESHOLDS = {"rp_timely_t_high": 120000, "rp_timely_t_low": 100000}
 
 
 def cnps_of(packets):
@@ -193,18 +197,18 @@ class Congestion(Scenario):
                          - before["np_ecn_marked_roce_packets"], sum(map(len, marked)))
 
     @contextlib.contextmanager
-    def marked_stream(self):
-        """The second host writes to the first one, and each packet is marked."""
+    def stream(self, rule):
+        """The second host writes to the first one, and the switch has this rule."""
         server, client = self.hosts
         command = "exec ib_write_bw -s 65536 -D 600"
         tasks = [server.spawn(f"{command} {self.patient(server)}")]
-        self.lab.wire.tell("ce 100")
+        self.lab.wire.add_rules([rule])
         try:
             pair.await_listener(server, pair.PERFTEST_PORT, tasks[0])
             tasks.append(client.spawn(f"{command} {self.patient(client)} {server.ipv4}"))
             yield
         finally:
-            self.lab.wire.tell("ce 0")
+            self.lab.wire.tell("clear")
             for task in tasks:
                 task.give_up()
 
@@ -218,23 +222,45 @@ class Congestion(Scenario):
         (sent, begun), (more, ended) = (map(int, line.split()) for line in said.splitlines())
         return (more - sent) * 8 / (ended - begun)
 
+    def check_slow(self, client):
+        """The rate goes down to the least one."""
+        self.assertTrue(wait_until(lambda: 0 < self.sending_rate(client) < 2 * LEAST, 60),
+                        self.sending_rate(client))
+
+    def check_fast(self, client):
+        self.assertTrue(wait_until(lambda: self.sending_rate(client) > 10 * LEAST, 60),
+                        self.sending_rate(client))
+
+    def change(self, host, **parameters):
+        """set() until the end of the test."""
+        self.addCleanup(self.set, host, **{name: self.get(host, name) for name in parameters})
+        self.set(host, **parameters)
+
     def test_slows_down(self):
         """A sender that is told of congestion all the time goes down to the least rate, and sends
         as fast as it can without congestion control."""
         client = self.hosts[1]
-        slow = {"rp_min_rate": 8, "rp_time_reset": 100000, "rp_byte_reset": 0,
-                "rp_dce_tcp_rtt": 1000}  # alpha stays at 1: each CNP halves the rate
-        defaults = {name: self.get(client, name) for name in (*slow, "rp_algorithm")}
-        self.addCleanup(self.set, client, **defaults)
         self.set(self.hosts[0], np_min_time_between_cnps=1000)
-        self.set(client, **slow)
-        least = slow["rp_min_rate"]
-        with self.marked_stream():
-            self.assertTrue(wait_until(lambda: 0 < self.sending_rate(client) < 2 * least, 60),
-                            self.sending_rate(client))
+        self.change(client, rp_algorithm=DCQCN, rp_min_rate=LEAST, rp_time_reset=100000,
+                    rp_byte_reset=0,
+                    rp_dce_tcp_rtt=1000)  # alpha stays at 1: each CNP halves the rate
+        with self.stream("mark"):
+            self.check_slow(client)
             self.set(client, rp_algorithm=0)
-            self.assertTrue(wait_until(lambda: self.sending_rate(client) > 10 * least, 60),
-                            self.sending_rate(client))
+            self.check_fast(client)
+
+    def test_round_trips(self):
+        """TIMELY: a sender whose round trips are longer than the upper threshold goes down to the
+        least rate, and without a CNP. With a lower threshold above them it sends fast again."""
+        client = self.hosts[1]
+        before = self.counters(client)
+        self.change(client, rp_algorithm=TIMELY, rp_min_rate=LEAST,
+                    **{name: self.get(client, name) for name in THRESHOLDS})
+        with self.stream("delay by=5ms opcode=ACK"):
+            self.check_slow(client)
+            self.set(client, **THRESHOLDS)
+            self.check_fast(client)
+        self.assertEqual(self.counters(client), before)
 
     def test_parameters(self):
         """What mlx5 has, by its names; a value out of range is refused."""

@@ -15,7 +15,8 @@ import time
 import unittest
 
 import roce_capture
-from scenario import NETDEV, Options, Scenario, main, pair, wait_until
+import vlans
+from scenario import LabError, NETDEV, Options, Scenario, main, pair, wait_until
 from incast import PFC_CLASS, jain, set_parameters, streams
 from ternlab import query, topology
 from ternlab.host import DEFAULT_WIRE
@@ -34,6 +35,7 @@ SLOW_DCQCN = {"rp_time_reset": 10000, "rp_byte_reset": 0, "rp_ai_rate": 1, "rp_h
               "rp_dce_tcp_rtt": 2000, "rp_rate_reduce_monitor_period": 5000,
               "np_min_time_between_cnps": 2000}
 ACKNOWLEDGE = 0x11  # IBA vol. 1, table 38
+VLAN = 9
 # The two ways between the leaves, by which the second cards of hosts a and b are linked.
 SPINES = ("spine1", "spine2")
 
@@ -69,7 +71,7 @@ class Fabric(Scenario):
     def bottleneck(self, priority):
         """The queue to the receiver."""
         end = self.end("tor", edge(self.receiver))
-        empty = dict.fromkeys(("marked", "dropped", "max_length"), 0)
+        empty = dict.fromkeys(("frames", "marked", "dropped", "max_length"), 0)
         return next((queue for queue in end["queues"] if queue["priority"] == priority), empty)
 
     def pfc_dropped(self):
@@ -157,6 +159,11 @@ class Fabric(Scenario):
             ("pauses_sent", [("tor", edge(host)) for host in self.senders]),
             ("pauses_received", [(edge(host), "tor") for host in self.senders]))]
 
+    @staticmethod
+    def pauses_of(host):
+        """Pause frames of priority 3 that the host's card has obeyed."""
+        return int(re.search(r"rx_prio3_pause: (\d+)", host.run(f"ethtool -S {NETDEV}").out)[1])
+
     def test_incast(self):
         """With PFC alone nothing is lost, and senders are paused. With DCQCN, too, they are told
         by CNPs, slow down, and are fair. `make bench-fabric` measures how short their queue is."""
@@ -167,8 +174,7 @@ class Fabric(Scenario):
         self.assertGreater(sent, 0)
         self.assertEqual(sent, received)
         for host in self.senders:
-            told = host.run(f"ethtool -S {NETDEV}").out
-            self.assertGreater(int(re.search(r"rx_prio3_pause: (\d+)", told)[1]), 0)
+            self.assertGreater(self.pauses_of(host), 0)
         self.assertEqual(grown["marked"], 0, "senders that do not react are not capable of ECN")
         self.assertGreater(min(rates), LEAST_RATE)
 
@@ -180,6 +186,19 @@ class Fabric(Scenario):
             self.assertGreater(self.counter(host, "rp_cnp_handled"), 0)
         self.assertGreater(min(rates), LEAST_RATE)
         self.assertGreaterEqual(jain(rates), FAIR, rates)
+
+    def test_priority_of_a_tag(self):
+        """A QP's service level is the priority in its packets' VLAN tags, and so that of queues and
+        pauses; their DSCP has priority 0."""
+        self.addCleanup(self.set_all, pfc_enable=0, rp_algorithm=1)
+        self.set_all(pfc_enable=1 << 3, rp_algorithm=0)
+        before, pauses = self.bottleneck(3), [self.pauses_of(host) for host in self.senders]
+        with vlans.added(self.hosts, VLAN) as addresses:
+            with streams(self.receiver, self.senders, "--sl=3", addresses=addresses):
+                self.assertTrue(wait_until(lambda: all(
+                    self.pauses_of(host) > was for host, was in zip(self.senders, pauses)), 60))
+        self.assertGreater(self.bottleneck(3)["frames"], before["frames"])
+        self.assertEqual(self.bottleneck(3)["dropped"], before["dropped"])
 
     def carrier(self, host, what="carrier"):
         return host.run(f"cat /sys/class/net/{NETDEV}/{what}").out.strip()
@@ -226,6 +245,29 @@ class Fabric(Scenario):
         after = self.frames_of_spines()
         self.assertEqual(after[0], before[0])
         self.assertGreater(after[1], before[1])
+
+    def test_group(self):
+        """What is sent to a group arrives once, over the leaves and whichever spine is there."""
+        one, two = self.hosts[:2]
+        self.addCleanup(lab, "--lab", self.lab.name, "link", "leaf1", "spine1", "on")
+        for spine in ("on", "off"):
+            self.order("link", "leaf1", "spine1", spine)
+            self.send_to_group(one, two)
+
+    @staticmethod
+    def send_to_group(sender, receiver, count=20):
+        """mckey between their second cards. The receiver ends when it has got all."""
+        def command(host):
+            return f"stdbuf -oL mckey -m 239.1.2.3 -C {count} -S 500 -b {host.addresses(1)[0]}"
+
+        listening = receiver.spawn(command(receiver))
+        try:
+            if not wait_until(lambda: "joined" in listening.output(), 20):
+                raise LabError(listening.output())
+            sender.run(f"{command(sender)} -s")
+            listening.wait(timeout=20)
+        finally:
+            listening.give_up()
 
     def order(self, *words):
         """A command to this lab, which has to succeed. Returns what it prints."""

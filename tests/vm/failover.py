@@ -16,6 +16,7 @@ from ternlab.query import card_of, find_qp
 
 LAB = pathlib.Path(__file__).resolve().parents[2] / "scripts/lab"
 FLUSHED = 5  # IBV_WC_WR_FLUSH_ERR
+QP_FATAL = 1  # IBV_EVENT_QP_FATAL
 RETRIES_EXCEEDED = 12  # IBV_WC_RETRY_EXC_ERR
 LENGTH = 1 << 17
 UCX_PORT, UCX_MESSAGE = 13337, 1 << 20
@@ -46,10 +47,11 @@ class Failover(Programs):
     # --- a QP
 
     def test_qp_fails(self):
-        """It goes to the error state, and what was posted comes back."""
+        """It goes to the error state, the program is told, and what was posted comes back."""
         with self.cell("a QP fails", "result"), self.connected() as ((one, _), (qpn, _)):
             one.receive(local=qpn, offset=0, length=64, count=3)
             self.do("inject", "host1", "error", "--qp", qpn)
+            self.assertEqual(one.next_event(), QP_FATAL)
             found = one.poll(local=qpn, kind="recv", count=3)
             self.assertEqual([done["status"] for done in found], [FLUSHED] * 3)
             self.assertEqual(one.state(local=qpn), "ERR")

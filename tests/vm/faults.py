@@ -70,10 +70,9 @@ class Faults(Scenario):
             for host, agent in zip(self.hosts, self.agents)]
         return [{name: table[name] for name in PEACE} for table in tables]
 
-    def transfer(self, opcode, timeout, length):
+    def transfer(self, opcode, length, qpns):
         """One message from the first host, or read by it, with its data."""
         one, two = self.agents
-        qpns = self.connect(timeout)
         source, target = (two, one) if opcode == "READ" else (one, two)
         source.fill(offset=0, length=length, seed=3)
         target.zero(offset=0, length=length)
@@ -83,15 +82,16 @@ class Faults(Scenario):
         self.assertEqual([done["status"] for done in found], [0])
         self.assertTrue(target.check(offset=0, length=length, seed=3))
 
-    def run_with(self, *rules, opcode="WRITE", timeout=LONG_TIMEOUT, length=LENGTH):
-        """transfer() under these rules. Returns what each host has counted beyond nothing, and the
-        RoCE packets of the capture."""
+    def run_with(self, *rules, opcode="WRITE", timeout=LONG_TIMEOUT, length=LENGTH, qpns=None):
+        """transfer() under these rules, by a new pair of QPs or by these. Returns what each host
+        has counted beyond nothing, and the RoCE packets of the capture."""
+        qpns = qpns or self.connect(timeout)
         for rule in rules:
             self.faults(*rule)
         before = self.counters()
         self.lab.wire.capture(self.path)
         try:
-            self.transfer(opcode, timeout, length)
+            self.transfer(opcode, length, qpns)
         finally:
             self.lab.wire.stop_capture()
         grown = [{name: after[name] - was[name] for name in after if after[name] != was[name]}
@@ -201,6 +201,27 @@ class Faults(Scenario):
         self.assertEqual(self.noted(packets), [(FIRST + 2, "fault: duplicate")])
         self.assertEqual(two, {"duplicate_request": 1})
         self.assertNotIn("roce_retrans_pkts", one)
+
+    def test_reorder(self):
+        """The packet comes behind the two that followed it: the receiver asks for it, takes it when
+        it comes, and asks for the next one, which it has dropped meanwhile."""
+        one, two, packets = self.run_with(["--reorder", "opcode=WRITE psn=+4 retransmission=no",
+                                           "--by", "2"])
+        late = FIRST + 4
+        self.assertEqual(self.noted(packets), [(late, "fault: reorder 2")])
+        self.assertEqual([(nak.psn, nak.syndrome) for nak in self.naks(packets)],
+                         [(late, SEQUENCE_ERROR), (late + 1, SEQUENCE_ERROR)])
+        self.assertEqual((one["packet_seq_err"], two["sent_seq_err"]), (2, 2))
+
+    def test_every_third_of_a_qp(self):
+        """A rule that counts packets, of one QP alone."""
+        qpns, others = self.connect(LONG_TIMEOUT), self.connect(LONG_TIMEOUT)
+        rule = ["--mark", f"opcode=WRITE qp={qpns[1]}", "--every", "3"]
+        _, _, packets = self.run_with(rule, qpns=qpns)
+        self.assertEqual(self.noted(packets),
+                         [(FIRST + n, "fault: mark") for n in range(2, PACKETS, 3)])
+        _, _, packets = self.run_with(qpns=others)
+        self.assertEqual(self.noted(packets), [])
 
     def test_delayed_acknowledgement(self):
         """The timer ends before it comes, and what is sent again is a duplicate. So is it itself,

@@ -5,11 +5,12 @@ limit, source port, MTU; and GIDs that come and go while programs run."""
 import contextlib
 
 import roce_capture
+import vlans
 from programs import Programs
 from scenario import LabError, NETDEV, RXE, main, pair, wait_until
 
 V1, V2 = "IB/RoCE v1", "RoCE v2"
-VLAN, VLAN_NETDEV = 7, "wire0.7"
+VLAN = 7
 PINGPONGS = {"RC": "ibv_rc_pingpong -c", "UC": "ibv_uc_pingpong -c", "UD": "ibv_ud_pingpong -c"}
 OWN_MACS = {f"52:54:00:77:00:{index:02x}" for index in (1, 2)}
 
@@ -161,20 +162,8 @@ class Headers(Programs):
 
     # --- VLANs
 
-    @contextlib.contextmanager
     def vlan(self):
-        """An interface on each host; yields their addresses."""
-        addresses = {host: f"10.78.{VLAN}.{host.index}" for host in self.hosts}
-        try:
-            for host, address in addresses.items():
-                host.run(f"ip link add link {NETDEV} name {VLAN_NETDEV} type vlan id {VLAN} "
-                         "egress-qos-map 0:0 6:6 && "
-                         f"ip link set {VLAN_NETDEV} up && "
-                         f"ip address add {address}/24 dev {VLAN_NETDEV}")
-            yield addresses
-        finally:
-            for host in self.hosts:
-                host.run(f"ip link del {VLAN_NETDEV}", check=False)
+        return vlans.added(self.hosts, VLAN, "egress-qos-map 0:0 6:6")
 
     def test_vlan(self):
         with self.vlan() as addresses:

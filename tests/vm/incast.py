@@ -25,25 +25,27 @@ def set_parameters(host, **parameters):
                      for name, value in parameters.items()))
 
 
-def _command(host, port, arguments):
+def _command(host, port, arguments, address):
     device = host.rdma_device()
     return (f"ib_write_bw -s 65536 -t 16 -D {ENDLESS} -p {port} {arguments} "
-            f"-d {device} -x {host.gid_index(device)}")
+            f"-d {device} -x {host.gid_index(device, address)}")
 
 
 @contextlib.contextmanager
-def streams(receiver, senders, arguments="", cgroup=None):
+def streams(receiver, senders, arguments="", cgroup=None, addresses=None):
     """WRITEs from each of the senders, until the end of the block. The programs run in the cgroup
-    (a folder) if one is given."""
+    (a folder) if one is given, and have the GIDs of these addresses of the hosts."""
+    def command(host, port):
+        return enter + _command(host, port, arguments, addresses and addresses[host])
+
     enter = f"echo $$ >{cgroup}/cgroup.procs; exec " if cgroup else ""
     tasks = []
     try:
         for port, sender in enumerate(senders, pair.PERFTEST_PORT):
-            serving = receiver.spawn(enter + _command(receiver, port, arguments))
+            serving = receiver.spawn(command(receiver, port))
             tasks.append(serving)
             pair.await_listener(receiver, port, serving)
-            tasks.append(
-                sender.spawn(f"{enter}{_command(sender, port, arguments)} {receiver.ipv4}"))
+            tasks.append(sender.spawn(f"{command(sender, port)} {receiver.ipv4}"))
         yield
     finally:
         for task in tasks:

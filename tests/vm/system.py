@@ -91,22 +91,32 @@ print("asked", flush=True)
 signal.pause()
 """
 
-# This program opens the device twice. It allocates PDs from one context until the card refuses, and
-# then one from the other.
+# This program opens the device twice. It creates tables of WQs in one context until the card refuses,
+# and then one in the other.
 SHARES = b"""
 import sys
+from pyverbs.cq import CQ
 from pyverbs.device import Context
 from pyverbs.pd import PD
 from pyverbs.pyverbs_error import PyverbsRDMAError
+from pyverbs.wq import WQ, RwqIndTable, RwqIndTableInitAttr, WQInitAttr
 
-greedy, other = (Context(name=sys.argv[1]) for _ in range(2))
-pds = []
+def work_queue():
+    context = Context(name=sys.argv[1])
+    pd, cq = PD(context), CQ(context, 16)
+    return context, pd, cq, WQ(context, WQInitAttr(wq_pd=pd, wq_cq=cq))
+
+def table(context, pd, cq, wq):
+    return RwqIndTable(context, RwqIndTableInitAttr(log_ind_tbl_size=1, wqs_list=[wq, wq]))
+
+greedy, other = work_queue(), work_queue()
+tables = []
 try:
     while True:
-        pds.append(PD(greedy))
+        tables.append(table(*greedy))
 except PyverbsRDMAError as error:
-    print(len(pds), error.error_code)
-pds.append(PD(other))
+    print(len(tables), error.error_code)
+tables.append(table(*other))
 """
 
 
@@ -278,14 +288,13 @@ class System(Programs):
                 self.assertEqual(len(two.poll(local=qpns[1], kind="recv")), 1)
 
     def test_shares(self):
-        """A process that takes all PDs that it can get leaves some to others."""
+        """A process that takes all tables of WQs that it can get leaves some to others."""
         most = self.host.run(f"ibv_devinfo -v -d {self.device}").out
-        most = int(re.search(r"max_pd:\s+(\d+)", most)[1])
+        most = int(re.search(r"max_rwq_indirection_tables:\s+(\d+)", most)[1])
         said = self.host.run(f"exec python3 - {self.device}", stdin=SHARES, timeout=120).out
         made, error = map(int, said.split())
         self.assertEqual(error, errno.ENOMEM)
-        # The kernel has some, too.
-        self.assertTrue(most // 2 - 100 < made <= most // 2, made)
+        self.assertEqual(made, most // 2)
 
     def test_cgroup_memory(self):
         """Tables of a region on demand are charged to its process, though a worker of the driver
