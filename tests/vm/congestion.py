@@ -15,6 +15,7 @@ import unittest
 
 import roce_capture
 from agent import Agent
+from incast import get_parameters, parameters_folder, set_parameters
 from scenario import RXE, Scenario, main, pair, wait_until
 
 CNP = 0x81
@@ -59,20 +60,8 @@ class Congestion(Scenario):
     def setUp(self):
         super().setUp()
         for host in self.hosts:
-            self.set(host, np_cnp_dscp=DSCP, np_min_time_between_cnps=round(INTERVAL * 1e6))
-            self.addCleanup(self.set, host, np_cnp_dscp=48, np_min_time_between_cnps=4)
-
-    def folder(self, host):
-        device = host.run(f"readlink /sys/class/infiniband/{host.rdma_device()}/device").out
-        return f"/sys/kernel/debug/tern/{device.strip().rsplit('/', 1)[-1]}/cc_params"
-
-    def set(self, host, **parameters):
-        folder = self.folder(host)
-        for name, value in parameters.items():
-            host.run(f"echo {value} >{folder}/{name}")
-
-    def get(self, host, name):
-        return int(host.run(f"cat {self.folder(host)}/{name}").out)
+            set_parameters(host, np_cnp_dscp=DSCP, np_min_time_between_cnps=round(INTERVAL * 1e6))
+            self.addCleanup(set_parameters, host, np_cnp_dscp=48, np_min_time_between_cnps=4)
 
     def counters(self, host):
         table = json.loads(host.run(
@@ -165,7 +154,7 @@ class Congestion(Scenario):
         """For each flow exactly as many CNPs as its marked packets allow, with one in an interval.
         The capture has both: comments on the packets that the switch has marked, and the CNPs."""
         for host in self.hosts:
-            self.set(host, np_min_time_between_cnps=round(LONG_INTERVAL * 1e6))
+            set_parameters(host, np_min_time_between_cnps=round(LONG_INTERVAL * 1e6))
         agents = [Agent(host) for host in self.hosts]
         for agent in agents:
             self.addCleanup(agent.close)
@@ -232,21 +221,21 @@ class Congestion(Scenario):
                         self.sending_rate(client))
 
     def change(self, host, **parameters):
-        """set() until the end of the test."""
-        self.addCleanup(self.set, host, **{name: self.get(host, name) for name in parameters})
-        self.set(host, **parameters)
+        """set_parameters() until the end of the test."""
+        self.addCleanup(set_parameters, host, **get_parameters(host, parameters))
+        set_parameters(host, **parameters)
 
     def test_slows_down(self):
         """A sender that is told of congestion all the time goes down to the least rate, and sends
         as fast as it can without congestion control."""
         client = self.hosts[1]
-        self.set(self.hosts[0], np_min_time_between_cnps=1000)
+        set_parameters(self.hosts[0], np_min_time_between_cnps=1000)
         self.change(client, rp_algorithm=DCQCN, rp_min_rate=LEAST, rp_time_reset=100000,
                     rp_byte_reset=0,
                     rp_dce_tcp_rtt=1000)  # alpha stays at 1: each CNP halves the rate
         with self.stream("mark"):
             self.check_slow(client)
-            self.set(client, rp_algorithm=0)
+            set_parameters(client, rp_algorithm=0)
             self.check_fast(client)
 
     def test_round_trips(self):
@@ -255,17 +244,17 @@ class Congestion(Scenario):
         client = self.hosts[1]
         before = self.counters(client)
         self.change(client, rp_algorithm=TIMELY, rp_min_rate=LEAST,
-                    **{name: self.get(client, name) for name in THRESHOLDS})
+                    **get_parameters(client, THRESHOLDS))
         with self.stream("delay by=5ms opcode=ACK"):
             self.check_slow(client)
-            self.set(client, **THRESHOLDS)
+            set_parameters(client, **THRESHOLDS)
             self.check_fast(client)
         self.assertEqual(self.counters(client), before)
 
     def test_parameters(self):
         """What mlx5 has, by its names; a value out of range is refused."""
         host = self.hosts[0]
-        names = host.run(f"ls {self.folder(host)}").out.split()
+        names = host.run(f"ls {parameters_folder(host)}").out.split()
         self.assertLessEqual({
             "rp_clamp_tgt_rate", "rp_clamp_tgt_rate_ati", "rp_time_reset", "rp_byte_reset",
             "rp_threshold", "rp_ai_rate", "rp_max_rate", "rp_hai_rate", "rp_min_dec_fac",
@@ -273,11 +262,11 @@ class Congestion(Scenario):
             "rp_rate_reduce_monitor_period", "rp_initial_alpha_value", "rp_gd",
             "np_min_time_between_cnps", "np_cnp_dscp", "np_cnp_prio_mode", "np_cnp_prio"},
             set(names))
-        self.assertEqual(self.get(host, "np_cnp_dscp"), DSCP)
-        refused = host.run(f"echo 64 >{self.folder(host)}/np_cnp_dscp", check=False)
+        self.assertEqual(get_parameters(host, ["np_cnp_dscp"]), {"np_cnp_dscp": DSCP})
+        refused = host.run(f"echo 64 >{parameters_folder(host)}/np_cnp_dscp", check=False)
         self.assertNotEqual(refused.code, 0)
         self.assertIn("Invalid argument", refused.err)
-        self.assertEqual(self.get(host, "np_cnp_dscp"), DSCP)
+        self.assertEqual(get_parameters(host, ["np_cnp_dscp"]), {"np_cnp_dscp": DSCP})
 
 
 if __name__ == "__main__":

@@ -17,8 +17,8 @@ import unittest
 import roce_capture
 import vlans
 from scenario import LabError, NETDEV, Options, Scenario, main, pair, wait_until
-from incast import PFC_CLASS, jain, set_parameters, streams
-from ternlab import query, topology
+from incast import PFC_CLASS, is_paced, jain, set_parameters, streams
+from ternlab import topology
 from ternlab.host import DEFAULT_WIRE
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -125,10 +125,6 @@ class Fabric(Scenario):
         self.assertLess(rate, 1.01 * RATE)
         self.assertGreater(rate, LEAST_RATE)
 
-    def is_paced(self, host):
-        """Whether a QP of the host waits for its rate."""
-        return any(qp["paced"] for engine in query.card_of(host)["engines"] for qp in engine["qps"])
-
     def incast(self, settle, paced):
         """Three senders in a lossless priority, all of which congestion control slows down if paced
         is set. Returns their rates, and what the counters of their queue have grown by."""
@@ -137,7 +133,7 @@ class Fabric(Scenario):
             time.sleep(settle)
             rates = self.measure(self.senders, 6)
             for host in self.senders:
-                self.assertEqual(bool(wait_until(lambda: self.is_paced(host), 30 if paced else 1)),
+                self.assertEqual(bool(wait_until(lambda: is_paced(host), 30 if paced else 1)),
                                  paced, host.name)
         after = self.bottleneck(3)
         self.assertEqual(after["dropped"], before["dropped"])

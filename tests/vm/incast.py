@@ -6,7 +6,7 @@ The scenario of the fabric and its benchmark use this.
 
 import contextlib
 
-from ternlab import pair
+from ternlab import pair, query
 
 PFC_CLASS = 26 << 2  # DSCP 26: priority 3
 ENDLESS = 600        # seconds; whoever starts a stream ends it
@@ -17,12 +17,27 @@ def jain(values):
     return sum(values) ** 2 / (len(values) * sum(value * value for value in values))
 
 
-def set_parameters(host, **parameters):
-    """Sets congestion control parameters (mlx5's names) of the host's first card."""
+def parameters_folder(host):
+    """The congestion control parameters (mlx5's names) of the host's first card."""
     device = host.run(f"readlink /sys/class/infiniband/{host.rdma_device()}/device").out
-    folder = f"/sys/kernel/debug/tern/{device.strip().rsplit('/', 1)[-1]}/cc_params"
+    return f"/sys/kernel/debug/tern/{device.strip().rsplit('/', 1)[-1]}/cc_params"
+
+
+def set_parameters(host, **parameters):
+    folder = parameters_folder(host)
     host.run("".join(f"echo {value} >{folder}/{name} || exit\n"
                      for name, value in parameters.items()))
+
+
+def get_parameters(host, names):
+    """Their values, by name."""
+    folder = parameters_folder(host)
+    return {name: int(host.run(f"cat {folder}/{name}").out) for name in names}
+
+
+def is_paced(host):
+    """Whether a QP of the host waits for its rate."""
+    return any(qp["paced"] for engine in query.card_of(host)["engines"] for qp in engine["qps"])
 
 
 def _command(host, port, arguments, address):

@@ -7,6 +7,7 @@ import signal
 import time
 
 import roce_capture
+from incast import get_parameters, is_paced, set_parameters, streams
 from scenario import LabError, NETDEV, Options, Scenario, main, pair, wait_until
 from ternlab import parts
 
@@ -142,6 +143,21 @@ class TwoKinds(SharedMemory):
         for roce in packets:
             self.assertEqual(roce_capture.stored_icrc(roce), roce_capture.computed_icrc(roce))
         self.assertGreater(len(packets), 2 * 50 * 16)
+
+    def test_lends_while_slow(self):
+        """A sender that congestion control holds back lends its payload as ever."""
+        server, client = self.hosts[:2]
+        slow = {"rp_min_rate": 100, "rp_time_reset": 131071, "rp_byte_reset": 0, "rp_ai_rate": 1}
+        self.addCleanup(set_parameters, client, **get_parameters(client, slow))
+        self.addCleanup(self.lab.wire.tell, "clear")
+        set_parameters(client, **slow)
+        self.lab.wire.add_rules(["mark opcode=WRITE"])
+        with streams(server, [client]):
+            self.assertTrue(wait_until(lambda: is_paced(client), 60))
+            self.lab.wire.tell("clear")
+            direct = self.counted("direct")
+            self.assertTrue(wait_until(lambda: self.counted("direct") - direct > 1000, 60))
+            self.assertTrue(is_paced(client))
 
     def test_regions_come_and_go_beside_a_writer(self):
         """Another process's regions are no reason to lose its packets."""
