@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Priority-based flow control: frames of a paused priority wait, all others go. */
+#include "qemu/rnic/formats/headers.h"
 #include "qemu/rnic/formats/pause.h"
 #include "tests/support/one_card.h"
 
@@ -77,6 +78,18 @@ protected:
 	{
 		card_.receive(pause_frame(mask, quanta));
 		run();
+	}
+	/** A WRITE of the peer to qp_, which a switch has marked. */
+	void receive_marked(uint32_t n)
+	{
+		TestPacket p{.opcode = Opcode::RcWriteOnly,
+		             .psn = psn_after(kRqPsn, n),
+		             .payload = content(0, 64)};
+		p.ext.reth = {mr_->va, mr_->key, 64};
+		AddressVector av = path();
+		av.traffic_class = kEcnCe;
+		av.vlan = kVlan;
+		give(p, av);
 	}
 	size_t frames()
 	{
@@ -172,6 +185,39 @@ TEST_F(Pause, PriorityByDscp)
 	pause(1 << 5, 1000);
 	post(*qp);
 	EXPECT_EQ(frames(), 0u);
+}
+
+/* The frame that waits is the QP's, and a CNP has another priority. */
+TEST_F(Pause, ACnpPassesDataThatWaits)
+{
+	set({.np_min_time_between_cnps = 0, .np_cnp_prio = 6, .pfc_enable = 0xff});
+	qp_ = connect(3);
+	pause(1 << 3, 1000);
+	post(*qp_);
+	EXPECT_EQ(frames(), 0u);
+	for (uint32_t n = 0; n < 2; n++) {
+		receive_marked(n);
+		const auto frame = host_.wire.take();
+		const auto parsed = parse(frame);
+		ASSERT_TRUE(std::holds_alternative<Packet>(parsed));
+		EXPECT_EQ(std::get<Packet>(parsed).bth.opcode, kCnpOpcode);
+		EXPECT_EQ(frames(), 0u);
+	}
+	pause(1 << 3, 0);
+	EXPECT_EQ(frames(), 1u);
+}
+
+TEST_F(Pause, ACnpWaitsForItsOwnPriority)
+{
+	set({.np_cnp_prio_mode = 1, .pfc_enable = 0xff});
+	qp_ = connect(3);
+	pause(1 << 3, 1000);
+	receive_marked(0);
+	EXPECT_EQ(frames(), 0u);
+	EXPECT_EQ(stat(TERN_STAT_NP_CNP_SENT), 0u);
+	pause(1 << 3, 0);
+	EXPECT_EQ(frames(), 1u);
+	EXPECT_EQ(stat(TERN_STAT_NP_CNP_SENT), 1u);
 }
 
 TEST_F(Pause, LentPayloadWaitsToo)

@@ -26,7 +26,7 @@ protected:
 	{
 		if (!cq_)
 			set_up_card(10);
-		driver_.set_gid(0, gid, kCardGid);
+		driver_.set_gid(0, gid, kCardGid, vlan_);
 		QpOptions options;
 		options.pd = pd_;
 		options.send_cqn = options.recv_cqn = cq_->number;
@@ -35,6 +35,7 @@ protected:
 		qp_ = driver_.create_qp(options);
 		Connection c = connection();
 		c.traffic_class = traffic_class;
+		c.sl = kSl;
 		qp_->connect(c);
 		params_.rp_timer_slack = 0;
 		set();
@@ -51,6 +52,7 @@ protected:
 		p.ext.reth = {mr_->va, mr_->key, kMtu};
 		AddressVector av = path();
 		av.traffic_class = ecn;
+		av.vlan = vlan_;
 		give(p, av);
 	}
 	void receive_cnp(uint32_t qpn = 0)
@@ -82,6 +84,16 @@ protected:
 		const auto all = packets();
 		return static_cast<size_t>(std::ranges::count_if(
 		        all, [](const Packet &p) { return p.bth.opcode == kCnpOpcode; }));
+	}
+	/** The PCP of a frame on the VLAN. */
+	unsigned priority_in_tag(const std::vector<std::byte> &frame) const
+	{
+		constexpr size_t kTag = 12; /* behind the addresses */
+		EXPECT_EQ(frame[kTag], std::byte{0x81});
+		EXPECT_EQ(frame[kTag + 1], std::byte{0});
+		EXPECT_EQ(frame[kTag + 2] & std::byte{0x1f}, std::byte{0});
+		EXPECT_EQ(frame[kTag + 3], static_cast<std::byte>(vlan_));
+		return std::to_integer<unsigned>(frame[kTag + 2]) >> 5;
 	}
 	void post(uint32_t length, uint8_t opcode = TERN_OP_WRITE)
 	{
@@ -119,7 +131,10 @@ protected:
 		       static_cast<double>(ns);
 	}
 
+	static constexpr uint8_t kSl = 3;
+
 	CongestionParameters params_;
+	uint16_t vlan_ = kNoVlan; /* of the QPs that connect() makes */
 	uint32_t received_ = 0;
 	std::vector<std::vector<std::byte>> frames_;
 };
@@ -218,6 +233,28 @@ TEST_F(Congestion, DscpOfCnps)
 	EXPECT_EQ(packets().at(0).path.traffic_class, 11 << 2);
 }
 
+TEST_F(Congestion, PriorityOfCnps)
+{
+	vlan_ = 7;
+	connect(TERN_QPT_RC);
+	params_.np_min_time_between_cnps = 0;
+	/* The highest one, too, as the priority has three bits. */
+	for (const auto &[mode, prio, expected] :
+	     {std::array{0u, 6u, 6u}, {0u, 7u, 7u}, {0u, 0u, 0u}, {1u, 6u, 0u + kSl}}) {
+		params_.np_cnp_prio_mode = mode;
+		params_.np_cnp_prio = prio;
+		set();
+		receive(kCe);
+		ASSERT_EQ(cnps(), 1u);
+		EXPECT_EQ(priority_in_tag(frames_.at(0)), expected);
+	}
+	/* Data has the QP's, whatever that of CNPs is. */
+	post(kMtu);
+	run();
+	ASSERT_EQ(packets().size(), 1u);
+	EXPECT_EQ(priority_in_tag(frames_.at(0)), kSl);
+}
+
 TEST_F(Congestion, NoCnpsWhenTheNotificationPointIsOff)
 {
 	params_.np_enable = 0;
@@ -279,6 +316,22 @@ TEST_F(Congestion, DataIsEct)
 	const auto responses = packets();
 	ASSERT_EQ(responses.size(), 1u);
 	EXPECT_EQ(responses[0].path.traffic_class, 0x68 | kEcnEct0);
+}
+
+TEST_F(Congestion, UcDataIsEct)
+{
+	connect(TERN_QPT_UC);
+	post(2 * kMtu);
+	run();
+	const auto all = packets();
+	EXPECT_EQ(all.size(), 2u);
+	for (const Packet &p : all)
+		EXPECT_EQ(p.path.traffic_class, 0x68 | kEcnEct0);
+	params_.rp_algorithm = static_cast<uint32_t>(CongestionAlgorithm::None);
+	set();
+	post(kMtu);
+	run();
+	EXPECT_EQ(packets().at(0).path.traffic_class, 0x69);
 }
 
 TEST_F(Congestion, AcknowledgementsAreNot)
