@@ -4,7 +4,9 @@
 import json
 import os
 import pathlib
+import re
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -16,7 +18,7 @@ sys.path.insert(0, str(TOP / "scripts"))
 
 from ternlab import ladder, roce  # noqa: E402
 from ternlab.wire import Wire  # noqa: E402
-from test_ladder import A, B, frame as packet  # noqa: E402
+from test_ladder import A, AT_A, AT_B, B, aeth, frame as packet  # noqa: E402
 
 SWITCH = None
 MACS = [bytes.fromhex(f"52540077000{host}") for host in (1, 2)]
@@ -212,8 +214,9 @@ class Faults(unittest.TestCase):
         paths = {name: self.folder / name for name in ("all.pcapng", "all.pcap", "mirror.pcap")}
 
         def write(psn):
-            return MACS[1] + MACS[0] + packet(A, B, 0x07, 0x12, psn, bytes(64))[12:]
+            return MACS[1] + MACS[0] + packet(A, B, 0x07, AT_B, psn, bytes(64))[12:]
 
+        answer = MACS[0] + MACS[1] + packet(B, A, 0x11, AT_A, 7, aeth(0x1f))[12:]
         for name, path in paths.items():
             self.faults("--clear")
             self.faults("host2", "--drop", "opcode=WRITE psn=+1", "--once")
@@ -224,13 +227,15 @@ class Faults(unittest.TestCase):
                 self.send(first, write(psn))
             for psn in (5, 7):
                 self.assertEqual(self.receive(second), write(psn))
+            self.send(second, answer)
+            self.assertEqual(self.receive(first), answer)
             self.assertEqual(self.lab("capture", "stop"), (0, "", ""))
         self.assertIn("matched 1, hit 1, will not act again", self.faults())
 
         found = roce.packets(paths["all.pcapng"])
-        self.assertEqual([len(one.comments) for one in found], [0, 1, 0])
+        self.assertEqual([len(one.comments) for one in found], [0, 1, 0, 0])
         self.assertRegex(found[1].comments[0], r"^fault: drop, rule 1, to port \d$")
-        self.assertEqual([one.comments for one in roce.packets(paths["all.pcap"])], [[]] * 3)
+        self.assertEqual([one.comments for one in roce.packets(paths["all.pcap"])], [[]] * 4)
         lines = ladder.text(ladder.steps(ladder.read(paths["all.pcapng"])))
         self.assertRegex(lines[2], r"\|-- WRITE middle PSN 6, dropped --X +\|$")
 
@@ -241,17 +246,31 @@ class Faults(unittest.TestCase):
                           "action": "drop", "cause": "rule 1", "opcode": "RC_WRITE_MIDDLE",
                           "qp": 0x12, "psn": 6})
         self.assertRegex(entries[0]["time"], r"^2\d{3}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z$")
-        self.check_mirror(paths["mirror.pcap"], [write(psn) for psn in (5, 6, 7)])
+        self.check_mirror(paths["mirror.pcap"], [write(psn) for psn in (5, 6, 7)] + [answer])
+
+    def ports(self):
+        """{Ethernet address: the switch's port at which its host is}."""
+        ports = Wire(self.lab_folder).tell("ports")
+        found = {mac: int(number) for number, addresses in
+                 re.findall(r"port=(\d+)([^;]*)", ports) for mac in MACS
+                 if mac.hex(":") in addresses}
+        self.assertEqual(len(set(found.values())), len(MACS), ports)
+        return found
 
     def check_mirror(self, path, sent):
-        """What Lumina's analyzer reads: time, sequence number and event; the rest is as sent."""
+        """What Lumina's analyzer reads: time, sequence number, event and port; the rest is as
+        sent."""
+        ports = self.ports()
         for number, ((at, frame, _), original) in enumerate(zip(roce.records(path), sent), 1):
             self.assertAlmostEqual(int.from_bytes(frame[:6], "big"),
                                    round(at * 1e9) % (1 << 48), delta=1000)
             self.assertEqual(int.from_bytes(frame[6:12], "big"), number)
             self.assertEqual(frame[22], 1 if number == 2 else 0)  # TTL: dropped
-            self.assertEqual(frame[12:22] + frame[26:], original[12:22] + original[26:])
-        self.assertEqual(number, 3)
+            self.assertEqual(int.from_bytes(frame[18:20], "big"), ports[original[6:12]])
+            self.assertEqual(frame[12:18] + frame[20:22] + frame[23:24] + frame[26:],
+                             original[12:18] + original[20:22] + original[23:24] + original[26:])
+            self.assertEqual(sum(struct.unpack(">10H", frame[14:34])) % 0xffff, 0)  # its checksum
+        self.assertEqual(number, len(sent))
 
     def test_capture_of_one_host(self):
         """Frames between others are not in it."""
