@@ -156,6 +156,8 @@ def build_parser():
     capture.add_argument("file", nargs="?", help="pcapng with comments on faults, if named so, "
                          "else pcap")
     capture.add_argument("--host", help="what this host sends and gets").completer = _hosts
+    capture.add_argument("--card", type=int, metavar="NUMBER",
+                         help="of the host's cards this one only, from 0; default: all")
     capture.add_argument("--link", default="", metavar="FROM:TO",
                          help="what arrives by this link of a topology; * and ? match several")
     capture.add_argument("--mirror", action="store_true",
@@ -432,10 +434,24 @@ def capture(args):
     if args.action == "stop":
         lab.wire.stop_capture()
     elif args.file:
-        lab.wire.capture(args.file, lab.host(args.host).macs() if args.host else (),
-                         args.mirror, args.link)
+        lab.wire.capture(args.file, _captured(lab, args), args.mirror, args.link)
     else:
         raise LabError(f"capture where to? {COMMAND} capture start FILE")
+
+
+def _captured(lab, args):
+    """The addresses of the cards whose frames a capture is to have; none: all frames."""
+    if not args.host and args.card is not None:
+        raise LabError("--card NUMBER is for a host, which --host HOST names")
+    if not args.host:
+        return []
+    host = lab.host(args.host)
+    if args.card is None:
+        return host.macs()
+    # A card need not be Tern's, as only the switch takes part.
+    if args.card not in range(host.options.cards):
+        raise LabError(f"{host.name} has no card {args.card}")
+    return [host.macs()[args.card]]
 
 
 def _percentages(args):

@@ -290,10 +290,40 @@ class Faults(unittest.TestCase):
         self.assertEqual([frame[:12] for _, frame, _ in roce.records(path)],
                          [MACS[1] + MACS[0], stranger + MACS[0], MACS[0] + MACS[1]])
 
+    def test_capture_of_one_card(self):
+        """Frames of the host's other card are not in it; without --card they are."""
+        first, second = self.connect()
+        mac = bytes.fromhex("525400770101")  # of the first host's other card
+        other = socket.socket(socket.AF_UNIX)
+        self.addCleanup(other.close)
+        other.settimeout(20)
+        other.connect(str(self.lab_folder / "wire"))
+        self.send(other, b"\xff" * 6 + mac + b"\x08\x06" + bytes(46))
+        for host in (first, second):
+            self.receive(host)
+        pairs = [MACS[1] + MACS[0], MACS[1] + mac]
+        for words, found in ((["--card", 1], pairs[1:]), (["--card", 0], pairs[:1]), ([], pairs)):
+            path = self.folder / f"{len(words)}-{words[-1:]}.pcap"
+            self.assertEqual(self.lab("capture", "start", path, "--host", "host1", *words),
+                             (0, "", ""))
+            for host, addresses in zip((first, other), pairs):
+                self.send(host, addresses + b"\x08\x06" + bytes(50))
+                self.assertEqual(self.receive(second)[:12], addresses)
+            self.assertEqual(self.lab("capture", "stop")[0], 0)
+            self.assertEqual([frame[:12] for _, frame, _ in roce.records(path)], found)
+
     def test_capture_refused(self):
-        code, said, error = self.lab("capture", "start", self.folder / "x.pcapng", "--mirror")
-        self.assertEqual((code, said), (1, ""))
-        self.assertRegex(error, "^lab: .*for pcap, not for pcapng\n$")
+        for message, *words in (
+                (".*for pcap, not for pcapng", "--mirror"),
+                ("host1 has no card 2", "--host", "host1", "--card", 2),
+                ("host1 has no card -1", "--host", "host1", "--card", -1),
+                ('no host "host3"; there are host1, host2', "--host", "host3", "--card", 0),
+                ("--card NUMBER is for a host, which --host HOST names", "--card", 0)):
+            path = self.folder / "x.pcapng"
+            code, said, error = self.lab("capture", "start", path, *words)
+            self.assertEqual((code, said), (1, ""), words)
+            self.assertRegex(error, f"^lab: {message}\n$")
+            self.assertFalse(path.exists())
 
 
 if __name__ == "__main__":
