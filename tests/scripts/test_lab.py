@@ -258,6 +258,21 @@ class Refusals(Stateful):
             cli.main(["add", "0"])
         self.assertIn("0 is no number of hosts", said.getvalue())
 
+    def test_cards(self):
+        """A guest has names and slots for so many."""
+        with mock.patch.object(Lab, "up", autospec=True) as up:
+            self.assertEqual(self.command("up", "1", "--cards", "8")[0], 0)
+            self.assertEqual([host.cards for host in up.call_args.args[1]], [8])
+            up.reset_mock()
+            with contextlib.redirect_stderr(io.StringIO()) as said, \
+                    self.assertRaises(SystemExit) as refusal:
+                cli.main(["up", "1", "--cards", "9"])
+            up.assert_not_called()
+        self.assertEqual(refusal.exception.code, 2)
+        # What is wrong is one line, behind the usage.
+        self.assertRegex(said.getvalue(), r"\nlab up: error: argument --cards: invalid choice: 9 "
+                         r"\(choose from 1, .*, 8\)\n$")
+
     def test_first_number(self):
         """A lab whose numbers begin later has less room."""
         self.remember(31, first=31)
