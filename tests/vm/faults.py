@@ -239,7 +239,7 @@ class Faults(Scenario):
             lambda: self.counters()[0]["duplicate_ack"] == begun + 1, 30))
 
     def test_rules_from_a_file(self):
-        """And a capture at one port."""
+        """One drops, and the other one counts what that leads to."""
         path = self.lab.logs / "rules.toml"
         path.write_text('[[rule]]\naction = "drop"\nopcode = "WRITE"\npsn = "+1"\nonce = true\n'
                         '[[rule]]\naction = "count"\nfrom = "host2"\nopcode = "NAK"\n',
