@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""tern-switch as a program: it starts again when it dies, and it is a port of a TAP interface.
+"""tern-switch as a program: it starts again when it dies, it is a port of a TAP interface, and it
+takes the topologies of examples/.
 
 argv[1] is tern-switch.
 """
 
+import json
 import os
 import pathlib
 import signal
@@ -14,11 +16,14 @@ import sys
 import tempfile
 import time
 import unittest
+from unittest import mock
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "scripts"))
 
+from ternlab import topology  # noqa: E402
 from ternlab.errors import LabError  # noqa: E402
+from ternlab.host import Options  # noqa: E402
 from ternlab.wire import Wire  # noqa: E402
 
 SWITCH = None
@@ -33,6 +38,14 @@ ends = ["h*", "tor"]
 rate = "1 Gb/s"
 """
 
+# The topologies for labs: hosts with the cards of each, the rate of these in Mb/s, switches.
+EXAMPLES = {
+    "lab-incast": ({"receiver": ["receiver"],
+                    **{f"sender{n}": [f"sender{n}"] for n in range(1, 5)}}, 200, ["tor"]),
+    "lab-leaf-spine": ({f"host{n}": [f"host{n}.1", f"host{n}.2"] for n in range(1, 5)}, 200,
+                       ["leaf1", "leaf2", "spine1", "spine2"]),
+    "lab-two-hosts": ({"host1": ["host1"], "host2": ["host2"]}, 500, ["tor"]),
+}
 
 TAP = "lab0"
 # Runs a program in a network namespace of its own, as root of a user namespace.
@@ -111,6 +124,46 @@ class Restart(unittest.TestCase):
         keeper = self.start("[[switch]]\n")
         self.assertEqual(keeper.wait(20), 1)
         self.assertIn("switch.name", keeper.stderr.read())
+
+
+class Examples(unittest.TestCase):
+    def test_known(self):
+        """No example is without a test."""
+        self.assertEqual({path.stem for path in (TOP / "examples").glob("lab-*.toml")},
+                         set(EXAMPLES))
+
+    def test_hosts(self):
+        """The lab gets the hosts and cards that the file has."""
+        with mock.patch.dict(os.environ, TERN_SWITCH=SWITCH):
+            for name, (cards, rate, _) in EXAMPLES.items():
+                with self.subTest(name):
+                    hosts = topology.hosts(TOP / f"examples/{name}.toml", Options())
+                    self.assertEqual(
+                        [(host.name, host.cards, host.edges) for host in hosts],
+                        [(host, len(names), tuple((card, rate) for card in names))
+                         for host, names in cards.items()])
+
+    def test_runs(self):
+        """The switch comes up with each, has all that the file has, and ends when told to."""
+        for name, (cards, rate, switches) in EXAMPLES.items():
+            with self.subTest(name), tempfile.TemporaryDirectory() as scratch:
+                wire = Wire(pathlib.Path(scratch))
+                switch = subprocess.Popen(
+                    [SWITCH, "--listen", wire.path, "--control", wire.path.with_name("wire.ctl"),
+                     "--topology", TOP / f"examples/{name}.toml"])
+                self.addCleanup(switch.wait)
+                self.addCleanup(switch.kill)
+                self.assertTrue(wait_until(lambda wire=wire: wire.tell("fabric")))
+                told = json.loads(wire.tell("fabric"))
+                self.assertEqual([one["name"] for one in told["switches"]], switches)
+                # The card's end, and the rate, of each link that is not between switches.
+                edges = [(end["name"], link["rate"] / 1e6) for link in told["links"]
+                         for end in link["ends"] if end["name"] not in switches]
+                self.assertEqual(sorted(edges), sorted((card, rate) for names in cards.values()
+                                                       for card in names))
+                switch.terminate()
+                self.assertEqual(switch.wait(20), 0)
+                self.assertFalse(wire.path.exists())
 
 
 class Tap(unittest.TestCase):
