@@ -18,6 +18,14 @@ constexpr uint8_t kMtu4096 = 5;
 constexpr unsigned kTurn = 256;
 constexpr uint64_t kStride = 2654435761; /* from one region to the next, over all of them */
 
+/* What is measured is with congestion control, as it is on a card after power-on. */
+void check_congestion_control(test::Driver &driver)
+{
+	const auto c = driver.command(test::make_command(TERN_AQ_QUERY_CONGESTION)).congestion;
+	if (c.value[TERN_CC_RP_ALGORITHM].get() != TERN_CC_DCQCN)
+		throw std::logic_error("congestion control is not DCQCN");
+}
+
 } // namespace
 
 Host::Host(uint8_t number)
@@ -31,6 +39,7 @@ Host::Host(uint8_t number)
 {
 	card.set_link(true);
 	driver.enable();
+	check_congestion_control(driver);
 	const auto eq = driver.create_eq(0);
 	driver.set_gid(0, TERN_GID_ROCE_V2, gid);
 	pd = driver.alloc_pd();
