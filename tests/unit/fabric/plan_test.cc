@@ -90,17 +90,19 @@ INSTANTIATE_TEST_SUITE_P(
                         Bad{"[[link]]\nends = ['a', 'tor']\n",
                             "net.toml:2: host.name: \"b1.1\" has no link"}));
 
+std::string error_of(const std::string &text)
+{
+	try {
+		plan_of(text);
+	} catch (const TomlError &error) {
+		return error.what();
+	}
+	return "";
+}
+
 /* A host named twice, and names that no guest or socket can have. */
 TEST(Plan, Names)
 {
-	const auto error_of = [](const std::string &text) -> std::string {
-		try {
-			plan_of(text);
-		} catch (const TomlError &error) {
-			return error.what();
-		}
-		return "";
-	};
 	EXPECT_EQ(error_of("[[host]]\nname = 'x'\n[[host]]\nname = 'x'\n"),
 	          "net.toml:4: host.name: there is a \"x\" already");
 	EXPECT_EQ(error_of("[[switch]]\nname = 'x'\n[[host]]\nname = 'x'\n"),
@@ -112,6 +114,24 @@ TEST(Plan, Names)
 		        << name;
 	EXPECT_EQ(error_of("[[host]]\nname = 'x'\ncards = 8\ncount = 9\n"),
 	          "net.toml:4: host.count: makes more than 64 cards");
+}
+
+TEST(Plan, AHostHasUpToEightCards)
+{
+	const auto with = [](unsigned cards) {
+		return "switch = [{ name = 'tor' }]\nhost = [{ name = 'a' },\n"
+		       "        { name = 'b', cards = " +
+		       std::to_string(cards) + " }]\nlink = [{ ends = ['[ab]*', 'tor'] }]\n";
+	};
+	const Plan plan = plan_of(with(8));
+	ASSERT_EQ(plan.hosts.size(), 2u);
+	EXPECT_EQ(plan.hosts[1].name, "b");
+	EXPECT_EQ(plan.hosts[1].first, 1u);
+	EXPECT_EQ(plan.hosts[1].cards, 8u);
+	EXPECT_EQ(plan.cards, (std::vector<std::string>{"a", "b.1", "b.2", "b.3", "b.4", "b.5",
+	                                                "b.6", "b.7", "b.8"}));
+	EXPECT_EQ(plan.links.size(), 9u);
+	EXPECT_EQ(error_of(with(9)), "net.toml:3: host.cards: must be a whole number from 1 to 8");
 }
 
 } // namespace
