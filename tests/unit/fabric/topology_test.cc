@@ -3,11 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
+
 #include "tests/unit/fabric/frames.h"
 
 namespace tern::fabric {
 namespace {
 
+using test::Bytes;
 using test::mac;
 using test::Net;
 using test::plain_frame;
@@ -101,6 +105,41 @@ TEST(Topology, ABroadcastReachesEveryHostOnce)
 	EXPECT_EQ(net.received(1), 0u);
 	for (const unsigned host : {2, 3, 4})
 		EXPECT_EQ(net.received(host), 1u) << host;
+}
+
+/* A frame of host 1 to a group. */
+Bytes group_frame(const Mac &group, bool ipv6)
+{
+	Bytes frame = roce_frame({.from = 1, .ipv6 = ipv6});
+	std::ranges::copy(std::as_bytes(std::span(group)), frame.begin());
+	return frame;
+}
+
+TEST(Topology, AGroupReachesEveryHostOnce)
+{
+	LeafSpine net;
+	const Bytes frames[] = {group_frame({0x01, 0x00, 0x5e, 1, 2, 3}, false),
+	                        group_frame({0x33, 0x33, 0, 0, 0, 1}, true)};
+	const auto expect_once = [&](const std::string &when) {
+		for (const Bytes &frame : frames) {
+			for (unsigned host = 1; host <= 4; host++)
+				net.host(host).frames.clear();
+			net.send(1, frame);
+			net.run();
+			EXPECT_EQ(net.received(1), 0u) << when;
+			for (const unsigned host : {2, 3, 4}) {
+				ASSERT_EQ(net.received(host), 1u) << when << ", host " << host;
+				EXPECT_EQ(net.host(host).frames[0], frame);
+			}
+		}
+	};
+	expect_once("all links are up");
+	for (const unsigned trunk : net.trunks) {
+		net.fabric.set_link(trunk, false);
+		expect_once("link " + std::to_string(trunk) + " is cut");
+		net.fabric.set_link(trunk, true);
+	}
+	expect_once("all links are up again");
 }
 
 /* A switch drops frames of LACP, and pause frames that its port does not obey. */
