@@ -3,6 +3,7 @@
  * their frames go, and what is counted. */
 #include "qemu/wire/topology.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
@@ -428,6 +429,57 @@ TEST_F(LinkRulesTest, AreLoggedWithTheirLink)
 	        << line;
 	EXPECT_FALSE(std::getline(file, more));
 	std::filesystem::remove(path);
+}
+
+/* The link of h1 loses @share of the frames. */
+std::string lossy(const std::string &share)
+{
+	return "switch = [{ name = 'sw' }]\nhost = [{ name = 'h', count = 3 }]\n"
+	       "[[link]]\nends = ['h1', 'sw']\nrate = '8 Mb/s'\ndelay = '0 ns'\nloss = " +
+	       share + "\n[[link]]\nends = ['h[23]', 'sw']\nrate = '8 Mb/s'\ndelay = '0 ns'\n";
+}
+
+/* What all ends of links have lost, by the report. */
+uint64_t lost_by(const std::string &report)
+{
+	const std::string key = "\"lost\":";
+	uint64_t sum = 0;
+	for (size_t at = report.find(key); at != report.npos; at = report.find(key, at + 1))
+		sum += std::stoull(report.substr(at + key.size()));
+	return sum;
+}
+
+TEST_F(TopologyTest, ALinkThatLosesAllIsLikeNone)
+{
+	use(lossy("1.0"));
+	Card a = plug(0), b = plug(1), c = plug(2);
+	a.send(2, 1, 20);
+	pass(100);
+	EXPECT_EQ(b.got.size() + c.got.size(), 0u);
+	EXPECT_EQ(lost_by(topology->report()), 20u);
+	/* The other direction loses all as well; the other links lose nothing. */
+	b.send(kBroadcast, 2, 5);
+	pass(100);
+	EXPECT_EQ(a.got.size(), 0u);
+	EXPECT_EQ(c.got.size(), 5u);
+	EXPECT_EQ(lost_by(topology->report()), 25u);
+}
+
+TEST_F(TopologyTest, ALinkLosesItsShareByChance)
+{
+	constexpr size_t kSent = 400;
+	use(lossy("0.5"));
+	Card a = plug(0), b = plug(1);
+	b.send(kBroadcast, 2, 1);
+	pass(10);
+	const uint64_t before = lost_by(topology->report());
+	a.send(2, 1, kSent);
+	pass(kSent + 100);
+	const uint64_t lost = lost_by(topology->report()) - before;
+	EXPECT_EQ(lost + b.got.size(), kSent);
+	/* Five standard deviations. */
+	EXPECT_NEAR(static_cast<double>(lost), kSent / 2, 50);
+	EXPECT_TRUE(std::ranges::is_sorted(b.got, {}, tag_of)) << "the others keep their order";
 }
 
 TEST_F(TopologyTest, TooLongFramesAreCounted)
