@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "qemu/sim/report.h"
@@ -183,6 +184,36 @@ TEST(World, CurvesAgreeWithTotals)
 		EXPECT_NEAR(sum / 200, run.world.mean_length(i),
 		            run.world.mean_length(i) / 10 + 100);
 	}
+}
+
+/* Two senders, of which either fills the receiver's link, in priorities 0 and 3. */
+const std::string kTwoPriorities = R"(
+duration = "3 ms"
+warmup = "200 us"
+switch = [{ name = "tor" }]
+host = [{ name = "h", count = 3 }]
+link = [{ ends = ["h1", "tor"], rate = "40 Gb/s" }, { ends = ["h[23]", "tor"] }]
+[[flow]]
+from = "h2"
+to = "h1"
+[[flow]]
+from = "h3"
+to = "h1"
+dscp = 26
+)";
+
+TEST(World, WeightsShareTheLink)
+{
+	const Finished run(kTwoPriorities + "[queues]\nweights = [1, 0, 0, 3, 0, 0, 0, 0]\n");
+	EXPECT_NEAR(run.world.rate(1) / run.world.rate(0), 3, 0.15);
+	EXPECT_GT(run.world.utilisation(0, 1), 0.98);
+}
+
+TEST(World, StrictPriorityComesFirst)
+{
+	const Finished run(kTwoPriorities);
+	EXPECT_LT(run.world.rate(0), run.world.rate(1) / 100);
+	EXPECT_GT(run.world.utilisation(0, 1), 0.98);
 }
 
 const std::string kTwoPaths = R"(
