@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 
 #include "qemu/sim/report.h"
@@ -314,6 +315,53 @@ TEST(World, EachFaultHasItsConsequence)
 	const Finished late(run("action = 'delay'\nby = '5ms'\nlink = 's1:h1'\nopcode = 'ACK'\n"));
 	ASSERT_GT(late.world.flows[0]->messages, 2u);
 	EXPECT_GE(*std::ranges::min_element(late.world.flows[0]->latencies), 5'000'000u);
+}
+
+/* The link of h2 loses one frame in a hundred, data and acknowledgements alike. */
+TEST(World, LossOfALinkIsRepaired)
+{
+	const Finished run("duration = '20 ms'\n"
+	                   "host = [{ name = 'h', count = 2 }]\nswitch = [{ name = 'tor' }]\n"
+	                   "link = [{ ends = ['h1', 'tor'] },\n"
+	                   "        { ends = ['h2', 'tor'], loss = 0.01 }]\n"
+	                   "flow = [{ from = 'h1', to = 'h2', messages = 100, timeout = 4 }]\n"
+	                   "rule = [{ action = 'count', retransmission = 'yes' }]\n");
+	const auto [host, tor] = run.world.fabric.ends(1);
+	EXPECT_GT(host->stats().lost, 0u);
+	EXPECT_GT(tor->stats().lost, 0u);
+	EXPECT_EQ(run.world.flows[0]->error, 0);
+	EXPECT_EQ(run.world.flows[0]->messages, 100u);
+	EXPECT_GT(run.world.faults.rules()[0].rule.hits(), tor->stats().lost);
+}
+
+/* The delay of a frame varies by 5 us, in which 50 frames follow it: if they overtook each other,
+ * the receiver would miss packets. */
+TEST(World, JitterDelaysMessages)
+{
+	constexpr uint64_t kJitter = 5000;
+	const auto run = [](const std::string &jitter) {
+		return Finished("duration = '2 ms'\nhost = [{ name = 'h', count = 2 }]\n"
+		                "link = [{ ends = ['h1', 'h2'], jitter = '" +
+		                jitter +
+		                "' }]\nflow = [{ from = 'h1', to = 'h2', depth = 1 }]\n"
+		                "rule = [{ action = 'count', opcode = 'NAK' },\n"
+		                "        { action = 'count', retransmission = 'yes' }]\n");
+	};
+	const Finished without(run("0 ns")), with_it(run("5 us"));
+	const auto &exact = without.world.flows[0]->latencies;
+	const auto &varied = with_it.world.flows[0]->latencies;
+	ASSERT_GT(varied.size(), 50u);
+	const uint64_t least = std::ranges::max(exact);
+	EXPECT_GT(std::ranges::min(varied), least);
+	EXPECT_LE(std::ranges::max(varied), least + 2 * kJitter);
+	/* The last data frame is about as late as the latest, the acknowledgement is late by half
+	 * of the jitter on average. */
+	const double mean = std::accumulate(varied.begin(), varied.end(), 0.0) /
+	                    static_cast<double>(varied.size());
+	EXPECT_NEAR(mean, static_cast<double>(least + kJitter * 3 / 2), kJitter / 5);
+	EXPECT_EQ(rules_of(without), (std::vector<std::string>{"0 0", "0 0"}));
+	EXPECT_EQ(rules_of(with_it), (std::vector<std::string>{"0 0", "0 0"}));
+	EXPECT_EQ(with_it.world.flows[0]->error, 0);
 }
 
 TEST(World, TheSameSeedGivesTheSameBytes)
