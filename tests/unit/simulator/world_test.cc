@@ -376,5 +376,24 @@ TEST(World, TheSameSeedGivesTheSameBytes)
 	EXPECT_NE(result(1), result(2));
 }
 
+/* Each of the 10,000 QPs has its share of the 30 us. */
+TEST(World, AThousandCards)
+{
+	const auto result = [] {
+		Finished run("duration = '30 us'\nsample = '30 us'\n"
+		             "host = [{ name = 'h', count = 1000 }]\n"
+		             "switch = [{ name = 'tor' }]\nlink = [{ ends = ['h*', 'tor'] }]\n"
+		             "[[flow]]\nfrom = 'h*'\nto = 'h*'\npeers = 10\nsize = '4 KiB'\n");
+		EXPECT_EQ(std::ranges::count_if(run.world.flows,
+		                                [](const auto &flow) {
+			                                return !flow->error && flow->messages > 0;
+		                                }),
+		          10'000);
+		return to_json(run.world);
+	};
+	/* The texts are too long to be shown. */
+	EXPECT_TRUE(result() == result());
+}
+
 } // namespace
 } // namespace tern::sim
