@@ -385,9 +385,15 @@ void counters(Session &s)
 	check(counters.get(), "ibv_create_counters: %s", std::strerror(errno));
 	attach(counters.get(), IBV_COUNTER_BYTES, 0);
 	attach(counters.get(), IBV_COUNTER_PACKETS, 2);
+	/* Of an index that is attached to more than once, the value is the sum. */
+	attach(counters.get(), IBV_COUNTER_PACKETS, 3);
+	attach(counters.get(), IBV_COUNTER_BYTES, 3);
 	check(!counted_flow(qp, ours, counters.get(), 2) && errno == EINVAL, "counted twice");
 	FlowPtr flow = counted_flow(qp, ours, counters.get(), 1);
 	check(flow.get(), "a flow with counters: %s", std::strerror(errno));
+	ibv_counter_attach_attr late = {IBV_COUNTER_PACKETS, 0, 0};
+	check(ibv_attach_counters_point_flow(counters.get(), &late, nullptr) == EBUSY,
+	      "attached to counters that a flow uses");
 	for (uint64_t n = 0; n < kReceived; n++)
 		check(!qp.post_recv(n, buffer.sge(0, kRoom)), "ibv_post_recv");
 	s.peer.barrier(1);
@@ -400,7 +406,8 @@ void counters(Session &s)
 		return values[2] >= kFrames;
 	};
 	check(eventually(counted), "%lu packets, not %lu", values[2], kFrames);
-	check(values == std::array<uint64_t, 4>{kFrames * kFrame, 0, kFrames, 0},
+	check(values == std::array<uint64_t, 4>{kFrames * kFrame, 0, kFrames,
+	                                        kFrames * kFrame + kFrames},
 	      "%lu, %lu, %lu, %lu", values[0], values[1], values[2], values[3]);
 	check(ibv_destroy_counters(counters.get()) == EBUSY, "counters go before their flow");
 	flow.reset();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Counters of flows. The card counts packets and bytes; the program assigns them to indices. */
-#include <algorithm>
+/* Counters of flows. The card counts packets and bytes; the program attaches them to indices. */
+#include "verbs_counters.h"
+
 #include <cerrno>
 #include <cstddef>
 #include <mutex>
@@ -17,14 +18,16 @@ using namespace tern::private_abi;
 
 namespace {
 
-/* The largest index that a program may assign. */
+/* The largest index that a program may attach a counter to. */
 constexpr uint32_t kMaxIndex = 31;
 
-/** Counters: the object of libibverbs, and the counter of each index. */
+/** Counters: the object of libibverbs, and what is attached to each index. */
 struct Counters {
 	VerbsCounters verbs;
-	Spinlock lock;                        /* protects assigned */
-	uint8_t assigned[kMaxIndex + 1] = {}; /* 1 + enum tern_counter; 0: none */
+	Spinlock lock;      /* protects the rest */
+	uint32_t users = 0; /* flows that exist or are being created with them */
+	/* How often each counter is attached to each index, which aggregates them. */
+	uint32_t attached[kMaxIndex + 1][TERN_COUNTER_COUNT] = {};
 
 	static Counters *of(ibv_counters *counters)
 	{
@@ -35,6 +38,24 @@ static_assert(offsetof(VerbsCounters, counters) == 0);
 
 static_assert(int{IBV_COUNTER_PACKETS} == int{TERN_COUNTER_PACKETS});
 static_assert(int{IBV_COUNTER_BYTES} == int{TERN_COUNTER_BYTES});
+
+/* The value of an index to which each counter is attached as often as @attached says. */
+uint64_t aggregate(const uint32_t (&attached)[TERN_COUNTER_COUNT],
+                   const uint64_t (&card_values)[TERN_COUNTER_COUNT])
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < TERN_COUNTER_COUNT; i++)
+		sum += attached[i] * card_values[i];
+	return sum;
+}
+
+bool is_used(Counters &counters)
+{
+	const std::lock_guard guard(counters.lock);
+
+	return counters.users;
+}
 
 } // namespace
 
@@ -60,8 +81,26 @@ int attach_counters_point_flow(ibv_counters *ibv, ibv_counter_attach_attr *attr,
 	if (attr->index > kMaxIndex)
 		return EINVAL;
 	const std::lock_guard guard(counters.lock);
-	counters.assigned[attr->index] = static_cast<uint8_t>(1 + attr->counter_desc);
+	if (counters.users)
+		return EBUSY;
+	counters.attached[attr->index][attr->counter_desc]++;
 	return 0;
+}
+
+void add_counters_user(ibv_counters *ibv)
+{
+	Counters &counters = *Counters::of(ibv);
+	const std::lock_guard guard(counters.lock);
+
+	counters.users++;
+}
+
+void drop_counters_user(ibv_counters *ibv)
+{
+	Counters &counters = *Counters::of(ibv);
+	const std::lock_guard guard(counters.lock);
+
+	counters.users--;
 }
 
 int read_counters(ibv_counters *ibv, uint64_t *values, uint32_t count, uint32_t flags)
@@ -73,11 +112,8 @@ int read_counters(ibv_counters *ibv, uint64_t *values, uint32_t count, uint32_t 
 	                                          flags, nullptr))
 		return err;
 	const std::lock_guard guard(counters.lock);
-	for (uint32_t i = 0; i < count; i++) {
-		const uint8_t counter = i <= kMaxIndex ? counters.assigned[i] : 0;
-
-		values[i] = counter ? card_values[counter - 1] : 0;
-	}
+	for (uint32_t i = 0; i < count; i++)
+		values[i] = i <= kMaxIndex ? aggregate(counters.attached[i], card_values) : 0;
 	return 0;
 }
 
@@ -85,6 +121,9 @@ int destroy_counters(ibv_counters *ibv)
 {
 	Counters *counters = Counters::of(ibv);
 
+	/* The driver may have destroyed the last flow, but not yet destroy_flow(). */
+	if (is_used(*counters))
+		return EBUSY;
 	return free_object(ibv_cmd_destroy_counters(&counters->verbs), counters);
 }
 

@@ -286,6 +286,14 @@ TEST_F(PluginServices, CountersAreWhereTheProgramAttachesThem)
 	ASSERT_EQ(ibv_read_counters(counters, values.data(), values.size(), 0), 0);
 	EXPECT_EQ(values, (std::array<uint64_t, 6>{0, 2200, 0, 0, 11, 0}));
 
+	/* ibv_attach_counters_point_flow(3): an index that is set more than once aggregates. */
+	attach = {IBV_COUNTER_PACKETS, 1, 0};
+	EXPECT_EQ(ibv_attach_counters_point_flow(counters, &attach, nullptr), 0);
+	attach = {IBV_COUNTER_PACKETS, 4, 0};
+	EXPECT_EQ(ibv_attach_counters_point_flow(counters, &attach, nullptr), 0);
+	ASSERT_EQ(ibv_read_counters(counters, values.data(), values.size(), 0), 0);
+	EXPECT_EQ(values, (std::array<uint64_t, 6>{0, 2211, 0, 0, 22, 0}));
+
 	attach = {static_cast<ibv_counter_description>(2), 0, 0};
 	EXPECT_EQ(ibv_attach_counters_point_flow(counters, &attach, nullptr), EOPNOTSUPP);
 	attach = {IBV_COUNTER_BYTES, 32, 0};
@@ -299,34 +307,80 @@ TEST_F(PluginServices, CountersAreWhereTheProgramAttachesThem)
 	EXPECT_EQ(fake_.counters, 0);
 }
 
-TEST_F(PluginServices, AFlowNamesItsCounters)
-{
-	ibv_qp *raw = create(IBV_QPT_RAW_PACKET);
-	ASSERT_NE(raw, nullptr);
-	ibv_counters_init_attr init = {};
-	ibv_counters *counters = ibv_create_counters(context_, &init);
-	ASSERT_NE(counters, nullptr);
+class PluginCountedFlows : public PluginServices {
+protected:
+	PluginCountedFlows()
+	{
+		ibv_counters_init_attr init = {};
+		raw_ = create(IBV_QPT_RAW_PACKET);
+		counters_ = ibv_create_counters(context_, &init);
+	}
+	~PluginCountedFlows() override
+	{
+		EXPECT_EQ(ibv_destroy_counters(counters_), 0);
+		EXPECT_EQ(ibv_destroy_qp(raw_), 0);
+	}
+
 	/* Specs follow one another without gaps, pointers in them or not. */
-	ibv_flow_attr attr = {};
-	attr.type = IBV_FLOW_ATTR_NORMAL;
-	attr.num_of_specs = 2;
-	attr.port = 1;
-	const ibv_flow_spec_counter_action count = {IBV_FLOW_SPEC_ACTION_COUNT, sizeof(count),
-	                                            counters};
-	ibv_flow_spec_eth eth = {};
-	eth.type = IBV_FLOW_SPEC_ETH;
-	eth.size = sizeof(eth);
-	attr.size = sizeof(attr) + sizeof(count) + sizeof(eth);
-	alignas(8) std::array<std::byte, sizeof(attr) + sizeof(count) + sizeof(eth)> flow;
-	std::memcpy(flow.data(), &attr, sizeof(attr));
-	std::memcpy(flow.data() + sizeof(attr), &count, sizeof(count));
-	std::memcpy(flow.data() + sizeof(attr) + sizeof(count), &eth, sizeof(eth));
-	ibv_flow *created = ibv_create_flow(raw, reinterpret_cast<ibv_flow_attr *>(flow.data()));
+	ibv_flow *create_flow()
+	{
+		ibv_flow_attr attr = {};
+		attr.type = IBV_FLOW_ATTR_NORMAL;
+		attr.num_of_specs = 2;
+		attr.port = 1;
+		const ibv_flow_spec_counter_action count = {IBV_FLOW_SPEC_ACTION_COUNT,
+		                                            sizeof(count), counters_};
+		ibv_flow_spec_eth eth = {};
+		eth.type = IBV_FLOW_SPEC_ETH;
+		eth.size = sizeof(eth);
+		attr.size = sizeof(attr) + sizeof(count) + sizeof(eth);
+		alignas(8) std::array<std::byte, sizeof(attr) + sizeof(count) + sizeof(eth)> flow;
+		std::memcpy(flow.data(), &attr, sizeof(attr));
+		std::memcpy(flow.data() + sizeof(attr), &count, sizeof(count));
+		std::memcpy(flow.data() + sizeof(attr) + sizeof(count), &eth, sizeof(eth));
+		return ibv_create_flow(raw_, reinterpret_cast<ibv_flow_attr *>(flow.data()));
+	}
+	int attach()
+	{
+		ibv_counter_attach_attr attr = {IBV_COUNTER_PACKETS, 0, 0};
+		return ibv_attach_counters_point_flow(counters_, &attr, nullptr);
+	}
+
+	ibv_qp *raw_ = nullptr;
+	ibv_counters *counters_ = nullptr;
+};
+
+TEST_F(PluginCountedFlows, AFlowNamesItsCounters)
+{
+	ibv_flow *created = create_flow();
 	ASSERT_NE(created, nullptr);
 	EXPECT_EQ(fake_.last_flow_counters, FakeUverbs::kCountersHandle);
 	EXPECT_EQ(ibv_destroy_flow(created), 0);
-	EXPECT_EQ(ibv_destroy_counters(counters), 0);
-	EXPECT_EQ(ibv_destroy_qp(raw), 0);
+}
+
+/* ibv_attach_counters_point_flow(3): EBUSY if the counters are bound to a flow. */
+TEST_F(PluginCountedFlows, NothingIsAttachedWhileAFlowExists)
+{
+	EXPECT_EQ(attach(), 0);
+	ibv_flow *first = create_flow(), *second = create_flow();
+	ASSERT_NE(first, nullptr);
+	ASSERT_NE(second, nullptr);
+	EXPECT_EQ(attach(), EBUSY);
+	EXPECT_EQ(ibv_destroy_flow(first), 0);
+	EXPECT_EQ(attach(), EBUSY) << "one is left";
+	EXPECT_EQ(ibv_destroy_counters(counters_), EBUSY);
+	fake_.fail(IB_USER_VERBS_EX_CMD_DESTROY_FLOW, EIO);
+	EXPECT_EQ(ibv_destroy_flow(second), EIO);
+	EXPECT_EQ(attach(), EBUSY) << "it is still there";
+	EXPECT_EQ(ibv_destroy_flow(second), 0);
+	EXPECT_EQ(attach(), 0);
+	fake_.fail(IB_USER_VERBS_EX_CMD_CREATE_FLOW, EBUSY);
+	EXPECT_EQ(create_flow(), nullptr);
+	EXPECT_EQ(attach(), 0) << "there is none";
+	fake_.counted = {11, 2200};
+	uint64_t value = 0;
+	ASSERT_EQ(ibv_read_counters(counters_, &value, 1, 0), 0);
+	EXPECT_EQ(value, 33u) << "what was refused does not count";
 }
 
 } // namespace
