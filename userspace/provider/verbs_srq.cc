@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "verbs_srq.h"
 
+#include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstddef>
 #include <mutex>
@@ -167,7 +169,18 @@ int create(Srq &srq, Context &context, ibv_srq_type type, ibv_srq_init_attr_ex &
 	return err;
 }
 
-int resize(Srq &srq, ibv_srq_attr *attr)
+/* Whether @limit is one for @srq after its resize to @max_wr. The caller holds the queue's lock. */
+bool limit_fits(const Srq &srq, uint32_t limit, uint32_t max_wr)
+{
+	/* As the driver does it: rounds up, and does not shrink. */
+	return limit <= std::max<uint64_t>(srq.queue.entries(), std::bit_ceil(uint64_t{max_wr}));
+}
+
+/*
+ * Resizes @srq, but not if @attr has an invalid limit besides, for the resize could not be undone.
+ * Returns 0 or an errno.
+ */
+int resize(Srq &srq, ibv_srq_attr *attr, int attr_mask)
 {
 	tern_srq_buf buf = {};
 	ModifySrqCmd<tern_modify_srq_cmd> cmd = {};
@@ -175,6 +188,8 @@ int resize(Srq &srq, ibv_srq_attr *attr)
 	cmd.tern.buf_addr = reinterpret_cast<uintptr_t>(&buf);
 	/* The driver copies the posted WQEs: keep posts out until the switch to the new buffer. */
 	const std::lock_guard guard(srq.queue.lock());
+	if (attr_mask & IBV_SRQ_LIMIT && !limit_fits(srq, attr->srq_limit, attr->max_wr))
+		return EINVAL;
 	if (const int err =
 	            ibv_cmd_modify_srq(&srq.verbs.srq, attr, IBV_SRQ_MAX_WR, &cmd, sizeof(cmd)))
 		return err;
@@ -214,9 +229,11 @@ ibv_srq *create_srq(ibv_pd *pd, ibv_srq_init_attr *attr)
 
 int modify_srq(ibv_srq *ibv, ibv_srq_attr *attr, int attr_mask)
 {
+	if (attr_mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT))
+		return EINVAL;
 	/* Two commands: if one command failed, it would be unknown whether it moved the SRQ. */
 	if (attr_mask & IBV_SRQ_MAX_WR)
-		if (const int err = resize(*Srq::of(ibv), attr))
+		if (const int err = resize(*Srq::of(ibv), attr, attr_mask))
 			return err;
 	if (attr_mask == IBV_SRQ_MAX_WR)
 		return 0;

@@ -138,8 +138,10 @@ int FakeUverbs::modify_srq(const std::byte *body)
 	const auto &cmd = *reinterpret_cast<const ModifySrqCore *>(body);
 	tern_modify_srq_cmd driver;
 
+	if (cmd.attr_mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT))
+		return EINVAL;
 	if (!(cmd.attr_mask & IBV_SRQ_MAX_WR))
-		return 0;
+		return cmd.srq_limit > 1u << last_srq.log_size ? EINVAL : 0;
 	std::memcpy(&driver, body + sizeof(cmd), sizeof(driver));
 	const tern_srq_buf old = last_srq;
 	const uint32_t entries = 1u << old.log_size;

@@ -94,6 +94,34 @@ TEST_F(PluginServices, AnSrqGrows)
 	EXPECT_EQ(ibv_destroy_srq(srq), 0);
 }
 
+/* ibv_modify_srq(3): if one of the attributes is invalid, none of them is modified. */
+TEST_F(PluginServices, AnInvalidAttributeKeepsAnSrqFromGrowing)
+{
+	constexpr int kBoth = IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT;
+	ibv_srq *srq = create_srq(4);
+	ASSERT_NE(srq, nullptr);
+	const auto modify = [srq](uint32_t max_wr, uint32_t limit, int mask) {
+		ibv_srq_attr attr = {.max_wr = max_wr, .max_sge = 1, .srq_limit = limit};
+		return ibv_modify_srq(srq, &attr, mask);
+	};
+	const auto size = [srq] {
+		ibv_srq_attr attr = {};
+		EXPECT_EQ(ibv_query_srq(srq, &attr), 0);
+		return attr.max_wr;
+	};
+
+	EXPECT_EQ(modify(12, 17, kBoth), EINVAL) << "a limit above the size to be";
+	EXPECT_EQ(size(), 4u);
+	EXPECT_EQ(modify(12, 3, kBoth | 4), EINVAL) << "an unknown attribute";
+	EXPECT_EQ(size(), 4u);
+	EXPECT_EQ(modify(12, 16, kBoth), 0) << "the size to be is rounded up";
+	EXPECT_EQ(size(), 16u);
+	EXPECT_EQ(modify(2, 16, kBoth), 0) << "it does not shrink";
+	EXPECT_EQ(modify(2, 17, kBoth), EINVAL);
+	EXPECT_EQ(modify(~0u, 17, IBV_SRQ_LIMIT), EINVAL) << "max_wr is not asked for";
+	EXPECT_EQ(ibv_destroy_srq(srq), 0);
+}
+
 TEST_F(PluginServices, SrqsCanFail)
 {
 	fake_.fail(IB_USER_VERBS_CMD_CREATE_SRQ, ENOSPC);

@@ -36,6 +36,9 @@ public:
 	/** The caller holds it from the first build() of a list to its publish(). */
 	Spinlock &lock() { return lock_; }
 
+	/** The number of slots. The caller holds lock(). */
+	uint32_t entries() const { return buffer_.entries; }
+
 	/** Appends a WQE. Returns 0, EINVAL or ENOMEM. */
 	int build(uint64_t wr_id, std::span<const ibv_sge> sges);
 
