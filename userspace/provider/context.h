@@ -14,6 +14,7 @@ struct ContextState {
 	uint32_t caps = 0; /* TERN_CAP_* */
 	QpTable qps;
 	SrqTable srqs;
+	PlainSrqTable plain_srqs;
 	WqTable wqs;
 };
 

@@ -53,6 +53,7 @@ int map_queue(Cq &cq, Context &context, const tern_create_cq_resp &resp)
 	        .device = context.device_name(),
 	        .qps = &context.state.qps,
 	        .srqs = &context.state.srqs,
+	        .plain_srqs = &context.state.plain_srqs,
 	        .wqs = &context.state.wqs,
 	});
 }

@@ -87,14 +87,20 @@ public:
 	QpCqs(const QpCqs &) = delete;
 	QpCqs &operator=(const QpCqs &) = delete;
 
-	/* Invalidates the unpolled CQEs of the QP. */
-	void drop() const
+	/* Invalidates the unpolled CQEs of the QP, in those CQs that @match(cq) accepts. */
+	template <class Match>
+	void drop_if(Match match) const
 	{
 		const uint32_t qpn = qp_.verbs.qp.qp_num;
 
-		recv->drop_qp(qpn, qp_.srq());
-		if (send != recv)
-			send->drop_qp(qpn, nullptr);
+		if (match(recv))
+			recv->drop_qp(qpn);
+		if (send != recv && match(send))
+			send->drop_qp(qpn);
+	}
+	void drop() const
+	{
+		drop_if([](const CompletionQueue *) { return true; });
 	}
 
 	CompletionQueue *const send;
@@ -175,16 +181,18 @@ int add_to_table(Qp &qp, Context &context)
 
 /*
  * Removes a QP from the table after the kernel has destroyed it. The kernel may have reused the
- * number. If the table has the new QP already, its add_to_table() has invalidated the CQEs of the
- * old QP in CQs that both use, and CQEs there now belong to the new QP; in other CQs of the old QP
- * the lookup of the number finds no queue.
+ * number. If the table has a new QP already, its add_to_table() has invalidated the CQEs of the old
+ * QP in CQs that both use, and CQEs there now belong to the new QP; those in other CQs of the old
+ * QP are the old QP's still.
  */
 void remove_from_table(Qp &qp, Context &context)
 {
+	const QpTable &qps = context.state.qps;
+	const uint32_t qpn = qp.verbs.qp.qp_num;
 	const QpCqs cqs(qp);
 
-	if (context.state.qps.remove(qp.verbs.qp.qp_num, &qp.sq))
-		cqs.drop();
+	context.state.qps.remove(qpn, &qp.sq);
+	cqs.drop_if([&](const CompletionQueue *cq) { return !qps.completes_to(qpn, cq); });
 }
 
 /*

@@ -91,9 +91,18 @@ int init_tags(Srq &srq, Context &context, const tern_srq_buf &buf)
 	});
 }
 
-/* Inserts the SRQ into the table, after invalidating CQEs of an earlier SRQ with this number. */
+/*
+ * Inserts the SRQ into a table. If it has a CQ of its own, first invalidates CQEs of an earlier SRQ
+ * with this number. Returns 0 or an errno.
+ */
 int add_to_table(Srq &srq, Context &context)
 {
+	if (!srq.has_cq()) {
+		if (!context.state.plain_srqs.reserve(srq.srqn))
+			return ENOMEM;
+		context.state.plain_srqs.insert(srq.srqn, {&srq.queue, nullptr});
+		return 0;
+	}
 	CompletionQueue &cq = Cq::of(srq.verbs.cq)->queue;
 
 	if (!context.state.srqs.reserve(srq.srqn))
@@ -105,9 +114,13 @@ int add_to_table(Srq &srq, Context &context)
 	return 0;
 }
 
-/* Removes the SRQ from the table, unless a newer SRQ has its number. */
+/* Removes the SRQ from its table, unless a newer SRQ has its number. */
 void remove_from_table(Srq &srq, Context &context)
 {
+	if (!srq.has_cq()) {
+		context.state.plain_srqs.remove(srq.srqn, &srq.queue);
+		return;
+	}
 	CompletionQueue &cq = Cq::of(srq.verbs.cq)->queue;
 	const std::lock_guard guard(cq.lock());
 
@@ -141,7 +154,7 @@ int set_up(Srq &srq, Context &context, const tern_srq_buf &buf, uint32_t max_sge
 
 	if (!err && srq.has_tags())
 		err = init_tags(srq, context, buf);
-	if (!err && srq.has_cq())
+	if (!err)
 		err = add_to_table(srq, context);
 	return err;
 }
@@ -264,8 +277,7 @@ int destroy_srq(ibv_srq *ibv)
 
 	if (const int err = ibv_cmd_destroy_srq(ibv))
 		return err;
-	if (srq->has_cq())
-		remove_from_table(*srq, *Context::of(ibv->context));
+	remove_from_table(*srq, *Context::of(ibv->context));
 	Owned<Srq>{srq};
 	return 0;
 }

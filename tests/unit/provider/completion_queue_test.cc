@@ -37,6 +37,7 @@ protected:
 		        .cqn = 0x77,
 		        .qps = &qps_,
 		        .srqs = &srqs_,
+		        .plain_srqs = &plain_srqs_,
 		};
 	}
 
@@ -79,6 +80,7 @@ protected:
 	alignas(64) tern_hw_cq_record cq_record_{};
 	QpTable qps_;
 	SrqTable srqs_;
+	PlainSrqTable plain_srqs_;
 	CompletionQueue cq_;
 	SendQueue sq_;
 	RecvQueue rq_;
@@ -257,7 +259,7 @@ TEST_F(CompletionQueueTest, DroppedCompletionsDoNotReachTheNextQpOfThatNumber)
 	card_completes(cqes_, 1, kQpn + 1, TERN_OP_SEND, 0);
 	card_completes(cqes_, 2, kQpn, TERN_CQE_RECV, 0);
 	EXPECT_TRUE(qps_.remove(kQpn, &sq_));
-	cq_.drop_qp(kQpn, nullptr);
+	cq_.drop_qp(kQpn);
 
 	SendQueue other;
 	make_sq(other, 4);
@@ -290,7 +292,7 @@ TEST_F(CompletionQueueTest, DropInAFullRingEnds)
 	post_sends(0, kEntries);
 	for (uint32_t i = 0; i < kEntries; i++)
 		card_completes(cqes_, i, kQpn, TERN_OP_SEND, i);
-	cq_.drop_qp(kQpn, nullptr);
+	cq_.drop_qp(kQpn);
 	EXPECT_FALSE(cq_.next(c_));
 }
 
@@ -343,9 +345,14 @@ protected:
 		for (uint64_t i = 0; i < 4; i++)
 			EXPECT_EQ(srq_.build(100 + i, {}), 0);
 		EXPECT_TRUE(srqs_.reserve(kSrqn));
+		EXPECT_TRUE(plain_srqs_.reserve(kSrqn));
 	}
 
-	void use_srq() { qps_.insert(kQpn, {&sq_, &cq_}, {}, {&srq_, &cq_}); }
+	void use_srq()
+	{
+		plain_srqs_.insert(kSrqn, {&srq_, nullptr});
+		qps_.insert(kQpn, {&sq_, &cq_}, {}, {&srq_, &cq_});
+	}
 	void use_xrc() { srqs_.insert(kSrqn, {&srq_, &cq_}, {}); }
 
 	/* The slot that post @n went to. */
@@ -395,9 +402,9 @@ TEST_F(SrqCompletionTest, DestroyingAQpGivesItsSlotsBack)
 	card_receives(1, kQpn + 1, 1);
 	post_sends(1, 1);
 	card_completes(cqes_, 2, kQpn, TERN_OP_SEND, 0);
-	cq_.drop_qp(kQpn, &srq_);
+	cq_.drop_qp(kQpn);
 	EXPECT_EQ(room(), 1u);
-	cq_.drop_qp(kQpn, &srq_);
+	cq_.drop_qp(kQpn);
 	EXPECT_EQ(room(), 0u) << "and once only";
 	EXPECT_FALSE(cq_.next(c_));
 }
@@ -419,7 +426,7 @@ TEST_F(SrqCompletionTest, WhatCameToAnXrcSrqOutlivesTheQp)
 {
 	use_xrc();
 	card_receives(0, kQpn, 1);
-	cq_.drop_qp(kQpn, nullptr);
+	cq_.drop_qp(kQpn);
 	ASSERT_TRUE(cq_.next(c_));
 	EXPECT_EQ(c_.wr_id, 101u);
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The plugin's SRQs, with tags and of XRC too, through libibverbs. */
+#include <utility>
+
 #include "plugin_services_fixture.h"
 
 namespace tern::provider::test {
@@ -58,6 +60,107 @@ TEST_F(PluginServices, AQpThatGoesOrRestartsGivesItsSlotsBack)
 	ibv_wc wc;
 	EXPECT_EQ(ibv_poll_cq(recv_cq_, 1, &wc), 0);
 	EXPECT_EQ(ibv_destroy_srq(srq), 0);
+}
+
+/*
+ * The driver has destroyed a QP and reused its number, but ibv_destroy_qp() has not got to the end,
+ * as it waits until the program has acknowledged the events of the QP.
+ */
+class PluginReusedQpn : public PluginServices {
+protected:
+	static constexpr uint32_t kSlots = 4;
+
+	/* The first QP has an SRQ without free slots, one of which an unpolled CQE names. */
+	PluginReusedQpn()
+	{
+		srq_ = create_srq(kSlots);
+		old_ = create(IBV_QPT_RC, srq_);
+		EXPECT_EQ(room(srq_), kSlots);
+		complete_srq(recv_cq_memory_, 0, old_->qp_num, 1);
+		fake_.next_qpn = old_->qp_num;
+	}
+	~PluginReusedQpn() override
+	{
+		if (old_)
+			destroy_old();
+		EXPECT_EQ(ibv_destroy_srq(srq_), 0);
+	}
+
+	void destroy_old() { EXPECT_EQ(ibv_destroy_qp(std::exchange(old_, nullptr)), 0); }
+
+	/* A QP with one CQ, which is not that of the first QP's receives. */
+	ibv_qp *create_on_send_cq()
+	{
+		ibv_qp_init_attr attr = init_attr();
+		attr.recv_cq = send_cq_;
+		return ready(ibv_create_qp(pd_, &attr));
+	}
+
+	/* Fills @srq. Returns how many requests it has taken. */
+	uint32_t room(ibv_srq *srq)
+	{
+		uint32_t n = 0;
+		while (!post_srq(srq, 100 + n))
+			n++;
+		return n;
+	}
+
+	ibv_srq *srq_ = nullptr;
+	ibv_qp *old_ = nullptr;
+};
+
+TEST_F(PluginReusedQpn, SlotsGoBackToTheSrqThatTheyAreOf)
+{
+	ibv_srq *other = create_srq(kSlots);
+	ibv_qp *qp = create(IBV_QPT_RC, other);
+	ASSERT_NE(qp, nullptr);
+	ASSERT_EQ(qp->qp_num, old_->qp_num);
+	EXPECT_EQ(room(other), kSlots) << "and none of the first SRQ's";
+	EXPECT_EQ(room(srq_), 1u);
+
+	complete_srq(recv_cq_memory_, 1, qp->qp_num, 2);
+	destroy_old();
+	ibv_wc wc;
+	ASSERT_EQ(ibv_poll_cq(recv_cq_, 1, &wc), 1) << "that of the new QP stays";
+	EXPECT_EQ(wc.wr_id, 102u);
+	EXPECT_EQ(room(srq_), 0u);
+	EXPECT_EQ(room(other), 1u);
+	EXPECT_EQ(ibv_destroy_qp(qp), 0);
+	EXPECT_EQ(ibv_destroy_srq(other), 0);
+}
+
+TEST_F(PluginReusedQpn, SlotsGoBackIfTheNewQpHasNoSrq)
+{
+	ibv_qp *qp = create(IBV_QPT_RC);
+	EXPECT_EQ(room(srq_), 1u);
+	destroy_old();
+	EXPECT_EQ(room(srq_), 0u);
+	EXPECT_EQ(ibv_destroy_qp(qp), 0);
+}
+
+TEST_F(PluginReusedQpn, SlotsGoBackFromACqThatTheNewQpDoesNotHave)
+{
+	ibv_qp *qp = create_on_send_cq();
+	complete(send_cq_memory_, 0, qp->qp_num, TERN_CQE_RECV, 0);
+	ASSERT_EQ(post_recv(qp, 7), 0);
+	destroy_old();
+	EXPECT_EQ(room(srq_), 1u);
+	ibv_wc wc;
+	EXPECT_EQ(ibv_poll_cq(recv_cq_, 1, &wc), 0);
+	ASSERT_EQ(ibv_poll_cq(send_cq_, 1, &wc), 1) << "that of the new QP stays";
+	EXPECT_EQ(wc.wr_id, 7u);
+	EXPECT_EQ(ibv_destroy_qp(qp), 0);
+}
+
+TEST_F(PluginReusedQpn, SlotsGoBackIfTheOldCqIsPolledMeanwhile)
+{
+	ibv_qp *qp = create_on_send_cq();
+	ibv_wc wc;
+	EXPECT_EQ(ibv_poll_cq(recv_cq_, 1, &wc), 0);
+	EXPECT_EQ(room(srq_), 1u);
+	destroy_old();
+	EXPECT_EQ(room(srq_), 0u) << "once only";
+	EXPECT_EQ(ibv_destroy_qp(qp), 0);
 }
 
 TEST_F(PluginServices, AnSrqGrows)

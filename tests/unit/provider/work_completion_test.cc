@@ -15,6 +15,7 @@ TEST_F(WorkCompletionTest, PolledCompletionsAreThoseOfTheApi)
 	alignas(64) tern_hw_cq_record record{};
 	QpTable qps;
 	SrqTable srqs;
+	PlainSrqTable plain_srqs;
 	CompletionQueue cq;
 	SendQueue sq;
 	RecvQueue rq;
@@ -30,7 +31,8 @@ TEST_F(WorkCompletionTest, PolledCompletionsAreThoseOfTheApi)
 	                   .doorbells = {},
 	                   .cqn = 1,
 	                   .qps = &qps,
-	                   .srqs = &srqs}),
+	                   .srqs = &srqs,
+	                   .plain_srqs = &plain_srqs}),
 	          0);
 	ASSERT_TRUE(qps.reserve(5));
 	qps.insert(5, {&sq, &cq}, {&rq, &cq}, {});

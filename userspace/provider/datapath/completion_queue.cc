@@ -151,8 +151,13 @@ bool CompletionQueue::find_request(const tern_hw_cqe &cqe, const Tail &tail, uin
 		return complete(config_.wqs->find<RecvQueue>(qpn, this));
 	if (tail.is_tagged() || tail.is_tag_op())
 		return find_tagged(cqe, tail, wr_id);
-	if (cqe.srqn.get())
-		return complete(srq_of(cqe, qpn));
+	if (cqe.srqn.get()) {
+		SharedRecvQueue *srq = srq_of(cqe, qpn);
+		/* The number of a QP that is being destroyed may be another's, of other CQs. */
+		if (!srq)
+			free_slot(cqe);
+		return complete(srq);
+	}
 	return complete(config_.qps->find<RecvQueue>(qpn, this));
 }
 
@@ -179,6 +184,16 @@ SharedRecvQueue *CompletionQueue::srq_of(const tern_hw_cqe &cqe, uint32_t qpn) c
 	if (auto *srq = config_.srqs->find<SharedRecvQueue>(cqe.srqn.get(), this))
 		return srq;
 	return config_.qps->find<SharedRecvQueue>(qpn, this);
+}
+
+/*
+ * Frees the slot that a receive CQE of a destroyed QP names. By the number in the CQE, as the QP's
+ * number may be that of a new QP, with another SRQ or none.
+ */
+void CompletionQueue::free_slot(const tern_hw_cqe &cqe) const
+{
+	if (auto *srq = config_.plain_srqs->find<SharedRecvQueue>(cqe.srqn.get(), nullptr))
+		srq->complete(cqe.wqe_index.get());
 }
 
 void CompletionQueue::release()
@@ -241,7 +256,7 @@ void CompletionQueue::drop_if(Match match)
 	}
 }
 
-void CompletionQueue::drop_qp(uint32_t qpn, SharedRecvQueue *srq)
+void CompletionQueue::drop_qp(uint32_t qpn)
 {
 	drop_if([&](const tern_hw_cqe &cqe, const Tail &tail) {
 		const uint32_t srqn = cqe.srqn.get();
@@ -252,8 +267,7 @@ void CompletionQueue::drop_qp(uint32_t qpn, SharedRecvQueue *srq)
 			/* CQEs of an SRQ with its own CQ stay valid after the QP. */
 			if (config_.srqs->find<SharedRecvQueue>(srqn, this))
 				return false;
-			if (srq)
-				srq->complete(cqe.wqe_index.get());
+			free_slot(cqe);
 		}
 		return true;
 	});

@@ -48,6 +48,7 @@ public:
 		const char *device = ""; /* name of the RDMA device, for probes */
 		const QpTable *qps = nullptr;
 		const SrqTable *srqs = nullptr;
+		const PlainSrqTable *plain_srqs = nullptr;
 		const WqTable *wqs = nullptr;
 	};
 
@@ -81,11 +82,8 @@ public:
 	 */
 	void arm(bool solicited_only);
 
-	/**
-	 * Invalidates the unpolled CQEs of QP @qpn, and frees the slots of @srq that they name;
-	 * @srq is the SRQ of the QP or null.
-	 */
-	void drop_qp(uint32_t qpn, SharedRecvQueue *srq);
+	/** Invalidates the unpolled CQEs of QP @qpn, and frees the slots of SRQs that they name. */
+	void drop_qp(uint32_t qpn);
 
 	/** Invalidates the unpolled CQEs of SRQ @srqn, which has a CQ of its own, for any QP. */
 	void drop_srq(uint32_t srqn);
@@ -103,6 +101,7 @@ private:
 	bool find_tagged(const hw::tern_hw_cqe &cqe, const Tail &tail, uint64_t &wr_id) const;
 	bool find_request(const hw::tern_hw_cqe &cqe, const Tail &tail, uint64_t &wr_id) const;
 	SharedRecvQueue *srq_of(const hw::tern_hw_cqe &cqe, uint32_t qpn) const;
+	void free_slot(const hw::tern_hw_cqe &cqe) const;
 	template <class Match>
 	void drop_if(Match match);
 

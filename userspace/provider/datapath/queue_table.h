@@ -88,6 +88,16 @@ public:
 		return e ? std::get<Cell<Queue>>(*e).of(cq) : nullptr;
 	}
 
+	/** Whether an object of @number completes to @cq, whose lock the caller holds. */
+	bool completes_to(uint32_t number, const CompletionQueue *cq) const
+	{
+		const Entry *e = entry(number);
+		const auto is = [cq](const auto &cell) {
+			return cell.cq.load(std::memory_order_relaxed) == cq;
+		};
+		return e && (is(std::get<Cell<Queues>>(*e)) || ...);
+	}
+
 private:
 	static constexpr unsigned kLeafBits = 12;
 	static constexpr uint32_t kLeafSize = 1u << kLeafBits;
@@ -145,6 +155,12 @@ using QpTable = QueueTable<SendQueue, RecvQueue, SharedRecvQueue>;
 
 /** SRQs with a CQ of their own (types XRC and TM) by number; others are found through the QP. */
 using SrqTable = QueueTable<SharedRecvQueue, TagQueue>;
+
+/**
+ * The other SRQs by number, with a null CQ: for CQEs of destroyed QPs. An SRQ outlives its QPs and
+ * their CQEs, so a poller or who drops CQEs may use an SRQ that one of them names.
+ */
+using PlainSrqTable = QueueTable<SharedRecvQueue>;
 
 /** Receive WQs by number, which is not a QP number. */
 using WqTable = QueueTable<RecvQueue>;
