@@ -145,6 +145,18 @@ TEST_F(PluginQp, TheLimitsAreThoseThatTheDriverGranted)
 	EXPECT_EQ(ibv_destroy_qp(qp), 0);
 }
 
+/* The limit is what the driver grants. */
+TEST_F(PluginQp, TakesAsManySendsAsGranted)
+{
+	ibv_qp_init_attr attr = init_attr();
+	ibv_qp *qp = ready(ibv_create_qp(pd_, &attr));
+	ASSERT_NE(qp, nullptr);
+	for (uint64_t i = 0; i < attr.cap.max_send_wr; i++)
+		ASSERT_EQ(post_send(qp, i), 0);
+	EXPECT_EQ(post_send(qp, 99), ENOMEM) << "the ring has room";
+	EXPECT_EQ(ibv_destroy_qp(qp), 0);
+}
+
 TEST_F(PluginQp, QpsWithoutAReceiveQueue)
 {
 	ibv_qp_init_attr attr = init_attr();

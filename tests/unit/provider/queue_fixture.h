@@ -32,7 +32,7 @@ protected:
 		std::memset(ring_.bytes, 0xee, sizeof(ring_.bytes));
 	}
 
-	/** A send queue of @blocks, with room for inline data and all SGEs. */
+	/** A send queue of @blocks and as many requests, with room for inline data and all SGEs. */
 	void make_sq(SendQueue &sq, uint32_t blocks, bool shadow = false)
 	{
 		SendQueue::Config config = sq_config(blocks);
@@ -47,6 +47,7 @@ protected:
 		        .record = QpRecord(&qp_record_),
 		        .doorbells = DoorbellPage(doorbells_.bytes),
 		        .qpn = 0x123456,
+		        .max_wr = blocks,
 		        .max_sge = TERN_MAX_SEND_SGE,
 		        .max_inline = TERN_MAX_INLINE,
 		        .service = Service::kRc,

@@ -496,6 +496,93 @@ TEST_F(SendQueueTest, ShadowDoorbellRingsOnlyWhenAsked)
 	EXPECT_EQ(doorbell(TERN_DB_SQ), 0x123456 | uint64_t{5} << 32);
 }
 
+/* ---- the number of requests --------------------------------------------------------------- */
+
+/* A ring of 8 blocks for 4 requests, which may have 2 blocks each. */
+class SendQueueLimitTest : public SendQueueTest {
+protected:
+	SendQueueLimitTest()
+	{
+		SendQueue::Config config = sq_config(8);
+		config.max_wr = kMaxWr;
+		EXPECT_EQ(sq_.init(config), 0);
+	}
+
+	/* Posts requests of @blocks until one is refused. Returns how many were taken. */
+	uint32_t fill(uint32_t blocks = 1)
+	{
+		uint32_t n = 0;
+		int err = 0;
+		while (!(err = sq_.build(request(TERN_OP_SEND), sges(4 * blocks - 1))))
+			n++;
+		EXPECT_EQ(err, ENOMEM);
+		sq_.publish();
+		return n;
+	}
+
+	static constexpr uint32_t kMaxWr = 4;
+	SendQueue sq_;
+};
+
+TEST_F(SendQueueLimitTest, SmallRequestsAreNotMoreThanGranted)
+{
+	EXPECT_EQ(fill(), kMaxWr);
+	const ibv_data_buf nothing = {nullptr, 0};
+	EXPECT_EQ(sq_.build_inline(request(TERN_OP_SEND), std::span(&nothing, 1)), ENOMEM);
+	sq_.complete(0);
+	EXPECT_EQ(fill(), 1u);
+}
+
+TEST_F(SendQueueLimitTest, AsManyOfTheLargestSizeFit)
+{
+	EXPECT_EQ(fill(2), kMaxWr);
+	sq_.complete(2);
+	EXPECT_EQ(fill(), 2u);
+}
+
+/* A completion says that the requests before it are complete, too, which have none of their own. */
+TEST_F(SendQueueLimitTest, UnsignalledRequestsCompleteWithALaterOne)
+{
+	EXPECT_EQ(fill(), kMaxWr);
+	sq_.complete(2);
+	EXPECT_EQ(fill(), 3u);
+	sq_.complete(3);
+	EXPECT_EQ(fill(), 1u);
+	sq_.complete(7);
+	EXPECT_EQ(fill(), kMaxWr);
+}
+
+TEST_F(SendQueueLimitTest, DiscardedRequestsDoNotCount)
+{
+	ASSERT_EQ(sq_.build(request(TERN_OP_SEND), sges(1)), 0);
+	sq_.publish();
+	for (uint32_t i = 1; i < kMaxWr; i++)
+		ASSERT_EQ(sq_.build(request(TERN_OP_SEND), sges(1)), 0);
+	sq_.discard();
+	EXPECT_EQ(fill(), kMaxWr - 1);
+}
+
+TEST_F(SendQueueLimitTest, ResetEmptiesTheQueue)
+{
+	EXPECT_EQ(fill(), kMaxWr);
+	sq_.complete(1);
+	sq_.reset();
+	EXPECT_EQ(fill(), kMaxWr);
+	sq_.complete(0);
+	EXPECT_EQ(fill(), 1u);
+}
+
+TEST_F(SendQueueLimitTest, TheLimitHoldsPastTheEndOfTheRing)
+{
+	ASSERT_EQ(fill(), kMaxWr);
+	for (uint32_t i = 0; i < 1000; i++) {
+		sq_.complete(i);
+		ASSERT_EQ(fill(), 1u) << i;
+	}
+}
+
+/* ---- lists -------------------------------------------------------------------------------- */
+
 TEST_F(SendQueueTest, DiscardedRequestsLeaveNoTrace)
 {
 	SendQueue sq;

@@ -176,12 +176,19 @@ int SendQueue::build_inline_from(const SendRequest &request, std::span<const Pie
 	return 0;
 }
 
-/* Whether a WQE of @segs segments fits now. Returns 0 or ENOMEM. */
+/*
+ * Whether a WQE of @segs segments fits now. Returns 0 or ENOMEM. Also limits the number of
+ * requests, as the ring has room for max_wr of the largest size and for more of others: a program
+ * sizes its CQ by max_wr.
+ */
 int SendQueue::reserve(uint32_t segs) const
 {
 	/* Acquire: complete() has read the slots that the new WQE overwrites. */
-	const uint32_t used = next_ - ci_.load(std::memory_order_acquire);
-	return blocks_of(segs) > blocks_ - used ? ENOMEM : 0;
+	const Position used = next_ - completed_.load(std::memory_order_acquire);
+	const bool fits =
+	        blocks_of(segs) <= blocks_ - block_of(used) && used / kRequest < config_.max_wr;
+
+	return fits ? 0 : ENOMEM;
 }
 
 namespace {
@@ -225,7 +232,7 @@ tern_hw_flush_seg flush_seg(const SendRequest &request)
 uint32_t SendQueue::put_headers(const SendRequest &request, uint8_t flags, uint32_t segs,
                                 uint32_t inline_len)
 {
-	uint32_t at = next_ * kSegsPerBlock;
+	uint32_t at = block_of(next_) * kSegsPerBlock;
 
 	if (config_.signal_all)
 		flags |= TERN_WQE_SIGNALED;
@@ -279,11 +286,9 @@ void SendQueue::put_bytes(uint32_t offset, const void *data, size_t length)
 
 void SendQueue::commit(const SendRequest &request, uint32_t segs)
 {
-	const uint32_t end = next_ + blocks_of(segs);
-
-	slots_[next_ & (blocks_ - 1)] = {request.wr_id, end};
-	last_ = next_;
-	next_ = end;
+	last_ = block_of(next_);
+	next_ += kRequest + blocks_of(segs);
+	slots_[last_ & (blocks_ - 1)] = {request.wr_id, next_};
 }
 
 void SendQueue::set_destination(const SendRequest &request)
@@ -301,25 +306,27 @@ void SendQueue::set_destination(const SendRequest &request)
 
 void SendQueue::publish()
 {
-	const uint32_t old_pi = pi_;
+	const uint32_t old_pi = block_of(published_);
+	const uint32_t pi = block_of(next_);
 
-	if (next_ == old_pi)
+	if (pi == old_pi)
 		return;
 	/* Before the card can complete them. */
 	if (tern_post_semaphore) [[unlikely]]
 		report_posts();
-	pi_ = next_;
-	const bool rings = !config_.shadow_doorbell || config_.record.publish_sq(old_pi, pi_);
+	published_ = next_;
+	const bool rings = !config_.shadow_doorbell || config_.record.publish_sq(old_pi, pi);
 	if (rings)
-		config_.doorbells.ring_sq(config_.qpn, pi_);
+		config_.doorbells.ring_sq(config_.qpn, pi);
 	if (tern_doorbell_semaphore) [[unlikely]]
-		probes::doorbell(config_.device, config_.qpn, pi_, rings);
+		probes::doorbell(config_.device, config_.qpn, pi, rings);
 }
 
 /* Tells observers of the WQEs built since the last publish(). */
 void SendQueue::report_posts() const
 {
-	for (uint32_t at = pi_; at != next_; at = slots_[at & (blocks_ - 1)].end) {
+	for (uint32_t at = block_of(published_); at != block_of(next_);
+	     at = block_of(slots_[at & (blocks_ - 1)].end)) {
 		tern_hw_ctrl_seg ctrl;
 		const uint32_t block = at & (blocks_ - 1);
 
@@ -353,8 +360,8 @@ void SendQueue::reset()
 {
 	last_ = 0;
 	next_ = 0;
-	pi_ = 0;
-	ci_.store(0, std::memory_order_relaxed);
+	published_ = 0;
+	completed_.store(0, std::memory_order_relaxed);
 }
 
 } // namespace tern::provider

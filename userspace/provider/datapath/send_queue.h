@@ -75,6 +75,7 @@ public:
 		DoorbellPage doorbells;
 		uint32_t qpn = 0;
 		const char *device = ""; /* name of the RDMA device, for probes */
+		uint32_t max_wr = 0;     /* outstanding requests, no more than blocks */
 		uint32_t max_sge = 0;
 		uint32_t max_inline = 0;
 		Service service = Service::kRc;
@@ -104,7 +105,7 @@ public:
 	void publish();
 
 	/** Drops the WQEs built since the last publish(). */
-	void discard() { next_ = pi_; }
+	void discard() { next_ = published_; }
 
 	/**
 	 * Completes the WQE that begins at block @index, and all before it. Returns its wr_id. The
@@ -115,7 +116,7 @@ public:
 		const Slot &slot = slots_[index & (blocks_ - 1)];
 		const uint64_t wr_id = slot.wr_id;
 		/* Release: build() may overwrite the slot after this store. */
-		ci_.store(slot.end, std::memory_order_release);
+		completed_.store(slot.end, std::memory_order_release);
 		return wr_id;
 	}
 
@@ -123,10 +124,19 @@ public:
 	void reset();
 
 private:
+	/*
+	 * A place in the queue: the sum of kRequest and the number of blocks of each WQE up to it.
+	 * In one word, so that a poller publishes both with one store. The low half is the index
+	 * of a block; blocks carry into the high half, but not in the difference of two positions.
+	 */
+	using Position = uint64_t;
+	static constexpr Position kRequest = Position{1} << 32;
+	static constexpr uint32_t block_of(Position p) { return static_cast<uint32_t>(p); }
+
 	/* State of a WQE, stored at the index of its first block. */
 	struct Slot {
 		uint64_t wr_id;
-		uint32_t end; /* block after the WQE */
+		Position end; /* after the WQE */
 	};
 
 	template <class Piece>
@@ -144,12 +154,12 @@ private:
 
 	Config config_;
 	uint32_t blocks_ = 0;
-	uint32_t last_ = 0; /* first block of the last WQE built */
-	uint32_t next_ = 0; /* block after it */
-	uint32_t pi_ = 0;   /* block after the last WQE published */
-	std::atomic<uint32_t> ci_{0};
+	uint32_t last_ = 0;      /* first block of the last WQE built */
+	Position next_ = 0;      /* after it */
+	Position published_ = 0; /* after the last WQE published */
+	std::atomic<Position> completed_{0};
 	OwnedArray<Slot> slots_;
-	Spinlock lock_; /* protects posting: all but ci_, which is under the lock of the CQ */
+	Spinlock lock_; /* protects posting: all but completed_, which is under that of the CQ */
 };
 
 } // namespace tern::provider
