@@ -3,6 +3,7 @@
 #include <linux/dma-mapping.h>
 #include <linux/slab.h>
 #include <rdma/ib_verbs.h>
+#include <rdma/restrack.h>
 #include <rdma/tern-abi.h>
 
 #include "ib.h"
@@ -92,6 +93,8 @@ int tern_rss_qp_create(struct tern_qp *qp, const struct ib_qp_init_attr *init,
 	if (err)
 		return err;
 
+	/* ib_core cannot list a QP that has no states: one failed query ends the whole list. */
+	rdma_restrack_no_track(&qp->ibqp.res);
 	hw = (struct tern_hw_create_rss_qp) {
 		.pdn = cpu_to_le32(to_tpd(qp->ibqp.pd)->pdn),
 		.table = cpu_to_le32(init->rwq_ind_tbl->ind_tbl_num),

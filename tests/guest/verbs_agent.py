@@ -25,7 +25,8 @@ from pyverbs.pd import PD
 from pyverbs.pyverbs_error import PyverbsRDMAError
 from pyverbs.qp import QP, QPAttr, QPCap, QPEx, QPInitAttr, QPInitAttrEx
 from pyverbs.srq import SRQ, SrqAttr, SrqInitAttr
-from pyverbs.wq import WQ, RwqIndTable, RwqIndTableInitAttr, WQAttr, WQInitAttr
+from pyverbs.wq import (
+    WQ, RwqIndTable, RwqIndTableInitAttr, RxHashConf, WQAttr, WQInitAttr)
 from pyverbs.wr import RecvWR, SGE, SendWR
 from pyverbs.xrcd import XRCD, XRCDInitAttr
 from verbs_constants import e
@@ -42,6 +43,7 @@ OPCODES = {
 }
 STATES = ("RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR")
 DEPTH = 64
+TOEPLITZ, KEY = 1, 40  # of enum ibv_rx_hash_function_flags; bytes
 DEVICE_ATOMIC_WRITE = 1 << 40  # of device_cap_flags_ex; pyverbs has no name for it
 
 
@@ -106,6 +108,7 @@ class Agent:
         self.device = self.context = self.pd = self.mr = None
         self.atomic_write = False
         self.queues, self.windows = {}, {}  # by number, by key
+        self.rss = []
 
     # --- objects
 
@@ -125,6 +128,20 @@ class Agent:
         queue = Queue(self, service, access)
         self.queues[queue.qp.qp_num] = queue
         return queue.qp.qp_num
+
+    def create_rss(self):
+        """A QP that spreads frames over one WQ. It lives as long as the program."""
+        cq = CQ(self.context, DEPTH)
+        wq = WQ(self.context, WQInitAttr(wq_pd=self.pd, wq_cq=cq))
+        table = RwqIndTable(self.context, RwqIndTableInitAttr(log_ind_tbl_size=1,
+                                                              wqs_list=[wq, wq]))
+        spread = RxHashConf(TOEPLITZ, KEY, [1] * KEY, e.IBV_RX_HASH_SRC_IPV4)
+        qp = QP(self.context, QPInitAttrEx(
+            qp_type=e.IBV_QPT_RAW_PACKET, pd=self.pd, hash_conf=spread, ind_table=table,
+            comp_mask=e.IBV_QP_INIT_ATTR_PD | e.IBV_QP_INIT_ATTR_IND_TABLE
+            | e.IBV_QP_INIT_ATTR_RX_HASH))
+        self.rss = [qp, table, wq, cq]
+        return qp.qp_num
 
     def connect(self, local, **how):
         self.queues[local].connect(**how)

@@ -10,6 +10,7 @@ import re
 import signal
 import subprocess
 
+from agent import Agent
 from programs import Programs
 from scenario import NETDEV, Options, main, wait_until
 from ternlab import pace
@@ -180,6 +181,21 @@ class Inside(Programs):
         blobs = [bytes(byte & 0xff for byte in entry["data"])
                  for entry in entries if "data" in entry]
         return [(blob[0], int.from_bytes(blob[20:24], "little")) for blob in blobs]
+
+    def test_resource_of_an_rss_qp(self):
+        """It has no states that could be shown. The other QPs are, as if it were not there."""
+        device = self.devices[self.host.name]
+        before = self.host.run("rdma -j resource show qp").out
+        agent = Agent(self.host, device)
+        try:
+            qpn = agent.create_rss()
+            for details in ("-dd", "-r"):
+                self.host.run(f"rdma {details} resource show qp")
+            self.assertEqual(self.host.run("rdma -j resource show qp").out, before)
+            bound = self.host.run(f"rdma statistic qp bind link {device}/1 lqpn {qpn}", check=False)
+            self.assertNotEqual(bound.code, 0)
+        finally:
+            agent.close()
 
     def waiting(self, agent, found):
         """Sets the completions in each CQ that nobody has consumed."""
