@@ -36,6 +36,7 @@ struct tern_ib {
 	atomic_t mr_variant;	/* low byte of the next key, so that stale keys are refused */
 	struct xarray odps;	/* on-demand regions, by index of the key */
 	struct xarray qp_counters;	/* struct tern_qp_counter, by id of the rdma_counter */
+	u32 next_qp_counter;	/* for xa_alloc_cyclic(), which its lock protects */
 	/* Its work queries page faults, and maps pages of on-demand regions of kernel users. */
 	struct workqueue_struct *fault_wq;
 };

@@ -13,7 +13,11 @@ struct tern_qp_counter {
 	u32 sets[TERN_MAX_ENGINES];	/* by engine; 0: none yet */
 };
 
-/* Returns the entry of counter->id, or a new one, or an ERR_PTR. counter->lock is held. */
+/*
+ * Returns the entry of counter->id, or a new one, or an ERR_PTR. counter->lock is held. Not every
+ * ib_core takes a counter out of its own table, where it has the same id, before
+ * counter_dealloc(). So ids are not used again soon.
+ */
 static struct tern_qp_counter *tern_qp_counter_get(struct tern_ib *ib,
 						   struct rdma_counter *counter)
 {
@@ -26,24 +30,33 @@ static struct tern_qp_counter *tern_qp_counter_get(struct tern_ib *ib,
 	qc = kzalloc(sizeof(*qc), GFP_KERNEL);
 	if (!qc)
 		return ERR_PTR(-ENOMEM);
-	err = xa_alloc(&ib->qp_counters, &counter->id, qc, xa_limit_31b, GFP_KERNEL);
-	if (err) {
+	err = xa_alloc_cyclic(&ib->qp_counters, &counter->id, qc, xa_limit_31b,
+			      &ib->next_qp_counter, GFP_KERNEL);
+	if (err < 0) {
 		kfree(qc);
 		return ERR_PTR(err);
 	}
 	return qc;
 }
 
-static void tern_qp_counter_free(struct tern_ib *ib, struct rdma_counter *counter)
+/* Takes the entry of the counter away. The caller holds counter->lock, as do those who read it. */
+static struct tern_qp_counter *tern_qp_counter_detach_locked(struct tern_ib *ib,
+							     struct rdma_counter *counter)
 {
 	struct tern_qp_counter *qc = xa_erase(&ib->qp_counters, counter->id);
+
+	counter->id = 0;
+	return qc;
+}
+
+static void tern_qp_counter_free(struct tern_dev *tdev, struct tern_qp_counter *qc)
+{
 	u32 i;
 
-	for (i = 0; i < ib->tdev->num_engines; i++)
+	for (i = 0; i < tdev->num_engines; i++)
 		if (qc->sets[i])
-			tern_cmd_destroy_stats(ib->tdev, qc->sets[i]);
+			tern_cmd_destroy_stats(tdev, qc->sets[i]);
 	kfree(qc);
-	counter->id = 0;
 }
 
 static int tern_qp_counter_bind(struct tern_dev *tdev, struct tern_qp_counter *qc, u32 qpn)
@@ -70,7 +83,7 @@ static int tern_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp
 	if (!err)
 		ibqp->counter = counter;
 	else if (is_new) /* ib_core does not release a counter that never had a QP. */
-		tern_qp_counter_free(ib, counter);
+		tern_qp_counter_free(ib->tdev, tern_qp_counter_detach_locked(ib, counter));
 	return err;
 }
 
@@ -97,9 +110,17 @@ static int tern_counter_unbind_port(struct ib_qp *ibqp, u32 port)
 #define tern_counter_unbind_port tern_counter_unbind_qp
 #endif
 
+/* ib_core does not hold the lock here, and some versions may still find the counter to read it. */
 static int tern_counter_dealloc(struct rdma_counter *counter)
 {
-	tern_qp_counter_free(to_tib(counter->device), counter);
+	struct tern_ib *ib = to_tib(counter->device);
+	struct tern_qp_counter *qc;
+
+	mutex_lock(&counter->lock);
+	qc = tern_qp_counter_detach_locked(ib, counter);
+	mutex_unlock(&counter->lock);
+	if (qc)
+		tern_qp_counter_free(ib->tdev, qc);
 	return 0;
 }
 
@@ -116,6 +137,8 @@ static int tern_counter_update_stats(struct rdma_counter *counter)
 	int err = 0;
 	u32 i;
 
+	if (!qc)
+		return -ENOENT;
 	for (i = 0; !err && i < ib->tdev->num_engines; i++)
 		if (qc->sets[i])
 			err = tern_stats_add(&ib->tdev->engines[i], qc->sets[i], values);

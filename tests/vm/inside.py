@@ -13,7 +13,7 @@ import subprocess
 from agent import Agent
 from programs import Programs
 from scenario import NETDEV, Options, main, wait_until
-from ternlab import pace
+from ternlab import inject, pace
 from ternlab.paths import SCRIPTS
 
 TRACING = "/sys/kernel/debug/tracing"
@@ -254,6 +254,27 @@ class Inside(Programs):
                 self.assertEqual(sent[one[1][0],], 3)
                 self.assertEqual(sent[other[1][0],], 5)
                 self.assert_port_counts_all()
+        finally:
+            self.host.run(f"rdma statistic qp set link {link} auto off")
+        self.assertEqual(self.qp_counters(self.host), [])
+        self.assert_port_counts_all()
+
+    def test_counters_of_a_qp_that_goes(self):
+        """They can be read while the card has not answered the last of the commands that free
+        them. Those before it unbind the QP and add what it has counted to the port's counters."""
+        link = f"{self.devices[self.host.name]}/1"
+        self.host.run(f"rdma statistic qp set link {link} auto type,pid on")
+        try:
+            with self.connected(timeout=20) as (agents, qpns), futures.ThreadPoolExecutor() as pool:
+                inject.hold_commands(self.host, 0, True, answers=2)
+                try:
+                    gone = pool.submit(agents[0].destroy, local=qpns[0])
+                    self.assert_reason(None, "host1: admin commands not answered: 1, DESTROY_STATS "
+                                             "under way")
+                    self.qp_counters(self.host)
+                finally:
+                    inject.hold_commands(self.host, 0, False)
+                gone.result()
         finally:
             self.host.run(f"rdma statistic qp set link {link} auto off")
         self.assertEqual(self.qp_counters(self.host), [])
