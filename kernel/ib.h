@@ -103,7 +103,8 @@ struct tern_qp {
 	struct work_struct fault_work;	/* tern_odp_fault_work() */
 	struct work_struct bring_work;	/* tern_odp_bring_work() */
 	struct tern_hw_faults faults;	/* what fault_work has asked for, and bring_work brings */
-	struct mutex lock;	/* protects the rest; held over MODIFY_QP */
+	struct mutex lock;	/* protects the rest; held over commands that name a living QP */
+	bool destroyed;		/* the card may have given the number to another QP */
 	enum ib_qp_state state;
 	u32 dest_qpn;
 };
@@ -351,6 +352,8 @@ int tern_rss_qp_create(struct tern_qp *qp, const struct ib_qp_init_attr *init,
 
 /* qp.c */
 void tern_ib_qp_event(struct tern_qp_core *core, u8 type);
+bool tern_qp_lock_living(struct tern_qp *qp);
+void tern_qp_destroy_core(struct tern_qp *qp);
 int tern_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_udata *udata);
 int tern_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
 

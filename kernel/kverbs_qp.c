@@ -156,7 +156,7 @@ int tern_kverbs_qp_create(struct tern_qp *qp, const struct tern_qp_layout *layou
 	return 0;
 
 err_core:
-	tern_qp_core_destroy(tdev, &qp->core);
+	tern_qp_destroy_core(qp);
 	tern_ring_qp_exit(tdev, &qp->k.ring);
 err_free:
 	tern_kverbs_qp_free(&qp->k);
@@ -168,7 +168,7 @@ void tern_kverbs_qp_destroy(struct tern_qp *qp)
 	struct tern_dev *tdev = to_tdev(qp->ibqp.device);
 
 	tern_kverbs_cq_detach(qp);
-	tern_qp_core_destroy(tdev, &qp->core);
+	tern_qp_destroy_core(qp);
 	tern_kverbs_cq_forget(qp, true);
 	tern_ring_qp_exit(tdev, &qp->k.ring);
 	tern_kverbs_qp_free(&qp->k);

@@ -353,7 +353,10 @@ static u8 tern_odp_resolve(struct tern_ib *ib, u32 qpn, const struct tern_hw_fau
 	return resume;
 }
 
-/* Resolves the page faults of a QP. The command fails when the QP or the card has gone. */
+/*
+ * Resolves the page faults of a QP. That may take for ever, so it happens without the lock of the
+ * QP, which may have been destroyed meanwhile. The command fails if the card is dead.
+ */
 void tern_odp_bring_work(struct work_struct *work)
 {
 	struct tern_qp *qp = container_of(work, struct tern_qp, bring_work);
@@ -362,7 +365,10 @@ void tern_odp_bring_work(struct work_struct *work)
 
 	requester = tern_odp_resolve(ib, qp->core.qpn, &qp->faults.requester);
 	responder = tern_odp_resolve(ib, qp->core.qpn, &qp->faults.responder);
+	if (!tern_qp_lock_living(qp))
+		return;
 	tern_cmd_resume_qp(ib->tdev, qp->core.qpn, requester, responder);
+	mutex_unlock(&qp->lock);
 }
 
 /*
@@ -374,8 +380,13 @@ void tern_odp_fault_work(struct work_struct *work)
 	struct tern_qp *qp = container_of(work, struct tern_qp, fault_work);
 	struct tern_ib *ib = to_tib(qp->ibqp.device);
 	struct tern_odp *odp;
+	int err;
 
-	if (tern_cmd_query_fault(ib->tdev, qp->core.qpn, &qp->faults))
+	if (!tern_qp_lock_living(qp))
+		return;
+	err = tern_cmd_query_fault(ib->tdev, qp->core.qpn, &qp->faults);
+	mutex_unlock(&qp->lock);
+	if (err)
 		return;
 	/* Regions that both sides of a QP use are of the same process. */
 	odp = tern_odp_get(ib, le32_to_cpu(qp->faults.requester.key)) ?:

@@ -200,6 +200,33 @@ static void tern_qp_fit_masked_atomic(struct ib_qp_cap *cap)
 
 /* ---- create and destroy ------------------------------------------------------------- */
 
+/*
+ * Takes tern_qp.lock and returns true, unless the QP has been destroyed. A command that may come
+ * after DESTROY_QP is sent under this lock, or it could reach the next QP of this number, which may
+ * belong to another process.
+ */
+bool tern_qp_lock_living(struct tern_qp *qp)
+{
+	mutex_lock(&qp->lock);
+	if (!qp->destroyed)
+		return true;
+	mutex_unlock(&qp->lock);
+	return false;
+}
+
+static void tern_qp_set_destroyed(struct tern_qp *qp)
+{
+	mutex_lock(&qp->lock);
+	qp->destroyed = true;
+	mutex_unlock(&qp->lock);
+}
+
+void tern_qp_destroy_core(struct tern_qp *qp)
+{
+	tern_qp_set_destroyed(qp);
+	tern_qp_core_destroy(to_tdev(qp->ibqp.device), &qp->core);
+}
+
 static u8 tern_qp_flags(const struct ib_qp_init_attr *init)
 {
 	u8 flags = 0;
@@ -265,7 +292,7 @@ static int tern_uqp_create(struct tern_qp *qp, const struct tern_qp_layout *layo
 	return 0;
 
 err_core:
-	tern_qp_core_destroy(tdev, &qp->core);
+	tern_qp_destroy_core(qp);
 err_ubuf:
 	tern_ubuf_destroy(&qp->ubuf);
 	return err;
@@ -273,7 +300,7 @@ err_ubuf:
 
 static void tern_uqp_destroy(struct tern_qp *qp)
 {
-	tern_qp_core_destroy(to_tdev(qp->ibqp.device), &qp->core);
+	tern_qp_destroy_core(qp);
 	tern_ubuf_destroy(&qp->ubuf);
 }
 
@@ -354,6 +381,7 @@ int tern_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_u
 	return 0;
 }
 
+/* ib_core still queries the QP until it has taken it out of its own table, so the lock stays. */
 int tern_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 {
 	struct tern_qp *qp = to_tqp(ibqp);
@@ -361,12 +389,11 @@ int tern_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	if (ibqp->rwq_ind_tbl)
 		tern_cmd_destroy_qp(to_tdev(ibqp->device), qp->core.qpn);
 	else if (ibqp->qp_type == IB_QPT_XRC_TGT)
-		tern_qp_core_destroy(to_tdev(ibqp->device), &qp->core);
+		tern_qp_destroy_core(qp);
 	else if (qp->kernel)
 		tern_kverbs_qp_destroy(qp);
 	else
 		tern_uqp_destroy(qp);
 	tern_qp_cancel_faults(qp);
-	mutex_destroy(&qp->lock);
 	return 0;
 }

@@ -59,15 +59,28 @@ static void tern_qp_counter_free(struct tern_dev *tdev, struct tern_qp_counter *
 	kfree(qc);
 }
 
-static int tern_qp_counter_bind(struct tern_dev *tdev, struct tern_qp_counter *qc, u32 qpn)
+/* The QP may be on its way out if ib_core has found it by its number. */
+static int tern_qp_bind_stats(struct tern_dev *tdev, struct tern_qp *qp, u32 set)
 {
-	struct tern_engine *engine = tern_engine_of(tdev, qpn);
+	int err;
+
+	if (!tern_qp_lock_living(qp))
+		return -ENOENT;
+	err = tern_cmd_bind_stats(tdev, qp->core.qpn, set);
+	mutex_unlock(&qp->lock);
+	return err;
+}
+
+static int tern_qp_counter_bind(struct tern_dev *tdev, struct tern_qp_counter *qc,
+				struct tern_qp *qp)
+{
+	struct tern_engine *engine = tern_engine_of(tdev, qp->core.qpn);
 	u32 *set = &qc->sets[engine - tdev->engines];
 	int err = 0;
 
 	if (!*set)
 		err = tern_cmd_create_stats(engine, set);
-	return err ?: tern_cmd_bind_stats(tdev, qpn, *set);
+	return err ?: tern_qp_bind_stats(tdev, qp, *set);
 }
 
 static int tern_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp)
@@ -79,7 +92,7 @@ static int tern_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp
 
 	if (IS_ERR(qc))
 		return PTR_ERR(qc);
-	err = tern_qp_counter_bind(ib->tdev, qc, to_tqp(ibqp)->core.qpn);
+	err = tern_qp_counter_bind(ib->tdev, qc, to_tqp(ibqp));
 	if (!err)
 		ibqp->counter = counter;
 	else if (is_new) /* ib_core does not release a counter that never had a QP. */
@@ -90,7 +103,7 @@ static int tern_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp
 /* A dead card counts nothing any more, so the QP is unbound all the same. */
 static int tern_counter_unbind_qp(struct ib_qp *ibqp)
 {
-	tern_cmd_bind_stats(to_tdev(ibqp->device), to_tqp(ibqp)->core.qpn, 0);
+	tern_qp_bind_stats(to_tdev(ibqp->device), to_tqp(ibqp), 0);
 	ibqp->counter = NULL;
 	return 0;
 }
