@@ -359,6 +359,7 @@ int tern_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
 
 /* qp_attr.c */
 int tern_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, struct ib_udata *udata);
+int tern_query_qp_hw(struct tern_qp *qp, struct tern_hw_qp_attr *hw);
 int tern_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		  struct ib_qp_init_attr *init);
 

@@ -293,6 +293,27 @@ static void tern_attr_from_hw(struct ib_device *ibdev, const struct tern_hw_qp_a
 	tern_av_from_hw(ibdev, hw, &attr->ah_attr);
 }
 
+/*
+ * ib_core queries all QPs to list them, also those that are being destroyed, and the first error
+ * ends the list. So a QP that the card no longer has is in ERR and has no other attributes.
+ */
+int tern_query_qp_hw(struct tern_qp *qp, struct tern_hw_qp_attr *hw)
+{
+	struct tern_dev *tdev = to_tdev(qp->ibqp.device);
+	bool lost = true;
+	int err = 0;
+
+	if (tern_qp_lock_living(qp)) {
+		err = tern_cmd_query_qp(tdev, qp->core.qpn, hw);
+		mutex_unlock(&qp->lock);
+		lost = err && tern_is_dead(tdev);
+	}
+	if (!lost)
+		return err;
+	*hw = (struct tern_hw_qp_attr) { .state = IB_QPS_ERR };
+	return 0;
+}
+
 int tern_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		  struct ib_qp_init_attr *init)
 {
@@ -302,7 +323,7 @@ int tern_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 
 	if (ibqp->rwq_ind_tbl)
 		return -EOPNOTSUPP;
-	err = tern_cmd_query_qp(to_tdev(ibqp->device), qp->core.qpn, &hw);
+	err = tern_query_qp_hw(qp, &hw);
 	if (err)
 		return err;
 

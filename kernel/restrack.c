@@ -39,14 +39,20 @@ static int tern_put_details(struct sk_buff *msg, const struct tern_detail *detai
 static int tern_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp)
 {
 	struct tern_dev *tdev = to_tdev(ibqp->device);
-	u32 qpn = to_tqp(ibqp)->core.qpn;
+	struct tern_qp *qp = to_tqp(ibqp);
 	struct tern_hw_faults faults = {};
+	u32 qpn = qp->core.qpn;
 	struct tern_qp_view view;
+	bool found;
 
-	if (!tern_qp_core_view(tdev, qpn, &view))
+	if (!tern_qp_lock_living(qp))
 		return 0;
-	if (tdev->caps & TERN_CAP_ODP)
+	found = tern_qp_core_view(tdev, qpn, &view);
+	if (found && tdev->caps & TERN_CAP_ODP)
 		tern_cmd_query_fault(tdev, qpn, &faults);
+	mutex_unlock(&qp->lock);
+	if (!found)
+		return 0;
 	return tern_put_details(msg, (const struct tern_detail[]) {
 		{ "engine", qpn >> TERN_ENGINE_SHIFT },
 		{ "sq_size", view.sq_blocks },
@@ -59,16 +65,14 @@ static int tern_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp)
 	}, 8);
 }
 
-/* struct tern_hw_qp_attr, as QUERY_QP answers. */
+/* struct tern_hw_qp_attr, as QUERY_QP answers. An error would end the list of all QPs. */
 static int tern_fill_res_qp_entry_raw(struct sk_buff *msg, struct ib_qp *ibqp)
 {
 	struct tern_hw_qp_attr attr;
-	int err;
 
-	if (ibqp->rwq_ind_tbl)
+	if (tern_query_qp_hw(to_tqp(ibqp), &attr))
 		return 0;
-	err = tern_cmd_query_qp(to_tdev(ibqp->device), to_tqp(ibqp)->core.qpn, &attr);
-	return err ?: nla_put(msg, RDMA_NLDEV_ATTR_RES_RAW, sizeof(attr), &attr);
+	return nla_put(msg, RDMA_NLDEV_ATTR_RES_RAW, sizeof(attr), &attr);
 }
 
 static int tern_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq)

@@ -19,7 +19,7 @@ from ternlab.paths import SCRIPTS
 TRACING = "/sys/kernel/debug/tracing"
 ANSWER = 60  # seconds of the reference machine
 FOREVER = 7  # of rnr_retry
-RTS = 3      # enum tern_hw_qp_state
+RTS, ERR = 3, 6  # of enum tern_hw_qp_state
 
 
 class Inside(Programs):
@@ -488,6 +488,23 @@ class Inside(Programs):
                  f"devlink health set {reporter} auto_recover true")
         host.gid_index(self.devices[host.name])
         self.assertEqual(self.health("fw_fatal")["state"], "healthy")
+        self.pingpong("-n 20")
+
+    def test_resource_of_a_dead_card(self):
+        """It answers no query, so the driver says of each QP that it is in ERR."""
+        host, reporter = self.host, f"pci/{self.pci} reporter fw_fatal"
+        host.run(f"devlink health set {reporter} auto_recover false")
+        try:
+            host.run(f"setpci -s {self.pci} COMMAND=0:4; ethtool -S {NETDEV}", check=False)
+            self.assertTrue(wait_until(lambda: self.health("fw_fatal")["state"] == "error", 30))
+            host.run("rdma -dd resource show qp")
+            entries = json.loads(host.run("rdma -j resource show qp").out)
+            self.assertEqual({entry["state"] for entry in entries}, {"ERR"}, entries)
+            self.assertEqual(set(self.raw_qps()), {(ERR, 0)})
+        finally:
+            host.run(f"devlink health recover {reporter} && "
+                     f"devlink health set {reporter} auto_recover true")
+        host.gid_index(self.devices[host.name])
         self.pingpong("-n 20")
 
 
