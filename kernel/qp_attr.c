@@ -51,12 +51,10 @@ static bool tern_qp_attr_in_range(const struct tern_dev *tdev, const struct ib_q
 	u8 rd_atomic = tdev->attr.max_rd_atomic;
 
 	/*
-	 * The last three are access rights of regions, which have no effect on a QP. Programs pass
-	 * the first two here, and cm_init_qp_init_attr() both kinds of flush.
+	 * Rights that only regions have are no error: they have no effect on a QP. Programs pass
+	 * what they pass for their regions, and cm_init_qp_init_attr() both kinds of flush.
 	 */
-	if (mask & IB_QP_ACCESS_FLAGS &&
-	    attr->qp_access_flags & ~(TERN_QP_ACCESS | IB_ACCESS_LOCAL_WRITE |
-				      IB_ACCESS_ON_DEMAND | IB_ACCESS_FLUSH_PERSISTENT))
+	if (mask & IB_QP_ACCESS_FLAGS && attr->qp_access_flags & ~IB_ACCESS_SUPPORTED)
 		return false;
 
 	return tern_in_range(mask, IB_QP_PKEY_INDEX, attr->pkey_index, 0, 0) &&

@@ -163,6 +163,28 @@ void bad_values(Session &s)
 	}
 }
 
+/* Programs give a QP the rights of their regions. Those that only a region has do nothing. */
+void region_rights(Session &s)
+{
+	constexpr unsigned kOfQps =
+	        IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+	constexpr unsigned kOfRegions[] = {
+	        IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_MW_BIND, IBV_ACCESS_ZERO_BASED,
+	        IBV_ACCESS_ON_DEMAND,   IBV_ACCESS_HUGETLB, IBV_ACCESS_RELAXED_ORDERING};
+	const LoneQp qp(s.device, IBV_QPT_RC);
+	const int required = transition(IBV_QPT_RC, IBV_QPS_RESET, IBV_QPS_INIT).required;
+	for (const unsigned right : kOfRegions) {
+		qp.lead_to(IBV_QPS_RESET);
+		ibv_qp_attr attr = qp.attributes();
+		attr.qp_state = IBV_QPS_INIT;
+		attr.qp_access_flags = kOfQps | right;
+		const int err = qp.modify(attr, IBV_QP_STATE | required);
+		check(!err, "right %#x: %s", right, std::strerror(err));
+		check((qp.query().qp_access_flags & kOfQps) == kOfQps,
+		      "right %#x: the QP has %#x", right, qp.query().qp_access_flags);
+	}
+}
+
 /* Well-formed requests for what the card does not do. */
 void unsupported(Session &s)
 {
@@ -312,6 +334,7 @@ constexpr Case kCases[] = {
          life<IBV_QPT_XRC_RECV>},
         {"life-raw", "RAW_PACKET: every transition with every attribute", life<IBV_QPT_RAW_PACKET>},
         {"bad-values", "attributes out of range", bad_values},
+        {"region-rights", "rights that only regions have", region_rights},
         {"unsupported", "path migration", unsupported},
         {"wrong-cur-state", "a wrong current state", wrong_cur_state},
         {"query-connected", "a query tells what an RC QP was given", query_connected},
