@@ -132,11 +132,17 @@ static int tern_destroy_wq(struct ib_wq *ibwq, struct ib_udata *udata)
 	return 0;
 }
 
+/* The card may have moved a ready WQ to ERR by itself. It checks every transition again. */
+static bool tern_wq_may_be_in(const struct tern_wq *wq, u32 state)
+{
+	return state == wq->ibwq.state || (state == IB_WQS_ERR && wq->ibwq.state == IB_WQS_RDY);
+}
+
 static int tern_modify_wq_locked(struct tern_wq *wq, const struct ib_wq_attr *attr, u32 mask)
 {
 	int err;
 
-	if (mask & IB_WQ_CUR_STATE && attr->curr_wq_state != wq->ibwq.state)
+	if (mask & IB_WQ_CUR_STATE && !tern_wq_may_be_in(wq, attr->curr_wq_state))
 		return -EINVAL;
 	if (!(mask & IB_WQ_STATE))
 		return 0;

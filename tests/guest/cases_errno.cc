@@ -705,6 +705,18 @@ void receive_work_queues(Session &s)
 
 	const WqPtr wq = create([](auto &) {});
 	check(wq.get(), "ibv_create_wq: %s", std::strerror(errno));
+	const auto modify = [&](ibv_wq_state from, ibv_wq_state to) {
+		ibv_wq_attr attr = {};
+		attr.attr_mask = IBV_WQ_ATTR_CURR_STATE | IBV_WQ_ATTR_STATE;
+		attr.curr_wq_state = from;
+		attr.wq_state = to;
+		return ibv_modify_wq(wq.get(), &attr);
+	};
+	answers.expect(EINVAL, "modify_wq: no such state", modify(IBV_WQS_ERR, IBV_WQS_RESET));
+	answers.expect(0, "modify_wq to RDY", modify(IBV_WQS_RESET, IBV_WQS_RDY));
+	answers.expect(EINVAL, "modify_wq: left state", modify(IBV_WQS_RESET, IBV_WQS_RDY));
+	/* Only the card knows whether a ready WQ has failed. */
+	answers.expect(0, "modify_wq from ERR", modify(IBV_WQS_ERR, IBV_WQS_RESET));
 	/* mlx5_ib_create_rwq_ind_table() */
 	answers.refuses(EINVAL, "create_rwq_ind_table: size",
 	                [&] { return table_of(wq.get(), 16); });
