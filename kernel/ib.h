@@ -352,6 +352,7 @@ int tern_rss_qp_create(struct tern_qp *qp, const struct ib_qp_init_attr *init,
 
 /* qp.c */
 void tern_ib_qp_event(struct tern_qp_core *core, u8 type);
+void tern_ib_qp_died(struct tern_qp_core *core);
 bool tern_qp_lock_living(struct tern_qp *qp);
 void tern_qp_destroy_core(struct tern_qp *qp);
 int tern_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_udata *udata);

@@ -25,6 +25,7 @@ static void tern_card_died(struct tern_dev *tdev)
 	tern_netdev_update_link(tdev);
 	tern_ib_device_fatal(tdev);
 	tern_cqs_recheck(tdev);
+	tern_qps_died(tdev);
 	tern_devlink_card_failed(tdev);
 }
 

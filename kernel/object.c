@@ -362,6 +362,30 @@ void tern_cqs_recheck(struct tern_dev *tdev)
 	schedule_work(&tdev->recheck);
 }
 
+/*
+ * Tells the owners of QPs that the card has died. As above, the lock keeps the QPs from being
+ * freed, and handlers expect interrupts to be off.
+ */
+void tern_qps_died(struct tern_dev *tdev)
+{
+	struct tern_qp_core *qp;
+	unsigned long qpn, flags;
+
+	/* A QP whose state is not seen here is moved by code that sees the dead card. */
+	smp_mb();
+	xa_lock(&tdev->qps);
+	xa_for_each(&tdev->qps, qpn, qp) {
+		if (!qp->died)
+			continue;
+		if (!IS_ENABLED(CONFIG_PREEMPT_RT))
+			local_irq_save(flags);
+		qp->died(qp);
+		if (!IS_ENABLED(CONFIG_PREEMPT_RT))
+			local_irq_restore(flags);
+	}
+	xa_unlock(&tdev->qps);
+}
+
 /* ---- the tables ------------------------------------------------------------------------ */
 
 void tern_objects_init(struct tern_dev *tdev)

@@ -28,6 +28,8 @@ struct tern_qp_core {
 	u32 rq_wqes;
 	/* Called from interrupt handlers with an enum tern_hw_event. */
 	void (*event)(struct tern_qp_core *qp, u8 type);
+	/* Called with interrupts off by tern_qps_died(). NULL: the owner finds out by itself. */
+	void (*died)(struct tern_qp_core *qp);
 };
 
 struct tern_srq_core {
@@ -102,5 +104,6 @@ void tern_wq_event(struct tern_dev *tdev, u32 wqn, u8 type);
 void tern_objects_init(struct tern_dev *tdev);
 void tern_objects_exit(struct tern_dev *tdev);
 void tern_cqs_recheck(struct tern_dev *tdev);
+void tern_qps_died(struct tern_dev *tdev);
 
 #endif

@@ -48,6 +48,18 @@ void tern_ib_qp_event(struct tern_qp_core *core, u8 type)
 		ibqp->event_handler(&event, ibqp->qp_context);
 }
 
+/*
+ * A dead card raises no event after the last receive, for which the kernel waits to drain a QP with
+ * an SRQ (__ib_drain_srq()). The event may come twice.
+ */
+void tern_ib_qp_died(struct tern_qp_core *core)
+{
+	struct tern_qp *qp = container_of(core, struct tern_qp, core);
+
+	if (qp->kernel && qp->ibqp.srq && READ_ONCE(qp->state) == IB_QPS_ERR)
+		tern_ib_qp_event(core, TERN_EVENT_LAST_WQE);
+}
+
 /* ---- types --------------------------------------------------------------------------- */
 
 struct tern_qp_kind {
@@ -362,6 +374,7 @@ int tern_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_u
 	qp->sig_type = init->sq_sig_type;
 	qp->create_flags = init->create_flags;
 	qp->core.event = tern_ib_qp_event;
+	qp->core.died = tern_ib_qp_died;
 	INIT_WORK(&qp->fault_work, tern_odp_fault_work);
 	INIT_WORK(&qp->bring_work, tern_odp_bring_work);
 	if (init->rwq_ind_tbl)

@@ -206,9 +206,10 @@ static int tern_modify_locked(struct tern_qp *qp, const struct ib_qp_attr *attr,
 
 	if (next == IB_QPS_RESET && qp->kernel)
 		tern_kverbs_qp_reset(qp);
-	qp->state = next;
-	if (err && qp->kernel && qp->ibqp.srq)
-		tern_ib_qp_event(&qp->core, TERN_EVENT_LAST_WQE);
+	/* Pairs with the barrier of tern_qps_died(): one of the two raises the event. */
+	smp_store_mb(qp->state, next);
+	if (tern_is_dead(tdev))
+		tern_ib_qp_died(&qp->core);
 	if (mask & IB_QP_DEST_QPN)
 		qp->dest_qpn = attr->dest_qp_num;
 	return 0;

@@ -14,8 +14,8 @@
  *  4. tern_dev.stats_lock
  *  5. tern_aq.slots, which each admin command holds from its submission to its completion
  *  6. tern_dev.stop_lock
- *  7. spinlocks: xa_lock of tern_dev.cqs, tern_kverbs_cq.lock, tern_sq.lock, tern_rq.lock;
- *     tern_kverbs_srq.lock also nests in tern_kverbs_cq.lock
+ *  7. spinlocks: xa_lock of tern_dev.cqs or of tern_dev.qps, tern_kverbs_cq.lock, tern_sq.lock,
+ *     tern_rq.lock; tern_kverbs_srq.lock also nests in tern_kverbs_cq.lock
  *
  * tern_dm_pool.lock, tern_dev.ib_lock, tern_aq.lock and xa_lock of the other tables are
  * innermost: their holders take no other lock of the driver.
