@@ -168,9 +168,9 @@ void region_rights(Session &s)
 {
 	constexpr unsigned kOfQps =
 	        IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
-	constexpr unsigned kOfRegions[] = {
-	        IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_MW_BIND, IBV_ACCESS_ZERO_BASED,
-	        IBV_ACCESS_ON_DEMAND,   IBV_ACCESS_HUGETLB, IBV_ACCESS_RELAXED_ORDERING};
+	constexpr unsigned kOfRegions[] = {IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_MW_BIND,
+	                                   IBV_ACCESS_ZERO_BASED,  IBV_ACCESS_ON_DEMAND,
+	                                   IBV_ACCESS_HUGETLB,     IBV_ACCESS_RELAXED_ORDERING};
 	const LoneQp qp(s.device, IBV_QPT_RC);
 	const int required = transition(IBV_QPT_RC, IBV_QPS_RESET, IBV_QPS_INIT).required;
 	for (const unsigned right : kOfRegions) {
@@ -180,8 +180,8 @@ void region_rights(Session &s)
 		attr.qp_access_flags = kOfQps | right;
 		const int err = qp.modify(attr, IBV_QP_STATE | required);
 		check(!err, "right %#x: %s", right, std::strerror(err));
-		check((qp.query().qp_access_flags & kOfQps) == kOfQps,
-		      "right %#x: the QP has %#x", right, qp.query().qp_access_flags);
+		check((qp.query().qp_access_flags & kOfQps) == kOfQps, "right %#x: the QP has %#x",
+		      right, qp.query().qp_access_flags);
 	}
 }
 

@@ -91,8 +91,8 @@ print("asked", flush=True)
 signal.pause()
 """
 
-# This program opens the device twice. It creates tables of WQs in one context until the card refuses,
-# and then one in the other.
+# This program opens the device twice. It creates tables of WQs in one context until the card
+# refuses, and then one in the other.
 SHARES = b"""
 import sys
 from pyverbs.cq import CQ
