@@ -22,7 +22,8 @@ namespace {
 using namespace hw;
 using sim::Rng;
 
-constexpr uint32_t kSmallQpn = 5, kSharedQpn = 6, kSendOnlyQpn = 7, kSrqn = 9, kWqn = 11;
+constexpr uint32_t kSmallQpn = 5, kSharedQpn = 6, kSendOnlyQpn = 7;
+constexpr uint32_t kSrqn = 9, kPlainSrqn = 10, kWqn = 11;
 constexpr unsigned kMaxActs = 200;
 
 void must(bool ok)
@@ -44,24 +45,28 @@ struct alignas(4096) Memory {
 	tern_hw_cqe cqes[8];
 };
 
-/* A CQ with QPs that have a receive queue, an SRQ, or neither, an SRQ with tags, and a WQ. */
+/* A CQ with QPs that have a receive queue, an SRQ, or neither, an SRQ with tags that is in both
+ * tables of SRQs, and a WQ. */
 class Process {
 public:
 	explicit Process(Rng &rng) : rng_(rng)
 	{
-		must(qps_.reserve(kSmallQpn) && srqs_.reserve(kSrqn) && wqs_.reserve(kWqn));
+		must(qps_.reserve(kSmallQpn) && srqs_.reserve(kSrqn) &&
+		     plain_srqs_.reserve(kPlainSrqn) && wqs_.reserve(kWqn));
 		must(cq_.init({.buffer = {.ring = std::as_writable_bytes(std::span(memory_->cqes)),
 		                          .record = CqRecord(&memory_->cq_record)},
 		               .doorbells = DoorbellPage(memory_->doorbells),
 		               .cqn = 1,
 		               .qps = &qps_,
 		               .srqs = &srqs_,
+		               .plain_srqs = &plain_srqs_,
 		               .wqs = &wqs_}) == 0);
 		for (unsigned i = 0; i < sqs_.size(); i++)
 			must(sqs_[i].init({.ring = memory_->sq[i],
 			                   .record = QpRecord(&memory_->records[i]),
 			                   .doorbells = DoorbellPage(memory_->doorbells),
 			                   .qpn = kSmallQpn + i,
+			                   .max_wr = 32,
 			                   .max_sge = 4,
 			                   .max_inline = 64,
 			                   .ops = send_ops_of(Service::kRc, ~0u),
@@ -116,6 +121,7 @@ private:
 		qps_.insert(kSharedQpn, {&sqs_[1], &cq_}, {}, {&srq_, &cq_});
 		qps_.insert(kSendOnlyQpn, {&sqs_[2], &cq_}, {}, {});
 		srqs_.insert(kSrqn, {&srq_, &cq_}, {&tags_, &cq_});
+		plain_srqs_.insert(kPlainSrqn, {&srq_, nullptr});
 		wqs_.insert(kWqn, {&rqs_[1], &cq_});
 	}
 	uint32_t number() { return rng_.chance(1, 8) ? uint32_t(rng_.next()) : rng_.below(16); }
@@ -184,7 +190,7 @@ private:
 			return insert();
 		const auto i = static_cast<uint32_t>(rng_.below(sqs_.size()));
 		qps_.remove(kSmallQpn + i, &sqs_[i]);
-		cq_.drop_qp(kSmallQpn + i, i == 1 ? &srq_ : nullptr);
+		cq_.drop_qp(kSmallQpn + i);
 		if (rng_.chance(1, 4))
 			cq_.drop_srq(kSrqn);
 		if (rng_.chance(1, 4))
@@ -195,6 +201,7 @@ private:
 	std::unique_ptr<Memory> memory_ = std::make_unique<Memory>();
 	QpTable qps_;
 	SrqTable srqs_;
+	PlainSrqTable plain_srqs_;
 	WqTable wqs_;
 	std::array<SendQueue, 3> sqs_;
 	std::array<RecvQueue, 2> rqs_;
