@@ -72,9 +72,11 @@ print(before, most, watch(min, lambda seen: seen < before + COUNT * 4096 // 4))
 """
 
 # This program queues 2000 requests to prefetch a page of a file for writing. A workqueue of the
-# kernel runs 256 work items at the same time, or 512.
+# kernel runs 256 work items at the same time, or 512. While the kernel waits for the page, it holds
+# the mmap_lock of the program, which would wait, too, if it needed more memory. So it makes some
+# requests for another page first, and what it allocates for these is enough.
 WAITERS = b"""
-import ctypes, mmap, signal, sys
+import ctypes, gc, mmap, os, signal, sys
 from pyverbs.device import Context
 from pyverbs.mr import MR
 from pyverbs.pd import PD
@@ -85,9 +87,13 @@ with open(sys.argv[2], "r+b") as file:
 start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
 pd = PD(Context(name=sys.argv[1]))
 mr = MR(pd, 4096, e.IBV_ACCESS_LOCAL_WRITE | e.IBV_ACCESS_ON_DEMAND, start)
-for _ in range(2000):
-    pd.advise_mr(e._IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, 0, [SGE(start, 1, mr.lkey)])
-print("asked", flush=True)
+other = MR(pd, 4096, e.IBV_ACCESS_LOCAL_WRITE | e.IBV_ACCESS_ON_DEMAND)
+gc.disable()
+for region, address, count in ((other, other.buf, 20), (mr, start, 2000)):
+    pages = [SGE(address, 1, region.lkey)]
+    for _ in range(count):
+        pd.advise_mr(e._IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, 0, pages)
+os.write(1, b"asked\n")
 signal.pause()
 """
 
