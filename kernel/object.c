@@ -371,7 +371,7 @@ void tern_qps_died(struct tern_dev *tdev)
 	struct tern_qp_core *qp;
 	unsigned long qpn, flags;
 
-	/* A QP whose state is not seen here is moved by code that sees the dead card. */
+	/* If this loop does not see a QP in ERR, the code that moves the QP sees the dead card. */
 	smp_mb();
 	xa_lock(&tdev->qps);
 	xa_for_each(&tdev->qps, qpn, qp) {

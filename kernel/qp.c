@@ -49,8 +49,8 @@ void tern_ib_qp_event(struct tern_qp_core *core, u8 type)
 }
 
 /*
- * A dead card raises no event after the last receive, for which the kernel waits to drain a QP with
- * an SRQ (__ib_drain_srq()). The event may come twice.
+ * Raises the event for which __ib_drain_srq() waits to drain a QP with an SRQ, as a dead card does
+ * not raise it. The handler of the QP may receive the event twice.
  */
 void tern_ib_qp_died(struct tern_qp_core *core)
 {

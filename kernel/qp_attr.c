@@ -293,8 +293,9 @@ static void tern_attr_from_hw(struct ib_device *ibdev, const struct tern_hw_qp_a
 }
 
 /*
- * ib_core queries all QPs to list them, also those that are being destroyed, and the first error
- * ends the list. So a QP that the card no longer has is in ERR and has no other attributes.
+ * ib_core queries each QP to list all QPs, even a QP that is being destroyed, and stops the list at
+ * the first error. So this function reports a QP that the card no longer has as a QP in ERR without
+ * other attributes.
  */
 int tern_query_qp_hw(struct tern_qp *qp, struct tern_hw_qp_attr *hw)
 {

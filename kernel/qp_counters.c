@@ -14,9 +14,9 @@ struct tern_qp_counter {
 };
 
 /*
- * Returns the entry of counter->id, or a new one, or an ERR_PTR. counter->lock is held. Not every
- * ib_core takes a counter out of its own table, where it has the same id, before
- * counter_dealloc(). So ids are not used again soon.
+ * Returns the entry of counter->id, or a new entry, or an ERR_PTR. The caller holds counter->lock.
+ * Some versions of ib_core keep the counter in a table of their own, under the same id, until after
+ * counter_dealloc(). So the driver allocates ids cyclically and does not reuse an id soon.
  */
 static struct tern_qp_counter *tern_qp_counter_get(struct tern_ib *ib,
 						   struct rdma_counter *counter)
@@ -59,7 +59,7 @@ static void tern_qp_counter_free(struct tern_dev *tdev, struct tern_qp_counter *
 	kfree(qc);
 }
 
-/* The QP may be on its way out if ib_core has found it by its number. */
+/* ib_core may have found, by its number, a QP that another thread is destroying. */
 static int tern_qp_bind_stats(struct tern_dev *tdev, struct tern_qp *qp, u32 set)
 {
 	int err;

@@ -20,7 +20,7 @@ RUNS = 3
 PACKETS = 3_000_000
 RATE = 100e9
 CARDS = (10, 100, 1000)
-# Times the cost with the fewest cards, with the most cards and 'in turn'.
+# The maximum cost of a packet 'in turn' with the most cards, as a multiple of that with the fewest.
 BAR = 1.5
 SCENARIO = """
 duration = "{ns} ns"

@@ -156,7 +156,7 @@ class Examples(unittest.TestCase):
                 self.assertTrue(wait_until(lambda wire=wire: wire.tell("fabric")))
                 told = json.loads(wire.tell("fabric"))
                 self.assertEqual([one["name"] for one in told["switches"]], switches)
-                # The card's end, and the rate, of each link that is not between switches.
+                # The name of the card and the rate of each link between a card and a switch.
                 edges = [(end["name"], link["rate"] / 1e6) for link in told["links"]
                          for end in link["ends"] if end["name"] not in switches]
                 self.assertEqual(sorted(edges), sorted((card, rate) for names in cards.values()

@@ -21,7 +21,7 @@ struct Flow {
 };
 static_assert(offsetof(Flow, verbs) == 0);
 
-/* A spec begins with its type and size. */
+/* counters_of() reads the type and size first, which are at the beginning of every spec. */
 static_assert(offsetof(ibv_flow_spec_counter_action, counters) >= sizeof(ibv_flow_spec::hdr));
 
 /*
@@ -46,7 +46,10 @@ ibv_counters *counters_of(const ibv_flow_attr &attr)
 	return nullptr;
 }
 
-/* Creates @flow, and binds its counters to it from before it exists. Returns 0 or an errno. */
+/*
+ * Creates @flow. Counts it as a user of its counters before the command, so that no counter can be
+ * attached meanwhile. Returns 0 or an errno.
+ */
 int create(Flow &flow, ibv_qp *qp, ibv_flow_attr *attr)
 {
 	flow.counters = counters_of(*attr);

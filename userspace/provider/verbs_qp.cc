@@ -182,9 +182,9 @@ int add_to_table(Qp &qp, Context &context)
 
 /*
  * Removes a QP from the table after the kernel has destroyed it. The kernel may have reused the
- * number. If the table has a new QP already, its add_to_table() has invalidated the CQEs of the old
- * QP in CQs that both use, and CQEs there now belong to the new QP; those in other CQs of the old
- * QP are the old QP's still.
+ * number. If the table already has a new QP of this number, add_to_table() of the new QP has
+ * invalidated the CQEs of the old QP in the CQs that both use, and all CQEs there belong to the new
+ * QP. In its other CQs the old QP still has CQEs, which this function invalidates.
  */
 void remove_from_table(Qp &qp, Context &context)
 {

@@ -63,8 +63,8 @@ TEST_F(PluginServices, AQpThatGoesOrRestartsGivesItsSlotsBack)
 }
 
 /*
- * The driver has destroyed a QP and reused its number, but ibv_destroy_qp() has not got to the end,
- * as it waits until the program has acknowledged the events of the QP.
+ * The driver has destroyed a QP and has given its number to a new QP. ibv_destroy_qp() of the first
+ * QP still waits until the program has acknowledged the events of that QP.
  */
 class PluginReusedQpn : public PluginServices {
 protected:
@@ -96,7 +96,7 @@ protected:
 		return ready(ibv_create_qp(pd_, &attr));
 	}
 
-	/* Fills @srq. Returns how many requests it has taken. */
+	/* Posts to @srq until it refuses. Returns the number of requests that it took. */
 	uint32_t room(ibv_srq *srq)
 	{
 		uint32_t n = 0;

@@ -145,7 +145,7 @@ TEST_F(PluginQp, TheLimitsAreThoseThatTheDriverGranted)
 	EXPECT_EQ(ibv_destroy_qp(qp), 0);
 }
 
-/* The limit is what the driver grants. */
+/* A send queue takes as many requests as the driver has granted, not as many as were asked for. */
 TEST_F(PluginQp, TakesAsManySendsAsGranted)
 {
 	ibv_qp_init_attr attr = init_attr();

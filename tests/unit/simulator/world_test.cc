@@ -334,8 +334,8 @@ TEST(World, LossOfALinkIsRepaired)
 	EXPECT_GT(run.world.faults.rules()[0].rule.hits(), tor->stats().lost);
 }
 
-/* The delay of a frame varies by 5 us, in which 50 frames follow it: if they overtook each other,
- * the receiver would miss packets. */
+/* Jitter varies the delay of a frame by 5 us. A sender sends 50 frames in this time. If frames
+ * overtook one another, the receiver would send NAKs. */
 TEST(World, JitterDelaysMessages)
 {
 	constexpr uint64_t kJitter = 5000;

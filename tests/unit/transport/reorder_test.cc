@@ -69,8 +69,9 @@ struct Side {
 
 class ReorderedByN : public ::testing::TestWithParam<uint32_t> {};
 
-/* What comes too early is dropped. The first such packet gets a NAK, so does the first one after
- * the late packet, as then another is missing. Nothing waits for a timer. */
+/* The responder drops packets that come too early. It sends a NAK for the first of them, and
+ * another NAK after the late packet, because the next packet is missing then. The requester does
+ * not wait for a timer. */
 TEST_P(ReorderedByN, IsSentAgain)
 {
 	Side from(kCardMac, kCardGid), to(kPeerMac, kPeerGid);

@@ -157,8 +157,9 @@ using QpTable = QueueTable<SendQueue, RecvQueue, SharedRecvQueue>;
 using SrqTable = QueueTable<SharedRecvQueue, TagQueue>;
 
 /**
- * The other SRQs by number, with a null CQ: for CQEs of destroyed QPs. An SRQ outlives its QPs and
- * their CQEs, so a poller or who drops CQEs may use an SRQ that one of them names.
+ * SRQs without a CQ of their own, by number; the CQ of an entry is null. This table finds the SRQ
+ * that the CQE of a destroyed QP names. An SRQ outlives its QPs and their CQEs, so whoever holds
+ * the lock of the CQ may use the SRQ that a CQE names.
  */
 using PlainSrqTable = QueueTable<SharedRecvQueue>;
 
