@@ -62,6 +62,10 @@ class Channel:
         """Starts a command to whose input the caller writes, and returns its Task."""
         return Task(self, command)
 
+    def tasks(self):
+        """The commands that run in the guest now."""
+        return {task for task in list(self._tasks.values()) if task.running()}
+
     def close(self):
         """Closes the connection. Running commands go on, but their tasks end with LOST."""
         try:

@@ -274,6 +274,10 @@ class Host:
     def spawn(self, command):
         return self.channel.spawn(command)
 
+    def tasks(self):
+        """The commands that run in it now."""
+        return self._channel.tasks() if self._channel else set()
+
     def reload_udev(self):
         """Has udev read its rules and the module indexes as they are now."""
         self.run(_RELOAD_UDEV)

@@ -8,6 +8,7 @@ from scenario import NETDEV, Scenario, main, pair, wait_until
 
 class Reload(Scenario):
     def tearDown(self):
+        super().tearDown()
         one = self.hosts[0]
         one.run(f"[ -e /sys/class/net/{NETDEV} ] || modprobe tern")
         one.configure()

@@ -81,6 +81,17 @@ class Scenario(unittest.TestCase):
         self.addCleanup(self.check_logs)
         self.addCleanup(self.check_delivery)
         self.addCleanup(self.check_switch)
+        self.tasks_before = self.tasks()
+
+    def tearDown(self):
+        """Ends the commands that the test has left in the guests. After a failure they would keep
+        ports and modules from the tests that follow."""
+        for task in self.tasks() - self.tasks_before:
+            task.give_up()
+
+    def tasks(self):
+        """The commands that run in the guests now."""
+        return set().union(*(host.tasks() for host in self.hosts))
 
     def watch(self, host):
         """A stock program that holds the device open and tells of its events."""
