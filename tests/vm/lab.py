@@ -22,6 +22,19 @@ def run(*words):
     return subprocess.run([LAB, *words], capture_output=True, text=True, check=False)
 
 
+def status(name):
+    """What `lab status` tells of the lab, once all hosts answer within the time that the command
+    gives them."""
+    def told():
+        done = run("--lab", name, "status", "--json")
+        return done.returncode == 0 and json.loads(done.stdout)
+
+    answer = wait_until(told, 30)
+    if not answer:
+        raise AssertionError(run("--lab", name, "status"))
+    return answer
+
+
 class Lab(Scenario):
     @classmethod
     def setUpClass(cls):
@@ -59,7 +72,7 @@ class Lab(Scenario):
         self.assertIn(f"{self.lab.name}  2 of 2 hosts up\n", run("list").stdout)
 
     def test_status(self):
-        told = json.loads(run("--lab", self.lab.name, "status", "--json").stdout)
+        told = status(self.lab.name)
         self.assertEqual([host["name"] for host in told["hosts"]], ["host1", "host2"])
         self.assertEqual([host["driver"] for host in told["hosts"]], ["tern", "tern"])
         self.assertGreater(told["wire"]["frames"], 0)
@@ -127,7 +140,7 @@ class Changes(unittest.TestCase):
 
     def hosts(self):
         """The ids of those that are up."""
-        told = json.loads(self.lab("status", "--json"))["hosts"]
+        told = status(self.name)["hosts"]
         self.assertTrue(all(host["driver"] == "tern" for host in told), told)
         return {host["name"]: host["pid"] for host in told if host["alive"]}
 

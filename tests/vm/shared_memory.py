@@ -157,7 +157,8 @@ class TwoKinds(SharedMemory):
             self.lab.wire.tell("clear")
             direct = self.counted("direct")
             self.assertTrue(wait_until(lambda: self.counted("direct") - direct > 1000, 60))
-            self.assertTrue(is_paced(client))
+            # On a busy machine the QP is behind its rate now and then, and waits for nothing.
+            self.assertTrue(wait_until(lambda: is_paced(client), 60))
 
     def test_regions_come_and_go_beside_a_writer(self):
         """Another process's regions are no reason to lose its packets."""
