@@ -128,6 +128,7 @@ class Task:
         self._changed = threading.Condition()
         self._streams = {OUTPUT: bytearray(), ERROR: bytearray()}
         self._code = None
+        self.thread = threading.get_ident()  # that has started it
         self._number = channel.enter(self)
         channel.send(self._number, START, (b"m" if merged else b"s") + command.encode())
 

@@ -11,6 +11,7 @@ import os
 import pathlib
 import signal
 import sys
+import threading
 import time
 import unittest
 
@@ -85,9 +86,10 @@ class Scenario(unittest.TestCase):
 
     def tearDown(self):
         """Ends the commands that the test has left in the guests. After a failure they would keep
-        ports and modules from the tests that follow."""
+        ports and modules from the tests that follow. A thread of the class may go on with its own."""
         for task in self.tasks() - self.tasks_before:
-            task.give_up()
+            if task.thread == threading.get_ident():
+                self.addCleanup(task.give_up)  # before those of setUp(), as this is later
 
     def tasks(self):
         """The commands that run in the guests now."""
