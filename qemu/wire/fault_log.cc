@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "qemu/wire/fault_log.h"
 
-#include <cerrno>
 #include <cstring>
+#include <fcntl.h>
 
 #include "qemu/faults/opcode_set.h"
 #include "qemu/faults/passage.h"
@@ -62,9 +62,9 @@ std::string to_line(const FaultEvent &event, Frame frame, const timespec &time)
 
 std::string FaultLog::open(const std::string &path)
 {
-	file_.reset(std::fopen(path.c_str(), "abe"));
-	if (!file_)
-		return path + ": " + std::strerror(errno);
+	const std::string error = open_output(path, O_APPEND, file_);
+	if (!error.empty())
+		return error;
 	std::fseek(file_.get(), 0, SEEK_END);
 	written_ = static_cast<uint64_t>(std::ftell(file_.get()));
 	return {};

@@ -2,13 +2,12 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
 #include <ctime>
-#include <memory>
 #include <string>
 
 #include "qemu/faults/fault.h"
 #include "qemu/wire/framing.h"
+#include "qemu/wire/output_file.h"
 
 namespace tern::wire {
 
@@ -25,11 +24,7 @@ public:
 	void write(const FaultEvent &event, Frame frame, const timespec &time);
 
 private:
-	struct Close {
-		void operator()(std::FILE *file) const { std::fclose(file); }
-	};
-
-	std::unique_ptr<std::FILE, Close> file_;
+	OutputFile file_;
 	uint64_t written_ = 0; /* bytes, with those found */
 };
 

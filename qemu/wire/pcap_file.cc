@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <fcntl.h>
 
 #include "qemu/fabric/classify.h"
 #include "qemu/rnic/formats/headers.h"
 #include "qemu/rnic/formats/packet.h"
+#include "qemu/wire/output_file.h"
 
 namespace tern::wire {
 
@@ -52,7 +54,12 @@ std::string PcapFile::open(const std::string &path)
 	                                                 PCAP_TSTAMP_PRECISION_NANO));
 	if (!pcap_)
 		return "out of memory";
-	dumper_.reset(pcap_dump_open(pcap_.get(), path.c_str()));
+	OutputFile file;
+	const std::string error = open_output(path, O_TRUNC, file);
+	if (!error.empty())
+		return error;
+	/* The dumper owns the file from here on, also if it cannot write to it. */
+	dumper_.reset(pcap_dump_fopen(pcap_.get(), file.release()));
 	return dumper_ ? "" : pcap_geterr(pcap_.get());
 }
 

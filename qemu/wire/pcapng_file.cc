@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "qemu/wire/pcapng_file.h"
 
-#include <cerrno>
-#include <cstring>
+#include <fcntl.h>
 
 namespace tern::wire {
 
@@ -67,9 +66,9 @@ void PcapngFile::write_block(uint32_t type)
 
 std::string PcapngFile::open(const std::string &path)
 {
-	file_.reset(std::fopen(path.c_str(), "wbe"));
-	if (!file_)
-		return path + ": " + std::strerror(errno);
+	const std::string error = open_output(path, O_TRUNC, file_);
+	if (!error.empty())
+		return error;
 	put32(kByteOrder);
 	put16(1); /* version 1.0 */
 	put16(0);

@@ -2,13 +2,12 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
 #include <map>
-#include <memory>
 #include <string_view>
 #include <vector>
 
 #include "qemu/wire/capture_file.h"
+#include "qemu/wire/output_file.h"
 
 namespace tern::wire {
 
@@ -21,10 +20,6 @@ public:
 	bool finish() override;
 
 private:
-	struct Close {
-		void operator()(std::FILE *file) const { std::fclose(file); }
-	};
-
 	/* A block's body is composed first, as its length comes before it. */
 	void put(std::span<const std::byte> bytes);
 	void put16(uint16_t value);
@@ -35,7 +30,7 @@ private:
 	void write_block(uint32_t type);
 	uint32_t interface_of(const Captured &captured);
 
-	std::unique_ptr<std::FILE, Close> file_;
+	OutputFile file_;
 	std::vector<std::byte> body_;
 	std::map<unsigned, uint32_t> interfaces_; /* by port */
 };

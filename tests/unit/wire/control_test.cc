@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include <chrono>
+#include <fcntl.h>
 #include <filesystem>
+#include <future>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "qemu/wire/control.h"
 #include "tests/unit/wire/frames.h"
@@ -89,6 +93,36 @@ TEST_F(ControlTest, RefusesNonsense)
 	                         "\x01\xff"})
 		EXPECT_EQ(control.execute(line).rfind("error ", 0), 0u) << line;
 	EXPECT_FALSE(ethernet.faults().any());
+}
+
+/* A FIFO takes what is written to it at the speed of its reader, if it has one at all. */
+TEST_F(ControlTest, WritesToRegularFilesAlone)
+{
+	const std::string path = testing::TempDir() + "tern-control-fifo.pcapng";
+	std::filesystem::remove(path);
+	ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+	Fd reader;
+	for (const bool read : {false, true}) {
+		if (read)
+			reader = Fd(open(path.c_str(), O_RDONLY | O_NONBLOCK));
+		for (const std::string command : {"capture ", "capture mirror ", "fault-log "}) {
+			/* A capture to a name without this ending is a pcap file. */
+			const std::string file =
+			        command == "capture mirror " ? path + ".pcap" : path;
+			std::filesystem::remove(path + ".pcap");
+			std::filesystem::create_symlink(path, path + ".pcap");
+			auto done = std::async(std::launch::async,
+			                       [&] { return control.execute(command + file); });
+			const bool waits = done.wait_for(std::chrono::seconds(10)) !=
+			                   std::future_status::ready;
+			if (waits) /* so that this test ends */
+				reader = Fd(open(path.c_str(), O_RDONLY | O_NONBLOCK));
+			EXPECT_FALSE(waits) << command;
+			EXPECT_EQ(done.get(), "error " + file + ": not a regular file");
+		}
+	}
+	std::filesystem::remove(path);
+	std::filesystem::remove(path + ".pcap");
 }
 
 TEST_F(ControlTest, Captures)
