@@ -40,38 +40,51 @@ public:
 
 private:
 	void ready(uint32_t) override;
-	void answer(std::string_view line);
+	void receive();
+	void send_reply();
 
 	Server &server_;
 	const Fd fd_;
 	std::string input_;
+	std::string reply_; /* what the socket has not taken yet */
 	bool gone_ = false;
 };
 
+/* Further commands wait until the client has read the reply to the last one. */
 void ControlClient::ready(uint32_t)
+{
+	if (reply_.empty())
+		receive();
+	else
+		send_reply();
+	size_t end;
+	while (!gone_ && reply_.empty() && (end = input_.find('\n')) != input_.npos) {
+		reply_ = server_.execute(std::string_view(input_).substr(0, end)) + '\n';
+		input_.erase(0, end + 1);
+		send_reply();
+	}
+	gone_ |= input_.size() > kMaxLine;
+	server_.loop().change(fd_.get(), reply_.empty() ? EPOLLIN : EPOLLOUT, *this);
+}
+
+void ControlClient::receive()
 {
 	char bytes[512];
 	const ssize_t size = receive_some(fd_, std::as_writable_bytes(std::span(bytes)));
-	if (size <= 0) {
+	if (size > 0)
+		input_.append(bytes, static_cast<size_t>(size));
+	else
 		gone_ = size == 0 || (errno != EAGAIN && errno != EINTR);
-		return;
-	}
-	input_.append(bytes, static_cast<size_t>(size));
-	size_t end;
-	while (!gone_ && (end = input_.find('\n')) != input_.npos) {
-		answer(std::string_view(input_).substr(0, end));
-		input_.erase(0, end + 1);
-	}
-	gone_ |= input_.size() > kMaxLine;
 }
 
-/* A client that does not read its replies is disconnected. */
-void ControlClient::answer(std::string_view line)
+void ControlClient::send_reply()
 {
-	const std::string reply = server_.execute(line) + '\n';
 	const ssize_t sent =
-	        send(fd_.get(), reply.data(), reply.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-	gone_ = sent != static_cast<ssize_t>(reply.size());
+	        send(fd_.get(), reply_.data(), reply_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (sent >= 0)
+		reply_.erase(0, static_cast<size_t>(sent));
+	else
+		gone_ = errno != EAGAIN && errno != EINTR;
 }
 
 Server::Server()

@@ -264,6 +264,33 @@ TEST_F(ServerTest, AnswersOneLineACommand)
 	                          "macs=00:00:00:00:00:05\n");
 }
 
+/* Its socket holds less than the replies to all of its commands. */
+TEST_F(ServerTest, AnswersAClientThatReadsLate)
+{
+	constexpr size_t kCommands = 100000;
+	Client control(path + ".ctl");
+	const std::string command = "ports\n", reply = "ok 0\n";
+	std::string commands, replies;
+	for (size_t i = 0; i < kCommands; i++)
+		commands += command;
+	Bytes bytes(commands.size());
+	std::memcpy(bytes.data(), commands.data(), commands.size());
+	size_t sent = 0;
+	for (int i = 0; i < 1000; i++) {
+		sent += control.send({bytes.begin() + static_cast<ptrdiff_t>(sent), bytes.end()});
+		step();
+	}
+	EXPECT_LT(sent, bytes.size());
+	for (int i = 0; i < 10000 && replies.size() < kCommands * reply.size(); i++) {
+		sent += control.send({bytes.begin() + static_cast<ptrdiff_t>(sent), bytes.end()});
+		step();
+		for (auto more = control.receive_line(); !more.empty();
+		     more = control.receive_line())
+			replies += more;
+	}
+	EXPECT_EQ(replies.size(), kCommands * reply.size());
+}
+
 TEST_F(ServerTest, RefusesASecondSwitchAtThePath)
 {
 	Server second;
