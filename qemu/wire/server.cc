@@ -214,6 +214,7 @@ void Server::step(std::optional<int> timeout_ms)
 	std::optional<nanoseconds> timeout = event_timeout();
 	if (timeout_ms)
 		timeout = sooner(timeout, milliseconds(*timeout_ms));
+	sharing_.begin_step();
 	loop_.wait(timeout);
 	if (topology_)
 		topology_->advance();

@@ -35,6 +35,7 @@ Fd SharedHosts::address_page() const
 
 void SharedHosts::add(SharedPort &port)
 {
+	may_admit_ = false;
 	for (SharedPort *other : ports_)
 		pair(port, *other);
 	ports_.push_back(&port);

@@ -18,6 +18,11 @@ class SharedHosts {
 public:
 	SharedHosts();
 
+	/** Begins a step of the switch, in which may_admit() is true until a host is added. */
+	void begin_step() { may_admit_ = true; }
+	/** A host that joins costs the switch a pair of rings with each other host. More than one
+	 * in a step would keep the others' frames waiting. */
+	bool may_admit() const { return may_admit_; }
 	/** Connects @port with all other hosts. */
 	void add(SharedPort &port);
 	void remove(SharedPort &port);
@@ -37,6 +42,7 @@ private:
 	void write_lanes(const Switch &ethernet);
 
 	std::vector<SharedPort *> ports_;
+	bool may_admit_ = true;
 	/* time of pairing, indexed by two ids */
 	std::vector<SteadyTime> paired_;
 	Fd page_fd_;

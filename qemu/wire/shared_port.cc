@@ -45,6 +45,9 @@ SharedPort::~SharedPort()
 
 void SharedPort::receive_from_host()
 {
+	/* The greeting stays in the socket for the next step. */
+	if (!admitted_ && !hosts_.may_admit())
+		return;
 	Message message;
 	std::vector<Fd> fds;
 	switch (receive_message(socket_, message, fds)) {

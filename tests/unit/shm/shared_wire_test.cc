@@ -423,6 +423,26 @@ TEST_F(SharedWireTest, RefusesLanesThatCannotBe)
 	EXPECT_EQ(answer({.card = 77, .lane = 1}).kind, Message::Kind::Welcome);
 }
 
+/* Each gets rings with all others, and frames wait meanwhile. */
+TEST_F(SharedWireTest, AdmitsAHostAStep)
+{
+	std::vector<Fd> strangers;
+	for (int i = 0; i < 6; i++)
+		strangers.push_back(stranger());
+	server->step(0);
+	for (const Fd &fd : strangers)
+		ASSERT_TRUE(send_message(fd, {}));
+	for (size_t step = 1; step <= strangers.size(); step++) {
+		server->step(0);
+		size_t welcome = 0;
+		for (const Fd &fd : strangers) {
+			std::byte first;
+			welcome += recv(fd.get(), &first, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+		}
+		EXPECT_EQ(welcome, step);
+	}
+}
+
 TEST_F(SharedWireTest, HangsUpOnNonsense)
 {
 	for (const size_t size : {size_t{1}, size_t{12}, sizeof(Message) - 1}) {
