@@ -45,7 +45,7 @@ enum {
 	TERN_BAR_DM = 5,	/* device memory, 32-bit, prefetchable (TERN_CAP_DM) */
 
 	TERN_HW_MAJOR = 1,	/* a driver refuses a major it does not know */
-	TERN_HW_MINOR = 9,
+	TERN_HW_MINOR = 10,
 };
 
 /* ---- engines ----------------------------------------------------------- */
@@ -967,6 +967,8 @@ struct tern_hw_set_gid {
 	__u8 rsvd0;
 	__le16 vlan;		/* VLAN id, 0xffff for none */
 	__u8 gid[16];
+	__u8 mac[6];		/* since minor 10; zero, as before: the port's, of SET_ETH */
+	__u8 rsvd1[2];
 };
 
 /* mask of SET_ETH */
@@ -1340,7 +1342,7 @@ static_assert(sizeof(struct tern_hw_create_qp) == 64, "CREATE_QP");
 static_assert(sizeof(struct tern_hw_rate_limit) == 12, "rate limit");
 static_assert(sizeof(struct tern_hw_qp_attr) == 76, "QP attributes");
 static_assert(sizeof(struct tern_hw_modify_qp) == 84, "MODIFY_QP");
-static_assert(sizeof(struct tern_hw_set_gid) == 24, "SET_GID");
+static_assert(sizeof(struct tern_hw_set_gid) == 32, "SET_GID");
 static_assert(sizeof(struct tern_hw_set_eth) == 16, "SET_ETH");
 static_assert(sizeof(struct tern_hw_alloc_mw) == 8, "ALLOC_MW");
 static_assert(sizeof(struct tern_hw_create_srq) == 56, "CREATE_SRQ");

@@ -268,6 +268,7 @@ void Vandal::command()
 		c.set_gid.type = static_cast<uint8_t>(rng_.below(4));
 		c.set_gid.vlan = uint16_t{0xffff};
 		rng_.fill(std::as_writable_bytes(std::span(c.set_gid.gid)));
+		rng_.fill(std::as_writable_bytes(std::span(c.set_gid.mac)));
 		break;
 	default:
 		c.object.id = number();

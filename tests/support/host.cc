@@ -687,13 +687,15 @@ std::unique_ptr<HostQp> Driver::create_qp(const QpOptions &options)
 	return qp;
 }
 
-void Driver::set_gid(uint32_t index, tern_hw_gid_type type, const Gid &gid, uint16_t vlan)
+void Driver::set_gid(uint32_t index, tern_hw_gid_type type, const Gid &gid, uint16_t vlan,
+                     const Mac &mac)
 {
 	auto c = make_command(TERN_AQ_SET_GID);
 	c.set_gid.index = index;
 	c.set_gid.type = static_cast<uint8_t>(type);
 	c.set_gid.vlan = vlan;
 	std::ranges::copy(gid.bytes, c.set_gid.gid);
+	std::ranges::copy(mac, c.set_gid.mac);
 	const auto status = status_of(c);
 	must(status == TERN_AQ_OK, "SET_GID", status);
 }

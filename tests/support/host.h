@@ -324,7 +324,7 @@ public:
 	std::unique_ptr<HostSrq> create_srq(const SrqOptions &options);
 	std::unique_ptr<HostQp> create_qp(const QpOptions &options);
 	void set_gid(uint32_t index, hw::tern_hw_gid_type type, const Gid &gid,
-	             uint16_t vlan = 0xffff);
+	             uint16_t vlan = 0xffff, const Mac &mac = {});
 	uint64_t stat(hw::tern_hw_stat which, uint32_t set = hw::TERN_STATS_ALL);
 
 	void arm(HostEq &eq);

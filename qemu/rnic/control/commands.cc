@@ -140,13 +140,16 @@ CommandStatus set_gid(Card &card, const tern_hw_set_gid &cmd)
 	const auto valid = check_fields({{cmd.index, cmd.index.get() < card.gids.size()},
 	                                 {cmd.type, cmd.type <= TERN_GID_ROCE_V2},
 	                                 {cmd.rsvd0, !cmd.rsvd0},
-	                                 {cmd.vlan, vlan == kNoVlan || vlan <= 4095}});
+	                                 {cmd.vlan, vlan == kNoVlan || vlan <= 4095},
+	                                 {cmd.mac, !(cmd.mac[0] & 1)},
+	                                 {cmd.rsvd1, all_zero(cmd.rsvd1)}});
 	if (valid != TERN_AQ_OK)
 		return valid;
 	GidEntry entry;
 	entry.type = static_cast<tern_hw_gid_type>(cmd.type);
 	entry.vlan = vlan;
 	std::ranges::copy(cmd.gid, entry.gid.bytes.begin());
+	std::ranges::copy(cmd.mac, entry.mac.begin());
 	card.gids.set(cmd.index.get(), entry);
 	return TERN_AQ_OK;
 }

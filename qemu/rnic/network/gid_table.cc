@@ -7,6 +7,15 @@ namespace tern {
 
 using namespace hw;
 
+void GidTable::set(size_t index, const GidEntry &entry)
+{
+	entries_[index] = entry;
+	macs_.clear();
+	for (const GidEntry &e : entries_)
+		if (e.type != TERN_GID_NONE && e.mac != Mac{})
+			macs_.insert(e.mac);
+}
+
 const GidEntry *GidTable::find(size_t index) const
 {
 	if (index >= entries_.size() || entries_[index].type == TERN_GID_NONE)

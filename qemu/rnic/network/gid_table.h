@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <vector>
 
 #include "qemu/rnic/formats/packet.h"
@@ -14,6 +15,7 @@ struct GidEntry {
 	hw::tern_hw_gid_type type = hw::TERN_GID_NONE;
 	uint16_t vlan = kNoVlan;
 	Gid gid;
+	Mac mac{}; /* zero: the port's */
 };
 
 /** The GIDs of the card. */
@@ -22,14 +24,17 @@ public:
 	explicit GidTable(size_t size) : entries_(size) {}
 
 	size_t size() const { return entries_.size(); }
-	void set(size_t index, const GidEntry &entry) { entries_[index] = entry; }
+	void set(size_t index, const GidEntry &entry);
 	/** Null if the index is invalid or the entry empty. */
 	const GidEntry *find(size_t index) const;
 	/** Whether the packet's destination, with its VLAN and protocol, is in the table. */
 	bool has_destination(const PathInfo &path) const;
+	/** Whether @dmac is the address of an entry, and not of the port. */
+	bool listens(const Mac &dmac) const { return macs_.contains(dmac); }
 
 private:
 	std::vector<GidEntry> entries_;
+	std::set<Mac> macs_; /* of the entries that have one */
 };
 
 } // namespace tern

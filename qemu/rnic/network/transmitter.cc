@@ -109,7 +109,8 @@ void Transmitter::recall(const Recall &what)
 /* Other engines of this card are reached over the wire. */
 bool Transmitter::is_own(std::span<const std::byte> frame) const
 {
-	if (destination_of(frame) != mac)
+	const Mac to = destination_of(frame);
+	if (to != mac && !(gids_.listens(to) && is_roce(frame)))
 		return false;
 	if (config_.engines == 1)
 		return true;

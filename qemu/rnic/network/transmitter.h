@@ -11,6 +11,7 @@
 #include "qemu/rnic/config.h"
 #include "qemu/rnic/formats/packet.h"
 #include "qemu/rnic/memory/host_ranges.h"
+#include "qemu/rnic/network/gid_table.h"
 #include "qemu/rnic/network/scheduler.h"
 #include "qemu/rnic/ports.h"
 #include "qemu/rnic/ring_buffer.h"
@@ -30,8 +31,9 @@ public:
 	};
 
 	/** All references must outlive this. */
-	Transmitter(const CardConfig &config, Wire &wire, Scheduler &scheduler, Stats &stats)
-	        : mac(config.mac), config_(config), wire_(wire), scheduler_(scheduler),
+	Transmitter(const CardConfig &config, const GidTable &gids, Wire &wire,
+	            Scheduler &scheduler, Stats &stats)
+	        : mac(config.mac), config_(config), gids_(gids), wire_(wire), scheduler_(scheduler),
 	          stats_(stats)
 	{
 	}
@@ -94,6 +96,7 @@ private:
 	bool loop(size_t size);
 
 	const CardConfig &config_;
+	const GidTable &gids_;
 	Wire &wire_;
 	Scheduler &scheduler_;
 	Stats &stats_;

@@ -37,8 +37,8 @@ public:
 	void receive(std::span<const std::byte> frame);
 	void receive(std::span<const std::byte> head, const Payload &payload, uint32_t segment);
 
-	/** Receives the frames that match a flow. RoCE packets to this card's MAC or to one of its
-	 * multicast groups go to QPs instead; only sniffers receive them, too. */
+	/** Receives the frames that match a flow. RoCE packets to a MAC of this card or to one of
+	 * its multicast groups go to QPs instead; only sniffers receive them, too. */
 	Steering steering;
 	/** Receives the other frames that are not RoCE and pass the MAC filter. */
 	EthFunction ethernet;
@@ -57,7 +57,8 @@ private:
 	void deliver(const Packet &packet);
 	bool takes_roce(const Mac &dmac) const
 	{
-		return dmac == data_.out.mac || data_.groups.listens(dmac);
+		return dmac == data_.out.mac || data_.gids.listens(dmac) ||
+		       data_.groups.listens(dmac);
 	}
 	bool accepts(const Mac &dmac) const;
 

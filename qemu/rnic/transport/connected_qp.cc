@@ -38,8 +38,8 @@ bool ConnectedQp::accepts(const Packet &packet)
 /* Compares the GIDs (IBA 9.6.1.1 and 9.6.1.2), VLAN and protocol. */
 bool ConnectedQp::from_peer(const Packet &packet) const
 {
-	return packet.path.sgid == remote_gid_ && packet.path.dgid == local_gid_ &&
-	       packet.path.vlan == vlan_ && packet.path.roce_v2 == path_.roce_v2();
+	return packet.path.sgid == remote_gid_ && packet.path.dgid == source_.gid &&
+	       packet.path.vlan == source_.vlan && packet.path.roce_v2 == path_.roce_v2();
 }
 
 void ConnectedQp::note_established()
@@ -55,17 +55,16 @@ void ConnectedQp::apply(uint32_t mask, const tern_hw_qp_attr &attr)
 	if (mask & TERN_QP_PATH_MTU)
 		mtu_ = 128u << attr.path_mtu;
 	if (mask & TERN_QP_AV) {
-		const AddressVector av = address(*data_.gids.find(attr_.sgid_index));
+		source_ = *data_.gids.find(attr_.sgid_index);
+		const AddressVector av = address();
 		path_ = PathHeader(av);
-		local_gid_ = av.sgid;
 		remote_gid_ = av.dgid;
-		vlan_ = av.vlan;
 	}
 }
 
-AddressVector ConnectedQp::address(const GidEntry &source) const
+AddressVector ConnectedQp::address() const
 {
-	AddressVector av = data_.source_address(source);
+	AddressVector av = data_.source_address(source_);
 	std::ranges::copy(attr_.dmac, av.dmac.begin());
 	std::ranges::copy(attr_.dgid, av.dgid.bytes.begin());
 	av.traffic_class = attr_.traffic_class;
@@ -95,7 +94,8 @@ bool ConnectedQp::send_cnp(unsigned &budget)
 	if (!cnp_due_)
 		return true;
 	const CongestionParameters &p = data_.congestion;
-	AddressVector av = address({TERN_GID_ROCE_V2, vlan_, local_gid_});
+	AddressVector av = address();
+	av.roce_v2 = true;
 	av.traffic_class = static_cast<uint8_t>(p.np_cnp_dscp << kDscpShift);
 	if (!p.np_cnp_prio_mode)
 		av.sl = static_cast<uint8_t>(p.np_cnp_prio);

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "qemu/rnic/formats/packet.h"
+#include "qemu/rnic/network/gid_table.h"
 #include "qemu/rnic/transport/ib_qp.h"
 
 namespace tern {
@@ -42,13 +43,12 @@ protected:
 	PathHeader path_;
 
 private:
-	AddressVector address(const GidEntry &source) const;
+	AddressVector address() const;
 	/** A packet arrived that congestion had marked. */
 	void notify();
 
-	Gid local_gid_;
+	GidEntry source_;
 	Gid remote_gid_;
-	uint16_t vlan_ = kNoVlan;
 	bool established_ = false;
 	bool cnp_due_ = false;
 	uint64_t next_cnp_ = 0; /* ns; none is sent before */

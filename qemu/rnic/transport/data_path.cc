@@ -10,7 +10,7 @@ using namespace hw;
 DataPath::DataPath(const CardConfig &config, const Ports &ports)
         : config(config), ports(ports), dma(ports.memory, stats),
           memory(dma, kMaxRegions, config.device_memory, config.base()), gids(kMaxGids),
-          out(this->config, ports.wire, scheduler, stats), eqs(config.vectors, config.base()),
+          out(this->config, gids, ports.wire, scheduler, stats), eqs(config.vectors, config.base()),
           cqs(kMaxCqs, config.base()), srqs(kMaxSrqs, config.base())
 {
 }
@@ -138,7 +138,7 @@ AddressVector DataPath::source_address(const GidEntry &source) const
 {
 	AddressVector av;
 	av.roce_v2 = source.type == TERN_GID_ROCE_V2;
-	av.smac = out.mac;
+	av.smac = source.mac == Mac{} ? out.mac : source.mac;
 	av.vlan = source.vlan;
 	av.sgid = source.gid;
 	return av;

@@ -165,6 +165,20 @@ TEST_F(Congestion, AMarkedPacketGetsACnp)
 	EXPECT_EQ(mr_->read(0, kMtu), content(0, kMtu));
 }
 
+/* That of the GID, as for all packets of the connection. */
+TEST_F(Congestion, CnpHasTheMacOfTheGid)
+{
+	constexpr Mac kUpperMac{2, 0, 0, 0, 0, 0x11};
+	driver_.set_gid(0, TERN_GID_ROCE_V2, kCardGid, kNoVlan, kUpperMac);
+	qp_ = make_qp();
+	qp_->connect(connection());
+	receive(kCe);
+	const auto all = packets();
+	ASSERT_EQ(all.size(), 1u);
+	EXPECT_EQ(all[0].bth.opcode, kCnpOpcode);
+	EXPECT_EQ(all[0].path.smac, kUpperMac);
+}
+
 TEST_F(Congestion, UnmarkedPacketsGetNone)
 {
 	for (const uint8_t ecn : {0, 1, 2})

@@ -312,6 +312,9 @@ TEST_F(Commands, SetGid)
 	EXPECT_EQ(with(c, [](auto &x) { x.set_gid.type = 3; }), TERN_AQ_BAD_FIELD);
 	EXPECT_EQ(with(c, [](auto &x) { x.set_gid.vlan = uint16_t{4096}; }), TERN_AQ_BAD_FIELD);
 	EXPECT_EQ(with(c, [](auto &x) { x.set_gid.rsvd0 = 1; }), TERN_AQ_BAD_FIELD);
+	EXPECT_EQ(with(c, [](auto &x) { x.set_gid.mac[0] = 2; }), TERN_AQ_OK);
+	EXPECT_EQ(with(c, [](auto &x) { x.set_gid.mac[0] = 1; }), TERN_AQ_BAD_FIELD);
+	EXPECT_EQ(with(c, [](auto &x) { x.set_gid.rsvd1[1] = 1; }), TERN_AQ_BAD_FIELD);
 }
 
 TEST_F(Commands, SetEth)
