@@ -39,6 +39,8 @@ public:
 	void learn(unsigned host, uint64_t mac);
 	/** Whether frames to @mac go to @host. */
 	bool is_at(unsigned host, uint64_t mac) const;
+	/** Whether it is known which host frames to @mac go to. */
+	bool knows(uint64_t mac) const { return locations_.contains(mac); }
 	/** The number of the new link. A host has one link; connect all before the first frame. */
 	unsigned connect(const End &a, const End &b, const LinkConfig &link);
 	/** Computes the routes; to be called when all is connected. */

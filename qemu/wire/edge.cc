@@ -48,7 +48,9 @@ Edge::Lane &Edge::lane_of(const Port &port)
 bool Edge::is_for_own_lanes(Frame frame) const
 {
 	const uint64_t to = shm::address_at(frame, 0);
-	return to & fabric::kGroupBit ? is_roce(frame) : context_.fabric.is_at(card_, to);
+	if (context_.fabric.is_at(card_, to))
+		return true;
+	return is_roce(frame) && (to & fabric::kGroupBit || !context_.fabric.knows(to));
 }
 
 /* Each lane may add one frame beyond this. */

@@ -139,19 +139,21 @@ Outlet *Switch::forward(PortId from, Frame frame, SteadyTime now)
 	return send(from, to, frame) ? nullptr : ports_[to].outlet;
 }
 
-/* Each engine has its own multicast groups; only the primary takes frames that are not RoCE. */
+/* Each engine has its own multicast groups; only the primary takes frames that are not RoCE. A card
+ * may have several addresses: an unknown one may be of the sender's card, for another engine. */
 void Switch::flood(PortId from, Frame frame, bool group)
 {
 	stats_.flooded++;
-	const bool to_lanes = group && has_lanes_ && is_roce(frame);
+	const bool roce = has_lanes_ && is_roce(frame);
+	const bool to_lanes = group && roce;
 	const PortId own = ports_[from].place.primary;
 	for (PortId id = 0; id < ports_.size(); id++) {
 		if (!ports_[id].outlet)
 			continue;
-		if (to_lanes ? id == from : id == own || id != ports_[id].place.primary)
+		if (!to_lanes && (id != ports_[id].place.primary || (id == own && !roce)))
 			continue;
 		const PortId to = to_lanes ? id : lane_for(id, frame);
-		if (ports_[to].outlet->takes_copy())
+		if (to != from && ports_[to].outlet->takes_copy())
 			send(from, to, frame);
 	}
 }

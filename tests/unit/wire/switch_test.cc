@@ -438,13 +438,15 @@ TEST_F(LanesTest, OtherGroupsReachPrimariesOfOtherCards)
 	EXPECT_EQ(get_other(4, kBroadcast), (Ports{0, 2, 5}));
 }
 
-TEST_F(LanesTest, WhatIsUnknownReachesOneOfEachOtherCard)
+/* Of the sender's card, too, which may have that address besides the one that it sends from. */
+TEST_F(LanesTest, WhatIsUnknownReachesOneOfEachCard)
 {
 	EXPECT_EQ(get_roce(2, 9, qp_of(1)), (Ports{1, 3, 5}));
 	EXPECT_EQ(get_roce(2, 9, qp_of(2)), (Ports{0, 4, 5}));
-	EXPECT_EQ(get_roce(1, 9, qp_of(0)), (Ports{2, 3, 5}));
+	EXPECT_EQ(get_roce(1, 9, qp_of(0)), (Ports{0, 2, 3, 5}));
 	EXPECT_EQ(get_roce(0, 9, qp_of(2)), (Ports{2, 4, 5}));
 	EXPECT_EQ(get_other(5, 9), (Ports{0, 2, 3}));
+	EXPECT_EQ(get_other(1, 9), (Ports{2, 3, 5}));
 }
 
 TEST_F(LanesTest, TheFullOneIsTheLane)

@@ -226,9 +226,18 @@ TEST_F(TopologyTest, LanesOfACardShareItsEdge)
 	pass(10);
 	EXPECT_EQ(lane0.got.size(), 1u);
 	EXPECT_EQ(lane1.got.size(), 2u);
-	/* From one to the other. */
+	/* From one to the other; also to an address that may be another one of the card. */
 	lane0.send(roce(2, 2, qp_of(1)));
 	EXPECT_EQ(lane1.got.size(), 3u);
+	lane0.send(roce(9, 2, qp_of(1)));
+	EXPECT_EQ(lane1.got.size(), 4u);
+	lane0.send(roce(9, 2, qp_of(0)));
+	EXPECT_EQ(lane0.got.size(), 1u);
+	/* But not to one of another card. */
+	a.send(kBroadcast, 1, 1);
+	lane0.send(roce(1, 2, qp_of(1)));
+	pass(10);
+	EXPECT_EQ(lane1.got.size(), 4u);
 }
 
 /* A frame of @priority, by its VLAN tag. */
