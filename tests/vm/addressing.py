@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Addresses that change: VLAN devices, another MAC, bonds, with RDMA on top of them."""
+"""Addresses that change: VLAN devices, macvlans, another MAC, bonds, with RDMA on top of them."""
 
 import json
+import unittest
 
 import roce_capture
 import vlans
 from scenario import NETDEV, RXE, Scenario, main, pair, wait_until
 
 VLAN = 100
+MACVLAN = "macvlan0"
+RPING_PORT = 7174
 
 
 class Addressing(Scenario):
@@ -75,10 +78,88 @@ class Addressing(Scenario):
         vlans.remove(host, VLAN)
         self.gid_goes(host, address)
 
+    # --- macvlans
+
+    def macvlan(self, host):
+        """A macvlan on the card's interface; its address."""
+        address = f"10.88.0.{host.index}"
+        own_only = f"sysctl -q net.ipv4.conf.{NETDEV}.arp_ignore"
+        self.addCleanup(host.run, f"ip link del {MACVLAN}; {own_only}=0", check=False)
+        # Else the card's interface answers for the macvlan, too, with its own MAC.
+        host.run(f"{own_only}=1 && "
+                 f"ip link add link {NETDEV} name {MACVLAN} type macvlan mode bridge && "
+                 f"ip link set {MACVLAN} up && ip address add {address}/24 dev {MACVLAN}")
+        return address
+
+    def roce_macs(self, name, run):
+        """The pairs of source and destination of the RoCE frames that are sent during run()."""
+        path = self.lab.logs / f"{name}.pcap"
+        self.lab.wire.capture(path)
+        try:
+            run()
+        finally:
+            self.lab.wire.stop_capture()
+        told = roce_capture.tshark(path, "infiniband", "-T", "fields",
+                                   "-e", "eth.src", "-e", "eth.dst")
+        return {tuple(line.split()) for line in told.splitlines()}
+
+    def rping(self, address):
+        arguments = f"-C 20 -S 1000 -a {address}"
+        pair.run_pair(self.hosts[0], f"rping -s -V {arguments}",
+                      self.hosts[1], f"rping -c -V {arguments}",
+                      port=RPING_PORT, ready=pair.await_cm_listener)
+
+    def macs_between(self, hosts, interface):
+        one, two = (self.mac(host, interface) for host in hosts)
+        return {(one, two), (two, one)}
+
+    @unittest.skipIf(RXE, "rxe sends from its own interface only")
+    def test_macvlan(self):
+        """A macvlan's GID is used with the macvlan's MAC, and TCP works next to it."""
+        one, two = self.hosts
+        addresses = [self.macvlan(host) for host in self.hosts]
+        self.ping(one, addresses[1])
+        self.transfer(one, two, mebibytes=2, address=addresses[1])
+        # Without a capture the hosts exchange frames directly if they share memory.
+        self.pingpong_from(addresses, 18731, "-s 65536 -n 200 -c")
+        self.rping(addresses[0])
+
+        def run():
+            for port, kind in enumerate(("RoCE v2", "IB/RoCE v1"), 18732):
+                self.pingpong_from(addresses, port, kind=kind)
+            self.rping(addresses[0])
+
+        self.assertEqual(self.roce_macs("macvlan", run), self.macs_between(self.hosts, MACVLAN))
+        # The card's own GIDs are used with its own MAC, as ever.
+        self.assertEqual(self.roce_macs("beside_macvlan", lambda: self.pingpong(port=18734)),
+                         self.macs_between(self.hosts, NETDEV))
+
+    @unittest.skipIf(RXE, "rxe sends from its own interface only")
+    def test_macvlan_mac_change(self):
+        addresses = [self.macvlan(host) for host in self.hosts]
+        self.pingpong_from(addresses, 18735)
+        for host in self.hosts:
+            host.run(f"ip link set {MACVLAN} address 02:00:00:00:be:{host.index:02x}")
+            host.run("ip neigh flush all")
+        macs = self.roce_macs("macvlan_mac_change", lambda: self.pingpong_from(addresses, 18736))
+        self.assertEqual(macs, self.macs_between(self.hosts, MACVLAN))
+        self.assertIn(("02:00:00:00:be:01", "02:00:00:00:be:02"), macs)
+
+    @unittest.skipIf(RXE, "rxe sends from its own interface only")
+    def test_macvlan_within_host(self):
+        """The card loops back what it sends to the macvlan itself."""
+        host = self.hosts[0]
+        device = host.rdma_device()
+        index = host.gid_index(device, self.macvlan(host))
+        command = f"ibv_rc_pingpong -p 18737 -n 100 -c -d {device} -g {index}"
+        macs = self.roce_macs("macvlan_within_host", lambda: pair.run_pair(
+            host, command, host, f"{command} {host.ipv4}", port=18737))
+        self.assertEqual(macs, set())
+
     # --- another MAC
 
-    def mac(self, host):
-        return json.loads(host.run(f"ip -j link show {NETDEV}").out)[0]["address"]
+    def mac(self, host, interface=NETDEV):
+        return json.loads(host.run(f"ip -j link show {interface}").out)[0]["address"]
 
     def set_mac(self, host, mac):
         host.run(f"ip link set {NETDEV} address {mac}")
