@@ -22,8 +22,9 @@ READ_REQUEST = 0x0c
 SEQUENCE_ERROR = 0x60
 MTU, PACKETS, FIRST = 1024, 12, 100
 LENGTH = MTU * PACKETS
-TIMEOUT = 19  # 2.4 s, so that no timer ends because this machine is busy
-LONG_TIMEOUT = 20
+# So that no timer ends because this machine is busy: one of 4.5 s where it shall end once, and one
+# of 17.4 s where it shall not.
+TIMEOUT, LONG_TIMEOUT = 20, 22
 PEACE = {"roce_retrans_pkts": 0, "local_ack_timeout_err": 0, "packet_seq_err": 0,
          "implied_nak_seq_err": 0, "rx_icrc_encapsulated": 0, "rx_malformed": 0,
          "duplicate_request": 0, "out_of_sequence": 0, "sent_seq_err": 0, "duplicate_ack": 0,
@@ -228,12 +229,12 @@ class Faults(Scenario):
         when it comes."""
         begun = self.counters()[0]["duplicate_ack"]
         one, two, packets = self.run_with(
-            ["--delay", "opcode=ACK from=host2", "--by", "5s", "--once"], timeout=TIMEOUT,
+            ["--delay", "opcode=ACK from=host2", "--by", "12s", "--once"], timeout=TIMEOUT,
             length=MTU)
-        self.assertEqual(self.noted(packets), [(FIRST, "fault: delay 5000000us")])
+        self.assertEqual(self.noted(packets), [(FIRST, "fault: delay 12000000us")])
         self.assertEqual((one["local_ack_timeout_err"], one["roce_retrans_pkts"]), (1, 1))
         self.assertEqual(two, {"duplicate_request": 1})
-        self.assertIn("delayed by 5000 ms", "\n".join(
+        self.assertIn("delayed by 12000 ms", "\n".join(
             ladder.text(ladder.steps(ladder.read(self.path)))))
         self.assertTrue(wait_until(
             lambda: self.counters()[0]["duplicate_ack"] == begun + 1, 30))
