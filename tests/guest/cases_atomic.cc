@@ -87,6 +87,7 @@ void atomics_of_contexts(Session &s)
 	              .seed = s.seed,
 	              .seconds = s.seconds,
 	              .interval = s.interval,
+	              .timeout = s.timeout,
 	              .qps = s.qps,
 	              .required_mtu = s.required_mtu};
 	const Buffer counter(s.device, 8);

@@ -228,7 +228,7 @@ void stress(Session &s)
 	std::vector<std::unique_ptr<Endpoint>> eps;
 	for (unsigned i = 0; i < s.qps; i++) {
 		eps.push_back(std::make_unique<Endpoint>(s));
-		eps.back()->connect();
+		eps.back()->connect({.timeout = static_cast<uint8_t>(s.timeout)});
 	}
 	const Buffer shared(s.device, s.active ? 8 : s.qps * kSlotsPerQp * kSlot);
 	const Buffer recvs(s.device, s.active ? 8 : s.qps * kRecvs * kSlot);

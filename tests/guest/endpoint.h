@@ -85,6 +85,7 @@ struct Session {
 	uint64_t seed;
 	unsigned seconds;  /* of the stress case */
 	unsigned interval; /* us that it waits before each request */
+	unsigned timeout;  /* the ACK timeout of its QPs */
 	unsigned qps;
 	ibv_mtu required_mtu; /* the mtu case must reach this */
 };
@@ -143,9 +144,13 @@ struct EndpointConfig {
 	uint64_t send_ops = 0; /* enum ibv_qp_create_send_ops_flags: of ibv_wr_* */
 };
 
+/* The ACK timeout of a connection whose peer answers. Threads of a busy machine wait for seconds.
+ * Tern adds 250 ms to the 1.07 s, and so it gives up after 10.6 s with 7 retries. */
+constexpr uint8_t kPatientTimeout = 18;
+
 struct LinkConfig {
-	ibv_mtu mtu{};        /* zero: what both ports have */
-	uint8_t timeout = 14; /* 67 ms */
+	ibv_mtu mtu{}; /* zero: what both ports have */
+	uint8_t timeout = kPatientTimeout;
 	uint8_t retry = 7;
 	uint8_t rnr_retry = 7;
 	uint8_t min_rnr_timer = 12; /* 0.64 ms */

@@ -276,7 +276,7 @@ ibv_qp_attr LoneQp::attributes() const
 	attr.alt_port_num = kPort;
 	attr.path_mtu = std::min(device_.port().active_mtu, IBV_MTU_1024);
 	attr.path_mig_state = IBV_MIG_MIGRATED;
-	attr.timeout = 14;
+	attr.timeout = kPatientTimeout;
 	attr.retry_cnt = 7;
 	attr.rnr_retry = 7;
 	attr.min_rnr_timer = 12;
@@ -360,7 +360,7 @@ int LoneQp::post_recv(uint64_t wr_id, ibv_sge sge) const
 ibv_wc LoneQp::completion() const
 {
 	ibv_wc wc = {};
-	check(eventually([&] { return ibv_poll_cq(cq_.get(), 1, &wc) > 0; }), "no completion");
+	check(eventually([&] { return ibv_poll_cq(cq_.get(), 1, &wc) > 0; }, 30s), "no completion");
 	return wc;
 }
 

@@ -27,6 +27,7 @@ struct Options {
 	uint64_t seed = 0;
 	unsigned seconds = 10;
 	unsigned interval = 0;
+	unsigned timeout = kPatientTimeout;
 	unsigned qps = 4;
 	unsigned require_mtu = 256;
 	bool async_events = true;
@@ -40,6 +41,7 @@ struct Request {
 	uint64_t seed;
 	unsigned seconds;
 	unsigned interval;
+	unsigned timeout;
 	unsigned qps;
 	ibv_mtu required_mtu;
 	bool async_events;
@@ -76,6 +78,7 @@ void run_case(const Case &c, Device &device, Peer &peer, const Request &request,
 	        .seed = request.seed,
 	        .seconds = request.seconds,
 	        .interval = request.interval,
+	        .timeout = request.timeout,
 	        .qps = request.qps,
 	        .required_mtu = request.required_mtu,
 	};
@@ -127,6 +130,7 @@ Request request_for(const Options &options, const std::string &name)
 	request.seed = options.seed;
 	request.seconds = options.seconds;
 	request.interval = options.interval;
+	request.timeout = options.timeout;
 	request.qps = options.qps;
 	request.async_events = options.async_events;
 	for (int m = IBV_MTU_256; m <= IBV_MTU_4096; m++)
@@ -207,6 +211,7 @@ bool run_client(const Options &options)
 	        "  --seed N             of all that is random (the time)\n"
 	        "  --seconds N          how long 'stress' goes on (10)\n"
 	        "  --interval N         microseconds that it waits before each request (0)\n"
+	        "  --timeout N          the ACK timeout of its QPs (18)\n"
 	        "  --qps N              how many QPs it uses (4)\n"
 	        "  --require-mtu N      path MTU that 'mtu' must reach (256)\n"
 	        "  --no-async-events    ask the responder for no asynchronous events\n"
@@ -247,6 +252,7 @@ Options parse(int argc, char **argv)
 	        {"seed", required_argument, nullptr, 's'},
 	        {"seconds", required_argument, nullptr, 't'},
 	        {"interval", required_argument, nullptr, 'i'},
+	        {"timeout", required_argument, nullptr, 'T'},
 	        {"qps", required_argument, nullptr, 'q'},
 	        {"require-mtu", required_argument, nullptr, 'm'},
 	        {"no-async-events", no_argument, nullptr, 'n'},
@@ -276,6 +282,9 @@ Options parse(int argc, char **argv)
 			break;
 		case 'i':
 			options.interval = number(optarg);
+			break;
+		case 'T':
+			options.timeout = std::min(number(optarg), 31u);
 			break;
 		case 'q':
 			options.qps = std::clamp(number(optarg), 1u, 64u);

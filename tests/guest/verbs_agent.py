@@ -91,7 +91,7 @@ class Queue:
         attr.rq_psn, attr.sq_psn = rq_psn, psn
         attr.max_rd_atomic = attr.max_dest_rd_atomic = 4
         attr.min_rnr_timer = more.get("min_rnr_timer", 12)
-        attr.timeout = more.get("timeout", 16)
+        attr.timeout = more.get("timeout", 18)
         attr.retry_cnt, attr.rnr_retry = more.get("retry_cnt", 7), more.get("rnr_retry", 7)
         if more.get("rtr_only"):
             self.qp.to_rtr(attr)

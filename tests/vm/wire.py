@@ -17,7 +17,6 @@ EXPECTED = {SEND_ONLY, WRITE_FIRST, WRITE_LAST, WRITE_ONLY, READ_REQUEST, READ_F
 
 class Wire(Scenario):
     HOSTS = (Options(), Options(), Options())
-    ACK_TIMEOUT = 14  # each lost last packet of a message costs it
 
     def capture(self):
         path = self.lab.logs / "wire.pcap"
