@@ -10,7 +10,7 @@ import time
 
 from agent import Agent
 import report
-from scenario import CommandError, LabError, RXE, Scenario, pair, wait_until
+from scenario import CommandError, LabError, PATIENT, RXE, Scenario, pair, wait_until
 from table import Table
 
 # `make test-all` asks for every cell of a matrix, `make test` for each row and column.
@@ -121,7 +121,8 @@ class Programs(Scenario):
         def command(host):
             device = self.devices[host.name]
             address = host.ipv6 if ip == 6 else host.ipv4
-            return f"{program} {arguments} -d {device} -g {host.gid_index(device, address, kind)}"
+            gid_index = host.gid_index(device, address, kind)
+            return f"{PATIENT} {program} {arguments} -d {device} -g {gid_index}"
 
         return pair.run_pair(server, command(server), client,
                              f"{command(client)} {server.ipv4}", timeout=timeout)
