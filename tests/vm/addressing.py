@@ -22,6 +22,7 @@ class Addressing(Scenario):
         for host in self.hosts:
             host.configure()
             host.run("ip neigh flush all")
+        self.meet()
 
     def pingpong_from(self, addresses, port, arguments="-n 100 -c", kind="RoCE v2"):
         """Over the GIDs of these addresses; the programs find each other over that network too."""

@@ -34,6 +34,24 @@ RXE = os.environ.get("TERN_TEST_DEVICE", "tern") == "rxe"
 DEBUG_MEM = "2G"  # A debug kernel's checkers take half of a host's memory.
 # Stock programs that have an ACK timeout of 14, and no option for it, get 18 by this.
 PATIENT = "LD_PRELOAD=/opt/tern/bin/ack_timeout.so"
+NEIGHBOUR_TIMEOUT = 30  # seconds until all peers must have answered
+# Sends a datagram to the discard port of each peer until its Ethernet address is known. bash does
+# it without a process for each of them, as to start one takes a tenth of a second under TCG.
+MEET = """exec bash -c '
+    while known=$(ip neigh show); do
+        missing=
+        for peer in {peers}; do
+            [[ $known =~ (^|[[:space:]])$peer" dev "[^[:space:]]+" lladdr" ]] && continue
+            missing+=" $peer"
+            echo >/dev/udp/$peer/9
+        done
+        [[ $missing ]] || exit 0
+        (( SECONDS < {seconds} )) || break
+        sleep 0.1
+    done
+    echo "no Ethernet address of$missing"
+    ip neigh show
+    exit 1'"""
 
 main = report.main
 
@@ -68,9 +86,29 @@ class Scenario(unittest.TestCase):
         for host in cls.hosts:
             if host.options.nic == "virtio":
                 host.run(f"modprobe rdma_rxe && rdma link add rxe0 type rxe netdev {NETDEV}")
+        cls.meet()
         cls.seen = {host.name: "" for host in cls.hosts}
         cls.switch = cls.lab.wire.pid()
         cls.ledger = ((cls.switch, 0), 0)
+
+    @classmethod
+    def meet(cls):
+        """Each host learns the Ethernet addresses of the others' cards.
+
+        Where one is unknown, the kernel waits a second when a QP goes to RTR, and two or three in
+        RDMA CM. If the answer comes while rdma_resolve_ip() is about to queue its request, which a
+        busy machine makes likely, nobody tells the request: it waits for its whole timeout. That
+        of RTRS is as long as the connection may take.
+        """
+        def learn(host):
+            peers = [address for peer in there if peer is not host
+                     for card in range(min(host.options.cards, peer.options.cards))
+                     for address in peer.addresses(card)]
+            if peers:
+                host.run(MEET.format(peers=" ".join(peers), seconds=NEIGHBOUR_TIMEOUT))
+
+        there = [host for host in cls.hosts if host.options.load]  # others have no addresses yet
+        cls.lab.each(learn, there)
 
     @classmethod
     def take_down(cls):
@@ -88,7 +126,8 @@ class Scenario(unittest.TestCase):
 
     def tearDown(self):
         """Ends the commands that the test has left in the guests. After a failure they would keep
-        ports and modules from the tests that follow. A thread of the class may go on with its own."""
+        ports and modules from the tests that follow. A thread of the class may go on with its
+        own."""
         for task in self.tasks() - self.tasks_before:
             if task.thread == threading.get_ident():
                 self.addCleanup(task.give_up)  # before those of setUp(), as this is later

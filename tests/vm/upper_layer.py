@@ -34,19 +34,6 @@ class UpperLayer(Programs):
         cls.server, cls.client = cls.hosts
         # Without its card a host must not look for the other behind the management card.
         cls.lab.each(lambda host: host.run("ip route add unreachable 10.77.0.0/24 metric 4096"))
-        cls.meet()
-
-    @classmethod
-    def meet(cls):
-        """Each host learns the other's Ethernet address.
-
-        If the answer to ARP comes while rdma_resolve_ip() is about to queue its request, which a
-        busy machine makes likely, nobody tells the request: it waits for its whole timeout. That
-        of RTRS is as long as the connection may take.
-        """
-        for host, peer in ((cls.client, cls.server), (cls.server, cls.client)):
-            # Without an answer to ARP for 3 s, ping ends.
-            host.run(f"until ping -q -c 1 -W 1 {peer.ipv4}; do sleep 0.2; done")
 
     def survive(self, what, misfortune):
         """A test: misfortune() happens under load."""
