@@ -7,6 +7,7 @@ Tern, which tells whether a failure is Tern's or the scenario's.
 """
 
 import dataclasses
+import json
 import os
 import pathlib
 import signal
@@ -67,6 +68,10 @@ class Scenario(unittest.TestCase):
     # of perftest's own 14 last for two seconds. With 18 each of them comes after 1.3 s: the card
     # waits for 4.096 us * 2^18 and another 0.25 s.
     ACK_TIMEOUT = 18
+    # How often to measure again what a receiver that waited for a processor has spoilt: the wire
+    # drops what such a receiver does not take for a second.
+    CHANCES = 5
+    killed = ports_before = 0  # of kill_switch()
     maxDiff = None
 
     @classmethod
@@ -146,8 +151,36 @@ class Scenario(unittest.TestCase):
 
     def kill_switch(self):
         """As a crash does; the switch's parent process starts another one."""
-        os.kill(self.lab.wire.pid(), signal.SIGKILL)
+        self.killed, self.ports_before = self.lab.wire.pid(), self.ports()
+        os.kill(self.killed, signal.SIGKILL)
         type(self).switch = None
+
+    def ports(self):
+        """How many ports the switch has. Each card that is connected has one, or one for each of
+        its engines."""
+        return int(self.lab.wire.tell("ports").partition(";")[0])
+
+    def await_switch(self):
+        """Waits until the switch after a killed one has all cards, and then for the carriers. It
+        asks the switch because a guest reads only the present state of its link, and may miss a
+        short outage."""
+        def has_all_cards():
+            try:
+                return self.lab.wire.pid() != self.killed and self.ports() == self.ports_before
+            except (LabError, OSError):
+                return False  # there is none yet
+
+        self.assertTrue(wait_until(has_all_cards, 30), "the cards have not come back")
+        for host in self.hosts:
+            self.await_carrier("1", host)
+
+    @staticmethod
+    def carrier(host):
+        return host.run(f"cat /sys/class/net/{NETDEV}/carrier").out.strip()
+
+    def await_carrier(self, value, host):
+        self.assertTrue(wait_until(lambda: self.carrier(host) == value, 30),
+                        f"{host.name}'s carrier is not {value}")
 
     def check_switch(self):
         """No switch has died but by kill_switch(): the next one would hide it."""
@@ -174,6 +207,44 @@ class Scenario(unittest.TestCase):
             if not wait_until(lambda: read() != self.ledger, 0.5):
                 break
             type(self).ledger = read()
+
+    def revoked(self):
+        """The packets whose payload was taken back before the receiver had it, as the cards count
+        them. What the wire drops because a receiver stalls is not among them."""
+        return sum(table.get(name, 0) for host in self.hosts
+                   for table in json.loads(host.run("rdma -j statistic show link").out)
+                   for name in ("tx_revoked", "rx_revoked"))
+
+    def dropped(self):
+        """The frames that cards or the switch have dropped because somebody did not take them, and
+        those that were revoked."""
+        counters = self.lab.wire.counters()
+        return counters["dropped"] + counters["direct_lost"]
+
+    def without_drops(self, action, good=lambda result: True):
+        """action(), again while the wire drops frames meanwhile or the result is not good. Returns
+        the last result, and whether the wire has dropped nothing meanwhile."""
+        for _ in range(self.CHANCES):
+            dropped = self.dropped()
+            result = action()
+            whole = self.dropped() == dropped
+            if whole and good(result):
+                break
+        return result, whole
+
+    def settle(self):
+        """Waits until nothing is under way: what programs cause may go on after their end. The
+        cards and the switch have counted no packet for half a second. As the switch answers both
+        times, it has taken what the cards had sent before the first time."""
+        seen = []
+
+        def quiet():
+            seen.append((self.lab.wire.counters()["frames"], [
+                (table.get("sent_pkts"), table.get("rcvd_pkts")) for host in self.hosts
+                for table in json.loads(host.run("rdma -j statistic show link").out)]))
+            return seen[-2:-1] == seen[-1:]
+
+        self.assertTrue(wait_until(quiet, 30, 0.5), seen[-5:])
 
     def check_logs(self):
         """Every line on the console since the last test."""
@@ -209,6 +280,14 @@ class Scenario(unittest.TestCase):
             cat kmemleak""", timeout=600).out)
         if found:
             raise AssertionError(f"{host.name}'s kernel leaks memory:\n{''.join(found)}")
+
+    def unload(self, host):
+        """rmmod, once udev and the like have let go of the device. The kernel may give up the
+        references of probes and performance events after the program that had them."""
+        gone = wait_until(
+            lambda: host.run("rmmod tern 2>&1", check=False, timeout=60).code == 0, 20)
+        self.assertTrue(gone, host.run("rmmod tern; lsmod", check=False))
+        self.assertNotEqual(host.run(f"[ -e /sys/class/net/{NETDEV} ]", check=False).code, 0)
 
     # --- programs in two halves: the first host serves, the second asks
 
