@@ -89,10 +89,12 @@ class Faults(Scenario):
         qpns = qpns or self.connect(timeout)
         for rule in rules:
             self.faults(*rule)
+        self.settle()
         before = self.counters()
         self.lab.wire.capture(self.path)
         try:
             self.transfer(opcode, length, qpns)
+            self.settle()
         finally:
             self.lab.wire.stop_capture()
         grown = [{name: after[name] - was[name] for name in after if after[name] != was[name]}
