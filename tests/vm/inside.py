@@ -13,8 +13,9 @@ import subprocess
 from agent import Agent
 from programs import Programs
 from scenario import NETDEV, Options, main, wait_until
-from ternlab import inject, pace
+from ternlab import inject, pace, query
 from ternlab.paths import SCRIPTS
+from ternlab.why import Why
 
 TRACING = "/sys/kernel/debug/tracing"
 ANSWER = 60  # seconds of the reference machine
@@ -51,9 +52,29 @@ class Inside(Programs):
         with host.qmp() as monitor:
             monitor.execute(command)
 
+    def reasons(self, qpn):
+        """Those of the host's card or of a QP of it, in sentences, as `why` tells them."""
+        told = Why(query.cards_of(self.lab))
+        name = self.host.name
+        return [str(reason) for reason in (
+            told.of_host(name) if qpn is None else [told.of_qp(name, qpn)])]
+
+    def await_reason(self, qpn, expression):
+        """Waits for it: the card may be about to find out. It asks without a command of `lab`,
+        whose start takes long on a busy machine: the driver gives up a card that answers none of
+        its commands for 20 s."""
+        said = []
+
+        def named():
+            said[:] = self.reasons(qpn)
+            return len(said) == 1 and re.search(expression, said[0])
+        self.assertTrue(wait_until(named, 20), said)
+
     def assert_reason(self, qpn, expression):
-        """In the end: the card may be about to find out."""
-        said, words = [], ["why", self.host.name, *([] if qpn is None else ["--qp", str(qpn)])]
+        """As await_reason(), and by the command `lab why`."""
+        self.await_reason(qpn, expression)
+        words = ["why", self.host.name, *([] if qpn is None else ["--qp", str(qpn)])]
+        said = []
 
         def named():
             said[:] = self.ask(*words)
@@ -102,13 +123,15 @@ class Inside(Programs):
             self.assertEqual(self.ask("inject", self.host.name, "hold"), (0, ""))
             try:
                 moved = pool.submit(agents[0].error, local=qpns[0])
-                self.assert_reason(qpns[0], "the card has not answered its MODIFY_QP")
-                self.assert_reason(None, "host1: admin commands not answered: [1-9], MODIFY_QP "
-                                         "under way")
+                self.await_reason(qpns[0], "the card has not answered its MODIFY_QP")
+                self.await_reason(None, "host1: admin commands not answered: [1-9], MODIFY_QP "
+                                        "under way")
             finally:
-                self.assertEqual(self.ask("inject", self.host.name, "release"), (0, ""))
+                inject.hold_commands(self.host, 0, False)
             moved.result()
             self.assertEqual(agents[0].state(local=qpns[0]), "ERR")
+            self.assert_reason(qpns[0], "in error: its host has moved it there")
+            self.assertEqual(self.ask("inject", self.host.name, "release"), (0, ""))
 
     def test_query(self):
         with self.connected() as (_, qpns):
@@ -214,9 +237,13 @@ class Inside(Programs):
 
     def assert_port_counts_all(self):
         """What the port counts is what the card counts, with QPs that are counted apart."""
-        said = self.host.run(f"ethtool -S {NETDEV}").out
-        card = int(re.search(r"roce_tx_packets: (\d+)", said)[1])
-        self.assertEqual(self.counter(self.host, "sent_pkts"), card)
+        def counts():
+            said = self.host.run(f"ethtool -S {NETDEV}").out
+            card = int(re.search(r"roce_tx_packets: (\d+)", said)[1])
+            return self.counter(self.host, "sent_pkts"), card
+
+        # An acknowledgement may be sent between the two readings.
+        self.assertTrue(wait_until(lambda: len(set(counts())) == 1, 20), counts())
 
     def exchange(self, agents, qpns, count):
         agents[1].receive(local=qpns[1], offset=0, length=100, count=count)
@@ -269,8 +296,8 @@ class Inside(Programs):
                 inject.hold_commands(self.host, 0, True, answers=2)
                 try:
                     gone = pool.submit(agents[0].destroy, local=qpns[0])
-                    self.assert_reason(None, "host1: admin commands not answered: 1, DESTROY_STATS "
-                                             "under way")
+                    self.await_reason(None, "host1: admin commands not answered: 1, DESTROY_STATS "
+                                            "under way")
                     self.qp_counters(self.host)
                 finally:
                     inject.hold_commands(self.host, 0, False)
@@ -469,6 +496,9 @@ class Inside(Programs):
         again while somebody looks at it."""
         host, reporter = self.host, f"pci/{self.pci} reporter fw_fatal"
         self.assertEqual(self.health("fw_fatal")["state"], "healthy")
+        # If the test fails half-way, the tests after it get a card that works.
+        self.addCleanup(host.run, f"devlink health recover {reporter}; "
+                                  f"devlink health set {reporter} auto_recover true")
         host.run(f"devlink health set {reporter} auto_recover false")
         with self.traced() as lines:
             host.run(f"setpci -s {self.pci} COMMAND=0:4; ethtool -S {NETDEV}", check=False)
