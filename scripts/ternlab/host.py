@@ -27,9 +27,19 @@ NETDEV = netdev(0)
 # These scripts mostly use the shell's built-in commands, since starting a process takes a tenth of
 # a second under TCG. sysfs lists the interfaces of a PCI card below its device; rxe has the name of
 # its interface in "parent". Wait for udev, which renames a new RDMA device to its stable name.
+# udev does not know a device yet that ib_core still gives to its clients, though sysfs has it. So
+# the kernel's name of a Tern device counts only where no rule of rdma-core renames it.
 _FIND_DEVICE = """
     udevadm settle --timeout=20
+    for folder in /etc /run /usr/lib /lib; do
+        rules=$folder/udev/rules.d/60-rdma-persistent-naming.rules
+        [ ! -e $rules ] || break
+    done
     for path in /sys/class/infiniband/*; do
+        case $path in
+            */tern[0-9]*)
+                ! grep -Eqs '^[^#]*NAME_(FALLBACK|PCI|GUID)' $rules || continue ;;
+        esac
         if [ ! -e $path/device/net/{netdev} ]; then
             read name 2>/dev/null <$path/parent && [ "$name" = {netdev} ] || continue
         fi
@@ -326,13 +336,16 @@ class Host:
     def rdma_device(self, timeout=30, card=0):
         """The name of a card's RDMA device, once it is there; known until configure()."""
         if card not in self._rdma_devices:
-            find = _FIND_DEVICE.format(netdev=netdev(card))
-            name = wait_until(lambda: self.run(find, check=False).out.strip(), timeout)
-            if not name:
-                raise LabError(f"{self.name} has no RDMA device on {netdev(card)}\n"
-                               f"{self.last_words()}")
-            self._rdma_devices[card] = name
+            self._rdma_devices[card] = self.rdma_device_of(netdev(card), timeout)
         return self._rdma_devices[card]
+
+    def rdma_device_of(self, interface, timeout=30):
+        """The name of the RDMA device of an interface, once it is there for good."""
+        find = _FIND_DEVICE.format(netdev=interface)
+        name = wait_until(lambda: self.run(find, check=False).out.strip(), timeout)
+        if not name:
+            raise LabError(f"{self.name} has no RDMA device on {interface}\n{self.last_words()}")
+        return name
 
     def gids(self, device):
         """The GID table as [(index, GID, type)]."""

@@ -32,32 +32,29 @@ def options(host):
 class Netdevs(Scenario):
     HOSTS = (options(1), options(2))
 
-    def find(self, host, command, wanted):
-        """The name of the link that @command shows, once udev has named it for good."""
+    def interface(self, host, kind):
+        """The name of that card's interface, once udev has named it for good: udev knows of an
+        interface that is there, and has dealt with it when `udevadm settle` returns."""
         def found():
-            links = json.loads(host.run(f"udevadm settle; {command}").out)
-            return next((link["ifname"] for link in links if wanted(link)), None)
+            links = json.loads(host.run("ip -j link show").out)
+            return next((link["ifname"] for link in links
+                         if link["address"] == mac(kind, host.index)), None)
 
-        name = wait_until(found, 30)
-        self.assertTrue(name, command)
-        return name
+        self.assertTrue(wait_until(found, 30), mac(kind, host.index))
+        host.run("udevadm settle")
+        return found()
 
     def configure(self, host, kind, address):
         """The interface of that card, up; returns its name."""
-        name = self.find(host, "ip -j link show",
-                         lambda link: link["address"] == mac(kind, host.index))
+        name = self.interface(host, kind)
         host.run(f"ip link set {name} up && ip address replace {address}/24 dev {name}")
         return name
-
-    def device(self, host, interface):
-        return self.find(host, "rdma -j link show",
-                         lambda link: link.get("netdev") == interface)
 
     def point_to_point(self, kind):
         commands = []
         for host in self.hosts:
             address = f"10.78.{kind}.{host.index}"
-            device = self.device(host, self.configure(host, kind, address))
+            device = host.rdma_device_of(self.configure(host, kind, address))
             commands.append(f"ibv_rc_pingpong -c -n 200 -d {device} "
                             f"-g {host.gid_index(device, address)}")
         server, client = self.hosts
