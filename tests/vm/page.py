@@ -16,12 +16,14 @@ import subprocess
 import tempfile
 import unittest
 
-from scenario import RXE, Scenario
+from scenario import RXE, Scenario, pair
 from ternlab import pace
+from ternlab.cli import SERVED
 from ternlab.paths import BUILD, CHECKOUT, SCRIPTS
 
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"(?:\$|(\w+)#) ")
+SERVE = re.compile(r"^scripts/lab serve (\S+) ", re.MULTILINE)
 HEADING = re.compile(r"^## (.*)$", re.MULTILINE)
 # It matches no part of a name, an address or a GID. A number of six digits may be hexadecimal.
 NUMBER = re.compile(r"(?<![\w.:])(0x[0-9a-f]+|(?=[a-f]*\d)[0-9a-f]{6,}|\d+(\.\d+)?)(?![\w.:])")
@@ -92,7 +94,26 @@ class Page(Scenario):
             (self.folder / name).symlink_to(place)
 
     def run_here(self, commands, lab=None):
-        """(exit code, what a terminal shows): bash -v prints each command before it runs it."""
+        """(exit code, what a terminal shows). Where perftest cannot tell the processor's frequency
+        on a busy machine, once more from the last program that serves, as pair.py does."""
+        said = ""
+        for _ in range(self.CHANCES):
+            code, more = self.run_once(commands, lab)
+            said += more
+            served = list(SERVE.finditer(more))
+            if not code or not served or not self.is_spread(more, served[-1][1], lab):
+                break
+            commands = commands[list(SERVE.finditer(commands))[len(served) - 1].start():]
+            said = said[:list(SERVE.finditer(said))[-1].start()]
+        return code, said
+
+    def is_spread(self, said, server, lab):
+        """Whether perftest's measurements of the frequency spread, at either end."""
+        return pair.SPREAD in said or pair.SPREAD in self.run_once(
+            f"scripts/lab run {server} -- cat {SERVED}", lab)[1]
+
+    def run_once(self, commands, lab):
+        """bash -v prints each command before it runs it."""
         script = self.folder / "script"
         script.write_text(commands, encoding="utf-8")
         done = subprocess.run(
