@@ -4,6 +4,7 @@ say of themselves, and neither leaves anything behind."""
 
 import contextlib
 import json
+import math
 import re
 import subprocess
 
@@ -159,18 +160,28 @@ class SeeInside(Programs):
                     yield (messages - before) * 1000 / passed
                     break
 
+    def measure(self, program, operation):
+        """What terntop tells of a run, by how much its nearest rate differs from perftest's, and
+        what that is made from."""
+        arguments = f"-s 1024 -D {MEASURED + 2 * MARGIN} -f {MARGIN}"
+        with self.top(host=self.peer) as lines:
+            (row,) = self.perftest(program, arguments)
+        told = self.told(lines, program, operation)
+        rates = list(self.rates(told))
+        deviation = min((abs(rate / (row[4] * 1e6) - 1) for rate in rates), default=math.inf)
+        return lines, deviation, (rates, row, told)
+
     def test_rates(self):
         """One of the periods that are as long as perftest's has its average, within 5 %. Nobody
-        tells which of them perftest measures, and a busy machine may change the rate tenfold."""
-        arguments = f"-s 1024 -D {MEASURED + 2 * MARGIN} -f {MARGIN}"
+        tells which of them perftest measures. A busy machine may change the rate tenfold in the
+        midst of it, and then it runs again."""
         for program, operation in (("ib_write_bw", "write"), ("ib_send_bw", "send")):
             with self.subTest(program):
-                with self.top(host=self.peer) as lines:
-                    (row,) = self.perftest(program, arguments)
-                told = self.told(lines, program, operation)
-                rates = list(self.rates(told))
-                deviation = min(abs(rate / (row[4] * 1e6) - 1) for rate in rates)
-                self.assertLess(deviation, 0.05, (rates, row, told))
+                for _ in range(self.CHANCES):
+                    lines, deviation, told = self.measure(program, operation)
+                    if deviation < 0.05:
+                        break
+                self.assertLess(deviation, 0.05, told)
                 latency = self.last(lines, program)["latency"]
                 self.assertGreater(latency["count"], 0)
                 self.assertLessEqual(latency["p50_ns"], latency["p99_ns"])
@@ -344,7 +355,8 @@ class SeeInside(Programs):
         self.assert_refused("terntop --interval 0", "--interval takes seconds .*", 2)
 
     def test_without_driver(self):
-        self.host.run(f"ip link set {NETDEV} down; rmmod tern")
+        self.host.run(f"ip link set {NETDEV} down")
+        self.unload(self.host)
         try:
             self.assert_refused("terntop --count 1", "the driver tern is not loaded.*")
         finally:
