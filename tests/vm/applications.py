@@ -41,7 +41,7 @@ class Applications(Programs):
     def qperf(self, test, chances=3):
         """Its server tells the client the port before it listens there, and may come late."""
         server, client = self.hosts
-        ran = client.run(f"qperf {server.ipv4} -t 1 -cm1 {test}", check=False)
+        ran = client.run(f"qperf {server.ipv4} -t 1 -to 60 -cm1 {test}", check=False)
         if ran.code and "Event rejected" in ran.out + ran.err and chances > 1:
             return self.qperf(test, chances - 1)
         self.assertEqual(ran.code, 0, ran.out + ran.err)
@@ -49,7 +49,9 @@ class Applications(Programs):
 
     def test_qperf(self):
         server, client = self.hosts
-        task = server.spawn("qperf")
+        # By themselves the halves wait for each other for 5 s. The client tells the server its
+        # timeout in a message, which the server awaits with its own.
+        task = server.spawn("qperf -lto 60")
         try:
             pair.await_listener(server, QPERF_PORT, task)
             # UC and UD of qperf know no GRH, hence no RoCE.
