@@ -24,6 +24,10 @@ from ternlab.paths import BUILD, CHECKOUT, SCRIPTS
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"(?:\$|(\w+)#) ")
 SERVE = re.compile(r"^scripts/lab serve (\S+) ", re.MULTILINE)
+# What the program that serves has printed, once no process has that file as its output. A program
+# that goes on is waited for in vain.
+AT_ITS_END = f"""timeout 20 sh -c 'while ls -l /proc/[0-9]*/fd/1 2>/dev/null | grep -q {SERVED}
+do sleep 0.2; done'; cat {SERVED}"""
 HEADING = re.compile(r"^## (.*)$", re.MULTILINE)
 # It matches no part of a name, an address or a GID. A number of six digits may be hexadecimal.
 NUMBER = re.compile(r"(?<![\w.:])(0x[0-9a-f]+|(?=[a-f]*\d)[0-9a-f]{6,}|\d+(\.\d+)?)(?![\w.:])")
@@ -108,9 +112,10 @@ class Page(Scenario):
         return code, said
 
     def is_spread(self, said, server, lab):
-        """Whether perftest's measurements of the frequency spread, at either end."""
-        return pair.SPREAD in said or pair.SPREAD in self.run_once(
-            f"scripts/lab run {server} -- cat {SERVED}", lab)[1]
+        """Whether perftest's measurements of the frequency spread, at either end. Then the server
+        has ended, too: it would keep its port from the next one."""
+        _, served = self.run_once(f'scripts/lab run {server} -- "{AT_ITS_END}"', lab)
+        return pair.SPREAD in said + served
 
     def run_once(self, commands, lab):
         """bash -v prints each command before it runs it."""
