@@ -128,7 +128,7 @@ class Domain(Scenario):
         self.addCleanup(guest.close)
         self.install(guest)
         host = self.hosts[0]
-        self.assertIn("0% packet loss", host.run("ping -q -c 3 -i 0.2 10.77.0.9").out)
+        self.ping(host, "10.77.0.9")
         serving = host.spawn("ibv_rc_pingpong -g 3 -n 500 -s 65536 -c")
         self.addCleanup(serving.give_up)
         self.assertTrue(wait_until(lambda: ":18515 " in host.run("ss -Hltn").out, 30))
