@@ -18,6 +18,7 @@ TARGET = "/sys/kernel/config/nvmet"
 SUBSYSTEM = f"{TARGET}/subsystems/{NQN}"
 DISK = "/dev/ram0"  # the target's
 MEBIBYTES = 16
+DRAIN = 50  # less than the seconds for which Linux waits for a QP's last event
 
 
 def serve(host, address, family, transport="rdma"):
@@ -145,24 +146,36 @@ class NvmeOf(Programs):
     def test_target_card_fails(self):
         """A QP with an SRQ is drained when its last event has come, for which Linux 6.12 waits for
         60 s. The driver raises the event in place of a card that has failed."""
+        with self.cell("the target's card fails", "result"):
+            # On a busy machine all else may take that long, too, but hardly each time.
+            for _ in range(self.CHANCES):
+                took = self.fail_target_card()
+                if took < DRAIN:
+                    break
+            self.assertLess(took, DRAIN)
+
+    def fail_target_card(self):
+        """Returns how many seconds the card has taken to come back, with an initiator."""
         target, initiator = self.hosts
         pci = target.run(f"basename $(readlink /sys/class/net/{NETDEV}/device)").out.strip()
 
-        def recovered():
+        def recoveries():
             told = target.run(f"devlink -j health show pci/{pci} reporter fw_fatal").out
             return json.loads(told)["health"][f"pci/{pci}"][0]["recover"]
 
         try:
-            with self.cell("the target's card fails", "result"):
-                target.run("modprobe nvmet-rdma use_srq=1")
-                serve(target, target.ipv4, "ipv4")
-                connect(initiator, target.ipv4)
-                self.assertIn("nvmet_rdma", target.run("rdma resource show srq").out)
-                # The card may not read memory any more, and finds that out at the next command.
-                begun = time.monotonic()
-                target.run(f"setpci -s {pci} COMMAND=0:4; ethtool -S {NETDEV}", check=False)
-                self.assertTrue(wait_until(recovered, 120))
-                self.assertLess(time.monotonic() - begun, 50)
+            target.run("modprobe nvmet-rdma use_srq=1")
+            serve(target, target.ipv4, "ipv4")
+            connect(initiator, target.ipv4)
+            self.assertIn("nvmet_rdma", target.run("rdma resource show srq").out)
+            # So that a card that has failed a moment ago is started again.
+            target.run(f"devlink health set pci/{pci} reporter fw_fatal grace_period 0")
+            before = recoveries()
+            # The card may not read memory any more, and finds that out at the next command.
+            begun = time.monotonic()
+            target.run(f"setpci -s {pci} COMMAND=0:4; ethtool -S {NETDEV}", check=False)
+            self.assertTrue(wait_until(lambda: recoveries() > before, 120))
+            return time.monotonic() - begun
         finally:
             disconnect(initiator)
             stop(target)
