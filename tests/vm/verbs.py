@@ -117,6 +117,8 @@ class Verbs(Scenario):
             for program in filter(None, (task, asking)):
                 if program.running():
                     program.kill()
+        # The kernel frees what a program has left after its end.
+        wait_until(lambda: self.resources(server, device) == before, 20)
         self.assertEqual(self.resources(server, device), before)
 
     def resources(self, host, device):
