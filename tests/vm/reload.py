@@ -14,12 +14,6 @@ class Reload(Scenario):
         one.configure()
         self.pingpong("-n 20 -c")
 
-    def unload(self, host):
-        """rmmod, once udev and the like have let go of the device."""
-        last = wait_until(lambda: host.run("rmmod tern 2>&1", check=False).code == 0, 10)
-        self.assertTrue(last, host.run("rmmod tern; lsmod", check=False))
-        self.assertNotEqual(host.run(f"[ -e /sys/class/net/{NETDEV} ]", check=False).code, 0)
-
     def test_again_and_again(self):
         one, two = self.hosts
         for _ in range(5):

@@ -66,7 +66,8 @@ class Viommu(Scenario):
     def test_unmapped_on_reload(self):
         """A card whose mappings have gone says nothing to them any more."""
         one = self.hosts[0]
-        one.run("rmmod tern && modprobe tern", timeout=60)
+        self.unload(one)
+        one.run("modprobe tern")
         one.configure()
         self.pingpong("-n 20 -c")
 
