@@ -14,7 +14,7 @@ import re
 import textwrap
 
 from programs import EVERY_CELL
-from scenario import Options, Scenario, main
+from scenario import Options, Scenario, main, wait_until
 from ternlab import stack
 
 RUNNER = pathlib.Path(__file__).resolve().parents[1] / "guest/pyverbs_suite.py"
@@ -158,6 +158,7 @@ class Conformance(Scenario):
     def test_suite(self):
         before = self.resources()
         tern = self.run_suite(self.host.rdma_device())
+        wait_until(lambda: self.resources() == before, 20)
         self.assertEqual(self.resources(), before, "something is left behind")
         reference = self.run_suite(REFERENCE) if EVERY_CELL else []
         page = self.page(tern, reference)
