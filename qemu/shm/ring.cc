@@ -169,6 +169,14 @@ bool Producer::take_back(Lent &lent, const Move &move, uint64_t &revoked)
 	return true;
 }
 
+void Producer::write_off(const Recall &what)
+{
+	for (size_t i = 0; i < lent_.size(); i++) {
+		if (what.concerns(lent_[i].loan))
+			lent_[i].state = kRevoked;
+	}
+}
+
 void Producer::publish_direct(const DirectCounts &counts)
 {
 	header().direct_sent.store(counts.sent, std::memory_order_relaxed);

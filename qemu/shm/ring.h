@@ -160,6 +160,9 @@ public:
 	 * revokes them and adds their packets to @revoked. Returns false while a claimed one
 	 * remains. */
 	bool take_back(const Recall &what, const Move &move, uint64_t &revoked);
+	/** Call after take_back() of everything: no longer waits for the claimed entries that @what
+	 * concerns. */
+	void write_off(const Recall &what);
 	/** Whether the entry at @position is consumed, as far as known. */
 	bool consumed(uint64_t position) const { return position < head_; }
 
@@ -172,7 +175,7 @@ private:
 		uint64_t position = 0;
 		Loan loan{};
 		uint32_t packets = 0;
-		EntryState state = kLent; /* as this side has left it */
+		EntryState state = kLent; /* as this side has left it; revoked: or written off */
 	};
 
 	std::optional<uint32_t> wake_consumer();

@@ -534,7 +534,7 @@ bool SharedWire::take_back(Of which, const Recall &what)
 {
 	bool all = true;
 	for (auto &link : links_) {
-		if (link->overdue || (which == Of::CutLinks && !link->cut))
+		if (which == Of::CutLinks && !link->cut)
 			continue;
 		all &= take_back(*link, what);
 		if (link->out.broken())
@@ -586,15 +586,19 @@ void SharedWire::wait_for_return(Of which, const Recall &what)
 	}
 }
 
+/* The late host may go on at any time and receive what else is in the ring. As no recall can reach
+ * that once the link has gone, all of it is revoked here. If the host has just released what it was
+ * late with and claimed another entry, that entry is waited for as any other. */
 void SharedWire::cut_late(Of which, const Recall &what)
 {
 	back_off_.due = back_off_.active = true;
 	for (auto &link : links_) {
-		if (link->overdue || (which == Of::CutLinks && !link->cut) ||
-		    take_back(*link, what))
+		if ((which == Of::CutLinks && !link->cut) || take_back(*link, what))
 			continue;
 		link->overdue = true;
 		cut(*link);
+		take_back(*link, Recall::everything());
+		link->out.write_off(what);
 	}
 }
 
@@ -658,7 +662,8 @@ bool SharedWire::dispatch_lent(Link &link, const Consumer::Entry &entry, Sink &s
 	const auto lent = LentEntry::parse(entry.bytes);
 	if (!lent)
 		return false;
-	if (entry.state == kRevoked) {
+	/* The other host may use the memory for something else once it has closed the link. */
+	if (entry.state == kRevoked || link.in.closed()) {
 		direct_.lost += lent->packets();
 		sink.revoked(lent->packets());
 		return true;

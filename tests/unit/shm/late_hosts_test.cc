@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Hosts that do not release lent payload when it is wanted back. */
+#include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "tests/unit/shm/shared_wire_fixture.h"
 
@@ -23,6 +25,28 @@ protected:
 		nodes[first].during_loan = [&, first] { hold(first + 1, f); };
 		nodes[first].receive();
 		nodes[first].during_loan = nullptr;
+	}
+	/* @qpn: the sender's; its payload is what host 0 has at @offset. */
+	Wire::Lend lend_of(uint32_t qpn, uint8_t to, uint32_t offset = 0, uint32_t key = 0)
+	{
+		Loan loan{.qpn = qpn};
+		if (key)
+			loan.keys.add(key);
+		const RamRange range{0, 10, offset};
+		return nodes[0].wire.lend(frame(to, 1), std::span(&range, 1), 0, loan);
+	}
+	/* Host 1 receives all that is there, and is late with the first loan: meanwhile @f. */
+	void late_once(const std::function<void()> &f)
+	{
+		bool late = false;
+		nodes[1].during_loan = [&] {
+			if (!std::exchange(late, true))
+				f();
+		};
+		while (nodes[1].wire.has_frames())
+			nodes[1].receive_some(8);
+		nodes[1].during_loan = nullptr;
+		EXPECT_TRUE(late);
 	}
 	/* How long host 0 waits until it has everything back. */
 	std::chrono::nanoseconds recall()
@@ -122,6 +146,50 @@ TEST_F(LateHosts, WhoKeepsALoanTooLongIsCutOff)
 	settle();
 	EXPECT_EQ(nodes[1].tags(), Tags{6});
 	EXPECT_EQ(nodes[0].tags(), Tags{7});
+}
+
+/* What lies behind the entry that the late host has claimed: nobody would ask for it again, as the
+ * link goes. */
+TEST_F(LateHosts, WhatIsNotClaimedIsRevoked)
+{
+	connect_hosts(2);
+	EXPECT_EQ(lend_of(7, 2), Wire::Lend::Done);
+	EXPECT_EQ(lend_of(8, 2), Wire::Lend::Done);
+	late_once([&] {
+		EXPECT_EQ(nodes[0].wire.recall(Recall::of_qp(7)), 1u);
+		nodes[0].receive();
+		std::ranges::fill(nodes[0].ram.bytes(), std::byte{0xff});
+	});
+	EXPECT_EQ(nodes[1].loans.size(), 1u);
+	EXPECT_EQ(nodes[1].lost, 1u);
+	EXPECT_EQ(told("stats", "direct"), 2u);
+	EXPECT_EQ(told("stats", "direct_received"), 1u);
+	EXPECT_EQ(told("stats", "direct_lost"), 1u);
+}
+
+/* The slot of what was moved before is free when the link has gone. */
+TEST_F(LateHosts, WhatWasMovedIsRevoked)
+{
+	constexpr uint32_t kKey = 0x1200, kOtherKey = 0x1300;
+	connect_hosts(3);
+	nodes[0].now = kSecond;
+	EXPECT_EQ(lend_of(7, 2), Wire::Lend::Done);
+	EXPECT_EQ(lend_of(8, 2, 0, kKey), Wire::Lend::Done);
+	late_once([&] {
+		EXPECT_EQ(nodes[0].wire.recall(Recall::of_key(kKey)), 0u);
+		EXPECT_EQ(nodes[0].wire.recall(Recall::of_qp(7)), 1u);
+		nodes[0].receive();
+		nodes[0].now += kSecond;
+		nodes[0].receive();
+		nodes[0].ram.bytes()[100] = std::byte{0xff};
+		EXPECT_EQ(lend_of(9, 3, 100, kOtherKey), Wire::Lend::Done);
+		EXPECT_EQ(nodes[0].wire.recall(Recall::of_key(kOtherKey)), 0u);
+	});
+	EXPECT_EQ(nodes[1].loans.size(), 1u);
+	EXPECT_EQ(nodes[1].lost, 1u);
+	nodes[2].receive();
+	ASSERT_EQ(nodes[2].loans.size(), 1u);
+	EXPECT_EQ(nodes[2].loans[0].end()[-10], std::byte{0xff});
 }
 
 /* It may just have been stopped. */

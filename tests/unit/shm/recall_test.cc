@@ -2,6 +2,7 @@
 /* What a host wants back of what it has lent: by key, where nothing is lost, by QP, or all. */
 #include <algorithm>
 #include <atomic>
+#include <memory>
 #include <thread>
 
 #include "tests/unit/shm/shared_wire_fixture.h"
@@ -48,6 +49,41 @@ protected:
 		return result;
 	}
 	uint64_t recall(const Recall &what) { return nodes[0].wire.recall(what); }
+
+	/* A host that the test plays: its end of the ring to host 1. */
+	struct Stranger {
+		bool lend()
+		{
+			const RamRange range{0, kSize, 0};
+			const LentHeader header{1, 0, 0, 0};
+			return out.lend({7, {}}, 1, std::as_bytes(std::span(&header, 1)),
+			                std::as_bytes(std::span(&range, 1)));
+		}
+
+		Fd socket;
+		Bell bell;
+		Producer out;
+	};
+	/* Null if it fails. */
+	std::unique_ptr<Stranger> join(bool has_ram)
+	{
+		auto host = std::make_unique<Stranger>();
+		host->socket = stranger();
+		const int ram[] = {nodes[0].ram_fd.get()};
+		Message hello{.blocks = has_ram};
+		hello.block_sizes[0] = has_ram ? kRamSize : 0;
+		if (!send_message(host->socket, hello, std::span(ram).first(has_ram)))
+			return nullptr;
+		settle();
+		Message message;
+		std::vector<Fd> fds;
+		do {
+			if (receive_message(host->socket, message, fds) != Received::Message)
+				return nullptr;
+		} while (message.kind != Message::Kind::Peer || message.id != 1);
+		host->bell = Bell(std::move(fds[1]));
+		return host->out.open(fds[3], host->bell).empty() ? std::move(host) : nullptr;
+	}
 
 	using Fills = std::vector<unsigned>;
 };
@@ -172,32 +208,30 @@ TEST_F(RecallTest, LiesAboutThePlaceCutTheLink)
 	for (const bool has_ram : {false, true}) {
 		for (const uint64_t place : places) {
 			SCOPED_TRACE(place);
-			const Fd fd = stranger();
-			const int ram[] = {nodes[0].ram_fd.get()};
-			Message hello{.blocks = has_ram};
-			hello.block_sizes[0] = has_ram ? kRamSize : 0;
-			ASSERT_TRUE(send_message(fd, hello, std::span(ram).first(has_ram)));
-			settle();
-			Message message;
-			std::vector<Fd> fds;
-			do
-				ASSERT_EQ(receive_message(fd, message, fds), Received::Message);
-			while (message.kind != Message::Kind::Peer || message.id != 1);
-			Producer out;
-			const Bell bell(std::move(fds[1]));
-			ASSERT_EQ(out.open(fds[3], bell), "");
-			const RamRange range{0, kSize, 0};
-			const LentHeader header{1, 0, 0, 0};
-			ASSERT_TRUE(out.lend({7, {}}, 1, std::as_bytes(std::span(&header, 1)),
-			                     std::as_bytes(std::span(&range, 1))));
+			const auto host = join(has_ram);
+			ASSERT_TRUE(host && host->lend());
 			uint64_t revoked = 0;
-			EXPECT_TRUE(out.take_back(
+			EXPECT_TRUE(host->out.take_back(
 			        Recall::of_qp(7), [&](auto, auto) { return place; }, revoked));
-			EXPECT_FALSE(out.closed());
+			EXPECT_FALSE(host->out.closed());
 			EXPECT_EQ(got(), Fills{});
-			EXPECT_TRUE(out.closed());
+			EXPECT_TRUE(host->out.closed());
 		}
 	}
+}
+
+/* The other host may use that memory for something else now. */
+TEST_F(RecallTest, WhatAClosedLinkHasLentIsNotRead)
+{
+	const auto host = join(true);
+	ASSERT_TRUE(host && host->lend());
+	nodes[1].receive_some(8);
+	EXPECT_EQ(nodes[1].loans.size(), 1u);
+	ASSERT_TRUE(host->lend());
+	host->out.close();
+	nodes[1].receive_some(8);
+	EXPECT_EQ(nodes[1].loans.size(), 1u);
+	EXPECT_EQ(nodes[1].lost, 1u);
 }
 
 } // namespace

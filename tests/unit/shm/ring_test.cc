@@ -227,6 +227,23 @@ TEST_F(RingTest, MovedEntriesCanBeRevoked)
 	EXPECT_EQ(take()->state, kRevoked);
 }
 
+/* The consumer is late with one entry, and claims the next just before the rest is revoked. */
+TEST_F(RingTest, OnlyWhatWasWaitedForIsWrittenOff)
+{
+	for (const uint32_t qpn : {7, 8, 9})
+		ASSERT_TRUE(out.lend({qpn, {}}, 1, bytes(40, 1)));
+	EXPECT_EQ(take()->state, kLent);
+	EXPECT_FALSE(revoke(out));
+	EXPECT_EQ(revoked, 2u);
+	out.write_off(Recall::of_qp(8));
+	EXPECT_FALSE(revoke(out)) << "it has not been waited for";
+	out.write_off(Recall::of_qp(7));
+	EXPECT_TRUE(revoke(out));
+	EXPECT_EQ(revoked, 2u);
+	in.done();
+	EXPECT_EQ(take()->state, kRevoked);
+}
+
 TEST(LoanKeys, MoreThanAFewAreAny)
 {
 	LoanKeys keys;
