@@ -192,6 +192,20 @@ TEST_F(LateHosts, WhatWasMovedIsRevoked)
 	EXPECT_EQ(nodes[2].loans[0].end()[-10], std::byte{0xff});
 }
 
+/* They may be those that keep it from going on. */
+TEST_F(LateHosts, OthersAreWokenBeforeTheWait)
+{
+	connect_hosts(3);
+	const RamRange range{0, 10, 0};
+	nodes[0].wire.sleeps(5);
+	EXPECT_EQ(nodes[2].wire.lend(frame(2, 3), std::span(&range, 1), 0, {}), Wire::Lend::Done);
+	EXPECT_TRUE(nodes[2].wire.send(frame(1, 3, 7)));
+	late_once([&] {
+		nodes[2].wire.recall(Recall::everything());
+		EXPECT_EQ(nodes[2].wire.announce(), std::nullopt) << "it has been woken";
+	});
+}
+
 /* It may just have been stopped. */
 TEST_F(LateHosts, WhoWasLateIsTrustedAgainLaterEachTime)
 {
