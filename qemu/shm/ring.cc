@@ -5,6 +5,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <unistd.h>
 
 namespace tern::shm {
 
@@ -31,6 +32,15 @@ void RingEnd::close()
 {
 	header().closed.store(1, std::memory_order_relaxed);
 	peer_->ring();
+}
+
+void RingEnd::close_unopened(const Fd &fd, const Bell &peer)
+{
+	const uint32_t closed = 1;
+	/* Fails if the descriptor is not that of a ring. */
+	[[maybe_unused]] const ssize_t written =
+	        pwrite(fd.get(), &closed, sizeof(closed), offsetof(RingHeader, closed));
+	peer.ring();
 }
 
 void RingEnd::copy_out(uint64_t position, std::span<std::byte> bytes) const

@@ -101,6 +101,8 @@ public:
 	/** The other side has given up the ring. */
 	bool closed() const { return header().closed.load(std::memory_order_relaxed) != 0; }
 	void close();
+	/** As close(), for a ring that cannot be opened here; it needs no address space. */
+	static void close_unopened(const Fd &fd, const Bell &peer);
 
 protected:
 	RingHeader &header() const

@@ -188,7 +188,8 @@ std::string SharedWire::handle_message(const Message &message, std::vector<Fd> &
 			return handle_welcome(message, fds);
 		break;
 	case Message::Kind::Peer:
-		if (up() && message.id < kMaxHosts && message.id != id_) {
+		if (up() && message.id < kMaxHosts && message.id != id_ &&
+		    fds.size() == kPeerFds + message.blocks) {
 			add_peer(message, fds);
 			return {};
 		}
@@ -227,29 +228,37 @@ std::string SharedWire::handle_welcome(const Message &message, std::vector<Fd> &
 	return {};
 }
 
-/* Opens the link to another host. If that fails, frames to the host go through the switch. */
+/* Opens the link to another host. If that fails, frames between the two go through the switch. */
 void SharedWire::add_peer(const Message &message, std::vector<Fd> &fds)
 {
 	if (Link *old = peers_[message.id])
 		cut(*old);
 	peers_[message.id] = nullptr;
 	late_.reset(message.id);
-	if (fds.size() != kPeerFds + message.blocks || !ram_fits(message))
-		return;
 	auto link = std::make_unique<Link>();
 	link->id = message.id;
-	if (!open(*link, std::span(fds).first<kPeerFds>()).empty())
+	if (!open_peer(*link, message, fds)) {
+		/* The other host may have opened its end, and nobody would read what it sends. */
+		for (const Fd &ring : std::span(fds).first<kPeerFds>().last<2>())
+			RingEnd::close_unopened(ring, link->bell);
 		return;
-	for (uint32_t i = 0; i < message.blocks; i++) {
-		const auto error = link->ram.emplace_back().map(
-		        fds[kPeerFds + i], message.block_sizes[i], Mapping::Access::Read);
-		if (!error.empty()) {
-			cut(*link);
-			return;
-		}
 	}
 	peers_[message.id] = link.get();
 	add_link(std::move(link));
+}
+
+/* Returns false if there is too little memory or address space. */
+bool SharedWire::open_peer(Link &link, const Message &message, std::span<Fd> fds)
+{
+	if (!open(link, fds.first<kPeerFds>()).empty() || !ram_fits(message))
+		return false;
+	for (uint32_t i = 0; i < message.blocks; i++) {
+		const auto error = link.ram.emplace_back().map(
+		        fds[kPeerFds + i], message.block_sizes[i], Mapping::Access::Read);
+		if (!error.empty())
+			return false;
+	}
+	return true;
 }
 
 std::string SharedWire::open(Link &link, std::span<Fd, kPeerFds> fds)

@@ -154,6 +154,7 @@ private:
 	std::string handle_message(const Message &message, std::vector<Fd> &fds);
 	std::string handle_welcome(const Message &message, std::vector<Fd> &fds);
 	void add_peer(const Message &message, std::vector<Fd> &fds);
+	static bool open_peer(Link &link, const Message &message, std::span<Fd> fds);
 	static std::string open(Link &link, std::span<Fd, kPeerFds> fds);
 	void add_link(std::unique_ptr<Link> link);
 	void forget(const Link &link);

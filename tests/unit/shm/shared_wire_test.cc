@@ -509,6 +509,56 @@ TEST_F(SharedWireTest, RefusesTooManyHosts)
 	EXPECT_EQ(answer({}).kind, Message::Kind::Welcome);
 }
 
+/* Takes all addresses that the process lets memory of others have, but @spare bytes. */
+class AllAddresses {
+public:
+	explicit AllAddresses(size_t spare)
+	{
+		Mapping left;
+		EXPECT_TRUE(!spare || left.map(fd_, spare, Mapping::Access::Read).empty());
+		for (size_t size = kHuge; size >= kPage; size /= 2) {
+			Mapping next;
+			while (next.map(fd_, size, Mapping::Access::Read).empty())
+				taken_.push_back(std::move(next));
+		}
+	}
+
+private:
+	static constexpr size_t kHuge = kMaxMapped / 4, kPage = 4096;
+
+	const Fd fd_ = make_segment("test", kHuge);
+	std::vector<Mapping> taken_;
+};
+
+/* One end has no addresses for the link, and the other one has it already. */
+TEST_F(SharedWireTest, ALinkThatOneEndCannotMapIsClosed)
+{
+	constexpr size_t kRing = kRingHeaderSize + (256 << 10);
+	for (const size_t spare : {size_t{0}, kRing, 2 * kRing}) {
+		SCOPED_TRACE(spare);
+		connect_lane(0, 0);
+		connect_lane(0, 0);
+		nodes[1].receive();
+		EXPECT_EQ(nodes[1].wire.hosts(), 2u);
+		{
+			const AllAddresses taken(spare);
+			nodes[0].receive();
+		}
+		EXPECT_EQ(nodes[0].wire.hosts(), 1u);
+		nodes[0].wire.send(frame(kBroadcast, 1, 1));
+		nodes[1].wire.send(frame(kBroadcast, 2, 2));
+		settle();
+		EXPECT_EQ(nodes[1].wire.hosts(), 1u);
+		nodes[0].wire.send(frame(2, 1, 3));
+		nodes[1].wire.send(frame(1, 2, 4));
+		settle();
+		EXPECT_EQ(nodes[0].tags(), (Tags{2, 4}));
+		EXPECT_EQ(nodes[1].tags(), (Tags{1, 3}));
+		nodes.clear();
+		step();
+	}
+}
+
 /* It makes an eventfd full and blocking, where it has one, and goes to sleep. */
 TEST_F(SharedWireTest, RingingCannotBeMadeToBlock)
 {
