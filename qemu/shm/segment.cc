@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "qemu/shm/segment.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -12,6 +13,8 @@ namespace tern::shm {
 
 namespace {
 
+constexpr uint64_t kPageSize = 4096;
+
 std::atomic<uint64_t> mapped; /* by all threads */
 
 bool reserve_address_space(size_t size)
@@ -22,6 +25,14 @@ bool reserve_address_space(size_t size)
 			return false;
 	} while (!mapped.compare_exchange_weak(before, before + size));
 	return true;
+}
+
+/* Offsets and sizes of mappings are multiples of it: the size of a huge page, if @fd has those. */
+uint64_t block_size(int fd)
+{
+	struct stat status;
+	return std::max<uint64_t>(fstat(fd, &status) ? 0 : static_cast<uint64_t>(status.st_blksize),
+	                          kPageSize);
 }
 
 } // namespace
@@ -71,26 +82,33 @@ std::string check_segment(int fd, size_t size)
 
 Mapping::~Mapping()
 {
-	if (bytes_.empty())
+	if (blocks_.empty())
 		return;
-	munmap(bytes_.data(), bytes_.size());
-	mapped -= bytes_.size();
+	munmap(blocks_.data(), blocks_.size());
+	mapped -= blocks_.size();
 }
 
-std::string Mapping::map(const Fd &fd, size_t size, Access access)
+std::string Mapping::map(const Fd &fd, size_t size, Access access, uint64_t offset)
 {
-	if (const std::string error = check_segment(fd.get(), size); !error.empty())
+	if (size == 0 || size > UINT64_MAX - offset)
+		return "too short";
+	if (const std::string error = check_segment(fd.get(), offset + size); !error.empty())
 		return error;
-	if (!reserve_address_space(size))
+	const uint64_t block = block_size(fd.get());
+	const uint64_t before = offset % block;
+	const uint64_t whole = (before + size + block - 1) / block * block;
+	if (!reserve_address_space(whole))
 		return "too large";
 	const int protection = access == Access::Read ? PROT_READ : PROT_READ | PROT_WRITE;
-	void *const at = mmap(nullptr, size, protection, MAP_SHARED, fd.get(), 0);
+	void *const at = mmap(nullptr, whole, protection, MAP_SHARED, fd.get(),
+	                      static_cast<off_t>(offset - before));
 	if (at == MAP_FAILED) {
-		mapped -= size;
+		mapped -= whole;
 		return std::strerror(errno);
 	}
 	*this = Mapping();
-	bytes_ = {static_cast<std::byte *>(at), size};
+	blocks_ = {static_cast<std::byte *>(at), whole};
+	bytes_ = blocks_.subspan(before, size);
 	return {};
 }
 

@@ -38,23 +38,30 @@ public:
 	enum class Access { Read, ReadWrite };
 
 	Mapping() = default;
-	Mapping(Mapping &&other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
+	Mapping(Mapping &&other) noexcept
+	        : blocks_(std::exchange(other.blocks_, {})), bytes_(std::exchange(other.bytes_, {}))
+	{
+	}
 	Mapping &operator=(Mapping &&other) noexcept
 	{
+		std::swap(blocks_, other.blocks_);
 		std::swap(bytes_, other.bytes_);
 		return *this;
 	}
 	~Mapping();
 
-	/** Maps the first @size bytes. Returns an error message, or empty. */
-	std::string map(const Fd &fd, size_t size, Access access);
-	/** Maps @fd for reading and writing in place of what is mapped, at the same address.
-	 * Returns an error message, or empty. An error leaves the old mapping in place. */
+	/** Maps @size bytes from @offset on. Returns an error message, or empty. */
+	std::string map(const Fd &fd, size_t size, Access access, uint64_t offset = 0);
+	/** Maps the first bytes of @fd for reading and writing in place of what is mapped, at the
+	 * same address. Returns an error message, or empty. An error leaves the old mapping in
+	 * place. */
 	std::string replace(const Fd &fd);
 	std::span<std::byte> bytes() const { return bytes_; }
 
 private:
-	std::span<std::byte> bytes_;
+	/* What is mapped: whole blocks of the file, which huge pages require. */
+	std::span<std::byte> blocks_;
+	std::span<std::byte> bytes_; /* what was asked for */
 };
 
 /** Size in bytes, or 0. */

@@ -39,9 +39,10 @@ static int map_memory(const DmaMap &what, const Fd &fd, DmaTable::Range &range)
 	if (what.size > UINT64_MAX - what.offset)
 		return EINVAL;
 	auto memory = std::make_shared<shm::Mapping>();
-	const auto error = memory->map(fd, what.offset + what.size,
+	const auto error = memory->map(fd, what.size,
 	                               range.writable ? shm::Mapping::Access::ReadWrite
-	                                              : shm::Mapping::Access::Read);
+	                                              : shm::Mapping::Access::Read,
+	                               what.offset);
 	if (!error.empty()) {
 		static bool told;
 		if (!std::exchange(told, true))
@@ -51,7 +52,7 @@ static int map_memory(const DmaMap &what, const Fd &fd, DmaTable::Range &range)
 			             error.c_str());
 		return EPERM;
 	}
-	range.at = memory->bytes().data() + what.offset;
+	range.at = memory->bytes().data();
 	range.memory = std::move(memory);
 	return 0;
 }

@@ -138,6 +138,24 @@ TEST_F(DmaTableTest, RefusesTooManyRanges)
 	EXPECT_EQ(table.map(whole(kMaxRanges * kPageSize, kPageSize), Fd()), ENOSPC);
 }
 
+/* A client may map its memory page by page. What lies before a page takes no addresses. */
+TEST_F(DmaTableTest, PagesAtHighOffsets)
+{
+	constexpr uint64_t kHuge = uint64_t{32} << 30;
+	const Fd huge = guest_memory(kHuge);
+	DmaMap what = whole(0, kPageSize);
+	for (uint64_t i = 0; i < kMaxRanges; i++) {
+		what.address = i * kPageSize;
+		what.offset = kHuge - (i + 1) * kPageSize;
+		ASSERT_EQ(table.map(what, huge), 0) << i;
+	}
+	EXPECT_TRUE(write(what.address + 8, 5));
+	EXPECT_EQ(stored(huge, static_cast<off_t>(what.offset) + 8), 5u);
+	EXPECT_EQ(table.unmap(what.address, kPageSize), 0);
+	what.offset = kHuge;
+	EXPECT_EQ(table.map(what, huge), EPERM);
+}
+
 TEST_F(DmaTableTest, UnmapsWhatWasMappedOnly)
 {
 	ASSERT_EQ(table.map(whole(0, kSize), memory), 0);
