@@ -9,16 +9,19 @@
 namespace tern::fabric {
 
 /**
- * The addresses that were learned at one place, in their order. It bounds what a host that invents
- * addresses adds to a table: its own oldest have to go, and not those of others. An address that
- * has since been learned elsewhere may still be among them.
+ * The addresses that a table says are at one place, each once, in the order in which they were
+ * learned. It bounds what a host that invents addresses adds to the table: its own oldest have to
+ * go, and not those of others.
+ *
+ * Whoever moves an address in the table moves it here, too. An address that stayed where it was
+ * would be there twice when it returns, and be forgotten as the oldest just after it was learned.
  */
 class LearnedAddresses {
 public:
 	static constexpr size_t kMost = 256;
 
-	/** Adds an address. If there are more than kMost then, removes the oldest and returns it;
-	 * the caller should remove it from its table, unless it has been learned elsewhere. */
+	/** Adds an address that is not among these. If there are more than kMost then, removes the
+	 * oldest and returns it, for the caller to remove it from its table. */
 	std::optional<uint64_t> add(uint64_t mac)
 	{
 		addresses_.push_back(mac);
@@ -30,6 +33,9 @@ public:
 		addresses_.pop_front();
 		return oldest;
 	}
+	/** Removes an address that has moved elsewhere. This takes linear time, as only moves do.
+	 */
+	void remove(uint64_t mac) { std::erase(addresses_, mac); }
 	size_t size() const { return addresses_.size(); }
 	void clear() { addresses_.clear(); }
 

@@ -87,11 +87,11 @@ void Switch::learn(const Frame &frame)
 	const auto [known, is_new] = learned_.try_emplace(source, frame.ingress);
 	if (!is_new && known->second == frame.ingress)
 		return;
+	if (!is_new)
+		ports_[known->second]->learned.remove(source);
 	known->second = frame.ingress;
-	const auto oldest = ports_[frame.ingress]->learned.add(source);
-	const auto old = oldest ? learned_.find(*oldest) : learned_.end();
-	if (old != learned_.end() && old->second == frame.ingress)
-		learned_.erase(old);
+	if (const auto oldest = ports_[frame.ingress]->learned.add(source))
+		learned_.erase(*oldest);
 }
 
 /* Drops a frame that came from a next hop to its destination: the destination has moved since, or a

@@ -40,9 +40,13 @@ void Fabric::learn(unsigned host, uint64_t mac)
 	const auto location = hosts_[host].location;
 	if (!location || mac & kGroupBit || is_at(host, mac))
 		return;
+	const auto known = locations_.find(mac);
+	if (known != locations_.end()) {
+		const auto at = std::ranges::find(hosts_, known->second, &Host::location);
+		at->learned.remove(mac);
+	}
 	locations_[mac] = *location;
-	const auto oldest = hosts_[host].learned.add(mac);
-	if (oldest && is_at(host, *oldest))
+	if (const auto oldest = hosts_[host].learned.add(mac))
 		locations_.erase(*oldest);
 }
 

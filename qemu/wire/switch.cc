@@ -193,6 +193,7 @@ void Switch::learn(PortId from, Frame frame)
 		return;
 	address_changes_++;
 	if (known != addresses_.end()) {
+		ports_[known->second].learned.remove(source);
 		known->second = owner;
 	} else {
 		make_room();
@@ -204,7 +205,7 @@ void Switch::learn(PortId from, Frame frame)
 void Switch::add_learned(PortId owner, uint64_t address)
 {
 	if (const auto oldest = ports_[owner].learned.add(address))
-		forget_at(owner, *oldest);
+		addresses_.erase(*oldest);
 }
 
 /* Guests can invent addresses. The cards with the most lose theirs first. */
@@ -213,16 +214,8 @@ void Switch::make_room()
 	while (addresses_.size() >= kMaxAddresses) {
 		const auto most = std::ranges::max_element(
 		        ports_, {}, [](const Port &port) { return port.learned.size(); });
-		forget_at(static_cast<PortId>(most - ports_.begin()), most->learned.take_oldest());
+		addresses_.erase(most->learned.take_oldest());
 	}
-}
-
-/* Unless the address has moved. */
-void Switch::forget_at(PortId owner, uint64_t address)
-{
-	const auto known = addresses_.find(address);
-	if (known != addresses_.end() && known->second == owner)
-		addresses_.erase(known);
 }
 
 /** A frame for an outlet. Its bytes are copied when they are to be changed or kept. */

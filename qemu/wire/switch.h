@@ -117,7 +117,6 @@ private:
 	void move_learned();
 	void learn(PortId from, Frame frame);
 	void add_learned(PortId owner, uint64_t address);
-	void forget_at(PortId owner, uint64_t address);
 	void make_room();
 	PortId lane_for(PortId primary, Frame frame) const;
 	void flood(PortId from, Frame frame, bool group);

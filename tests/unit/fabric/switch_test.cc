@@ -90,6 +90,23 @@ TEST(Switch, WhoInventsAddressesForgetsItsOwnOldest)
 	EXPECT_EQ(net.received(3), 0u) << "where 77 is is still known";
 }
 
+TEST(Switch, AnAddressMayMoveAsOftenAsItLikes)
+{
+	Star net(4);
+	for (int i = 0; i < 300; i++) {
+		for (const unsigned at : {3, 2}) {
+			net.send(at, plain_frame(mac(1), mac(77)));
+			net.run();
+		}
+	}
+	net.send(1, plain_frame(mac(77), mac(1)));
+	net.run();
+	EXPECT_EQ(net.received(2), 1u);
+	EXPECT_EQ(net.received(3), 0u);
+	EXPECT_EQ(net.received(4), 0u) << "where 77 is is known";
+	EXPECT_EQ(net.the_switch().stats().flooded, 0u);
+}
+
 TEST(Switch, NobodyTakesTheAddressOfAHost)
 {
 	Star net(3);

@@ -68,6 +68,25 @@ TEST(Topology, AHostHas256Addresses)
 	EXPECT_FALSE(net.fabric.is_at(second, 5743));
 }
 
+TEST(Topology, AnAddressMayMoveAsOftenAsItLikes)
+{
+	LeafSpine net;
+	Sink sink(net.loop);
+	const unsigned first = net.fabric.add_host(sink), second = net.fabric.add_host(sink);
+	net.plug(first + 1, 0);
+	net.plug(second + 1, 1);
+	for (int i = 0; i < 300; i++) {
+		net.fabric.learn(first, 5);
+		net.fabric.learn(second, 5);
+	}
+	EXPECT_TRUE(net.fabric.is_at(second, 5));
+	for (uint64_t i = 0; i < 255; i++)
+		net.fabric.learn(second, 1000 + i);
+	EXPECT_TRUE(net.fabric.is_at(second, 5)) << "it counts once";
+	net.fabric.learn(second, 2000);
+	EXPECT_FALSE(net.fabric.is_at(second, 5));
+}
+
 TEST(Topology, FlowsSpreadOverEqualPaths)
 {
 	LeafSpine net;

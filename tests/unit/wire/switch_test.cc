@@ -192,6 +192,20 @@ TEST_F(SwitchTest, AnAddressThatMovedIsNotForgottenWhereItWas)
 	EXPECT_EQ(ethernet.addresses_of(1).size(), 1u);
 }
 
+/* Each move is one more for the port that the address comes to, and one less for the other. */
+TEST_F(SwitchTest, AnAddressMayMoveAsOftenAsItLikes)
+{
+	for (int i = 0; i < 300; i++) {
+		ethernet.forward(0, invented(7));
+		ethernet.forward(1, invented(7));
+	}
+	EXPECT_EQ(ethernet.addresses_of(0).size(), 0u);
+	EXPECT_EQ(ethernet.addresses_of(1).size(), 1u);
+	for (uint32_t i = 0; i < 255; i++)
+		ethernet.forward(1, invented(100 + i));
+	EXPECT_EQ(ethernet.addresses_of(1).size(), 256u) << "it counts once";
+}
+
 TEST_F(SwitchTest, ManyWhoInventAddressesLoseTheirs)
 {
 	learn_all();
