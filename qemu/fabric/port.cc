@@ -12,6 +12,12 @@ constexpr uint64_t kSecond = 1'000'000'000;
  * before all pauses that have one. If a peer sends more such pauses, the event of an earlier pause
  * wakes the port later than necessary. */
 constexpr unsigned kMaxWakes = 16;
+
+/* Of the port or of its owner: guests send pause frames, too. The peer counts neither. */
+bool is_pause(const Frame &frame)
+{
+	return parse_pause(frame.bytes()).has_value();
+}
 } // namespace
 
 struct Port::Departure {
@@ -117,10 +123,11 @@ void Port::finish()
 			lose(*frame);
 		return start_next();
 	}
-	if (!sending_pause_) {
+	if (!sending_pause_)
+		owner_.departed(*this, *frame);
+	if (!is_pause(*frame)) {
 		counts_.tx_frames++;
 		counts_.tx_bytes += frame->size;
-		owner_.departed(*this, *frame);
 	}
 	launch(std::move(frame));
 	start_next();
@@ -136,7 +143,7 @@ bool Port::happens(double share)
 void Port::launch(FramePtr frame)
 {
 	if (happens(link.loss)) {
-		counts_.lost++;
+		counts_.lost += !is_pause(*frame);
 		return;
 	}
 	uint64_t arrival = loop_.now() + link.delay;
@@ -244,13 +251,13 @@ void Port::set_up(bool up)
 	while (FramePtr frame = queues.pop(0, loop_.now()))
 		lose(*frame);
 	while (!in_flight_.empty())
-		counts_.lost += !parse_pause(in_flight_.pop_front()->bytes());
+		counts_.lost += !is_pause(*in_flight_.pop_front());
 	pauses_.clear();
 }
 
 void Port::lose(const Frame &frame)
 {
-	counts_.lost++;
+	counts_.lost += !is_pause(frame);
 	owner_.departed(*this, frame);
 }
 

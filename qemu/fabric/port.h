@@ -52,8 +52,10 @@ protected:
  */
 class alignas(Frame::kCacheLine) Port {
 public:
+	/* Pause frames are in none of the numbers of frames and bytes. So each frame that one end
+	 * has sent is one that the other has received, one that was lost, or one on its way. */
 	struct Counts {
-		uint64_t tx_frames = 0; /* pause frames not among them */
+		uint64_t tx_frames = 0;
 		uint64_t tx_bytes = 0;
 		uint64_t rx_frames = 0;
 		uint64_t rx_bytes = 0;

@@ -252,6 +252,46 @@ TEST(PortChance, JitterVariesTheDelayAndKeepsTheOrder)
 	EXPECT_TRUE(std::ranges::is_sorted(late.times));
 }
 
+/* Pause frames are neither sent nor received frames, so they are not lost ones either. */
+TEST(PortChance, LostPausesAreNotCounted)
+{
+	EventLoop loop;
+	FramePool pool;
+	Sink at_c{loop}, at_d{loop};
+	const LinkConfig config{.rate = 8'000'000'000, .delay = 0, .loss = 0.5};
+	Port c{loop, pool, at_c, 0, {}, config}, d{loop, pool, at_d, 0, {}, config};
+	Port::connect(c, d);
+	for (int i = 0; i < 200; i++) {
+		c.send(pool.make(plain_frame(kB, kA, 76), 0));
+		c.pause_peer(3, 1);
+	}
+	while (loop.step()) {
+	}
+	EXPECT_LT(d.stats().pauses_received[3], c.stats().pauses_sent[3]);
+	EXPECT_EQ(c.stats().tx_frames, 200u);
+	EXPECT_EQ(c.stats().tx_frames, d.stats().rx_frames + c.stats().lost);
+}
+
+/* A host may send a pause frame as any other frame. Its peer obeys it and counts no frame. */
+TEST_F(PortTest, APauseFrameOfTheOwnerCountsAsThoseOfThePort)
+{
+	const auto send_pause = [this] { a.send(pool.make(pause_frame(3, 1), 0)); };
+	send_pause();
+	run();
+	EXPECT_EQ(b.stats().pauses_received[3], 1u);
+	EXPECT_EQ(a.stats().tx_frames, 0u);
+	EXPECT_EQ(b.stats().rx_frames, 0u);
+	for (int i = 0; i < 3; i++)
+		send_pause();
+	loop.run_for(100);
+	a.set_up(false);
+	b.set_up(false);
+	send_pause();
+	run();
+	EXPECT_EQ(a.stats().lost, 0u);
+	EXPECT_EQ(at_a.left, 5u);
+}
+
 TEST(PortChance, LossFollowsFromTheSeed)
 {
 	const auto lost = [](double loss, uint32_t seed) {
