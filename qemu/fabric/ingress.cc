@@ -41,6 +41,15 @@ void Ingress::release(uint8_t priority, uint64_t size)
 	}
 }
 
+/* A priority that is paused holds more than xon, so the pause is still needed. */
+void Ingress::link_returned()
+{
+	for (uint8_t priority = 0; priority < kPriorities; priority++) {
+		if (repeat_at_[priority])
+			pause(priority);
+	}
+}
+
 /* Pauses the sender, and repeats the pause after half of its time while the buffer is too full. */
 void Ingress::pause(uint8_t priority)
 {

@@ -37,6 +37,8 @@ public:
 	 * and the frame is to be dropped. */
 	bool take(uint8_t priority, uint64_t size);
 	void release(uint8_t priority, uint64_t size);
+	/** Pauses the sender again, which has forgotten its pauses with the link. */
+	void link_returned();
 	uint64_t held(uint8_t priority) const { return held_[priority]; }
 	uint64_t dropped() const { return dropped_; }
 

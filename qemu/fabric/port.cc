@@ -253,6 +253,8 @@ void Port::set_up(bool up)
 	while (!in_flight_.empty())
 		counts_.lost += !is_pause(*in_flight_.pop_front());
 	pauses_.clear();
+	if (up)
+		owner_.link_returned(*this);
 }
 
 void Port::lose(const Frame &frame)

@@ -32,6 +32,8 @@ public:
 	virtual void sending(Port &port, Frame &frame) = 0;
 	/** @port no longer holds @frame, which the owner gave it: it was sent or lost. */
 	virtual void departed(Port &port, const Frame &frame) = 0;
+	/** The link of @port is up again. Neither end remembers what was paused. */
+	virtual void link_returned(Port & /* port */) {}
 	/** @port has received @frame, a pause frame, and obeys it. */
 	virtual void pause_arrived(Port & /* port */, const Frame & /* frame */) {}
 };

@@ -93,6 +93,7 @@ private:
 	void arrived(Port &port, FramePtr frame) override;
 	void sending(Port &port, Frame &frame) override;
 	void departed(Port &port, const Frame &frame) override;
+	void link_returned(Port &port) override { ports_[port.number]->ingress.link_returned(); }
 	void route(FramePtr frame, const Location &to);
 	void flood(FramePtr frame);
 	void learn(const Frame &frame);

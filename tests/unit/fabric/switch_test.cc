@@ -249,6 +249,42 @@ TEST(Switch, RepeatsAPauseThatIsStillNeeded)
 	EXPECT_GE(net.port_to(2).stats().pauses_sent[3], 2u);
 }
 
+/* The ends of a link that returns have forgotten all pauses. The switch that still holds too much
+ * pauses its peer at once, and not when the last pause would have had to be repeated: that is after
+ * 2.1 ms, in which a trunk carries 2.1 MB. */
+TEST(Switch, ALinkThatReturnsIsPausedAgain)
+{
+	Net net(3);
+	for (int i = 0; i < 2; i++)
+		net.fabric.add_switch({.pfc = kPfc});
+	net.plug(1, 1, {.rate = 80'000'000, .delay = 1000});
+	net.plug(2, 0);
+	net.plug(3, 0);
+	const unsigned trunk = net.trunk(0, 1);
+	net.fabric.update_routes();
+	const auto send = [&](unsigned frames) {
+		for (unsigned i = 0; i < frames; i++) {
+			for (const uint8_t from : {2, 3})
+				net.send(from, roce_frame({.from = from,
+				                           .to = 1,
+				                           .traffic_class = 26 << 2}));
+		}
+	};
+	const Ingress &ingress = net.fabric.at(1).ingress(1);
+	send(100);
+	net.loop.run_for(100'000);
+	ASSERT_GT(ingress.held(3), kPfc.xon);
+	const uint64_t pauses = net.fabric.ends(trunk).b->stats().pauses_sent[3];
+	ASSERT_GT(pauses, 0u);
+	net.fabric.set_link(trunk, false);
+	net.fabric.set_link(trunk, true);
+	EXPECT_EQ(net.fabric.ends(trunk).b->stats().pauses_sent[3], pauses + 1);
+	send(300);
+	net.run();
+	EXPECT_EQ(net.fabric.at(1).stats().pfc_dropped, 0u);
+	EXPECT_EQ(ingress.held(3), 0u);
+}
+
 /* What is lost with a link gives its room in the buffer back. */
 TEST(Switch, ACutLinkReleasesTheBuffer)
 {
