@@ -192,6 +192,11 @@ void Port::accept(FramePtr frame)
 	owner_.arrived(*this, std::move(frame));
 }
 
+void Port::lose_intercepted(const Frame &frame)
+{
+	counts_.lost += !is_pause(frame);
+}
+
 /* Starts or ends pauses. Schedules an event only for the pause that ends first; wake() schedules
  * the next one. A peer may send many frames that each pause all priorities: one event for each
  * pause could fill the loop. */
@@ -245,6 +250,7 @@ void Port::set_up(bool up)
 	if (up_ == up)
 		return;
 	up_ = up;
+	cuts_ += !up;
 	cut_ = sending_ != nullptr;
 	paused_until_ = {};
 	next_arrival_ = kNever;

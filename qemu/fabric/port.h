@@ -95,6 +95,10 @@ public:
 	void intercept(Interceptor &interceptor) { interceptor_ = &interceptor; }
 	/** Takes a frame that has arrived and was intercepted. */
 	void accept(FramePtr frame);
+	/** Counts a frame that was intercepted, and then lost with the link. */
+	void lose_intercepted(const Frame &frame);
+	/** How often the link was cut. What was intercepted before the last time is lost. */
+	uint64_t cuts() const { return cuts_; }
 	/** The loop in which frames arrive. */
 	EventLoop &loop() const { return loop_; }
 	/** Returns the priorities that the peer has paused, a bit for each. */
@@ -151,6 +155,7 @@ public:
 private:
 	FramePool &pool_;
 	Interceptor *interceptor_ = nullptr;
+	uint64_t cuts_ = 0;
 	std::array<uint64_t, kPriorities> paused_until_{};
 	uint64_t next_wake_ = kNever; /* the first event that is to wake the port */
 	unsigned wakes_ = 0;          /* number of those events */

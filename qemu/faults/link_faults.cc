@@ -9,11 +9,12 @@ namespace tern::faults {
 
 namespace {
 
-/** A frame for a port of the fabric. */
+/** A frame for a port of the fabric. If its link is cut while the frame is held back, the frame is
+ * lost, as all that is on its way. */
 class ToPort final : public Transfer {
 public:
 	ToPort(fabric::FramePool &pool, fabric::Port &port, fabric::FramePtr frame)
-	        : pool_(pool), port_(port), frame_(std::move(frame))
+	        : ToPort(pool, port, std::move(frame), port.cuts())
 	{
 	}
 
@@ -31,18 +32,28 @@ public:
 	}
 	bool deliver() override
 	{
-		port_.accept(pool_.copy(*frame_));
+		if (port_.cuts() == cuts_)
+			port_.accept(pool_.copy(*frame_));
+		else
+			port_.lose_intercepted(*frame_);
 		return true;
 	}
 	std::unique_ptr<Transfer> keep() override
 	{
-		return std::make_unique<ToPort>(pool_, port_, std::move(frame_));
+		return std::unique_ptr<Transfer>(
+		        new ToPort(pool_, port_, std::move(frame_), cuts_));
 	}
 
 private:
+	ToPort(fabric::FramePool &pool, fabric::Port &port, fabric::FramePtr frame, uint64_t cuts)
+	        : pool_(pool), port_(port), frame_(std::move(frame)), cuts_(cuts)
+	{
+	}
+
 	fabric::FramePool &pool_;
 	fabric::Port &port_;
 	fabric::FramePtr frame_;
+	const uint64_t cuts_; /* of the link, when the frame arrived */
 };
 
 } // namespace

@@ -370,6 +370,28 @@ TEST_F(LinkRulesTest, DelayAndReorder)
 	EXPECT_EQ(tags(1), Tags{0});
 }
 
+/* They are on the link, which may be up again when their time comes. */
+TEST_F(LinkRulesTest, FramesThatAreHeldBackAreLostWithTheLink)
+{
+	for (const bool returns : {false, true}) {
+		set("delay link=s1:s2 by=30ms; reorder link=s1:s2 nth=1 by=5");
+		send(2, 2);
+		EXPECT_EQ(topology->execute("link s1 s2 down"), "ok");
+		if (returns) {
+			EXPECT_EQ(topology->execute("link s1 s2 up"), "ok");
+		}
+		pass(300);
+		EXPECT_EQ(tags(1), Tags{}) << returns;
+		const std::string lost = "\"lost\":" + std::to_string(returns ? 4 : 2);
+		EXPECT_NE(topology->report().find(lost), std::string::npos) << topology->report();
+		EXPECT_EQ(topology->execute("link s1 s2 up"), "ok");
+		ethernet.faults().clear();
+	}
+	send(2, 1);
+	pass(10);
+	EXPECT_EQ(tags(1), Tags{0});
+}
+
 TEST_F(LinkRulesTest, DuplicateAndCorrupt)
 {
 	set("duplicate link=h1:s1 nth=1; corrupt link=s1:s2 nth=3");
