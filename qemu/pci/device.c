@@ -390,6 +390,10 @@ static bool check_properties(TernDevice *tern, Error **errp)
 		           MAX_DM_SIZE);
 		return false;
 	}
+	if (!tern->speed) {
+		error_setg(errp, "tern: speed must be 1 Mb/s or more");
+		return false;
+	}
 	if (tern->wire && tern->conf.peers.ncs[0]) {
 		error_setg(errp, "tern: netdev and wire are two ways to the network; give one");
 		return false;

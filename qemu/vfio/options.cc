@@ -70,6 +70,8 @@ static std::string check(const Options &options)
 	    (!std::has_single_bit(card.device_memory) || card.device_memory < kMinDeviceMemory ||
 	     card.device_memory > kMaxDeviceMemory))
 		return "--dm-size: 0 or a power of two, 4096 to 268435456";
+	if (!card.speed)
+		return "--speed: 1 or more";
 	return {};
 }
 

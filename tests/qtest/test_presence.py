@@ -62,6 +62,10 @@ class Refusals(unittest.TestCase):
             self.refused(f"dm-size={size}", "dm-size must be")
         self.assertEqual(Machine("-device", "tern,dm-size=0").quit(), 0)
 
+    def test_speed(self):
+        self.refused("speed=0", "speed must be 1 Mb/s or more")
+        self.assertEqual(Machine("-device", "tern,speed=1").quit(), 0)
+
     def test_most_vectors(self):
         self.assertEqual(Machine("-device", "tern,vectors=256").quit(), 0)
 
