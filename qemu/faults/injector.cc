@@ -50,7 +50,7 @@ Injector::Verdict Injector::decide(const Passage &passage, unsigned to, size_t s
 {
 	Faults::Decision decision = passage.at_card ? faults_.decide() : Faults::Decision();
 	decision.marked &= fabric::can_mark(passage.frame);
-	if (destination(to).to_be_overtaken)
+	if (!destination(to).to_be_overtaken.empty())
 		decision.overtaken = 0;
 	const auto note = [&](bool happened, Fault fault, uint64_t amount = 0) {
 		if (happened)
@@ -117,21 +117,23 @@ void Injector::hold(const Verdict &verdict, Transfer &transfer, Time now)
 		faults_.counts.reordered++;
 		due = now + decision.patience;
 		held.last_arrival = destination(held.to).arrivals + decision.overtaken;
-		destination(held.to).to_be_overtaken++;
 	}
 	held_bytes_ += held.size;
-	held_.emplace(due, std::move(held));
+	const auto place = held_.emplace(due, std::move(held));
+	if (const auto last = place->second.last_arrival)
+		destination(verdict.to).to_be_overtaken.emplace(*last, place);
 }
 
 bool Injector::release_overtaken(unsigned to)
 {
+	const auto overtaken = [&] {
+		const Destination &at = destination(to);
+		return !at.to_be_overtaken.empty() &&
+		       at.to_be_overtaken.begin()->first <= at.arrivals;
+	};
 	bool room = true;
-	for (auto held = held_.begin(); destination(to).to_be_overtaken && held != held_.end();) {
-		const auto candidate = held++;
-		const auto &last = candidate->second.last_arrival;
-		if (candidate->second.to == to && last && *last <= destination(to).arrivals)
-			room &= release(candidate);
-	}
+	while (overtaken())
+		room &= release(destination(to).to_be_overtaken.begin()->second);
 	return room;
 }
 
@@ -139,9 +141,15 @@ bool Injector::release_overtaken(unsigned to)
 bool Injector::release(HeldFrames::iterator held)
 {
 	const Held frame = std::move(held->second);
+	if (frame.last_arrival) {
+		auto &waiting = destination(frame.to).to_be_overtaken;
+		auto entry = waiting.find(*frame.last_arrival);
+		while (entry->second != held)
+			entry++;
+		waiting.erase(entry);
+	}
 	held_.erase(held);
 	held_bytes_ -= frame.size;
-	destination(frame.to).to_be_overtaken -= frame.last_arrival.has_value();
 	return deliver(*frame.transfer, frame.copies);
 }
 
@@ -158,7 +166,7 @@ void Injector::forget(unsigned to)
 		held_bytes_ -= held.to == to ? held.size : 0;
 		return held.to == to;
 	});
-	destination(to).to_be_overtaken = 0;
+	destination(to).to_be_overtaken.clear();
 }
 
 } // namespace tern::faults

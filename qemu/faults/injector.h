@@ -71,13 +71,6 @@ public:
 	void forget(unsigned to);
 
 private:
-	struct Destination {
-		/* frames that were not lost on the way to it, while faults are set */
-		uint64_t arrivals = 0;
-		/* those held back to be overtaken */
-		unsigned to_be_overtaken = 0;
-	};
-
 	/* It goes at its time, or behind the last frame that overtakes it. */
 	struct Held {
 		unsigned to;
@@ -88,6 +81,13 @@ private:
 	};
 	/* by time; those of the same time in their order */
 	using HeldFrames = std::multimap<Time, Held>;
+
+	struct Destination {
+		/* frames that were not lost on the way to it, while faults are set */
+		uint64_t arrivals = 0;
+		/* those held back to be overtaken, by their last_arrival */
+		std::multimap<uint64_t, HeldFrames::iterator> to_be_overtaken;
+	};
 
 	Destination &destination(unsigned to);
 	void change(const Verdict &verdict, Transfer &transfer);
