@@ -18,6 +18,7 @@ struct PfcConfig {
 	uint64_t xoff = 96 * 1024;     /* the sender is paused above this */
 	uint64_t xon = 64 * 1024;      /* a paused sender may continue at this or below */
 	uint64_t headroom = 96 * 1024; /* accepted above xoff; more is dropped */
+	uint64_t watchdog = 0; /* ns, Port::guard_against_storms(); 0: the switch has none */
 };
 
 /** Returns how many bytes may arrive over @link after the receiver has decided to pause the sender:

@@ -4,6 +4,7 @@
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <limits>
 #include <regex>
 #include <set>
 
@@ -17,6 +18,7 @@ constexpr uint64_t kMaxCardsOfHost = 8;
 constexpr uint64_t kMaxWeight = 1000;
 /* Cards know their rate in Mb/s. */
 constexpr uint64_t kMinRate = 1'000'000;
+constexpr double kMaxSeconds = 1e6;
 
 /** Reads the tables of a topology file into a Plan: queues, switches, hosts and links. */
 class Reader {
@@ -86,6 +88,8 @@ void Reader::read_pfc()
 	config.xoff = pfc.quantity("xoff", kSizeUnits, 1, config.xoff);
 	config.xon = pfc.quantity("xon", kSizeUnits, 0, std::min(config.xon, config.xoff));
 	config.headroom = pfc.quantity("headroom", kSizeUnits, 0, 0);
+	plan_.has_watchdog = pfc.has("watchdog");
+	config.watchdog = pfc.quantity("watchdog", kTimeUnits, 0, 0);
 	if (config.xon > config.xoff)
 		pfc.fail("xon", "must not exceed xoff");
 	pfc.end();
@@ -200,6 +204,22 @@ std::vector<uint64_t> Plan::card_rates() const
 			if (end.kind == End::Kind::Host)
 				rates[end.number] = link.config.rate;
 	return rates;
+}
+
+uint64_t watchdog_for(const Plan &plan)
+{
+	constexpr uint64_t kUsual = 200'000'000;
+	double slowest = std::numeric_limits<double>::infinity();
+	size_t ports = 0;
+	for (const Plan::Link &link : plan.links) {
+		slowest = std::min(slowest, static_cast<double>(link.config.rate));
+		for (const End &end : {link.a, link.b})
+			ports += end.kind == End::Kind::Switch;
+	}
+	const PfcConfig &pfc = plan.queues.pfc;
+	const double bits = 8.0 * static_cast<double>(ports) *
+	                    (static_cast<double>(pfc.xoff) + static_cast<double>(pfc.headroom));
+	return std::max(kUsual, static_cast<uint64_t>(std::min(bits / slowest, kMaxSeconds) * 1e9));
 }
 
 void read_plan(TomlTable &file, size_t max_cards, Plan &plan)

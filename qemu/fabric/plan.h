@@ -28,7 +28,8 @@ struct Plan {
 	};
 
 	uint64_t seed = 1;
-	SwitchConfig queues; /* of each switch */
+	SwitchConfig queues;       /* of each switch */
+	bool has_watchdog = false; /* the file says whether queues.pfc has one */
 	std::vector<std::string> switches;
 	std::vector<Host> hosts;
 	std::vector<std::string> cards;
@@ -41,6 +42,14 @@ struct Plan {
 	/** Returns the rate of the link of each card. */
 	std::vector<uint64_t> card_rates() const;
 };
+
+/**
+ * Returns a watchdog for PFC, ns, that no congestion of @plan triggers: 200 ms, as is usual, or as
+ * long as the slowest link takes for all frames of a priority that all switches may hold. A pause
+ * by a switch is over when its frames have left, unless it is paused by others, and so on; but then
+ * all of them wait for no more than these frames.
+ */
+uint64_t watchdog_for(const Plan &plan);
 
 /** Takes the keys of a plan from @file, and no others. Throws a TomlError, also if there are more
  * than @max_cards. */

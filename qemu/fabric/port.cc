@@ -69,7 +69,12 @@ void Port::send(FramePtr frame)
 {
 	if (!up_)
 		return lose(*frame);
+	const uint8_t priority = frame->priority;
+	if (in_storm_ >> priority & 1)
+		return drop_in_storm(*frame);
 	queues.push(std::move(frame), loop_.now());
+	if (loop_.now() < unpaused_at_)
+		watch(priority);
 	start_next();
 }
 
@@ -207,12 +212,75 @@ void Port::obey(const PauseTimes &pause)
 			continue;
 		const uint64_t bits = *pause[priority] * kPauseQuantum;
 		pauses_received_[priority] += bits != 0;
+		if (!bits || paused_until_[priority] <= loop_.now())
+			storms_.waiting_since[priority].reset();
 		paused_until_[priority] = loop_.now() + bits * kSecond / link.rate;
 		unpaused_at_ = std::max(unpaused_at_, paused_until_[priority]);
 		if (!bits)
 			loop_.at(loop_.now(), [this] { start_next(); });
+		watch(priority);
 	}
 	wake_at(next_end_of_pause());
+}
+
+void Port::guard_against_storms(uint8_t priorities, uint64_t limit)
+{
+	storms_.guarded = priorities;
+	storms_.limit = limit;
+}
+
+/* Notes since when frames of @priority have waited, if they do so because of a pause. */
+void Port::watch(unsigned priority)
+{
+	if (!(storms_.guarded >> priority & 1) || in_storm_ >> priority & 1 ||
+	    storms_.waiting_since[priority] || paused_until_[priority] <= loop_.now() ||
+	    !queues.bytes(static_cast<uint8_t>(priority)))
+		return;
+	storms_.waiting_since[priority] = loop_.now();
+	if (!(storms_.watched >> priority & 1))
+		watch_at(priority, loop_.now() + storms_.limit);
+}
+
+void Port::watch_at(unsigned priority, uint64_t when)
+{
+	storms_.watched |= static_cast<uint8_t>(1u << priority);
+	loop_.at(when, [this, priority] { look_for_storm(priority); });
+}
+
+/* Begins or ends a storm, or looks again when that may be necessary. */
+void Port::look_for_storm(unsigned priority)
+{
+	storms_.watched &= static_cast<uint8_t>(~(1u << priority));
+	auto &since = storms_.waiting_since[priority];
+	if (!(in_storm_ >> priority & 1)) {
+		if (paused_until_[priority] <= loop_.now())
+			since.reset();
+		if (!since)
+			return;
+		if (loop_.now() < *since + storms_.limit)
+			return watch_at(priority, *since + storms_.limit);
+		begin_storm(priority);
+	}
+	const uint64_t quiet_at = paused_until_[priority] + storms_.limit;
+	if (loop_.now() < quiet_at)
+		return watch_at(priority, quiet_at);
+	in_storm_ &= static_cast<uint8_t>(~(1u << priority));
+}
+
+void Port::begin_storm(unsigned priority)
+{
+	storms_.counts.pause_storms++;
+	storms_.waiting_since[priority].reset();
+	in_storm_ |= static_cast<uint8_t>(1u << priority);
+	const auto others = static_cast<uint8_t>(~(1u << priority));
+	while (FramePtr frame = queues.pop(others, loop_.now()))
+		drop_in_storm(*frame);
+}
+
+void Port::drop_in_storm(const Frame &frame)
+{
+	storms_.counts.storm_dropped++;
+	owner_.departed(*this, frame);
 }
 
 /* Does nothing if an event comes earlier. */
@@ -253,6 +321,8 @@ void Port::set_up(bool up)
 	cuts_ += !up;
 	cut_ = sending_ != nullptr;
 	paused_until_ = {};
+	in_storm_ = 0;
+	storms_.waiting_since = {};
 	next_arrival_ = kNever;
 	while (FramePtr frame = queues.pop(0, loop_.now()))
 		lose(*frame);

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <random>
 
 #include "qemu/fabric/egress_queues.h"
@@ -64,7 +65,12 @@ public:
 		uint64_t lost = 0; /* frames that the link lost, by chance or because it was down */
 		uint64_t busy_ns = 0; /* time spent transmitting */
 	};
-	struct Stats : Counts {
+	/* Of guard_against_storms(). */
+	struct StormCounts {
+		uint64_t pause_storms = 0;
+		uint64_t storm_dropped = 0; /* frames */
+	};
+	struct Stats : Counts, StormCounts {
 		std::array<uint64_t, kPriorities> pauses_sent{}; /* not those that end a pause */
 		std::array<uint64_t, kPriorities> pauses_received{};
 	};
@@ -89,6 +95,14 @@ public:
 	/** Without a link all frames are lost, those in the queues and on their way among them. */
 	void set_up(bool up);
 	bool up() const { return up_; }
+	/**
+	 * Takes a pause of one of @priorities for a pause storm if it has kept frames waiting for
+	 * @limit ns without a gap. In a storm the port drops the frames of that priority, those
+	 * that wait and those that it is given, so that they do not block the frames of others in
+	 * the switches before it. The storm is over when the priority has not been paused for
+	 * @limit ns.
+	 */
+	void guard_against_storms(uint8_t priorities, uint64_t limit);
 	/** Time on the wire of a frame of @size bytes, ns, rounded up. */
 	uint64_t time_of(uint64_t size) const;
 	/** From now on @interceptor, which must outlive the port, gets all frames that arrive. */
@@ -103,7 +117,7 @@ public:
 	EventLoop &loop() const { return loop_; }
 	/** Returns the priorities that the peer has paused, a bit for each. */
 	uint8_t paused() const;
-	Stats stats() const { return {counts_, pauses_sent_, pauses_received_}; }
+	Stats stats() const { return {counts_, storms_.counts, pauses_sent_, pauses_received_}; }
 
 	/** Prefetches the members that each frame needs: those up to the first queues. */
 	void prefetch() const;
@@ -123,6 +137,11 @@ private:
 	void wake();
 	uint64_t next_end_of_pause() const;
 	void lose(const Frame &frame);
+	void watch(unsigned priority);
+	void watch_at(unsigned priority, uint64_t when);
+	void look_for_storm(unsigned priority);
+	void begin_storm(unsigned priority);
+	void drop_in_storm(const Frame &frame);
 
 	static constexpr uint64_t kNever = UINT64_MAX;
 
@@ -140,6 +159,7 @@ private:
 	bool up_ = true;
 	bool cut_ = false; /* the link was down since sending_ began */
 	bool sending_pause_ = false;
+	uint8_t in_storm_ = 0; /* priorities, a bit for each */
 	FramePtr sending_;
 	uint64_t remainder_ = 0;    /* of the time on the wire, in ns / rate */
 	FrameList pauses_;          /* to be sent */
@@ -156,6 +176,15 @@ private:
 	FramePool &pool_;
 	Interceptor *interceptor_ = nullptr;
 	uint64_t cuts_ = 0;
+	/* There is at most one event for each priority, however many pauses a peer begins. */
+	struct Storms {
+		uint8_t guarded = 0;
+		uint8_t watched = 0; /* priorities that have an event */
+		uint64_t limit = 0;
+		/* since when frames have waited because of the present pause */
+		std::array<std::optional<uint64_t>, kPriorities> waiting_since{};
+		StormCounts counts;
+	} storms_;
 	std::array<uint64_t, kPriorities> paused_until_{};
 	uint64_t next_wake_ = kNever; /* the first event that is to wake the port */
 	unsigned wakes_ = 0;          /* number of those events */

@@ -30,7 +30,10 @@ Port &Switch::add_port(const LinkConfig &link)
 	const auto port_number = static_cast<uint16_t>(ports_.size());
 	ports_.push_back(
 	        std::make_unique<SwitchPort>(loop_, pool_, owner, port_number, config_, link));
-	return ports_.back()->port;
+	Port &port = ports_.back()->port;
+	if (config_.pfc.watchdog)
+		port.guard_against_storms(config_.pfc.lossless, config_.pfc.watchdog);
+	return port;
 }
 
 void Switch::set_routes(std::vector<std::vector<uint16_t>> next_hops)

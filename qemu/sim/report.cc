@@ -283,7 +283,9 @@ std::string end_of(const World &world, size_t link, size_t end)
 	              ", \"load\": %.4f, ",
 	              stats.tx_frames, stats.rx_frames, stats.lost, world.utilisation(link, end)) +
 	       "\"pauses_sent\": " + numbers(stats.pauses_sent) +
-	       ", \"pauses_received\": " + numbers(stats.pauses_received) + "}";
+	       ", \"pauses_received\": " + numbers(stats.pauses_received) +
+	       format(", \"pause_storms\": %" PRIu64 ", \"storm_dropped\": %" PRIu64 "}",
+	              stats.pause_storms, stats.storm_dropped);
 }
 
 void add_links(const World &world, std::string &out)

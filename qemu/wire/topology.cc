@@ -21,6 +21,9 @@ Plan plan_of(const toml::table &parsed, const std::string &path)
 	TomlTable file(parsed, "", path);
 	Plan plan;
 	fabric::read_plan(file, kMaxCards, plan);
+	/* Here guests that nobody knows send pause frames. */
+	if (!plan.has_watchdog)
+		plan.queues.pfc.watchdog = watchdog_for(plan);
 	for (const char *key :
 	     {"duration", "warmup", "sample", "mtu", "congestion", "flow", "fault", "rule"})
 		file.ignore(key);
@@ -170,6 +173,8 @@ void add_end(Json &json, const std::string &name, const fabric::Port &port, uint
 		json.number("rx_bytes", stats.rx_bytes);
 		json.number("lost", stats.lost);
 		json.number("busy_ns", stats.busy_ns);
+		json.number("pause_storms", stats.pause_storms);
+		json.number("storm_dropped", stats.storm_dropped);
 		add_counters(json, "pauses_sent", stats.pauses_sent);
 		add_counters(json, "pauses_received", stats.pauses_received);
 		json.list("queues", [&] {

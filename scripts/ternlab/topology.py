@@ -44,13 +44,13 @@ def set_link(wire, ends, plugged):
 def text(told):
     """report() for people, in lines."""
     lines = [f"{'link':24} {'Mb/s':>7} {'state':>5} {'frames':>10} {'bytes':>13} {'lost':>8} "
-             f"{'pauses':>8}"]
+             f"{'pauses':>8} {'storms':>8}"]
     for link in told["links"]:
         for end, peer in (link["ends"], link["ends"][::-1]):
             lines.append(
                 f"{end['name'] + ' to ' + peer['name']:24} {link['rate'] / 1e6:7.0f} "
                 f"{'up' if link['up'] else 'down':>5} {end['tx_frames']:10} {end['tx_bytes']:13} "
-                f"{end['lost']:8} {sum(end['pauses_sent']):8}")
+                f"{end['lost']:8} {sum(end['pauses_sent']):8} {end['pause_storms']:8}")
     lines += ["", f"{'queue':24} {'priority':>8} {'length':>8} {'longest':>8} {'frames':>10} "
                   f"{'marked':>8} {'dropped':>8}"]
     for link in told["links"]:

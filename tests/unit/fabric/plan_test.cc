@@ -49,6 +49,23 @@ TEST(Plan, JitterAndLoss)
 	EXPECT_EQ(plan.links.front().config.loss, 0);
 }
 
+/* There are five ports of switches, and the slowest link has 200 Mb/s. */
+TEST(Plan, WatchdogOfPfc)
+{
+	const std::string pfc = "[pfc]\npriorities = [3]\n";
+	const Plan none = plan_of(kNet + kLinks + pfc);
+	EXPECT_FALSE(none.has_watchdog);
+	EXPECT_EQ(none.queues.pfc.watchdog, 0u);
+	EXPECT_EQ(watchdog_for(none), 200'000'000u);
+	const Plan large = plan_of(kNet + kLinks + pfc + "xoff = '9 MB'\nheadroom = '1 MB'\n");
+	EXPECT_EQ(watchdog_for(large), 5 * 400'000'000u) << "it sends 10 MB in 400 ms";
+	const Plan off = plan_of(kNet + kLinks + pfc + "watchdog = '0 s'\n");
+	EXPECT_TRUE(off.has_watchdog);
+	EXPECT_EQ(off.queues.pfc.watchdog, 0u);
+	const Plan given = plan_of(kNet + kLinks + pfc + "watchdog = '50 ms'\n");
+	EXPECT_EQ(given.queues.pfc.watchdog, 50'000'000u);
+}
+
 TEST(Plan, FindsALinkFromEitherEnd)
 {
 	const Plan plan = plan_of(kNet + kLinks);

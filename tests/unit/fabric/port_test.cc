@@ -147,6 +147,123 @@ TEST_F(PortTest, AfterAFloodOfPausesEachPriorityGoesOnInTime)
 	                                         500}));
 }
 
+/* Renews a pause of priority 3, without a gap, for @time ns, while a frame comes each 10 us. */
+struct StormTest : PortTest {
+	static constexpr uint64_t kLimit = 1'000'000;
+
+	StormTest() { a.guard_against_storms(1 << 3, kLimit); }
+	void storm(uint64_t time, bool with_frames = true)
+	{
+		for (uint64_t i = 0; i < time / 10'000; i++) {
+			b.pause_peer(3, 1000); /* for 64 us */
+			loop.run_for(1000);
+			if (with_frames)
+				send(76, 3);
+			loop.run_for(9000);
+		}
+	}
+};
+
+TEST_F(StormTest, APauseWithoutEndIsIgnored)
+{
+	storm(990'000);
+	EXPECT_EQ(a.stats().pause_storms, 0u);
+	EXPECT_EQ(at_a.left, 0u);
+	storm(4'010'000);
+	EXPECT_EQ(a.stats().pause_storms, 1u);
+	EXPECT_EQ(a.stats().storm_dropped, 500u);
+	EXPECT_EQ(at_a.left, 500u) << "they no longer take room";
+	EXPECT_EQ(a.queues.bytes(3), 0u);
+	EXPECT_TRUE(at_b.frames.empty());
+	EXPECT_EQ(a.stats().lost, 0u) << "the link has lost none";
+}
+
+/* The last pause ends 54 us after it. */
+TEST_F(StormTest, IsOverAfterAQuietTime)
+{
+	storm(2'000'000);
+	loop.run_for(kLimit);
+	send(76, 3);
+	loop.run_for(100'000);
+	EXPECT_TRUE(at_b.frames.empty());
+	send(76, 3);
+	run();
+	EXPECT_EQ(at_b.frames.size(), 1u);
+	EXPECT_EQ(a.stats().storm_dropped, 201u);
+	storm(2'000'000);
+	EXPECT_EQ(a.stats().pause_storms, 2u);
+}
+
+TEST_F(StormTest, OtherPrioritiesAreObeyed)
+{
+	b.pause_peer(2, kMaxQuanta); /* for 4.2 ms */
+	loop.run_for(1000);
+	send(76, 2);
+	storm(2'000'000);
+	EXPECT_TRUE(at_b.frames.empty());
+	send(76, 1);
+	loop.run_for(10'000);
+	EXPECT_EQ(at_b.frames.size(), 1u);
+	EXPECT_EQ(a.queues.bytes(2), 76u);
+	run();
+	EXPECT_EQ(at_b.frames.size(), 2u);
+}
+
+/* Nobody waits for a priority that has nothing to send. */
+TEST_F(StormTest, APauseThatHoldsNothingUpIsNone)
+{
+	storm(5'000'000, false);
+	send(76, 3);
+	storm(500'000, false);
+	EXPECT_EQ(a.stats().pause_storms, 0u);
+	storm(600'000, false);
+	EXPECT_EQ(a.stats().pause_storms, 1u);
+}
+
+/* As congestion does it: each pause ends after less than the limit, by time or by its peer. */
+TEST_F(StormTest, PausesWithGapsAreNone)
+{
+	for (int i = 0; i < 20; i++) {
+		storm(900'000);
+		if (i % 2)
+			b.pause_peer(3, 0);
+		loop.run_for(100'000);
+	}
+	EXPECT_EQ(a.stats().pause_storms, 0u);
+	EXPECT_EQ(at_b.frames.size(), 20u * 90u);
+}
+
+TEST_F(StormTest, ACutLinkEndsIt)
+{
+	storm(2'000'000);
+	for (const bool up : {false, true}) {
+		a.set_up(up);
+		b.set_up(up);
+	}
+	loop.run_for(10'000);
+	send(76, 3);
+	loop.run_for(10'000);
+	EXPECT_EQ(at_b.frames.size(), 1u);
+}
+
+/* A peer may begin and end thousands of pauses before the first has lasted too long. */
+TEST_F(StormTest, ManyPausesLeaveFewEvents)
+{
+	for (int i = 0; i < 1000; i++) {
+		send(1000, 3);
+		b.pause_peer(3, kMaxQuanta);
+		loop.run_for(100);
+		b.pause_peer(3, 0);
+		loop.run_for(100);
+	}
+	b.set_up(false);
+	a.set_up(false);
+	unsigned steps = 0;
+	while (loop.step())
+		steps++;
+	EXPECT_LT(steps, 50u);
+}
+
 TEST_F(PortTest, TheFrameThatIsBeingSentIsNotPaused)
 {
 	send(1000, 3);

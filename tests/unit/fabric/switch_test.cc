@@ -249,6 +249,82 @@ TEST(Switch, RepeatsAPauseThatIsStillNeeded)
 	EXPECT_GE(net.port_to(2).stats().pauses_sent[3], 2u);
 }
 
+/* Two switches. Host 1 and 2 are at the first, 3 and 4 at the second; host 3 pauses its link for
+ * ever. What is for it fills the second switch, which then pauses the trunk. */
+struct StormNet : Net {
+	explicit StormNet(uint64_t watchdog) : Net(4)
+	{
+		PfcConfig pfc = kPfc;
+		pfc.watchdog = watchdog;
+		for (int i = 0; i < 2; i++)
+			fabric.add_switch({.pfc = pfc});
+		for (unsigned host = 1; host <= 4; host++)
+			plug(host, (host - 1) / 2);
+		trunk_link = trunk(0, 1);
+		fabric.update_routes();
+	}
+	void storm(uint64_t milliseconds)
+	{
+		for (uint64_t i = 0; i < milliseconds; i++) {
+			fabric.host_port(2).pause_peer(3, kMaxQuanta);
+			loop.run_for(1'000'000);
+		}
+	}
+	Port &to_stormer() { return fabric.at(1).port(0); }
+
+	unsigned trunk_link = 0;
+};
+
+TEST(Switch, APauseStormBlocksOnlyWhatIsForItsHost)
+{
+	for (const uint64_t watchdog : {0, 20'000'000}) {
+		StormNet net(watchdog);
+		net.storm(1);
+		for (int i = 0; i < 100; i++)
+			net.send(1, roce_frame({.from = 1, .to = 3, .traffic_class = 26 << 2}));
+		net.storm(10);
+		for (int i = 0; i < 100; i++)
+			net.send(2, roce_frame({.from = 2, .to = 4, .traffic_class = 26 << 2}));
+		net.storm(40);
+		EXPECT_EQ(net.received(4), watchdog ? 100u : 0u);
+		EXPECT_EQ(net.received(3), 0u);
+		EXPECT_EQ(net.to_stormer().stats().pause_storms, watchdog ? 1u : 0u);
+		EXPECT_EQ(net.to_stormer().stats().storm_dropped, watchdog ? 100u : 0u);
+		EXPECT_EQ(net.fabric.ends(net.trunk_link).a->stats().pause_storms, 0u)
+		        << "it waits for the other switch, which is no storm";
+		EXPECT_EQ(net.fabric.at(1).ingress(2).held(3) == 0, watchdog != 0);
+	}
+}
+
+/* The receiver's link has a hundredth of the others' rate, so its switch pauses the trunk for most
+ * of half a second. It never holds more than it sends in 5 ms, so there are gaps. */
+TEST(Switch, ALongIncastIsNoStorm)
+{
+	PfcConfig pfc = kPfc;
+	pfc.watchdog = 20'000'000;
+	Net net(6);
+	for (int i = 0; i < 2; i++)
+		net.fabric.add_switch({.pfc = pfc});
+	net.plug(1, 1, {.rate = 80'000'000, .delay = 1000});
+	for (unsigned host = 2; host <= 6; host++)
+		net.plug(host, 0);
+	const unsigned trunk = net.trunk(0, 1);
+	net.fabric.update_routes();
+	for (int i = 0; i < 1000; i++) {
+		for (uint8_t from = 2; from <= 6; from++)
+			net.send(from,
+			         roce_frame({.from = from, .to = 1, .traffic_class = 26 << 2}));
+	}
+	net.run();
+	EXPECT_EQ(net.received(1), 5000u);
+	EXPECT_GT(net.loop.now(), 500'000'000u);
+	EXPECT_GT(net.fabric.ends(trunk).a->stats().pauses_received[3], 100u);
+	for (unsigned i = 0; i < 2; i++) {
+		for (unsigned port = 0; port < net.fabric.at(i).ports(); port++)
+			EXPECT_EQ(net.fabric.at(i).port(port).stats().pause_storms, 0u);
+	}
+}
+
 /* The ends of a link that returns have forgotten all pauses. The switch that still holds too much
  * pauses its peer at once, and not when the last pause would have had to be repeated: that is after
  * 2.1 ms, in which a trunk carries 2.1 MB. */

@@ -199,6 +199,28 @@ TEST_F(TopologyTest, ACardsOwnPauseHoldsTheSwitchBack)
 	EXPECT_EQ(b.got.size(), 1u);
 }
 
+/* A guest pauses a lossless priority again and again. At 8 Mb/s the longest pause lasts 4.2 s, and
+ * what the switch may hold of three cards takes less than a second. */
+TEST_F(TopologyTest, ACardsPauseWithoutEndIsNotObeyedForEver)
+{
+	for (const bool is_off : {false, true}) {
+		use(std::string(kTwo) + "[pfc]\npriorities = [0]\n" +
+		    (is_off ? "watchdog = '0 s'\n" : ""));
+		Card a = plug(0), b = plug(1);
+		b.send(kBroadcast, 2, 1);
+		const auto pause = pause_frame(0, kMaxQuanta);
+		b.send(Bytes(pause.begin(), pause.end()));
+		pass(10);
+		a.send(2, 1, 1);
+		pass(3000);
+		EXPECT_EQ(b.got.size(), 0u);
+		const bool storm =
+		        topology->report().find("\"pause_storms\":1,\"storm_dropped\":1") !=
+		        std::string::npos;
+		EXPECT_NE(storm, is_off) << topology->report();
+	}
+}
+
 TEST_F(TopologyTest, TheLastCardToConnectHasTheEdge)
 {
 	use(kTwo);
