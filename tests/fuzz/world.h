@@ -14,12 +14,14 @@ namespace tern::sim {
 /** Two hosts with cards on one wire, under the simulated clock. */
 class World {
 public:
-	/** @rng: whether the wire takes payload lent. */
+	/** @rng: whether the wire takes payload lent, and soon has no room. */
 	explicit World(Rng &rng)
 	{
 		LinkConfig link;
 		link.borrow = rng.chance(1, 2) ? 500 : 0;
 		link.bursts = 500;
+		if (rng.chance(1, 2))
+			link.queue = 2;
 		for (const unsigned number : kNumbers)
 			nodes().push_back(std::make_unique<Node>(
 			        fabric_.loop, fabric_.rng.fork(), number, link,
