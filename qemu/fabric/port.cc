@@ -60,11 +60,6 @@ void Port::connect(Port &a, Port &b, uint32_t seed)
 	b.random_.seed(2 * seed + 1);
 }
 
-uint64_t Port::time_of(uint64_t size) const
-{
-	return ((size + kFrameOverhead) * 8 * kSecond + link.rate - 1) / link.rate;
-}
-
 void Port::send(FramePtr frame)
 {
 	if (!up_)

@@ -103,8 +103,6 @@ public:
 	 * @limit ns.
 	 */
 	void guard_against_storms(uint8_t priorities, uint64_t limit);
-	/** Time on the wire of a frame of @size bytes, ns, rounded up. */
-	uint64_t time_of(uint64_t size) const;
 	/** From now on @interceptor, which must outlive the port, gets all frames that arrive. */
 	void intercept(Interceptor &interceptor) { interceptor_ = &interceptor; }
 	/** Takes a frame that has arrived and was intercepted. */
