@@ -33,8 +33,7 @@ public:
 		addresses_.pop_front();
 		return oldest;
 	}
-	/** Removes an address that has moved elsewhere. This takes linear time, as only moves do.
-	 */
+	/** Removes an address that has moved elsewhere, in linear time. */
 	void remove(uint64_t mac) { std::erase(addresses_, mac); }
 	size_t size() const { return addresses_.size(); }
 	void clear() { addresses_.clear(); }

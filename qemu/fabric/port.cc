@@ -13,7 +13,8 @@ constexpr uint64_t kSecond = 1'000'000'000;
  * wakes the port later than necessary. */
 constexpr unsigned kMaxWakes = 16;
 
-/* Of the port or of its owner: guests send pause frames, too. The peer counts neither. */
+/* Whether the port has made the frame or a guest has sent it does not matter: the peer counts no
+ * pause frame among the frames that it receives. */
 bool is_pause(const Frame &frame)
 {
 	return parse_pause(frame.bytes()).has_value();

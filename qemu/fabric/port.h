@@ -55,8 +55,8 @@ protected:
  */
 class alignas(Frame::kCacheLine) Port {
 public:
-	/* Pause frames are in none of the numbers of frames and bytes. So each frame that one end
-	 * has sent is one that the other has received, one that was lost, or one on its way. */
+	/* No pause frame is counted here. So tx_frames of one end are rx_frames and lost of the
+	 * other, and the frames on their way. */
 	struct Counts {
 		uint64_t tx_frames = 0;
 		uint64_t tx_bytes = 0;
@@ -65,7 +65,7 @@ public:
 		uint64_t lost = 0; /* frames that the link lost, by chance or because it was down */
 		uint64_t busy_ns = 0; /* time spent transmitting */
 	};
-	/* Of guard_against_storms(). */
+	/* What guard_against_storms() has found. */
 	struct StormCounts {
 		uint64_t pause_storms = 0;
 		uint64_t storm_dropped = 0; /* frames */

@@ -177,7 +177,7 @@ private:
 		uint64_t position = 0;
 		Loan loan{};
 		uint32_t packets = 0;
-		EntryState state = kLent; /* as this side has left it; revoked: or written off */
+		EntryState state = kLent; /* as this side knows it; kRevoked if written off */
 	};
 
 	std::optional<uint32_t> wake_consumer();

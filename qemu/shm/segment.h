@@ -59,7 +59,7 @@ public:
 	std::span<std::byte> bytes() const { return bytes_; }
 
 private:
-	/* What is mapped: whole blocks of the file, which huge pages require. */
+	/* All that is mapped. With huge pages, only whole blocks of the file can be. */
 	std::span<std::byte> blocks_;
 	std::span<std::byte> bytes_; /* what was asked for */
 };

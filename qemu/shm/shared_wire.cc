@@ -583,7 +583,7 @@ std::optional<uint64_t> SharedWire::move(const Link &link, std::span<const std::
 void SharedWire::wait_for_return(Of which, const Recall &what)
 {
 	release_claimed();
-	/* What was sent to other hosts should not wait as long. */
+	/* Other hosts are told of their frames now, not up to half a second later. */
 	announce();
 	const uint64_t begin = monotonic_ns();
 	while (!take_back(which, what)) {

@@ -50,7 +50,8 @@ private:
 	bool gone_ = false;
 };
 
-/* Further commands wait until the client has read the reply to the last one. */
+/* Executes further commands only when the client has taken the reply to the last one, so that the
+ * replies that wait here stay few. */
 void ControlClient::ready(uint32_t)
 {
 	if (reply_.empty())

@@ -21,7 +21,7 @@ Plan plan_of(const toml::table &parsed, const std::string &path)
 	TomlTable file(parsed, "", path);
 	Plan plan;
 	fabric::read_plan(file, kMaxCards, plan);
-	/* Here guests that nobody knows send pause frames. */
+	/* In real time, guests that nobody trusts send pause frames. */
 	if (!plan.has_watchdog)
 		plan.queues.pfc.watchdog = watchdog_for(plan);
 	for (const char *key :

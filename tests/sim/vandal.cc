@@ -118,7 +118,7 @@ void Vandal::set_up()
 	create_qps(pd, xrcd);
 	create_spread(pd);
 	aq_pi_ = d.aq_pi;
-	/* Of a script this takes two bytes: what comes after it is what matters. */
+	/* The set-up takes two bytes of a script, so that most of it is left for acts. */
 	Rng choices(rng_.below(1 << 16));
 	control_congestion(choices);
 	for (const auto &qp : qps_)
@@ -145,7 +145,7 @@ void Vandal::create_qps(uint32_t pd, uint32_t xrcd)
 	                          .recv_cqn = cq_->number,
 	                          .sq_log_size = 5,
 	                          .rq_log_size = 3};
-	/* kFirstRaw and its like tell the places of some. */
+	/* The order is that of kFirstRaw, kFirstEth and kFirstDatagram. */
 	constexpr uint8_t kTypes[] = {TERN_QPT_RAW, TERN_QPT_RAW, TERN_QPT_ETH, TERN_QPT_ETH,
 	                              TERN_QPT_UD,  TERN_QPT_UD,  TERN_QPT_GSI, TERN_QPT_UC,
 	                              TERN_QPT_UC,  TERN_QPT_RC,  TERN_QPT_RC,  TERN_QPT_RC};
@@ -227,7 +227,7 @@ void Vandal::control_congestion(Rng &rng)
 	c.set_congestion.param = TERN_CC_RP_ALGORITHM;
 	c.set_congestion.value = static_cast<uint32_t>(rng.below(3));
 	submit(c);
-	/* Times that pass while a script runs. */
+	/* Intervals are short enough to end while a script runs. */
 	for (const auto param : {TERN_CC_RP_TIME_RESET, TERN_CC_RP_TIMELY_T_LOW,
 	                         TERN_CC_RP_TIMELY_T_HIGH, TERN_CC_RP_TIMELY_MIN_RTT}) {
 		c.set_congestion.param = static_cast<uint32_t>(param);
@@ -426,7 +426,7 @@ void Vandal::post_receives(test::HostQp &qp)
 void Vandal::post_srq()
 {
 	test::HostSrq &srq = *srqs_[rng_.below(srqs_.size())];
-	/* The same slots again and again, whoever has them. */
+	/* Requests of all QPs share these slots. */
 	if (rng_.chance(1, 6))
 		srq.release(static_cast<uint32_t>(rng_.below(rng_.chance(1, 20) ? 9 : 8)));
 	if (rng_.chance(1, 4) && !srq.full())

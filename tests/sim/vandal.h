@@ -31,12 +31,12 @@ public:
 private:
 	static constexpr uint64_t kArena = 1 << 18;
 	static constexpr uint64_t kRegion = 8192;
-	/* Of the datagram QPs. Nobody else in the simulation has it. */
+	/* The Q_Key of the datagram QPs, which no other QP of the simulation has. */
 	static constexpr uint32_t kQkey = 0x7e44;
 	static constexpr size_t kWqs = 2;
-	/* Two QPs of each, in qps_. */
+	/* The places in qps_ of two QPs of each of these types. */
 	static constexpr size_t kFirstRaw = 0, kFirstEth = 2, kFirstDatagram = 4;
-	/* Of frames that have one. */
+	/* The VLAN of the frames that have a tag. */
 	static constexpr uint16_t kFrameVlan = 42;
 
 	/** An Ethernet frame, and where in it TCP or UDP begins. */
@@ -46,7 +46,7 @@ private:
 		bool tcp;
 	};
 
-	/** Between a QP and its peer. */
+	/** The path between a QP and its peer. */
 	struct Path {
 		const Node &to;
 		size_t gid; /* index in the tables of both */
@@ -57,7 +57,7 @@ private:
 
 	uint32_t number();
 	uint32_t key();
-	/** A QP, be it that of nobody. */
+	/** Returns the number of a QP, at times of one that does not exist. */
 	uint32_t qpn();
 	const Node &victim() { return *victims_[rng_.below(victims_.size())]; }
 	/** A page of the arena. */
@@ -73,10 +73,10 @@ private:
 	/** Receive queues, a table of them, and a QP that spreads frames over them. */
 	void create_spread(uint32_t pd);
 	uint32_t create(const hw::tern_hw_aq_cmd &c);
-	/** From any state by RESET to RTS, towards a QP of its type. */
+	/** Resets the QP and brings it to RTS, connected with a QP of its type. */
 	void bring_up(test::HostQp &qp, Rng &rng);
 	Path path_of(const test::HostQp &qp, Rng &rng);
-	/** Not its own, of the victims. */
+	/** Returns one of the victims, but not its own node. */
 	const Node &stranger(Rng &rng);
 	uint32_t peer_of(const test::HostQp &qp, Rng &rng);
 	hw::tern_hw_qp_attr attributes(const test::HostQp &qp, Rng &rng);
@@ -104,7 +104,7 @@ private:
 	void post_srq();
 	void post_flush(test::HostQp &qp, test::SendRequest &request);
 	void post_local(test::HostQp &qp, test::SendRequest &request);
-	/** One that the card may have to finish. */
+	/** Posts a frame whose checksums or segments the card has to make. */
 	void post_frame(test::HostQp &qp);
 	hw::tern_hw_ud_seg datagram_address();
 	hw::tern_hw_tag_op tag_op();

@@ -22,7 +22,7 @@ tern_hw_pages Vandal::pages()
 
 void Vandal::command()
 {
-	/* All there are, and some that there are not. */
+	/* Any command of the interface, and at times an unknown opcode. */
 	auto c = test::make_command(TERN_AQ_QUERY_DEVICE);
 	c.opcode = static_cast<uint16_t>(
 	        rng_.chance(1, 50)  ? rng_.below(1 << 16)
@@ -90,7 +90,7 @@ bool Vandal::fill_queue(tern_hw_aq_cmd &c)
 		return true;
 	case TERN_AQ_RESIZE_CQ:
 		c.resize_cq.pages = pages();
-		/* Mostly where it was, for the host goes on there. */
+		/* Mostly the old place of the record, since the host goes on to use that. */
 		c.resize_cq.record = rng_.chance(3, 4) ? cq_->record : somewhere();
 		c.resize_cq.cqn = rng_.chance(1, 2) ? cq_->number : number();
 		c.resize_cq.log_size = static_cast<uint8_t>(rng_.below(9));
@@ -211,7 +211,8 @@ bool Vandal::fill_ethernet(tern_hw_aq_cmd &c)
 		fill_flow(c.create_flow);
 		return true;
 	case TERN_AQ_SET_GID:
-		/* Not somebody else's address: RoCE has nothing against that. */
+		/* A random GID and MAC are not those of a victim. RoCE has no defence against a
+		 * host that takes the address of another. */
 		c.set_gid.index = number();
 		c.set_gid.type = static_cast<uint8_t>(rng_.below(4));
 		c.set_gid.vlan = uint16_t{0xffff};
@@ -223,7 +224,7 @@ bool Vandal::fill_ethernet(tern_hw_aq_cmd &c)
 	}
 }
 
-/* By what make_frame() puts into frames. */
+/* A flow matches what make_frame() puts into frames. */
 void Vandal::fill_flow(tern_hw_create_flow &flow)
 {
 	flow.qpn = rng_.chance(3, 4) ? qps_[kFirstRaw + rng_.below(2)]->number : qpn();

@@ -15,7 +15,7 @@ namespace tern::sim {
 
 using namespace hw;
 
-/* Mostly one that a QP of @type has. */
+/* Returns mostly an opcode that a QP of @type receives. */
 uint8_t Vandal::forged_opcode(uint8_t type)
 {
 	if (rng_.chance(1, 8))
@@ -55,7 +55,7 @@ void Vandal::forge()
 		av.dgid = group(av.sgid.is_ipv4());
 		av.dmac = multicast_mac(av.dgid);
 	}
-	/* Congestion experienced, at times. */
+	/* Some packets have met congestion (ECN 3). */
 	av.traffic_class = static_cast<uint8_t>(rng_.chance(1, 4) ? 3 : 0);
 	Bth bth;
 	bth.opcode = forged_opcode(to.options.type);
@@ -83,7 +83,8 @@ void Vandal::forge()
 	if (rng_.chance(1, 3))
 		forge_tag(builder.payload());
 	if (rng_.chance(1, 3)) {
-		/* In pieces of any size, and at times not what the head says. */
+		/* The payload comes in pieces of any size, and at times in more than the head says.
+		 */
 		const auto payload = std::span<const std::byte>(builder.payload());
 		const auto cut = static_cast<size_t>(rng_.below(size + 1));
 		const std::span<const std::byte> pieces[] = {
@@ -172,7 +173,7 @@ InetSum append_ip(Link::Frame &frame, bool ipv4, uint8_t protocol, size_t size, 
 
 } // namespace
 
-/* Mostly of TCP or UDP with right checksums; fill_flow() makes flows that match some. */
+/* Most frames are of TCP or UDP and have right checksums; some match the flows of fill_flow(). */
 Vandal::Frame Vandal::make_frame()
 {
 	const bool own = rng_.chance(1, 2);
