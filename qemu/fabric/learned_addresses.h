@@ -20,8 +20,8 @@ class LearnedAddresses {
 public:
 	static constexpr size_t kMost = 256;
 
-	/** Adds an address that is not among these. If there are more than kMost then, removes the
-	 * oldest and returns it, for the caller to remove it from its table. */
+	/** Adds an address that is not among these. If there are now more than kMost, removes the
+	 * oldest one and returns it. The caller must remove that one from its table. */
 	std::optional<uint64_t> add(uint64_t mac)
 	{
 		addresses_.push_back(mac);

@@ -44,10 +44,10 @@ struct Plan {
 };
 
 /**
- * Returns a watchdog for PFC, ns, that no congestion of @plan triggers: 200 ms, as is usual, or as
- * long as the slowest link takes for all frames of a priority that all switches may hold. A pause
- * by a switch is over when its frames have left, unless it is paused by others, and so on; but then
- * all of them wait for no more than these frames.
+ * Returns the time of the PFC watchdog for @plan, ns, which is longer than congestion can pause a
+ * port. It is 200 ms, as is usual, or the time that the slowest link takes to send all frames of a
+ * priority that all switches can hold, if that is longer. A switch ends its pause when the frames
+ * that it holds have left, and these wait for no other frames than those.
  */
 uint64_t watchdog_for(const Plan &plan);
 

@@ -13,8 +13,7 @@ constexpr uint64_t kSecond = 1'000'000'000;
  * wakes the port later than necessary. */
 constexpr unsigned kMaxWakes = 16;
 
-/* Whether the port has made the frame or a guest has sent it does not matter: the peer counts no
- * pause frame among the frames that it receives. */
+/* The peer counts no pause frame in rx_frames, whether a port or a guest has sent it. */
 bool is_pause(const Frame &frame)
 {
 	return parse_pause(frame.bytes()).has_value();

@@ -65,7 +65,7 @@ public:
 		uint64_t lost = 0; /* frames that the link lost, by chance or because it was down */
 		uint64_t busy_ns = 0; /* time spent transmitting */
 	};
-	/* What guard_against_storms() has found. */
+	/* The port counts these only after guard_against_storms(). */
 	struct StormCounts {
 		uint64_t pause_storms = 0;
 		uint64_t storm_dropped = 0; /* frames */

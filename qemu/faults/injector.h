@@ -83,7 +83,7 @@ private:
 	using HeldFrames = std::multimap<Time, Held>;
 
 	struct Destination {
-		/* frames that were not lost on the way to it, while faults are set */
+		/* the frames that have reached it while faults were set */
 		uint64_t arrivals = 0;
 		/* those held back to be overtaken, by their last_arrival */
 		std::multimap<uint64_t, HeldFrames::iterator> to_be_overtaken;

@@ -162,8 +162,8 @@ public:
 	 * revokes them and adds their packets to @revoked. Returns false while a claimed one
 	 * remains. */
 	bool take_back(const Recall &what, const Move &move, uint64_t &revoked);
-	/** Call after take_back() of everything: no longer waits for the claimed entries that @what
-	 * concerns. */
+	/** Stops take_back() from waiting for the claimed entries that @what concerns. The caller
+	 * has called take_back() of everything before. */
 	void write_off(const Recall &what);
 	/** Whether the entry at @position is consumed, as far as known. */
 	bool consumed(uint64_t position) const { return position < head_; }

@@ -267,7 +267,8 @@ void udp(Session &s)
 	std::array<uint8_t, kLength> expected;
 	write_udp_frame(expected, ours, theirs, our_gid, their_gid, kFlowPort);
 	check(std::equal(expected.begin(), expected.end(), buffer.data()), "another frame");
-	/* The other side sends the second frame when it has the completion of the first one. */
+	/* The other side posts its second frame when the first one has completed. This barrier
+	 * waits until both have. */
 	s.peer.barrier(2);
 	/* A host takes nothing from the wire that claims to come from itself. */
 	if (ours != theirs)

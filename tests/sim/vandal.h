@@ -63,7 +63,7 @@ private:
 	/** A page of the arena. */
 	Iova somewhere() { return arena_ + rng_.below(kArena / 4096) * 4096; }
 	hw::tern_hw_pages pages();
-	/** A group that the vandals of all cards know. */
+	/** Returns a multicast GID that all vandals use. */
 	static Gid group(uint64_t which);
 
 	/* ---- set-up ---- */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What a vandal sends to its own card as if it came from the wire, and the frames it sends. */
+/* A vandal makes packets that its own card receives as if from the wire, and the frames that it
+ * sends. */
 #include <algorithm>
 #include <cstring>
 
