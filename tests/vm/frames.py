@@ -154,11 +154,19 @@ class Frames(Scenario):
             flood.give_up()
             sink.give_up()
             self.assertGreater(self.dropped(), dropped)
+            # A connection that its program has left would keep the namespace, with the veth and
+            # frames that it has received, until it times out.
+            connections = f"{inside} ss -Htan exclude time-wait"
+            self.assertTrue(wait_until(lambda: not host.run(connections).out, 60),
+                            host.run(connections).out)
             host.run(f"{inside} ping -q -i 0.2 -c 3 -w 20 {self.peer.ipv4}")
             self.assertEqual(self.errors(), before)
         finally:
             host.run(f"ip netns del {NETNS}; ip link del {BRIDGE}", check=False)
             host.configure()
+            # The peer has learned the MAC of the other end of the veth, and may use it for as long
+            # as it takes this entry for reachable, up to 45 s.
+            self.peer.run("ip neigh flush all")
 
     def test_mtu_under_traffic(self):
         """The MTU shrinks while longer frames are on their way, which are dropped."""
