@@ -127,7 +127,10 @@ class TwoKinds(SharedMemory):
     def test_lends_while_slow(self):
         """A sender that congestion control holds back lends its payload as ever."""
         server, client = self.hosts[:2]
-        slow = {"rp_min_rate": 100, "rp_time_reset": 131071, "rp_byte_reset": 0, "rp_ai_rate": 1}
+        # From the first CNP on, whenever that comes: a target rate that is still high would let the
+        # sender recover as soon as the marks end.
+        slow = {"rp_rate_to_set_on_first_cnp": 10, "rp_min_rate": 10, "rp_time_reset": 131071,
+                "rp_byte_reset": 0, "rp_ai_rate": 1}
         self.addCleanup(set_parameters, client, **get_parameters(client, slow))
         self.addCleanup(self.lab.wire.tell, "clear")
         set_parameters(client, **slow)
