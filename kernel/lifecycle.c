@@ -54,17 +54,23 @@ static void tern_stop_card(struct tern_dev *tdev)
 	tern_aqs_exit(tdev);
 }
 
-/* Restores the configuration space first: a reset by others may have cleared it. */
+/*
+ * Restores the configuration space first: a reset by others may have cleared it. What is restored
+ * has bus mastering off. The card may get it only after the reset, because the reset that stopped
+ * the card may not have reached it, and its memory has been freed since.
+ */
 static int tern_reset_card(struct tern_dev *tdev)
 {
 	int err;
 
+	/* The state is there also if it was restored before and the card did not start then. */
+	tdev->pdev->state_saved = true;
 	pci_restore_state(tdev->pdev);
 	err = tern_hw_reset(tdev);
 	if (err)
 		return err;
-	pci_set_master(tdev->pdev);
 	pci_save_state(tdev->pdev);
+	pci_set_master(tdev->pdev);
 	return 0;
 }
 

@@ -115,7 +115,11 @@ static int tern_pci_init(struct tern_dev *tdev)
 	err = tern_map_engines(tdev);
 	if (err)
 		goto err_regions;
-	/* tern_reset_card() restores this. Newer kernels have saved the disabled device already. */
+	/*
+	 * tern_reset_card() restores this. Newer kernels have saved the disabled device already. A
+	 * kernel that started this one by kexec may have left bus mastering on.
+	 */
+	pci_clear_master(pdev);
 	pci_save_state(pdev);
 	return 0;
 

@@ -133,6 +133,14 @@ class Recovery(Programs):
         self.await_health(error=before["error"] + 1, recover=before["recover"] + 1)
         self.perftest("ib_write_bw", "-s 65536 -n 500")
 
+    def test_out_of_reach(self):
+        """Its registers read as all-ones, and the reset that is to stop it is lost. The driver also
+        ends bus mastering, and the card may have it back only after the next reset."""
+        before = self.fw_fatal()
+        with self.comes_back("no access to registers"):
+            self.host.run(f"setpci -s {self.pci} COMMAND=0:2; ethtool -S {NETDEV}", check=False)
+        self.await_health(error=before["error"] + 1, recover=before["recover"] + 1)
+
     def test_silent(self):
         """The driver gives up a card that leaves a command unanswered."""
         with self.comes_back("no answer to a command"):
