@@ -275,13 +275,21 @@ static bool tern_kverbs_cq_has_flushed(const struct tern_kverbs_cq *k)
 	return false;
 }
 
-/* Whether a poll would return a completion. */
+static bool tern_kverbs_cq_has_qps(const struct tern_kverbs_cq *k)
+{
+	return !list_empty(&k->sqs) || !list_empty(&k->rqs);
+}
+
+/* Whether a poll would find a CQE or, of a dead card, return a completion. */
 static bool tern_kverbs_cq_pending(const struct tern_dev *tdev, struct tern_kverbs_cq *k)
 {
 	return tern_ring_cq_next(&k->ring) || (tern_is_dead(tdev) && tern_kverbs_cq_has_flushed(k));
 }
 
-/* For tern_cq_core.recheck: raises the event if the user has armed the CQ and can poll. */
+/*
+ * For tern_cq_core.recheck: raises the event if the user has armed the CQ and can poll. Without QPs
+ * there are only CQEs of destroyed ones, and the user may be about to free the CQ.
+ */
 static void tern_kverbs_cq_recheck(struct tern_cq_core *core)
 {
 	struct tern_cq *cq = container_of(core, struct tern_cq, core);
@@ -289,7 +297,8 @@ static void tern_kverbs_cq_recheck(struct tern_cq_core *core)
 	bool wanted;
 
 	spin_lock_irqsave(&cq->k.lock, flags);
-	wanted = cq->k.armed && tern_kverbs_cq_pending(to_tdev(cq->ibcq.device), &cq->k);
+	wanted = cq->k.armed && tern_kverbs_cq_has_qps(&cq->k) &&
+		 tern_kverbs_cq_pending(to_tdev(cq->ibcq.device), &cq->k);
 	spin_unlock_irqrestore(&cq->k.lock, flags);
 	if (wanted)
 		core->completed(core);
@@ -446,7 +455,17 @@ int tern_kverbs_cq_create(struct tern_cq *cq, u32 cqe)
 	return err;
 }
 
+/*
+ * Until tern_cq_core_destroy() ends them, events may queue the work of ib_core that polls the CQ,
+ * although ib_free_cq() has cancelled it.
+ */
 void tern_kverbs_cq_destroy(struct tern_cq *cq)
 {
-	tern_cq_core_destroy_ring(to_tdev(cq->ibcq.device), &cq->core, &cq->k.ring);
+	struct tern_dev *tdev = to_tdev(cq->ibcq.device);
+
+	tern_cq_core_destroy(tdev, &cq->core);
+	if (cq->ibcq.poll_ctx == IB_POLL_WORKQUEUE ||
+	    cq->ibcq.poll_ctx == IB_POLL_UNBOUND_WORKQUEUE)
+		cancel_work_sync(&cq->ibcq.work);
+	tern_ring_cq_exit(tdev, &cq->k.ring);
 }
