@@ -233,6 +233,11 @@ netdev_tx_t tern_eth_xmit(struct sk_buff *skb, struct net_device *ndev)
 	u32 block = tx->pi;
 	int segs;
 
+	/* tern_eth_open() and netif_device_attach() wake queues that may have become full since. */
+	if (!tern_tx_has_room(tx)) {
+		tern_tx_stop_if_full(tx, txq);
+		return NETDEV_TX_BUSY;
+	}
 	if (!tern_tx_possible(skb, ndev))
 		goto drop;
 	segs = tern_tx_map(q, skb, block);
