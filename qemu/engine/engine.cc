@@ -133,7 +133,9 @@ void Engine::do_command(const Command &command)
 	switch (command.kind) {
 	case Command::Kind::WriteRegister:
 		tracer_.register_write(command.offset, static_cast<uint32_t>(command.value));
-		rnic_.write_register(command.offset, static_cast<uint32_t>(command.value));
+		/* No interrupt follows a reset. */
+		if (rnic_.write_register(command.offset, static_cast<uint32_t>(command.value)))
+			interrupts_.clear();
 		break;
 	case Command::Kind::ReadRegister:
 		*command.answer = rnic_.read_register(command.offset);

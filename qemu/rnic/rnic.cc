@@ -32,33 +32,40 @@ void Rnic::reset()
 	card_->last_fatal = fatal;
 }
 
+bool Rnic::works() const
+{
+	return card_->enabled && card_->fatal == TERN_FATAL_NONE;
+}
+
 uint32_t Rnic::read_register(uint32_t offset) const
 {
 	return tern::read_register(*card_, offset);
 }
 
-void Rnic::write_register(uint32_t offset, uint32_t value)
+bool Rnic::write_register(uint32_t offset, uint32_t value)
 {
-	if (tern::write_register(*card_, offset, value) == RegisterWrite::Reset)
-		reset();
+	if (tern::write_register(*card_, offset, value) != RegisterWrite::Reset)
+		return false;
+	reset();
+	return true;
 }
 
 void Rnic::doorbell(uint32_t page, uint32_t offset, uint64_t value)
 {
-	if (card_->enabled && card_->fatal == TERN_FATAL_NONE)
+	if (works())
 		tern::doorbell(*card_, page, offset, value);
 }
 
 void Rnic::receive(std::span<const std::byte> frame)
 {
-	if (card_->enabled && card_->fatal == TERN_FATAL_NONE)
+	if (works())
 		card_->port.receive(frame);
 }
 
 void Rnic::receive(std::span<const std::byte> head,
                    std::span<const std::span<const std::byte>> payload, uint32_t segment)
 {
-	if (card_->enabled && card_->fatal == TERN_FATAL_NONE)
+	if (works())
 		card_->port.receive(head, Payload(payload), segment);
 }
 
@@ -83,7 +90,8 @@ void Rnic::set_link(bool up)
 	if (card_->link_up == up)
 		return;
 	card_->link_up = up;
-	card_->raise_event(TERN_EVENT_LINK, 0);
+	if (works())
+		card_->raise_event(TERN_EVENT_LINK, 0);
 }
 
 bool Rnic::set_congestion(const CongestionParameters &parameters)
@@ -94,7 +102,7 @@ bool Rnic::set_congestion(const CongestionParameters &parameters)
 bool Rnic::fail_qp(uint32_t qpn)
 {
 	Qp *qp = card_->qps.find(qpn);
-	return qp && qp->inject_error();
+	return works() && qp && qp->inject_error();
 }
 
 bool Rnic::slow_qp(uint32_t qpn, uint32_t rate)
@@ -122,7 +130,7 @@ void Rnic::falsify(uint32_t every, uint32_t seed)
 
 bool Rnic::run(unsigned budget)
 {
-	if (!card_->enabled || card_->fatal != TERN_FATAL_NONE)
+	if (!works())
 		return false;
 	const unsigned share =
 	        card_->port.has_work() ? std::max(budget / kShare, 1u) : std::max(budget, 1u);
@@ -137,7 +145,7 @@ bool Rnic::run(unsigned budget)
 
 std::optional<uint64_t> Rnic::next_deadline() const
 {
-	if (!card_->enabled || card_->fatal != TERN_FATAL_NONE)
+	if (!works())
 		return std::nullopt;
 	return card_->timers.next();
 }

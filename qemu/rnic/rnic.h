@@ -37,7 +37,8 @@ public:
 
 	/** BAR 0. @offset must be 4-byte aligned; unknown registers read as zero. */
 	uint32_t read_register(uint32_t offset) const;
-	void write_register(uint32_t offset, uint32_t value);
+	/** Returns whether this has reset the card. */
+	bool write_register(uint32_t offset, uint32_t value);
 
 	/** BAR 2: an 8-byte store at @offset of doorbell page @page. Invalid ones are dropped and
 	 * counted. */
@@ -100,6 +101,9 @@ public:
 	std::string describe(std::optional<uint32_t> qpn, size_t most = 1000) const;
 
 private:
+	/** Whether a driver has enabled the card, and it has not stopped by itself. */
+	bool works() const;
+
 	std::unique_ptr<Card> card_;
 };
 

@@ -97,6 +97,15 @@ TEST_F(RegistersTest, AdminIndexBackwards)
 	expect_fatal(TERN_FATAL_AQ_INDEX);
 }
 
+TEST_F(RegistersTest, NoEventAfterFatal)
+{
+	set_up_card();
+	card_.write_register(TERN_REG_AQ_PI, driver_.aq_pi + 1000);
+	expect_fatal(TERN_FATAL_AQ_INDEX);
+	card_.set_link(false);
+	EXPECT_FALSE(eq_->ring.poll());
+}
+
 TEST_F(RegistersTest, EventRingNotReachable)
 {
 	set_up_card();

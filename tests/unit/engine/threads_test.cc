@@ -102,6 +102,7 @@ public:
 	std::unique_ptr<HostCq> cq;
 	std::optional<HostMr> mr;
 	std::unique_ptr<HostQp> qp;
+	std::atomic<bool> takes_interrupts = true;
 
 private:
 	static const tern_engine_ops kOps;
@@ -150,7 +151,9 @@ const tern_engine_ops EngineHost::kOps = {
         },
         .interrupts_pending =
                 [](void *opaque) {
-	                tern_engine_take_interrupts(EngineHost::from(opaque).engine.get(), 0);
+	                const EngineHost &host = EngineHost::from(opaque);
+	                if (host.takes_interrupts)
+		                tern_engine_take_interrupts(host.engine.get(), 0);
                 },
         .frames_pending = [](void *) {},
         .receive_ready = [](void *) {},
@@ -248,6 +251,25 @@ TEST_F(EngineThreads, TrafficWhileSomebodyLooks)
 	for (EngineHost &host : hosts) {
 		EXPECT_EQ(host.driver.stat(TERN_STAT_RESP_WRITES), kRounds);
 		EXPECT_GT(host.driver.stat(TERN_STAT_TX_FRAMES), 0u);
+	}
+}
+
+/* A driver that has seen the end of a reset may free what its interrupt handlers use. */
+TEST_F(EngineThreads, NoInterruptFollowsReset)
+{
+	EngineHost &host = hosts[0];
+	host.takes_interrupts = false;
+	tern_engine *engine = host.engine.get();
+	const auto execute = [&](uint32_t ctrl) {
+		const std::scoped_lock held(lock);
+		tern_engine_write_register(engine, TERN_REG_CTRL, ctrl);
+		tern_engine_read_register(engine, TERN_REG_STATUS); /* after all before it */
+	};
+	for (const uint32_t ctrl : {TERN_CTRL_ENABLE | TERN_CTRL_AQ_IRQ, TERN_CTRL_RESET}) {
+		execute(TERN_CTRL_ENABLE | TERN_CTRL_AQ_IRQ);
+		host.driver.alloc_pd();
+		execute(ctrl);
+		EXPECT_EQ(tern_engine_take_interrupts(engine, 0) != 0, ctrl != TERN_CTRL_RESET);
 	}
 }
 
