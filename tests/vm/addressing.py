@@ -6,7 +6,7 @@ import unittest
 
 import roce_capture
 import vlans
-from scenario import NETDEV, RXE, Scenario, main, pair, wait_until
+from scenario import NETDEV, PATIENT, RXE, Scenario, main, pair, wait_until
 
 VLAN = 100
 MACVLAN = "macvlan0"
@@ -27,9 +27,11 @@ class Addressing(Scenario):
     def pingpong_from(self, addresses, port, arguments="-n 100 -c", kind="RoCE v2"):
         """Over the GIDs of these addresses; the programs find each other over that network too."""
         server, client = self.hosts
-        commands = [f"ibv_rc_pingpong -p {port} {arguments} -d {host.rdma_device()} "
-                    f"-g {host.gid_index(host.rdma_device(), address, kind)}"
-                    for host, address in zip(self.hosts, addresses)]
+        commands = []
+        for host, address in zip(self.hosts, addresses):
+            device = host.rdma_device()
+            commands.append(f"{PATIENT} ibv_rc_pingpong -p {port} {arguments} -d {device} "
+                            f"-g {host.gid_index(device, address, kind)}")
         return pair.run_pair(server, commands[0], client, f"{commands[1]} {addresses[0]}",
                              port=port)
 
@@ -152,7 +154,7 @@ class Addressing(Scenario):
         host = self.hosts[0]
         device = host.rdma_device()
         index = host.gid_index(device, self.macvlan(host))
-        command = f"ibv_rc_pingpong -p 18737 -n 100 -c -d {device} -g {index}"
+        command = f"{PATIENT} ibv_rc_pingpong -p 18737 -n 100 -c -d {device} -g {index}"
         macs = self.roce_macs("macvlan_within_host", lambda: pair.run_pair(
             host, command, host, f"{command} {host.ipv4}", port=18737))
         self.assertEqual(macs, set())

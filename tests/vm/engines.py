@@ -6,7 +6,7 @@ import json
 import re
 
 from programs import Programs
-from scenario import NETDEV, Options, main, pair, wait_until
+from scenario import NETDEV, Options, PATIENT, main, pair, wait_until
 
 ENGINE_SHIFT = 20  # of a QPN: include/tern/tern_hw.h
 CARD = Options(wire="shm", nic_options="engines=2")
@@ -40,7 +40,7 @@ class Engines(Programs):
 
     def run_pingpong(self, program, arguments, server, client):
         def command(host):
-            return f"{program} {arguments} {self.verbs(host, option='-g')}"
+            return f"{PATIENT} {program} {arguments} {self.verbs(host, option='-g')}"
 
         said = pair.run_both(server, command(server), client,
                              f"{command(client)} {server.ipv4}")

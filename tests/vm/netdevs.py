@@ -3,7 +3,7 @@
 
 import json
 
-from scenario import Options, Scenario, main, pair, wait_until
+from scenario import Options, PATIENT, Scenario, main, pair, wait_until
 
 UDP_PORTS = {1: 47771, 2: 47772}
 
@@ -55,7 +55,7 @@ class Netdevs(Scenario):
         for host in self.hosts:
             address = f"10.78.{kind}.{host.index}"
             device = host.rdma_device_of(self.configure(host, kind, address))
-            commands.append(f"ibv_rc_pingpong -c -n 200 -d {device} "
+            commands.append(f"{PATIENT} ibv_rc_pingpong -c -n 200 -d {device} "
                             f"-g {host.gid_index(device, address)}")
         server, client = self.hosts
         self.ping(client, f"10.78.{kind}.1", size=1000)

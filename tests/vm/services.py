@@ -5,7 +5,7 @@ import json
 import re
 
 from programs import EVERY_CELL, Programs
-from scenario import CommandError, LabError, NETDEV, RXE, main, pair, wait_until
+from scenario import CommandError, LabError, NETDEV, PATIENT, RXE, main, pair, wait_until
 
 # Fewer messages than the receiver posts buffers for: UC and UD lose what finds none.
 FEW = "-n 100"
@@ -46,7 +46,7 @@ class Services(Programs):
         one, two = hosts
 
         def command(host):
-            return (f"ibv_xsrq_pingpong -n 10 -d {self.devices[host.name]} "
+            return (f"{PATIENT} ibv_xsrq_pingpong -n 10 -d {self.devices[host.name]} "
                     f"-g {host.gid_index(self.devices[host.name])}")
 
         server = one.spawn(f"{command(one)} -c 2")
@@ -203,7 +203,8 @@ class Services(Programs):
 
             def command(host):
                 device = self.devices[host.name]
-                return f"{program} -n 100 -p {port} -d {device} -g {host.gid_index(device)}"
+                return (f"{PATIENT} {program} -n 100 -p {port} -d {device} "
+                        f"-g {host.gid_index(device)}")
 
             return pair.run_pair(one, command(one), two, f"{command(two)} {one.ipv4}",
                                  port=port, timeout=90)

@@ -9,7 +9,7 @@ import re
 from agent import Agent, CONSTANTS
 from programs import Programs
 import rds
-from scenario import NETDEV, main, pair, wait_until
+from scenario import NETDEV, PATIENT, main, pair, wait_until
 
 KINDS = ("pd", "cq", "qp", "cm_id", "mr", "ctx", "srq")
 NETNS = "blue"
@@ -239,8 +239,9 @@ class System(Programs):
             index = re.search(r"^(\d+) RoCE v2$", table, re.MULTILINE)[1]
             self.ping(self.peer, host.ipv4)
             # Its TCP goes through the namespace, too, where await_listener does not look.
-            serving = host.spawn(f"{inside} ibv_rc_pingpong -c -n 50 -d {self.device} -g {index}")
-            asking = (f"until ibv_rc_pingpong -c -n 50 -d {self.devices[self.peer.name]} "
+            serving = host.spawn(f"{inside} env {PATIENT} ibv_rc_pingpong -c -n 50 "
+                                 f"-d {self.device} -g {index}")
+            asking = (f"until {PATIENT} ibv_rc_pingpong -c -n 50 -d {self.devices[self.peer.name]} "
                       f"-g {self.peer.gid_index(self.devices[self.peer.name])} {host.ipv4}; "
                       "do sleep 0.5; done")
             self.assertIn("50 iters", self.peer.run(asking, timeout=60).out)
