@@ -59,17 +59,28 @@ STAMP = re.compile(r"^\[ *\d+\.\d+\](?:\[ *[TC]\d+\])? ")
 # FRAME matches a line of a stack trace. The kernel puts a question mark before an address on
 # the stack of which it does not know whether it is a return address.
 FRAME = re.compile(r"^ *(?P<guess>\? +)?(?P<function>[\w.]+)\+0x[0-9a-f]+/0x")
+# The instruction at which a processor could not go on, and why.
+FAULTING = re.compile(r"^RIP: [0-9a-f]+:(?P<place>\S+\+0x[0-9a-f]+)/0x")
+FATAL = re.compile(r"\bOops\b|general protection|[Uu]nable to handle|NULL pointer")
 
 
 def trouble(text):
     """The lines of a kernel's log that tell of trouble, without their times. The functions of a
-    stack stand in the line of its "Call Trace", and stacks come first: CI shows the beginning."""
+    stack stand in the line of its "Call Trace", after the faulting instruction, if there is one.
+    What ends a kernel comes first, then stacks: CI shows the beginning."""
     text = REPORT.sub(lambda report: "" if KNOWN.search(report[0]) else report[0], text)
     lines = [STAMP.sub("", line) for line in text.splitlines()]
-    found = [f"{line} {' < '.join(callers(lines[number + 1:]))}" if "Call Trace" in line else line
-             for number, line in enumerate(lines)
-             if TROUBLE.search(line) and not HARMLESS.search(line)]
-    return sorted(found, key=lambda line: "Call Trace" not in line)
+    found, place = [], []
+    for number, line in enumerate(lines):
+        if fault := FAULTING.search(line):
+            place = [fault["place"]]
+        if not TROUBLE.search(line) or HARMLESS.search(line):
+            continue
+        if "Call Trace" in line:
+            line = f"{line} {' < '.join(place + callers(lines[number + 1:]))}"
+            place = []
+        found.append(line)
+    return sorted(found, key=lambda line: (not FATAL.search(line), "Call Trace" not in line))
 
 
 def callers(lines):
