@@ -39,9 +39,15 @@ FLUSH = """\
 class KernelLog(unittest.TestCase):
     def test_stack_comes_first(self):
         self.assertEqual(trouble(SPLAT), [
-            "Call Trace: first_function < second.isra.0",
+            "Call Trace: __list_del_entry_valid_or_report+0xa8 < first_function < second.isra.0",
             "list_del corruption. prev->next should be ffff8e930b422538, but was 0000000000000000",
             "kernel BUG at lib/list_debug.c:62!"])
+
+    def test_oops_comes_before_its_stack(self):
+        oops = SPLAT.replace("kernel BUG at lib/list_debug.c:62!",
+                             "Oops: general protection fault: 0000 [#1] PREEMPT SMP NOPTI")
+        self.assertRegex(trouble(oops)[0], "^Oops: general protection")
+        self.assertRegex(trouble(oops)[1], "^Call Trace: __list_del_entry_valid_or_report")
 
     def test_stack_with_callers_in_the_log(self):
         """CONFIG_PRINTK_CALLER puts the task or the processor after the time."""
