@@ -97,7 +97,8 @@ public:
 			unlink(*round_.first);
 		}
 	}
-	/** One turn for the first sender; it moves to the end if it has more. Not if empty(). */
+	/** One turn for the first sender; it moves to the end if it has more. Not if empty(), and
+	 * not without a @budget. */
 	void run_turn(unsigned &budget)
 	{
 		const bool in_round = !new_.first;

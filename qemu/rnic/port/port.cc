@@ -37,7 +37,7 @@ void Port::run(unsigned budget)
 {
 	while (budget && has_work()) {
 		deliver_loopback(budget);
-		if (!data_.scheduler.empty())
+		if (budget && !data_.scheduler.empty())
 			data_.scheduler.run_turn(budget);
 	}
 }
@@ -210,7 +210,8 @@ void Port::deliver(const Packet &packet)
 	for (const uint32_t qpn : members) {
 		Qp *member = qps_.find(qpn);
 		const Stats::Scope scope(data_.stats, member->stats_set());
-		member->deliver(packet);
+		if (!member->deliver(packet))
+			data_.drop(TERN_STAT_RX_NO_QP, qpn);
 	}
 }
 

@@ -230,5 +230,15 @@ TEST_F(Multicast, BadCommands)
 	EXPECT_EQ(driver_.status_of(c), TERN_AQ_BAD_FIELD);
 }
 
+/* A group has datagrams only. */
+TEST_F(Multicast, PacketsOfConnections)
+{
+	EXPECT_EQ(attach(qp_->number), TERN_AQ_OK);
+	give({.opcode = Opcode::RcSendOnly, .service = Service::Uc, .qpn = kMulticastQpn},
+	     group_path());
+	EXPECT_EQ(stat(TERN_STAT_RX_NO_QP), 1u);
+	EXPECT_TRUE(cq_->drain().empty());
+}
+
 } // namespace
 } // namespace tern::test

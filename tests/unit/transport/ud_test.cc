@@ -33,12 +33,13 @@ protected:
 		make(TERN_QPT_UD);
 		qp_->start(kQkey, kSqPsn);
 	}
-	void make(tern_hw_qp_type type)
+	void make(tern_hw_qp_type type, uint8_t sq_log_size = QpOptions{}.sq_log_size)
 	{
 		QpOptions options;
 		options.pd = pd_;
 		options.send_cqn = options.recv_cqn = cq_->number;
 		options.type = static_cast<uint8_t>(type);
+		options.sq_log_size = sq_log_size;
 		qp_ = driver_.create_qp(options);
 	}
 
@@ -518,6 +519,28 @@ TEST_F(Ud, Loopback)
 	EXPECT_EQ(cqes[1].src_qpn.get(), qp_->number);
 	EXPECT_EQ(mr_->read(kInbox + kGrh, 50), content(3, 50));
 	EXPECT_TRUE(host_.wire.frames().empty());
+}
+
+/* What a QP sends to itself is work as any other: the budget is for both halves of it. */
+TEST_F(Ud, LoopbackKeepsTheBudget)
+{
+	constexpr unsigned kDatagrams = 200, kBudget = 16;
+	make(TERN_QPT_UD, 9);
+	qp_->start(kQkey, kSqPsn);
+	auto to = to_peer();
+	std::ranges::copy(kCardGid.bytes, to.dgid);
+	std::ranges::copy(kCardMac, to.dmac);
+	to.dest_qpn = qp_->number;
+	for (unsigned i = 0; i < kDatagrams; i++)
+		qp_->post_send(send(50, to), false);
+	qp_->publish();
+	for (unsigned sent = 0; sent < kDatagrams;) {
+		const bool more = card_.run(kBudget);
+		const size_t now = cq_->drain().size();
+		ASSERT_LE(now, kBudget);
+		sent += now;
+		ASSERT_TRUE(more || sent == kDatagrams);
+	}
 }
 
 /* ---- GSI ---- */
