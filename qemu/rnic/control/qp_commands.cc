@@ -305,8 +305,10 @@ std::optional<CommandStatus> destroy_qp(Card &card, uint32_t qpn, Slice &slice)
 	const FrameSink *sink = qp->frame_sink();
 	if (sink && sink->flows)
 		return TERN_AQ_BUSY;
+	const Stats::Scope scope(card.stats, qp->stats_set());
 	/* Programs post datagrams and exit at once; send those before the QP is destroyed. */
-	if (slice.spent < kDestroyBudget && qp->transmit(slice.budget) && !slice.budget)
+	if (slice.spent < kDestroyBudget &&
+	    (!slice.budget || (qp->transmit(slice.budget) && !slice.budget)))
 		return std::nullopt;
 	if (qp->state() != TERN_QPS_RESET)
 		qp->reset();

@@ -708,5 +708,38 @@ TEST_F(Reaction, ParametersOutOfRangeChangeNothing)
 	EXPECT_EQ(packets().at(0).path.traffic_class, 48 << 2);
 }
 
+/* DESTROY_QP sends what is left, in slices of what the card has for commands beside packets. */
+TEST_F(Congestion, ACnpKeepsTheBudgetOfDestroy)
+{
+	constexpr unsigned kSends = 100, kBudget = 16;
+	QpOptions options;
+	options.pd = pd_;
+	options.send_cqn = options.recv_cqn = cq_->number;
+	options.sq_log_size = 8;
+	const auto busy = driver_.create_qp(options);
+	busy->connect(connection());
+	connect(TERN_QPT_UC);
+	for (HostQp *qp : {busy.get(), qp_.get()}) {
+		for (unsigned i = 0; i < kSends; i++)
+			qp->post_send({.opcode = TERN_OP_SEND, .sges = {mr_->sge(0, 1)}}, false);
+		qp->publish();
+	}
+	TestPacket p{.opcode = Opcode::RcWriteOnly,
+	             .service = Service::Uc,
+	             .psn = kRqPsn,
+	             .payload = content(0, kMtu)};
+	p.ext.reth = {mr_->va, mr_->key, kMtu};
+	AddressVector av = path();
+	av.traffic_class = kCe;
+	give(p, av, false);
+	auto destroy = make_command(TERN_AQ_DESTROY_QP);
+	destroy.object.id = qp_->number;
+	const uint32_t command = driver_.submit(destroy);
+	while (!driver_.result(command)) {
+		card_.run(kBudget);
+		ASSERT_LE(packets().size(), 2 * kBudget);
+	}
+}
+
 } // namespace
 } // namespace tern::test
