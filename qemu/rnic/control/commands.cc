@@ -202,6 +202,7 @@ bool names_object(uint16_t opcode)
 	case TERN_AQ_CREATE_COUNTERS:
 	case TERN_AQ_DESTROY_COUNTERS:
 	case TERN_AQ_READ_COUNTERS:
+	case TERN_AQ_DESTROY_STATS:
 		return true;
 	default:
 		return false;

@@ -242,6 +242,7 @@ std::optional<CommandStatus> modify_qp(Card &card, const tern_hw_modify_qp &cmd,
 	                      {cmd.attr.rate_limit.rsvd, all_zero(cmd.attr.rate_limit.rsvd)}});
 	if (valid != TERN_AQ_OK)
 		return valid;
+	const Stats::Scope scope(card.stats, qp->stats_set());
 	/* They must not be executed if the QP returns to RTS. */
 	if (qp->state() == TERN_QPS_SQE && !qp->flush_failed_sends(slice.budget))
 		return std::nullopt;

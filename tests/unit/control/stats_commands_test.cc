@@ -137,5 +137,27 @@ TEST_F(StatsCommands, ThereAreNotEndlesslyMany)
 	EXPECT_EQ(driver_.status_of(make_command(TERN_AQ_CREATE_STATS)), TERN_AQ_NO_RESOURCE);
 }
 
+/* The responses that are still owed when the host ends a QP. */
+TEST_F(StatsCommands, WhatTheEndOfAQpSends)
+{
+	const uint32_t set = create();
+	ASSERT_EQ(bind(qp_->number, set), TERN_AQ_OK);
+	qp_->post_recv(mr_->sge(0, 64));
+	host_.wire.accept_only(0);
+	give({.opcode = Opcode::RcSendOnly, .psn = kRqPsn, .ack_request = true, .qpn = qp_->number},
+	     path());
+	host_.wire.accept_all();
+	ASSERT_EQ(qp_->set_state(TERN_QPS_ERR), TERN_AQ_OK);
+	EXPECT_EQ(counts(TERN_STAT_ROCE_TX_PACKETS, set), (Counts{1, 0, 1}));
+}
+
+TEST_F(StatsCommands, ReservedField)
+{
+	auto c = make_command(TERN_AQ_DESTROY_STATS);
+	c.object.id = create();
+	c.object.rsvd = 1;
+	EXPECT_EQ(driver_.status_of(c), TERN_AQ_BAD_FIELD);
+}
+
 } // namespace
 } // namespace tern::test
