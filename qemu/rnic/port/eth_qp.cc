@@ -340,9 +340,13 @@ void EthQp::receive(std::span<const std::byte> frame, const RxInfo &info)
 	}
 
 	RecvWqe &wqe = data_.scratch_recv;
-	if (load_recv(wqe) != Fetch::Ok) {
-		fatal();
-		return;
+	switch (load_recv(wqe)) {
+	case Fetch::Ok:
+		break;
+	case Fetch::Invalid:
+		return end_recv(frame.size(), TERN_WC_LOC_QP_OP_ERR);
+	default:
+		return fatal();
 	}
 	if (frame.size() > wqe.length)
 		return end_recv(frame.size(), TERN_WC_LOC_LEN_ERR);

@@ -363,6 +363,25 @@ TEST_F(SteeringTest, NoBuffer)
 	EXPECT_EQ(stat(TERN_STAT_RAW_RX_NO_BUFFER), 1u);
 }
 
+/* The rules of receive WQEs are those of other QPs. */
+TEST_F(SteeringTest, ImpossibleWqe)
+{
+	add(flow(*raw_));
+	EXPECT_EQ(raw_->set_state(TERN_QPS_RESET), TERN_AQ_OK);
+	raw_->forget();
+	for (const auto state : {TERN_QPS_INIT, TERN_QPS_RTR})
+		EXPECT_EQ(raw_->set_state(state), TERN_AQ_OK);
+	raw_->post_recv(mr_->sge(0, 0x80000001));
+	raw_->post_recv(mr_->sge(0, 2048));
+	card_.receive(make({}));
+	card_.receive(make({}));
+	run();
+	const auto cqes = cq_->drain();
+	ASSERT_EQ(cqes.size(), 2u);
+	EXPECT_EQ(cqes[0].status, TERN_WC_LOC_QP_OP_ERR);
+	EXPECT_EQ(cqes[1].status, TERN_WC_SUCCESS);
+}
+
 /* A frame to the card's own MAC comes back to whoever asked for it. */
 TEST_F(SteeringTest, SendAndLoopback)
 {
