@@ -109,8 +109,12 @@ void Qp::resume(tern_hw_resume requester, tern_hw_resume responder)
 	page_waits_.resumed();
 	if (page_waits_.end(Side::Requester, requester))
 		resume_requester(requester == TERN_RESUME_RETRY);
-	if (page_waits_.end(Side::Responder, responder))
+	if (page_waits_.end(Side::Responder, responder)) {
+		/* The next packet may be a WRITE, whose missing page is no fault of the claim. */
+		if (claimed_ && responder == TERN_RESUME_RETRY)
+			claimed_->needs_pages = false;
 		resume_responder(responder == TERN_RESUME_RETRY);
+	}
 	report_faults();
 }
 

@@ -40,7 +40,9 @@ void UcResponder::receive(const Packet &packet)
 	if (execute(packet))
 		return;
 	message_ = Message::None;
-	data_.drop(TERN_STAT_UC_RX_DROPPED, qp_.number);
+	/* What ended the QP has been counted as an error of the receive. */
+	if (qp_.receives())
+		data_.drop(TERN_STAT_UC_RX_DROPPED, qp_.number);
 }
 
 bool UcResponder::execute(const Packet &packet)

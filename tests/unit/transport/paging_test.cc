@@ -537,6 +537,23 @@ TEST_F(Paging, UcDropsWhatItCannotPlace)
 	EXPECT_EQ(qp_state(), TERN_QPS_RTS) << "nobody is told of a WRITE";
 }
 
+/* A receive WQE waits for the next message, as its page is there now. */
+TEST_F(Paging, UcWriteThatFailsIsNoFaultOfTheReceive)
+{
+	connect(TERN_QPT_UC);
+	qp_->post_recv(at(0, kPage));
+	give(request(Opcode::RcSendOnly, 0, 0, 0, bytes(100), Service::Uc));
+	EXPECT_TRUE(told());
+	bring(0);
+	resume(TERN_RESUME_NONE, TERN_RESUME_RETRY);
+	give(request(Opcode::RcWriteOnly, 1, kPage, 8, bytes(8), Service::Uc));
+	EXPECT_TRUE(told());
+	resume(TERN_RESUME_NONE, TERN_RESUME_FAIL);
+	EXPECT_EQ(qp_state(), TERN_QPS_RTS);
+	give(request(Opcode::RcSendOnly, 2, 0, 0, bytes(50, 7), Service::Uc));
+	EXPECT_EQ(completed(), TERN_WC_SUCCESS);
+}
+
 TEST_F(Paging, UdSend)
 {
 	connect(TERN_QPT_UD);

@@ -281,6 +281,8 @@ TEST_F(Uc, TooLongForItsWqe)
 	give(send(Opcode::RcSendLast, 1, 1));
 	EXPECT_EQ(only_cqe().status, TERN_WC_LOC_LEN_ERR);
 	EXPECT_EQ(qp_state(), TERN_QPS_ERR);
+	EXPECT_EQ(stat(TERN_STAT_RESP_CQE_ERRORS), 1u);
+	EXPECT_EQ(stat(TERN_STAT_UC_RX_DROPPED), 0u);
 	EXPECT_TRUE(host_.wire.frames().empty());
 }
 
