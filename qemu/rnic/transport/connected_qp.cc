@@ -93,8 +93,6 @@ bool ConnectedQp::send_cnp(unsigned &budget)
 {
 	if (!cnp_due_)
 		return true;
-	if (!budget)
-		return false;
 	const CongestionParameters &p = data_.congestion;
 	AddressVector av = address();
 	av.roce_v2 = true;
