@@ -55,15 +55,16 @@ static void tern_stop_card(struct tern_dev *tdev)
 }
 
 /*
- * Restores the configuration space first: a reset by others may have cleared it. What is restored
- * has bus mastering off. The card may get it only after the reset, because the reset that stopped
- * the card may not have reached it, and its memory has been freed since.
+ * Restores the configuration space first: a reset by others may have cleared it. In the saved
+ * configuration, bus mastering is disabled. This function enables it only after the reset, because
+ * the reset that stopped the card may not have reached it, and the driver has since freed the
+ * memory that the card wrote to.
  */
 static int tern_reset_card(struct tern_dev *tdev)
 {
 	int err;
 
-	/* The state is there also if it was restored before and the card did not start then. */
+	/* The PCI core restores a saved state only once, but the last attempt may have failed. */
 	tdev->pdev->state_saved = true;
 	pci_restore_state(tdev->pdev);
 	err = tern_hw_reset(tdev);

@@ -47,7 +47,7 @@ struct Plan {
  * Returns the time of the PFC watchdog for @plan, ns, which is longer than congestion can pause a
  * port. It is 200 ms, as is usual, or the time that the slowest link takes to send all frames of a
  * priority that all switches can hold, if that is longer. A switch ends its pause when the frames
- * that it holds have left, and these wait for no other frames than those.
+ * that it holds have left, and each of these waits only for frames that some switch holds.
  */
 uint64_t watchdog_for(const Plan &plan);
 

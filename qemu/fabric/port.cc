@@ -13,7 +13,7 @@ constexpr uint64_t kSecond = 1'000'000'000;
  * wakes the port later than necessary. */
 constexpr unsigned kMaxWakes = 16;
 
-/* The peer counts no pause frame in rx_frames, whether a port or a guest has sent it. */
+/* The peer does not count pause frames in rx_frames, whether a port or a guest has sent them. */
 bool is_pause(const Frame &frame)
 {
 	return parse_pause(frame.bytes()).has_value();

@@ -83,7 +83,7 @@ private:
 	using HeldFrames = std::multimap<Time, Held>;
 
 	struct Destination {
-		/* the frames that have reached it while faults were set */
+		/* counts the frames that have reached the destination while faults were set */
 		uint64_t arrivals = 0;
 		/* those held back to be overtaken, by their last_arrival */
 		std::multimap<uint64_t, HeldFrames::iterator> to_be_overtaken;

@@ -37,7 +37,7 @@ public:
 
 	/** BAR 0. @offset must be 4-byte aligned; unknown registers read as zero. */
 	uint32_t read_register(uint32_t offset) const;
-	/** Returns whether this has reset the card. */
+	/** Returns whether the write has reset the card. */
 	bool write_register(uint32_t offset, uint32_t value);
 
 	/** BAR 2: an 8-byte store at @offset of doorbell page @page. Invalid ones are dropped and

@@ -162,8 +162,8 @@ public:
 	 * revokes them and adds their packets to @revoked. Returns false while a claimed one
 	 * remains. */
 	bool take_back(const Recall &what, const Move &move, uint64_t &revoked);
-	/** Stops take_back() from waiting for the claimed entries that @what concerns. The caller
-	 * has called take_back() of everything before. */
+	/** Makes take_back() no longer wait for the claimed entries that @what concerns. Call
+	 * take_back() of everything first. */
 	void write_off(const Recall &what);
 	/** Whether the entry at @position is consumed, as far as known. */
 	bool consumed(uint64_t position) const { return position < head_; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* A vandal makes packets that its own card receives as if from the wire, and the frames that it
- * sends. */
+/* A vandal makes packets for its own card, which receives them as if they came from the wire, and
+ * frames that it sends. */
 #include <algorithm>
 #include <cstring>
 

@@ -157,7 +157,7 @@ class Frames(Scenario):
             flood.give_up()
             sink.give_up()
             self.assertGreater(self.dropped(), dropped)
-            # A connection would keep the namespace, with the veth and frames that it has received.
+            # An open connection would keep the namespace, the veth and received frames in memory.
             connections = f"{inside} ss -Htan exclude time-wait"
             self.assertTrue(wait_until(lambda: not host.run(connections).out, 60),
                             host.run(connections).out)

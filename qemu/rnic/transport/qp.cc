@@ -110,7 +110,8 @@ void Qp::resume(tern_hw_resume requester, tern_hw_resume responder)
 	if (page_waits_.end(Side::Requester, requester))
 		resume_requester(requester == TERN_RESUME_RETRY);
 	if (page_waits_.end(Side::Responder, responder)) {
-		/* The next packet may be a WRITE, whose missing page is no fault of the claim. */
+		/* The page of the claimed WQE is present now. If a WRITE finds another page absent,
+		 * the claimed WQE must not complete with an error. */
 		if (claimed_ && responder == TERN_RESUME_RETRY)
 			claimed_->needs_pages = false;
 		resume_responder(responder == TERN_RESUME_RETRY);

@@ -137,7 +137,7 @@ TEST_F(StatsCommands, ThereAreNotEndlesslyMany)
 	EXPECT_EQ(driver_.status_of(make_command(TERN_AQ_CREATE_STATS)), TERN_AQ_NO_RESOURCE);
 }
 
-/* The responses that are still owed when the host ends a QP. */
+/* A QP that goes to ERR sends the responses that it owes, and its set counts them. */
 TEST_F(StatsCommands, WhatTheEndOfAQpSends)
 {
 	const uint32_t set = create();

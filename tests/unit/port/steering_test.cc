@@ -363,7 +363,7 @@ TEST_F(SteeringTest, NoBuffer)
 	EXPECT_EQ(stat(TERN_STAT_RAW_RX_NO_BUFFER), 1u);
 }
 
-/* The rules of receive WQEs are those of other QPs. */
+/* A receive WQE that breaks the rules completes with an error, and the QP goes on. */
 TEST_F(SteeringTest, ImpossibleWqe)
 {
 	add(flow(*raw_));

@@ -521,7 +521,7 @@ TEST_F(Ud, Loopback)
 	EXPECT_TRUE(host_.wire.frames().empty());
 }
 
-/* What a QP sends to itself is work as any other: the budget is for both halves of it. */
+/* A datagram that a QP sends to itself uses the budget when it is sent and when it is received. */
 TEST_F(Ud, LoopbackKeepsTheBudget)
 {
 	constexpr unsigned kDatagrams = 200, kBudget = 16;
