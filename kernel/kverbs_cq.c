@@ -288,8 +288,8 @@ static bool tern_kverbs_cq_pending(const struct tern_dev *tdev, struct tern_kver
 
 /*
  * For tern_cq_core.recheck: raises the event if the user has armed the CQ and can poll. If the CQ
- * has no QPs, all of its CQEs belong to destroyed QPs, and the user may be about to free the CQ: the
- * function raises no event then.
+ * has no QPs, all of its CQEs belong to destroyed QPs, and the user may be about to free the CQ:
+ * the function raises no event then.
  */
 static void tern_kverbs_cq_recheck(struct tern_cq_core *core)
 {

@@ -116,8 +116,8 @@ static int tern_pci_init(struct tern_dev *tdev)
 	if (err)
 		goto err_regions;
 	/*
-	 * tern_reset_card() restores this. Newer kernels have saved the disabled device already. The
-	 * kernel that ran before a kexec may have left bus mastering enabled, so disable it first.
+	 * tern_reset_card() restores this. Newer kernels have saved the disabled device already.
+	 * The kernel that ran before a kexec may have left bus mastering enabled, so disable it.
 	 */
 	pci_clear_master(pdev);
 	pci_save_state(pdev);
