@@ -7,7 +7,8 @@ namespace tern {
 namespace {
 
 /** Returns whether @ring has room. If it has none this sets @blocked and looks again: either this
- * thread sees the room that the consumer has made meanwhile, or the consumer sees the flag. */
+ * thread sees the room that the consumer has made meanwhile, or the consumer sees the flag. Room
+ * does not clear @blocked, for which a sender that was refused before may still wait. */
 template <typename Ring>
 bool find_room(Ring &ring, std::atomic<bool> &blocked)
 {
@@ -15,10 +16,7 @@ bool find_room(Ring &ring, std::atomic<bool> &blocked)
 		return true;
 	blocked.store(true, std::memory_order_relaxed);
 	std::atomic_thread_fence(std::memory_order_seq_cst);
-	if (ring.full())
-		return false;
-	blocked.store(false, std::memory_order_relaxed);
-	return true;
+	return !ring.full();
 }
 
 template <typename Ring>

@@ -129,5 +129,37 @@ TEST_F(FrameRingsTest, NoWakeUpIsLost)
 	EXPECT_EQ(taken, kCount);
 }
 
+/* One sender is refused and waits; another one then finds the ring full, or not any more. */
+TEST_F(FrameRingsTest, ASenderThatWaitsIsToldWhateverOthersSend)
+{
+	constexpr unsigned kRounds = 500;
+	const auto bytes = frame(60, 1);
+	std::atomic<bool> stop{false};
+	std::atomic<size_t> popped{0};
+	std::thread front_end([&] {
+		while (!stop) {
+			if (!rings_.next_sent()) {
+				std::this_thread::yield();
+				continue;
+			}
+			rings_.pop_sent();
+			popped++;
+		}
+	});
+	size_t sent = 0;
+	unsigned lost = 0;
+	for (unsigned i = 0; i < kRounds; i++) {
+		while (rings_.send(bytes))
+			sent++;
+		sent += rings_.send(bytes);
+		while (popped < sent)
+			std::this_thread::yield();
+		lost += !rings_.take_room();
+	}
+	stop = true;
+	front_end.join();
+	EXPECT_EQ(lost, 0);
+}
+
 } // namespace
 } // namespace tern
