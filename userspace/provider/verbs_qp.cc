@@ -197,8 +197,23 @@ void remove_from_table(Qp &qp, Context &context)
 }
 
 /*
- * Empties the queues of a QP after the transition to RESET. Not before it: the command can fail,
- * and the card reads the record in other states. The card has reset sq_event.
+ * Opens the queues that take requests in @state (IBA 10.3.1). Only RESET closes them again, so the
+ * order in which two threads open them does not matter.
+ *
+ * libibverbs' state of the QP cannot decide this at each post: ibv_query_qp() overwrites it with
+ * what the kernel read, perhaps before another thread changed the state.
+ */
+void open_queues(Qp &qp, ibv_qp_state state)
+{
+	if (state >= IBV_QPS_INIT && can_receive(qp.service) && !qp.srq())
+		qp.rq.open();
+	if (state >= IBV_QPS_RTS)
+		qp.sq.open();
+}
+
+/*
+ * Empties and closes the queues of a QP after the transition to RESET. Not before it: the command
+ * can fail, and the card reads the record in other states. The card has reset sq_event.
  *
  * Releases the CQs before it locks the queues, as a program may post within a poll. The card writes
  * no CQE in RESET, so once the CQEs are dropped, no poller completes requests of the queues.
@@ -386,13 +401,18 @@ ibv_qp *open_qp(ibv_context *context, ibv_qp_open_attr *attr)
 	});
 }
 
-int modify_qp(ibv_qp *qp, ibv_qp_attr *attr, int attr_mask)
+int modify_qp(ibv_qp *ibv, ibv_qp_attr *attr, int attr_mask)
 {
-	if (const int err = modify(qp, attr, attr_mask, {}))
+	Qp &qp = *Qp::of(ibv);
+
+	if (const int err = modify(ibv, attr, attr_mask, {}))
 		return err;
-	if (attr_mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET &&
-	    has_send_queue(Qp::of(qp)->service))
-		reset_queues(*Qp::of(qp));
+	if (!(attr_mask & IBV_QP_STATE) || !has_send_queue(qp.service))
+		return 0;
+	if (attr->qp_state == IBV_QPS_RESET)
+		reset_queues(qp);
+	else
+		open_queues(qp, attr->qp_state);
 	return 0;
 }
 
@@ -428,22 +448,14 @@ int destroy_qp(ibv_qp *ibv)
 	return 0;
 }
 
-int post_send(ibv_qp *ibv, ibv_send_wr *wr, ibv_send_wr **bad_wr)
+int post_send(ibv_qp *qp, ibv_send_wr *wr, ibv_send_wr **bad_wr)
 {
-	Qp &qp = *Qp::of(ibv);
-
-	if (!qp.takes_sends()) [[unlikely]]
-		return refuse_list(wr, bad_wr);
-	return post_send_list(qp.sq, wr, bad_wr);
+	return post_send_list(Qp::of(qp)->sq, wr, bad_wr);
 }
 
-int post_recv(ibv_qp *ibv, ibv_recv_wr *wr, ibv_recv_wr **bad_wr)
+int post_recv(ibv_qp *qp, ibv_recv_wr *wr, ibv_recv_wr **bad_wr)
 {
-	Qp &qp = *Qp::of(ibv);
-
-	if (!qp.takes_recvs() || qp.srq() || !can_receive(qp.service)) [[unlikely]]
-		return refuse_list(wr, bad_wr);
-	return post_recv_list(qp.rq, wr, bad_wr);
+	return post_recv_list(Qp::of(qp)->rq, wr, bad_wr);
 }
 
 } // namespace tern::provider

@@ -43,10 +43,6 @@ struct Qp {
 		return verbs.qp.srq ? &Srq::of(verbs.qp.srq)->queue : nullptr;
 	}
 
-	/* The states in which requests may be posted (IBA 10.3.1); libibverbs tracks the state. */
-	bool takes_sends() const { return verbs.qp.state >= IBV_QPS_RTS; }
-	bool takes_recvs() const { return verbs.qp.state >= IBV_QPS_INIT; }
-
 	static Qp *of(ibv_qp *qp) { return reinterpret_cast<Qp *>(qp); }
 	static Qp *of(ibv_qp_ex *qp) { return reinterpret_cast<Qp *>(qp); }
 };

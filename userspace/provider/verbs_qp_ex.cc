@@ -253,7 +253,7 @@ void wr_start(ibv_qp_ex *ibv)
 
 	qp.sq.lock().lock();
 	qp.pending = {};
-	if (!qp.takes_sends())
+	if (!qp.sq.is_open())
 		set_error(qp.pending, EINVAL);
 }
 

@@ -83,8 +83,8 @@ void drop_cqes(const Wq &wq)
 }
 
 /*
- * Empties a WQ after the transition to RESET, where the card does not read its record. Releases the
- * CQ before it locks the queue, for the reason at reset_queues() of a QP.
+ * Empties and closes a WQ after the transition to RESET, where the card does not read its record.
+ * Releases the CQ before it locks the queue, for the reason at reset_queues() of a QP.
  */
 void reset_queue(Wq &wq)
 {
@@ -98,8 +98,6 @@ void reset_queue(Wq &wq)
 
 int post_wq_recv(ibv_wq *ibv, ibv_recv_wr *wr, ibv_recv_wr **bad_wr)
 {
-	if (ibv->state == IBV_WQS_RESET) [[unlikely]]
-		return refuse_list(wr, bad_wr);
 	return post_recv_list(Wq::of(ibv)->queue, wr, bad_wr);
 }
 
@@ -167,8 +165,12 @@ int modify_wq(ibv_wq *ibv, ibv_wq_attr *attr)
 
 	if (const int err = ibv_cmd_modify_wq(ibv, attr, &cmd, sizeof(cmd)))
 		return err;
-	if (attr->attr_mask & IBV_WQ_ATTR_STATE && attr->wq_state == IBV_WQS_RESET)
+	if (!(attr->attr_mask & IBV_WQ_ATTR_STATE))
+		return 0;
+	if (attr->wq_state == IBV_WQS_RESET)
 		reset_queue(*Wq::of(ibv));
+	else
+		Wq::of(ibv)->queue.open();
 	return 0;
 }
 

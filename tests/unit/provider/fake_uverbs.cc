@@ -132,6 +132,7 @@ void FakeUverbs::reset(const std::string &modalias)
 	last_table.clear();
 	last_rss = {};
 	dms = 0;
+	queried_state = 0;
 	bad_dm_key = false;
 	last_qp_pd = 0;
 	last_create_flags = 0;
@@ -371,6 +372,7 @@ int FakeUverbs::do_command(std::span<const std::byte> request)
 		const auto &cmd = *reinterpret_cast<const ib_uverbs_query_qp *>(body);
 		ib_uverbs_query_qp_resp resp = {};
 		resp.sq_psn = 0x1234;
+		resp.qp_state = queried_state;
 		respond(cmd.response, resp, room);
 		return 0;
 	}

@@ -42,6 +42,7 @@ public:
 	uint32_t next_qpn = 0x100;
 	uint32_t next_srqn = 0x300;
 	uint32_t next_wqn = 0x500;
+	uint8_t queried_state = 0; /* what ibv_query_qp() finds */
 	bool bad_dm_key = false;
 	static constexpr uint64_t kMaxDm = 1 << 20;
 	/** Fails the next command of that number. */

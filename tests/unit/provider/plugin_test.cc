@@ -273,6 +273,34 @@ TEST_F(PluginQp, RequestsAreTakenWhereTheStateAllowsThem)
 	EXPECT_EQ(bad_recv, &recv);
 }
 
+/* ibv_query_qp() overwrites libibverbs' state with one that may be out of date when it returns. */
+TEST_F(PluginQp, AQueryDoesNotDecideWhatIsTaken)
+{
+	ibv_qp *qpx = create_qp_ex(IBV_QP_EX_WITH_SEND);
+	ASSERT_NE(qpx, nullptr);
+	for (ibv_qp *qp : {qp_, qpx}) {
+		ibv_qp_attr attr;
+		ibv_qp_init_attr init;
+		fake_.queried_state = IBV_QPS_RESET; /* as it was before ready() */
+		ASSERT_EQ(ibv_query_qp(qp, &attr, IBV_QP_STATE, &init), 0);
+		ASSERT_EQ(qp->state, IBV_QPS_RESET);
+		EXPECT_EQ(post_send(qp, 1), 0);
+		EXPECT_EQ(post_recv(qp, 2), 0);
+	}
+	ibv_wr_start(ibv_qp_to_qp_ex(qpx));
+	ibv_wr_send(ibv_qp_to_qp_ex(qpx));
+	EXPECT_EQ(ibv_wr_complete(ibv_qp_to_qp_ex(qpx)), 0);
+
+	ibv_qp_attr attr;
+	ibv_qp_init_attr init;
+	set_state(qpx, IBV_QPS_RESET);
+	fake_.queried_state = IBV_QPS_RTS;
+	ASSERT_EQ(ibv_query_qp(qpx, &attr, IBV_QP_STATE, &init), 0);
+	EXPECT_EQ(post_send(qpx, 3), EINVAL);
+	EXPECT_EQ(post_recv(qpx, 4), EINVAL);
+	EXPECT_EQ(ibv_destroy_qp(qpx), 0);
+}
+
 TEST_F(PluginQp, ANumberUsedAgainInheritsNoCompletions)
 {
 	const uint32_t qpn = qp_->qp_num;
@@ -444,6 +472,7 @@ TEST_F(PluginSendOps, AnErrorDropsTheList)
 
 TEST_F(PluginSendOps, NothingIsPostedWhereTheStateForbidsIt)
 {
+	set_state(base_, IBV_QPS_RESET);
 	set_state(base_, IBV_QPS_RTR);
 	ibv_wr_start(qpx_);
 	ibv_wr_send(qpx_);

@@ -38,6 +38,7 @@ protected:
 		SendQueue::Config config = sq_config(blocks);
 		config.shadow_doorbell = shadow;
 		ASSERT_EQ(sq.init(config), 0);
+		sq.open();
 	}
 
 	SendQueue::Config sq_config(uint32_t blocks)

@@ -138,6 +138,7 @@ TEST_F(WorkRequestTest, Datagrams)
 	config.service = Service::kUd;
 	config.ops = send_ops_of(Service::kUd, kAllCaps);
 	ASSERT_EQ(ud.init(config), 0);
+	ud.open();
 	Ah ah = {};
 	ah.segment.sl = 3;
 	ibv_send_wr wr = send_wr(IBV_WR_SEND_WITH_IMM), *bad = nullptr;
@@ -166,6 +167,7 @@ TEST_F(WorkRequestTest, XrcRequests)
 	config.service = Service::kXrcSend;
 	config.ops = send_ops_of(Service::kXrcSend, kAllCaps);
 	ASSERT_EQ(xrc.init(config), 0);
+	xrc.open();
 	ibv_send_wr wr = send_wr(IBV_WR_SEND), *bad = nullptr;
 	wr.qp_type.xrc.remote_srqn = 0x777;
 	ASSERT_EQ(post_send_list(xrc, &wr, &bad), 0);
@@ -252,6 +254,10 @@ TEST_F(WorkRequestTest, ReceiveLists)
 		list[i].next = i < 2 ? &list[i + 1] : nullptr;
 	}
 	ibv_recv_wr *bad = nullptr;
+	EXPECT_EQ(post_recv_list(rq, list, &bad), EINVAL) << "closed";
+	EXPECT_EQ(bad, &list[0]);
+	EXPECT_EQ(qp_record_.rq_pi.get(), 0u);
+	rq.open();
 	EXPECT_EQ(post_recv_list(rq, list, &bad), ENOMEM);
 	EXPECT_EQ(bad, &list[2]);
 	EXPECT_EQ(qp_record_.rq_pi.get(), 2u);

@@ -55,13 +55,18 @@ public:
 		return wr_id;
 	}
 
-	/** Empties the ring, in state RESET. */
+	/** As is_open() and open() of a SendQueue, with the state of the QP or the WQ. */
+	bool is_open() const { return open_.load(std::memory_order_relaxed); }
+	void open() { open_.store(true, std::memory_order_relaxed); }
+
+	/** Empties and closes the queue, in state RESET. The caller holds lock(). */
 	void reset();
 
 private:
 	Config config_;
 	uint32_t pi_ = 0;
 	std::atomic<uint32_t> ci_{0};
+	std::atomic<bool> open_{false}; /* set without lock_, cleared under it */
 	OwnedArray<uint64_t> wr_ids_;
 	Spinlock lock_; /* protects posting: pi_, ring, wr_ids_; ci_ is under the lock of the CQ */
 };

@@ -120,7 +120,14 @@ public:
 		return wr_id;
 	}
 
-	/** Empties the ring, in state RESET. */
+	/**
+	 * Whether requests can be posted, which the state of the QP decides. The caller holds
+	 * lock(), so that the queue stays open until it unlocks.
+	 */
+	bool is_open() const { return open_.load(std::memory_order_relaxed); }
+	void open() { open_.store(true, std::memory_order_relaxed); }
+
+	/** Empties and closes the queue, in state RESET. The caller holds lock(). */
 	void reset();
 
 private:
@@ -158,6 +165,7 @@ private:
 	Position next_ = 0;      /* after it */
 	Position published_ = 0; /* after the last WQE published */
 	std::atomic<Position> completed_{0};
+	std::atomic<bool> open_{false}; /* set without lock_, cleared under it */
 	OwnedArray<Slot> slots_;
 	Spinlock lock_; /* protects posting: all but completed_, which is under that of the CQ */
 };

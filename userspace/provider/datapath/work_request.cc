@@ -143,10 +143,10 @@ int build_recv(Queue &queue, const ibv_recv_wr &wr)
 	return queue.build(wr.wr_id, {wr.sg_list, static_cast<size_t>(wr.num_sge)});
 }
 
+/* Posts to a queue whose lock the caller holds. */
 template <class Queue, class WorkRequest, class Build>
-int post_list(Queue &queue, WorkRequest *wr, WorkRequest **bad_wr, Build build)
+int post_locked(Queue &queue, WorkRequest *wr, WorkRequest **bad_wr, Build build)
 {
-	const std::lock_guard guard(queue.lock());
 	int err = 0;
 
 	for (; wr; wr = wr->next) {
@@ -158,6 +158,26 @@ int post_list(Queue &queue, WorkRequest *wr, WorkRequest **bad_wr, Build build)
 	}
 	queue.publish();
 	return err;
+}
+
+/* For the queues of SRQs, which have no states. */
+template <class Queue, class WorkRequest, class Build>
+int post_list(Queue &queue, WorkRequest *wr, WorkRequest **bad_wr, Build build)
+{
+	const std::lock_guard guard(queue.lock());
+
+	return post_locked(queue, wr, bad_wr, build);
+}
+
+/* For the queues of QPs and WQs. */
+template <class Queue, class WorkRequest, class Build>
+int post_list_if_open(Queue &queue, WorkRequest *wr, WorkRequest **bad_wr, Build build)
+{
+	const std::lock_guard guard(queue.lock());
+
+	if (!queue.is_open()) [[unlikely]]
+		return refuse_list(wr, bad_wr);
+	return post_locked(queue, wr, bad_wr, build);
 }
 
 } // namespace
@@ -207,12 +227,12 @@ bool wqe_flags(unsigned send_flags, uint8_t &flags)
 
 int post_send_list(SendQueue &sq, ibv_send_wr *wr, ibv_send_wr **bad_wr)
 {
-	return post_list(sq, wr, bad_wr, build_send);
+	return post_list_if_open(sq, wr, bad_wr, build_send);
 }
 
 int post_recv_list(RecvQueue &rq, ibv_recv_wr *wr, ibv_recv_wr **bad_wr)
 {
-	return post_list(rq, wr, bad_wr, build_recv<RecvQueue>);
+	return post_list_if_open(rq, wr, bad_wr, build_recv<RecvQueue>);
 }
 
 int post_recv_list(SharedRecvQueue &srq, ibv_recv_wr *wr, ibv_recv_wr **bad_wr)

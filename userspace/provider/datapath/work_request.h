@@ -15,7 +15,7 @@ namespace tern::provider {
 
 /**
  * Posts the list @wr up to the first request that fails. Returns 0, or an errno with @bad_wr at
- * that request.
+ * that request: EINVAL at the first one if the queue is closed.
  */
 int post_send_list(SendQueue &sq, ibv_send_wr *wr, ibv_send_wr **bad_wr);
 int post_recv_list(RecvQueue &rq, ibv_recv_wr *wr, ibv_recv_wr **bad_wr);
