@@ -211,9 +211,36 @@ void open_queues(Qp &qp, ibv_qp_state state)
 		qp.sq.open();
 }
 
+struct WereOpen {
+	bool sq;
+	bool rq;
+};
+
 /*
- * Empties and closes the queues of a QP after the transition to RESET. Not before it: the command
- * can fail, and the card reads the record in other states. The card has reset sq_event.
+ * Closes the queues of a QP before the transition to RESET, and returns which were open. A list
+ * that another thread posts meanwhile is complete before, or is refused: if its doorbell came after
+ * the card has set its index to 0, the card would take it for the index of the next WQEs.
+ */
+WereOpen close_queues(Qp &qp)
+{
+	const std::lock_guard sq_guard(qp.sq.lock());
+	const std::lock_guard rq_guard(qp.rq.lock());
+
+	return {.sq = qp.sq.close(), .rq = qp.rq.close()};
+}
+
+/* After a transition to RESET that failed. */
+void reopen_queues(Qp &qp, WereOpen were_open)
+{
+	if (were_open.sq)
+		qp.sq.open();
+	if (were_open.rq)
+		qp.rq.open();
+}
+
+/*
+ * Empties the queues of a QP after the transition to RESET. Not before it: the command can fail,
+ * and the card reads the record in other states. The card has reset sq_event.
  *
  * Releases the CQs before it locks the queues, as a program may post within a poll. The card writes
  * no CQE in RESET, so once the CQEs are dropped, no poller completes requests of the queues.
@@ -355,6 +382,29 @@ int modify(ibv_qp *qp, ibv_qp_attr *attr, int attr_mask, const tern_modify_qp_cm
 	return ibv_cmd_modify_qp_ex(qp, attr, attr_mask, &cmd.qp, sizeof(cmd), &resp, sizeof(resp));
 }
 
+/* modify() to RESET, for a QP with queues. */
+int modify_to_reset(Qp &qp, ibv_qp_attr *attr, int attr_mask)
+{
+	const WereOpen were_open = close_queues(qp);
+	const int err = modify(&qp.verbs.qp, attr, attr_mask, {});
+
+	if (err)
+		reopen_queues(qp, were_open);
+	else
+		reset_queues(qp);
+	return err;
+}
+
+/* modify() to any other state, for a QP with queues. */
+int modify_to_other(Qp &qp, ibv_qp_attr *attr, int attr_mask)
+{
+	const int err = modify(&qp.verbs.qp, attr, attr_mask, {});
+
+	if (!err)
+		open_queues(qp, attr->qp_state);
+	return err;
+}
+
 } // namespace
 
 ibv_qp *create_qp_ex(ibv_context *ibv, ibv_qp_init_attr_ex *attr)
@@ -405,15 +455,11 @@ int modify_qp(ibv_qp *ibv, ibv_qp_attr *attr, int attr_mask)
 {
 	Qp &qp = *Qp::of(ibv);
 
-	if (const int err = modify(ibv, attr, attr_mask, {}))
-		return err;
 	if (!(attr_mask & IBV_QP_STATE) || !has_send_queue(qp.service))
-		return 0;
+		return modify(ibv, attr, attr_mask, {});
 	if (attr->qp_state == IBV_QPS_RESET)
-		reset_queues(qp);
-	else
-		open_queues(qp, attr->qp_state);
-	return 0;
+		return modify_to_reset(qp, attr, attr_mask);
+	return modify_to_other(qp, attr, attr_mask);
 }
 
 int modify_qp_rate_limit(ibv_qp *qp, ibv_qp_rate_limit_attr *limit)

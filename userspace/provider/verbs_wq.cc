@@ -83,8 +83,8 @@ void drop_cqes(const Wq &wq)
 }
 
 /*
- * Empties and closes a WQ after the transition to RESET, where the card does not read its record.
- * Releases the CQ before it locks the queue, for the reason at reset_queues() of a QP.
+ * Empties a WQ after the transition to RESET, where the card does not read its record. Releases the
+ * CQ before it locks the queue, for the reason at reset_queues() of a QP.
  */
 void reset_queue(Wq &wq)
 {
@@ -94,6 +94,14 @@ void reset_queue(Wq &wq)
 
 	wq.queue.reset();
 	wq.record.clear();
+}
+
+/* Closes a WQ before the transition to RESET, and returns whether it was open. */
+bool close_queue(Wq &wq)
+{
+	const std::lock_guard guard(wq.queue.lock());
+
+	return wq.queue.close();
 }
 
 int post_wq_recv(ibv_wq *ibv, ibv_recv_wr *wr, ibv_recv_wr **bad_wr)
@@ -147,6 +155,25 @@ int create(Wq &wq, Context &context, ibv_wq_init_attr &attr)
 	return err;
 }
 
+int modify(Wq &wq, ibv_wq_attr *attr)
+{
+	ModifyWqCmd cmd = {};
+
+	return ibv_cmd_modify_wq(&wq.verbs, attr, &cmd, sizeof(cmd));
+}
+
+int modify_to_reset(Wq &wq, ibv_wq_attr *attr)
+{
+	const bool was_open = close_queue(wq);
+	const int err = modify(wq, attr);
+
+	if (!err)
+		reset_queue(wq);
+	else if (was_open)
+		wq.queue.open();
+	return err;
+}
+
 } // namespace
 
 ibv_wq *create_wq(ibv_context *ibv, ibv_wq_init_attr *attr)
@@ -161,17 +188,16 @@ ibv_wq *create_wq(ibv_context *ibv, ibv_wq_init_attr *attr)
 
 int modify_wq(ibv_wq *ibv, ibv_wq_attr *attr)
 {
-	ModifyWqCmd cmd = {};
+	Wq &wq = *Wq::of(ibv);
 
-	if (const int err = ibv_cmd_modify_wq(ibv, attr, &cmd, sizeof(cmd)))
-		return err;
 	if (!(attr->attr_mask & IBV_WQ_ATTR_STATE))
-		return 0;
+		return modify(wq, attr);
 	if (attr->wq_state == IBV_WQS_RESET)
-		reset_queue(*Wq::of(ibv));
-	else
-		Wq::of(ibv)->queue.open();
-	return 0;
+		return modify_to_reset(wq, attr);
+	const int err = modify(wq, attr);
+	if (!err)
+		wq.queue.open();
+	return err;
 }
 
 int destroy_wq(ibv_wq *ibv)

@@ -126,6 +126,7 @@ void FakeUverbs::reset(const std::string &modalias)
 	on_qp = nullptr;
 	on_wq = nullptr;
 	on_srq = nullptr;
+	on_modify = nullptr;
 	contexts = pds = mrs = cqs = qps = 0;
 	ahs = srqs = xrcds = mws = groups = flows = 0;
 	wqs = tables = 0;
@@ -377,6 +378,8 @@ int FakeUverbs::do_command(std::span<const std::byte> request)
 		return 0;
 	}
 	case IB_USER_VERBS_CMD_MODIFY_QP:
+		if (on_modify)
+			on_modify();
 		return 0;
 	case IB_USER_VERBS_CMD_FLAG_EXTENDED | IB_USER_VERBS_EX_CMD_MODIFY_QP: {
 		ib_uverbs_ex_cmd_hdr ex;

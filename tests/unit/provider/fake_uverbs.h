@@ -54,6 +54,8 @@ public:
 	std::function<void(tern_create_qp_resp &)> on_qp;
 	std::function<void(tern_create_wq_resp &)> on_wq;
 	std::function<void(tern_srq_buf &)> on_srq; /* also of a resize */
+	/** What another thread does while the driver modifies a QP or a WQ. */
+	std::function<void()> on_modify;
 
 	/* ---- what became of it ---- */
 

@@ -50,6 +50,8 @@ int FakeUverbs::command_of_wq(uint32_t number, const std::byte *body)
 	case IB_USER_VERBS_EX_CMD_CREATE_WQ:
 		return create_wq(ex, *reinterpret_cast<const ib_uverbs_ex_create_wq *>(body));
 	case IB_USER_VERBS_EX_CMD_MODIFY_WQ:
+		if (on_modify)
+			on_modify();
 		return 0;
 	case IB_USER_VERBS_EX_CMD_DESTROY_WQ: {
 		ib_uverbs_ex_destroy_wq_resp resp = {};

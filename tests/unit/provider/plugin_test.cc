@@ -246,6 +246,45 @@ TEST_F(PluginQp, ResetForgetsAllThatWasPosted)
 	EXPECT_EQ(wc.wr_id, 3u);
 }
 
+/* A doorbell after the card has set its index to 0 would move it ahead of the provider's. */
+TEST_F(PluginQp, NothingIsPostedWhileTheQpIsReset)
+{
+	fake_.on_modify = [&] {
+		EXPECT_EQ(post_send(qp_, 1), EINVAL);
+		EXPECT_EQ(post_recv(qp_, 2), EINVAL);
+	};
+	set_state(qp_, IBV_QPS_RESET);
+	EXPECT_EQ(fake_.doorbell(TERN_DB_SQ), ~uint64_t{0});
+	fake_.on_modify = nullptr;
+	ready(qp_);
+	EXPECT_EQ(post_send(qp_, 3), 0);
+	EXPECT_EQ(fake_.doorbell(TERN_DB_SQ) >> 32, 1u);
+}
+
+TEST_F(PluginQp, AResetThatFailsChangesNothing)
+{
+	const tern_create_qp_resp memory = fake_.last_qp;
+	auto *record = fake_.at<tern_hw_qp_record>(memory.buf_key + memory.record_offset);
+	const auto fails = [&] {
+		ibv_qp_attr attr = {};
+		fake_.fail(IB_USER_VERBS_CMD_MODIFY_QP, EBUSY);
+		EXPECT_EQ(ibv_modify_qp(qp_, &attr, IBV_QP_STATE), EBUSY);
+	};
+	ASSERT_EQ(post_send(qp_, 1), 0);
+	fails();
+	EXPECT_EQ(post_send(qp_, 2), 0);
+	EXPECT_EQ(post_recv(qp_, 3), 0);
+	EXPECT_EQ(record->sq_pi.get(), 2u);
+
+	set_state(qp_, IBV_QPS_RESET);
+	fails();
+	EXPECT_EQ(post_recv(qp_, 4), EINVAL);
+	set_state(qp_, IBV_QPS_INIT);
+	fails();
+	EXPECT_EQ(post_send(qp_, 5), EINVAL);
+	EXPECT_EQ(post_recv(qp_, 6), 0);
+}
+
 TEST_F(PluginQp, RequestsAreTakenWhereTheStateAllowsThem)
 {
 	const struct {

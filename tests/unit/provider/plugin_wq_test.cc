@@ -173,6 +173,17 @@ TEST_F(PluginWq, ResetForgetsAllThatWasPosted)
 	fake_.fail(IB_USER_VERBS_EX_CMD_MODIFY_WQ, EINVAL);
 	EXPECT_EQ(set_wq_state(wq_, IBV_WQS_RESET), EINVAL);
 	EXPECT_EQ(posted(), 1u);
+	EXPECT_EQ(post(3), 0);
+}
+
+TEST_F(PluginWq, NothingIsPostedWhileItIsReset)
+{
+	ASSERT_EQ(set_wq_state(wq_, IBV_WQS_RDY), 0);
+	fake_.on_modify = [&] { EXPECT_EQ(post(1), EINVAL); };
+	ASSERT_EQ(set_wq_state(wq_, IBV_WQS_RESET), 0);
+	fake_.on_modify = nullptr;
+	ASSERT_EQ(set_wq_state(wq_, IBV_WQS_RDY), 0);
+	EXPECT_EQ(post(2), 0);
 }
 
 /* A program may post within a poll, also to a WQ that another thread resets meanwhile. */

@@ -41,7 +41,6 @@ int RecvQueue::build(uint64_t wr_id, std::span<const ibv_sge> sges)
 
 void RecvQueue::reset()
 {
-	open_.store(false, std::memory_order_relaxed);
 	pi_ = 0;
 	ci_.store(0, std::memory_order_relaxed);
 }

@@ -55,11 +55,12 @@ public:
 		return wr_id;
 	}
 
-	/** As is_open() and open() of a SendQueue, with the state of the QP or the WQ. */
+	/** As those of a SendQueue, with the state of the QP or the WQ. */
 	bool is_open() const { return open_.load(std::memory_order_relaxed); }
 	void open() { open_.store(true, std::memory_order_relaxed); }
+	bool close() { return open_.exchange(false, std::memory_order_relaxed); }
 
-	/** Empties and closes the queue, in state RESET. The caller holds lock(). */
+	/** Empties the ring, in state RESET. The caller holds lock(). */
 	void reset();
 
 private:

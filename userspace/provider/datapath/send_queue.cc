@@ -358,7 +358,6 @@ uint64_t SendQueue::data_bytes(uint32_t block, const tern_hw_ctrl_seg &ctrl) con
 
 void SendQueue::reset()
 {
-	open_.store(false, std::memory_order_relaxed);
 	last_ = 0;
 	next_ = 0;
 	published_ = 0;

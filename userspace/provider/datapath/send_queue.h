@@ -127,7 +127,10 @@ public:
 	bool is_open() const { return open_.load(std::memory_order_relaxed); }
 	void open() { open_.store(true, std::memory_order_relaxed); }
 
-	/** Empties and closes the queue, in state RESET. The caller holds lock(). */
+	/** Returns whether the queue was open. The caller holds lock(). */
+	bool close() { return open_.exchange(false, std::memory_order_relaxed); }
+
+	/** Empties the ring, in state RESET. The caller holds lock(). */
 	void reset();
 
 private:
