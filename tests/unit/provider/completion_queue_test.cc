@@ -240,6 +240,31 @@ TEST_F(CompletionQueueTest, ArmingAfterAPollThatLeftCqes)
 	EXPECT_EQ(doorbell(TERN_DB_CQ_ARM), 0x77u | uint64_t{3} << 32) << "it came after the poll";
 }
 
+TEST_F(CompletionQueueTest, TheFirstArmingAfterAPollThatLeftCqes)
+{
+	post_sends(0, 2);
+	card_completes(cqes_, 0, kQpn, TERN_OP_SEND, 0);
+	card_completes(cqes_, 1, kQpn, TERN_OP_SEND, 1);
+	poll(1);
+	cq_.arm(false);
+	EXPECT_EQ(doorbell(TERN_DB_CQ_ARM), 0x77u | uint64_t{1} << 32);
+	forget_doorbells();
+	poll(1);
+	EXPECT_EQ(doorbell(TERN_DB_CQ_ARM), kNoDoorbell) << "the event is for this one";
+}
+
+TEST_F(CompletionQueueTest, TheFirstArmingAfterAPollThatFoundTheEnd)
+{
+	post_sends(0, 3);
+	card_completes(cqes_, 0, kQpn, TERN_OP_SEND, 0);
+	card_completes(cqes_, 1, kQpn, TERN_OP_SEND, 1);
+	poll(1);
+	poll(2);
+	card_completes(cqes_, 2, kQpn, TERN_OP_SEND, 2);
+	cq_.arm(false);
+	EXPECT_EQ(doorbell(TERN_DB_CQ_ARM), 0x77u | uint64_t{3} << 32) << "it came after the poll";
+}
+
 TEST_F(CompletionQueueTest, UnknownQpsArePassedOver)
 {
 	post_sends(1, 1);

@@ -204,8 +204,12 @@ void CompletionQueue::release()
 		released_ = ci_;
 		config_.buffer.record.publish(ci_);
 	}
-	if (!armed_)
+	if (!armed_) {
+		/* Most programs never arm: instead of a look at the next CQE for each poll,
+		 * assumes that a poll leaves one unless it has found the end. */
+		seen_ = ci_ + (drained_ != ci_);
 		return;
+	}
 	if (deferred_ && has_seen_more())
 		config_.doorbells.arm_cq(config_.cqn, solicited_only_, ci_);
 	deferred_ = false;

@@ -109,7 +109,7 @@ private:
 	uint32_t entries_ = 0;
 	uint32_t ci_ = 0;
 	uint32_t released_ = 0; /* the ci last published to the card */
-	uint32_t seen_ = 0;     /* end of the CQEs that arm() found, or a poll that left them */
+	uint32_t seen_ = 0;     /* end of the CQEs that arm() found, or a poll may have left */
 	uint32_t drained_ = 0;  /* the ci at which next() last found no CQE */
 	bool closed_ = false;
 	bool armed_ = false;    /* at least once */
