@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "datapath/send_queue.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <numeric>
 
@@ -113,16 +114,18 @@ TEST_F(SendQueueTest, AtomicsCarryTheirOperands)
 {
 	SendQueue sq;
 	make_sq(sq, 8);
-	const ibv_sge one = sge();
+	ibv_sge one = sge();
+	one.length = 8;
+	Bytes data = kDataSegment;
+	std::ranges::copy(Bytes{8, 0, 0, 0}, data.begin() + 8);
 	const Bytes swap_add = {0x58, 0x57, 0x56, 0x55, 0x54, 0x53, 0x52, 0x51};
 	const Bytes compare = {0x68, 0x67, 0x66, 0x65, 0x64, 0x63, 0x62, 0x61};
 
 	ASSERT_EQ(sq.build(request(TERN_OP_CMP_SWAP), {&one, 1}), 0);
-	EXPECT_EQ(bytes(0, 64),
-	          control(0x06, 0, 4) + kRemoteSegment + swap_add + compare + kDataSegment);
+	EXPECT_EQ(bytes(0, 64), control(0x06, 0, 4) + kRemoteSegment + swap_add + compare + data);
 	ASSERT_EQ(sq.build(request(TERN_OP_FETCH_ADD), {&one, 1}), 0);
 	EXPECT_EQ(bytes(64, 64),
-	          control(0x07, 0, 4) + kRemoteSegment + swap_add + Bytes(8, 0) + kDataSegment);
+	          control(0x07, 0, 4) + kRemoteSegment + swap_add + Bytes(8, 0) + data);
 }
 
 /* ---- datagrams ------------------------------------------------------------------------ */
@@ -632,6 +635,25 @@ TEST_F(SendQueueTest, AtomicsTakeExactlyOneBuffer)
 	EXPECT_EQ(sq.build(request(TERN_OP_FETCH_ADD), {}), EINVAL);
 	EXPECT_EQ(sq.build(request(TERN_OP_CMP_SWAP), sges(2)), EINVAL);
 	EXPECT_EQ(sq.build(request(TERN_OP_CMP_SWAP), sges(1)), 0);
+}
+
+TEST_F(SendQueueTest, AtomicsUseEightBytesOfALongerBuffer)
+{
+	SendQueue sq;
+	make_sq(sq, 8);
+	ibv_sge buffer = {0x1000, 4096, 0x77};
+
+	ASSERT_EQ(sq.build(request(TERN_OP_CMP_SWAP), {&buffer, 1}), 0);
+	EXPECT_EQ(segment<tern_hw_data_seg>(3).length.get(), 8u);
+	EXPECT_EQ(segment<tern_hw_data_seg>(3).addr.get(), 0x1000u);
+	ASSERT_EQ(sq.build(request(TERN_OP_FETCH_ADD), {&buffer, 1}), 0);
+	EXPECT_EQ(segment<tern_hw_data_seg>(7).length.get(), 8u);
+	ASSERT_EQ(sq.build(request(TERN_OP_READ), {&buffer, 1}), 0);
+	EXPECT_EQ(segment<tern_hw_data_seg>(10).length.get(), 4096u);
+
+	buffer.length = 4;
+	ASSERT_EQ(sq.build(request(TERN_OP_CMP_SWAP), {&buffer, 1}), 0);
+	EXPECT_EQ(segment<tern_hw_data_seg>(15).length.get(), 4u) << "which the card refuses";
 }
 
 TEST_F(SendQueueTest, AtomicWritesTakeOneBufferOrEightBytesInline)

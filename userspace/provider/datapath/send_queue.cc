@@ -15,11 +15,20 @@ namespace {
 using namespace tern::hw;
 
 constexpr uint32_t kSegsPerBlock = TERN_SQ_BLOCK / TERN_SEG_SIZE;
-constexpr uint32_t kAtomicWriteSize = 8;
+constexpr uint32_t kAtomicSize = 8;
 
 constexpr bool is_atomic(tern_hw_wqe_op op)
 {
 	return op == TERN_OP_CMP_SWAP || op == TERN_OP_FETCH_ADD;
+}
+
+/*
+ * The length of the data segment for @sge. An atomic returns 8 bytes: of a longer buffer it uses
+ * the first 8, as with other providers; of a shorter one the card completes it with an error.
+ */
+uint32_t segment_length(tern_hw_wqe_op op, const ibv_sge &sge)
+{
+	return is_atomic(op) ? std::min(sge.length, kAtomicSize) : sge.length;
 }
 
 /* Whether the card expects exactly one data segment. */
@@ -126,7 +135,8 @@ int SendQueue::build(const SendRequest &request, std::span<const ibv_sge> sges)
 	uint32_t at = put_headers(request, request.flags, segs, 0);
 	for (const ibv_sge &sge : sges)
 		if (sge.length || keep_empty)
-			at = put(at, tern_hw_data_seg{sge.addr, sge.length, sge.lkey});
+			at = put(at, tern_hw_data_seg{sge.addr, segment_length(request.op, sge),
+			                              sge.lkey});
 	commit(request, segs);
 	return 0;
 }
@@ -148,8 +158,7 @@ int SendQueue::build_inline_from(const SendRequest &request, std::span<const Pie
 		return EINVAL;
 
 	/* ATOMIC_WRITE does not need max_inline: each WQE has room for its data. */
-	const uint32_t room =
-	        request.op == TERN_OP_ATOMIC_WRITE ? kAtomicWriteSize : config_.max_inline;
+	const uint32_t room = request.op == TERN_OP_ATOMIC_WRITE ? kAtomicSize : config_.max_inline;
 	uint32_t length = 0;
 	for (const Piece &p : pieces) {
 		const size_t piece = piece_of(p).length;
