@@ -296,6 +296,8 @@ int check(const ibv_qp_init_attr_ex &attr, Service service, const Context &conte
 		return EOPNOTSUPP;
 	if (service == Service::kRss)
 		return check_rss(attr);
+	if (service == Service::kXrcRecv)
+		return !attr.srq || Srq::of(attr.srq)->is_xrc() ? 0 : EINVAL;
 	if (attr.srq &&
 	    (!context.has(TERN_CAP_SRQ) || !can_receive(service) || service == Service::kRaw))
 		return EOPNOTSUPP;
@@ -352,13 +354,19 @@ int create(Qp &qp, Context &context, ibv_qp_init_attr_ex &attr)
 	CreateRssQpCmd cmd = {};
 	CreateQpResponse resp = {};
 	const bool rss = qp.service == Service::kRss;
+	ibv_qp_init_attr_ex request = attr;
 
 	if (rss)
 		cmd.tern = rss_cmd(attr.rx_hash_conf);
-	if (const int err = ibv_cmd_create_qp_ex2(&context.verbs.context, &qp.verbs, &attr, &cmd.qp,
-	                                          rss ? sizeof(cmd) : sizeof(cmd.qp), &resp,
-	                                          sizeof(resp), nullptr))
+	/* A packet names the XRC SRQ that it is for, so the driver takes none with a target QP. */
+	if (qp.service == Service::kXrcRecv)
+		request.srq = nullptr;
+	if (const int err = ibv_cmd_create_qp_ex2(&context.verbs.context, &qp.verbs, &request,
+	                                          &cmd.qp, rss ? sizeof(cmd) : sizeof(cmd.qp),
+	                                          &resp, sizeof(resp), nullptr))
 		return err;
+	attr.cap = request.cap;
+	qp.verbs.qp.srq = attr.srq;
 	if (attr.comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 		qp.verbs.comp_mask |= kVerbsQpEx;
 	const int err = set_up(qp, context, resp.tern, attr);

@@ -359,6 +359,8 @@ int FakeUverbs::do_command(std::span<const std::byte> request)
 		const auto &cmd =
 		        *reinterpret_cast<const ib_uverbs_ex_create_qp *>(body + sizeof(ex));
 		Response<private_abi::CreateQpResp, tern_create_qp_resp> resp = {};
+		if (cmd.qp_type == IBV_QPT_XRC_RECV && cmd.is_srq)
+			return EOPNOTSUPP;
 		last_create_flags = cmd.create_flags;
 		if (ex.provider_in_words * 8u == sizeof(last_rss))
 			std::memcpy(&last_rss, body + sizeof(ex) + sizeof(cmd), sizeof(last_rss));

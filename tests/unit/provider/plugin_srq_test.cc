@@ -456,6 +456,31 @@ TEST_F(PluginXrc, CompletionsComeForQpsOfOthers)
 	EXPECT_EQ(ibv_poll_cq(recv_cq_, 1, &wc), 0);
 }
 
+/* rdma_create_qp_ex() passes the SRQ of its id. With uverbs and mlx5 it has no effect. */
+TEST_F(PluginXrc, ATargetMayNameAnXrcSrq)
+{
+	ibv_qp_init_attr_ex attr = {};
+	attr.qp_type = IBV_QPT_XRC_RECV;
+	attr.comp_mask = IBV_QP_INIT_ATTR_XRCD;
+	attr.xrcd = xrcd_;
+	attr.srq = srq_;
+	ibv_qp *target = ibv_create_qp_ex(context_, &attr);
+	ASSERT_NE(target, nullptr);
+	EXPECT_EQ(target->srq, srq_);
+	EXPECT_EQ(attr.srq, srq_);
+	ready(target);
+	EXPECT_EQ(post_recv(target, 1), EINVAL);
+	EXPECT_EQ(ibv_destroy_qp(target), 0);
+
+	ibv_srq_init_attr basic = {};
+	basic.attr = {.max_wr = 4, .max_sge = 1, .srq_limit = 0};
+	attr.srq = ibv_create_srq(pd_, &basic);
+	ASSERT_NE(attr.srq, nullptr);
+	EXPECT_EQ(ibv_create_qp_ex(context_, &attr), nullptr);
+	EXPECT_EQ(errno, EINVAL);
+	EXPECT_EQ(ibv_destroy_srq(attr.srq), 0);
+}
+
 TEST_F(PluginXrc, ATargetHasNoQueues)
 {
 	const int mappings = FakeUverbs::mappings();
