@@ -47,9 +47,11 @@ void FrameRings::discard_received()
 		ops_.receive_ready(opaque_);
 }
 
+/* While a sender waits for room, nobody sends before take_room() has told of it: the others would
+ * use up what the front end has just taken, and the ring would never be half empty. */
 bool FrameRings::send(std::span<const std::byte> frame)
 {
-	if (!find_room(sent_, send_blocked_))
+	if (send_blocked_.load(std::memory_order_relaxed) || !find_room(sent_, send_blocked_))
 		return false;
 	push(sent_, frame);
 	ops_.frames_pending(opaque_);

@@ -440,7 +440,13 @@ SharedWire::Link *SharedWire::direct_link(std::span<const std::byte> head)
 	return link && !link->cut ? link : nullptr;
 }
 
-/* Returns false if there is no room. A frame that cannot be sent at all is dropped. */
+/*
+ * Returns false if there is no room. A frame that cannot be sent at all is dropped.
+ *
+ * While a sender waits for room, nobody sends there before take_room() has told of it. Senders that
+ * use up what the host has just taken would keep the ring from ever having as much room as that
+ * sender waits for. The ring also keeps the room for which the host has rung the bell, once.
+ */
 bool SharedWire::put(Link &link, const Outgoing &what)
 {
 	if (link.given_up && !link.out.has_room()) {
@@ -448,14 +454,16 @@ bool SharedWire::put(Link &link, const Outgoing &what)
 		return true;
 	}
 	link.given_up = false;
-	if (append(link, what) || link.out.broken())
-		return true;
-	if (link.out.await_room())
-		return append(link, what) || link.out.broken();
-	full_ = static_cast<Wire::Destination>(link.id);
-	if (!waiting_[full_])
+	const auto where = static_cast<Wire::Destination>(link.id);
+	if (!waiting_[where]) {
+		if (append(link, what) || link.out.broken())
+			return true;
+		if (link.out.await_room())
+			return append(link, what) || link.out.broken();
 		link.waits_since = 0;
-	waiting_.set(full_);
+		waiting_.set(where);
+	}
+	full_ = where;
 	return false;
 }
 

@@ -98,10 +98,12 @@ TEST_F(FrameRingsTest, TheCardIsToldOnceWhenHalfOfAFullRingIsEmpty)
 	for (size_t i = 0; i < FrameRings::kFrames / 2; i++) {
 		EXPECT_FALSE(rings_.has_work());
 		rings_.pop_sent();
+		EXPECT_FALSE(rings_.send(frame(60, 0))) << "before the one that waits";
 	}
 	EXPECT_TRUE(rings_.has_work());
 	EXPECT_TRUE(rings_.take_room());
 	EXPECT_FALSE(rings_.take_room());
+	EXPECT_TRUE(rings_.send(frame(60, 0)));
 }
 
 /* Each side waits only for what the other one tells it. */

@@ -65,6 +65,30 @@ TEST_F(FullRing, TwoAtOnce)
 	EXPECT_EQ(take_room(), 1);
 }
 
+/* Another sender, which an ACK allows to go on, does not use up each place that becomes free. */
+TEST_F(FullRing, NobodyGoesBeforeWhoWaits)
+{
+	const uint32_t sent = fill(2);
+	for (uint32_t i = 0; i < sent && !has_room(); i++) {
+		nodes[1].receive_some(1);
+		EXPECT_FALSE(send(2));
+	}
+	EXPECT_EQ(take_room(), 1);
+	EXPECT_TRUE(send(2));
+}
+
+/* The host rings once for the room, which therefore stays until the sender is told. */
+TEST_F(FullRing, TheRoomStaysUntilItIsTold)
+{
+	const uint32_t sent = fill(2);
+	nodes[1].receive_some(sent);
+	EXPECT_FALSE(send(2));
+	EXPECT_TRUE(has_room());
+	EXPECT_EQ(take_room(), 1);
+	for (uint32_t i = 0; i < sent; i++)
+		EXPECT_TRUE(send(2));
+}
+
 TEST_F(FullRing, OfTheSwitch)
 {
 	EXPECT_GT(fill(9), 200u);
