@@ -23,12 +23,13 @@ const GidEntry *GidTable::find(size_t index) const
 	return &entries_[index];
 }
 
-bool GidTable::has_destination(const PathInfo &path) const
+const GidEntry *GidTable::destination(const PathInfo &path) const
 {
 	const auto type = path.roce_v2 ? TERN_GID_ROCE_V2 : TERN_GID_ROCE_V1;
-	return std::ranges::any_of(entries_, [&](const GidEntry &e) {
-		return e.type == type && e.vlan == path.vlan && e.gid == path.dgid;
+	const auto found = std::ranges::find_if(entries_, [&](const GidEntry &e) {
+		return e.type == type && e.is_in(path.vlan) && e.gid == path.dgid;
 	});
+	return found == entries_.end() ? nullptr : &*found;
 }
 
 } // namespace tern

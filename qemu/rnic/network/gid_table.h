@@ -16,6 +16,10 @@ struct GidEntry {
 	uint16_t vlan = kNoVlan;
 	Gid gid;
 	Mac mac{}; /* zero: the port's */
+
+	/** Whether a packet that arrived in @received is in the entry's VLAN. An entry with VLAN id
+	 * 0 sends priority tags, which name no VLAN: its packets are in none. */
+	bool is_in(uint16_t received) const { return (vlan ? vlan : kNoVlan) == received; }
 };
 
 /** The GIDs of the card. */
@@ -27,8 +31,9 @@ public:
 	void set(size_t index, const GidEntry &entry);
 	/** Null if the index is invalid or the entry empty. */
 	const GidEntry *find(size_t index) const;
-	/** Whether the packet's destination, with its VLAN and protocol, is in the table. */
-	bool has_destination(const PathInfo &path) const;
+	/** The entry of the packet's destination, with its VLAN and protocol; null if there is
+	 * none. */
+	const GidEntry *destination(const PathInfo &path) const;
 	/** Whether @dmac is the address of an entry, and not of the port. */
 	bool listens(const Mac &dmac) const { return macs_.contains(dmac); }
 

@@ -39,7 +39,7 @@ bool ConnectedQp::accepts(const Packet &packet)
 bool ConnectedQp::from_peer(const Packet &packet) const
 {
 	return packet.path.sgid == remote_gid_ && packet.path.dgid == source_.gid &&
-	       packet.path.vlan == source_.vlan && packet.path.roce_v2 == path_.roce_v2();
+	       source_.is_in(packet.path.vlan) && packet.path.roce_v2 == path_.roce_v2();
 }
 
 void ConnectedQp::note_established()

@@ -36,10 +36,13 @@ tern_hw_net_type net_type(const Packet &packet)
 	return packet.network.size() == kGrhSize ? TERN_NET_IPV6 : TERN_NET_IPV4;
 }
 
-uint16_t tag_of(const PathInfo &path)
+/* A unicast's VLAN is that of its GID entry, by which the host finds the net_device: for an entry
+ * with VLAN id 0 that of a priority tag. */
+uint16_t tag_of(const PathInfo &path, const GidTable &gids)
 {
-	return path.vlan == kNoVlan ? kNoVlan
-	                            : static_cast<uint16_t>(path.priority << 13 | path.vlan);
+	const GidEntry *entry = path.dgid.is_multicast() ? nullptr : gids.destination(path);
+	const uint16_t vlan = entry ? entry->vlan : path.vlan;
+	return vlan == kNoVlan ? kNoVlan : static_cast<uint16_t>(path.priority << 13 | vlan);
 }
 
 } // namespace
@@ -196,7 +199,7 @@ bool UdQp::accepts(const Packet &packet)
 	};
 	if (!receives())
 		return drop(TERN_STAT_RX_BAD_STATE);
-	if (!packet.path.dgid.is_multicast() && !data_.gids.has_destination(packet.path))
+	if (!packet.path.dgid.is_multicast() && !data_.gids.destination(packet.path))
 		return drop(TERN_STAT_RX_BAD_ADDR);
 	if (packet.ext.deth.qkey != attr_.qkey.get())
 		return drop(TERN_STAT_RX_BAD_QKEY);
@@ -266,7 +269,7 @@ void UdQp::complete(const Packet &packet)
 		cqe.flags |= TERN_CQE_IMM;
 	}
 	cqe.src_qpn = packet.ext.deth.source_qpn;
-	cqe.vlan = tag_of(packet.path);
+	cqe.vlan = tag_of(packet.path, data_.gids);
 	cqe.net_type = static_cast<uint8_t>(net_type(packet));
 	cqe.sl = packet.path.priority;
 	std::ranges::copy(packet.path.smac, cqe.smac);
