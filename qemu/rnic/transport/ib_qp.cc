@@ -69,8 +69,9 @@ CommandStatus IbQp::modify(const tern_hw_modify_qp &cmd)
 	const auto status = check(mask, attr);
 	if (status != TERN_AQ_OK)
 		return status;
-	/* Must be requested with each transition to SQD. */
-	if (mask & TERN_QP_STATE)
+	/* The event must be requested with each transition to SQD. A QP that stays in SQD keeps the
+	 * request, because the event may still be due. */
+	if (next_state(state_, mask, attr) != state_)
 		attr_.en_sqd_async_notify = 0;
 	apply(mask, attr);
 	if (mask & TERN_QP_STATE)

@@ -150,6 +150,29 @@ TEST_F(QpState, Drains)
 	EXPECT_FALSE(event(TERN_EVENT_SQ_DRAINED, qp_->number));
 }
 
+/* Attributes may change while the QP drains: that does not take back the request for the event. */
+TEST_F(QpState, ChangeWhileDrainingKeepsTheRequest)
+{
+	qp_->connect(connection());
+	qp_->post_send(send());
+	run();
+	tern_hw_qp_attr attr{};
+	attr.state = TERN_QPS_SQD;
+	attr.en_sqd_async_notify = 1;
+	EXPECT_EQ(qp_->modify(TERN_QP_STATE | TERN_QP_EN_SQD_ASYNC_NOTIFY, attr), TERN_AQ_OK);
+	attr = {};
+	attr.state = TERN_QPS_SQD;
+	attr.timeout = 9;
+	EXPECT_EQ(qp_->modify(TERN_QP_STATE | TERN_QP_TIMEOUT, attr), TERN_AQ_OK);
+	EXPECT_EQ(qp_->query().sq_draining, 1);
+	ack(0);
+	EXPECT_TRUE(event(TERN_EVENT_SQ_DRAINED, qp_->number));
+	/* The next drain must ask again. */
+	EXPECT_EQ(qp_->set_state(TERN_QPS_RTS), TERN_AQ_OK);
+	EXPECT_EQ(qp_->set_state(TERN_QPS_SQD), TERN_AQ_OK);
+	EXPECT_FALSE(event(TERN_EVENT_SQ_DRAINED, qp_->number));
+}
+
 /* In SQD the responder goes on, and lost packets are repeated. */
 TEST_F(QpState, SqdKeepsProtocolAlive)
 {
