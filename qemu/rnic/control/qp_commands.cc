@@ -174,7 +174,7 @@ CommandStatus add_qp(Card &card, std::unique_ptr<Qp> qp, tern_hw_created &result
 	if (status != TERN_AQ_OK)
 		return status;
 	Qp *object = card.qps.find(result.id.get());
-	object->number = result.id.get();
+	object->begin(result.id.get());
 	if (object->config().type == TERN_QPT_ETH)
 		card.port.ethernet.add(static_cast<EthQp &>(*object));
 	count_users(card, object->config(), 1);

@@ -22,6 +22,11 @@ constexpr uint64_t kFlushIntervalMax = 64'000'000;
 Qp::Qp(DataPath &data, const QpConfig &config, SendQueue sq, RecvQueue rq)
         : data_(data), config_(config), sq_(std::move(sq)), rq_(std::move(rq))
 {
+}
+
+void Qp::begin(uint32_t qpn)
+{
+	number = qpn;
 	sq_.reset(data_.memory.host());
 }
 

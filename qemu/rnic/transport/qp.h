@@ -50,6 +50,9 @@ public:
 	Qp &operator=(const Qp &) = delete;
 
 	uint32_t number = 0;
+	/** The QP has got its number. Writes its record, which a CREATE_QP that fails must not
+	 * touch. */
+	void begin(uint32_t qpn);
 	const QpConfig &config() const { return config_; }
 	hw::tern_hw_qp_state state() const { return state_; }
 

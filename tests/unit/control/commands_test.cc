@@ -302,6 +302,22 @@ TEST_F(Commands, DeallocPd)
 	EXPECT_EQ(driver_.destroy(TERN_AQ_DEALLOC_PD, pd), TERN_AQ_BAD_OBJECT);
 }
 
+/* The memory that a refused CREATE_QP names as its record may belong to another queue. */
+TEST_F(Commands, RefusedCreateQpWritesNothing)
+{
+	auto c = create_qp();
+	c.create_qp.type = TERN_QPT_GSI;
+	ASSERT_EQ(driver_.status_of(c), TERN_AQ_OK);
+	const Iova event = c.create_qp.record.get() + offsetof(tern_hw_qp_record, sq_event);
+	host_.memory.put(event, Le<uint32_t>(7));
+	EXPECT_EQ(driver_.status_of(c), TERN_AQ_BUSY);
+	EXPECT_EQ(host_.memory.get<Le<uint32_t>>(event).get(), 7u);
+	/* One that is executed does. */
+	c.create_qp.type = TERN_QPT_RC;
+	ASSERT_EQ(driver_.status_of(c), TERN_AQ_OK);
+	EXPECT_EQ(host_.memory.get<Le<uint32_t>>(event).get(), 0u);
+}
+
 TEST_F(Commands, SetGid)
 {
 	auto c = make_command(TERN_AQ_SET_GID);
