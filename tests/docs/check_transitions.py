@@ -12,7 +12,7 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 PAGE = TOP / "docs/hardware.md"
 RULES = TOP / "qemu/rnic/transport/qp_attr.cc"
 HEAD = "| from | to | types | required | optional |\n| --- | --- | --- | --- | --- |\n"
-TYPES = ("RC", "XRC_INI", "XRC_TGT", "UC", "UD", "GSI")
+TYPES = ("RC", "XRC_INI", "XRC_TGT", "UC", "UD", "GSI", "RAW", "ETH")
 
 
 class Constants(dict):

@@ -49,52 +49,20 @@ EthQp::~EthQp()
 		port_.ethernet.remove(*this);
 }
 
-/* Programs set port and rate limit of raw packet QPs only. */
-CommandStatus EthQp::check(tern_hw_qp_state to, const tern_hw_modify_qp &cmd) const
-{
-	const uint32_t mask = cmd.attr_mask.get();
-	uint32_t known = TERN_QP_STATE;
-	if (config_.type == TERN_QPT_RAW)
-		known |= TERN_QP_RATE_LIMIT | (to == TERN_QPS_INIT ? TERN_QP_PORT : 0);
-	const uint64_t rate = cmd.attr.rate_limit.rate.get();
-	const auto valid = check_fields(
-	        {{cmd.attr_mask, (mask & (TERN_QP_STATE | TERN_QP_RATE_LIMIT)) && !(mask & ~known)},
-	         {cmd.attr.port, !(mask & TERN_QP_PORT) || cmd.attr.port == 1},
-	         {cmd.attr.rate_limit.rate,
-	          !(mask & TERN_QP_RATE_LIMIT) || rate <= TERN_MAX_RATE_LIMIT}});
-	if (valid != TERN_AQ_OK)
-		return valid;
-	return (mask & TERN_QP_RATE_LIMIT) && to != TERN_QPS_RTS ? TERN_AQ_BAD_STATE : TERN_AQ_OK;
-}
-
 CommandStatus EthQp::modify(const tern_hw_modify_qp &cmd)
 {
 	const uint32_t mask = cmd.attr_mask.get();
-	const auto to = next_state(state_, mask, cmd.attr);
-	const auto status = check(to, cmd);
+	const auto status = check_attributes(config_.type, state_, mask, cmd.attr);
 	if (status != TERN_AQ_OK)
 		return status;
 
-	switch (to) {
-	case TERN_QPS_RESET:
+	const auto to = next_state(state_, mask, cmd.attr);
+	if (to == TERN_QPS_RESET)
 		reset();
-		break;
-	case TERN_QPS_ERR:
+	else if (to == TERN_QPS_ERR)
 		enter_error();
-		break;
-	case TERN_QPS_INIT:
-	case TERN_QPS_RTS:
-		if (state_ == to)
-			break; /* setting the same state again is allowed (11.2.5.2) */
-		[[fallthrough]];
-	case TERN_QPS_RTR:
-		if (state_ + 1 != to)
-			return TERN_AQ_BAD_STATE;
-		break;
-	default:
-		return bad_field(cmd.attr.state);
-	}
-	set_state(to);
+	else
+		set_state(to);
 	if (mask & TERN_QP_RATE_LIMIT)
 		set_rate_limit(cmd.attr.rate_limit);
 	if (state_ == TERN_QPS_RTS)

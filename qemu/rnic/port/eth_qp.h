@@ -59,7 +59,6 @@ protected:
 private:
 	void resume_requester(bool ok) override;
 	void resume_responder(bool ok) override;
-	CommandStatus check(hw::tern_hw_qp_state to, const hw::tern_hw_modify_qp &cmd) const;
 	/** Sends the WQE at the head of the send queue, or as many of its segments as there is room
 	 * for; @budget is not 0. */
 	void send_some(unsigned &budget);

@@ -21,10 +21,13 @@ constexpr Types kUd = 1u << TERN_QPT_UD;
 constexpr Types kGsi = 1u << TERN_QPT_GSI;
 constexpr Types kXrcIni = 1u << TERN_QPT_XRC_INI;
 constexpr Types kXrcTgt = 1u << TERN_QPT_XRC_TGT;
+constexpr Types kRaw = 1u << TERN_QPT_RAW;
+constexpr Types kEth = 1u << TERN_QPT_ETH;
 constexpr Types kConnected = kRc | kUc | kXrcIni | kXrcTgt;
 constexpr Types kDatagram = kUd | kGsi;
 constexpr Types kResponder = kRc | kXrcTgt; /* of a reliable service */
-constexpr Types kPaced = kRc | kUc | kXrcIni | kUd;
+constexpr Types kFrames = kRaw | kEth;
+constexpr Types kPaced = kRc | kUc | kXrcIni | kUd | kRaw;
 constexpr Types kAll = kConnected | kDatagram;
 
 /* A transition with its required and optional attributes for QPs of @types. The rules of one
@@ -54,13 +57,18 @@ constexpr Rule kRules[] = {
         {kReset, kInit, kUd, kPort | TERN_QP_QKEY, 0},
         /* Optional: there is one port, and the GSI's Q_Key is fixed. */
         {kReset, kInit, kGsi, TERN_QP_PKEY_INDEX, TERN_QP_PORT | TERN_QP_QKEY},
+        {kReset, kInit, kFrames, 0, 0},
+        {kReset, kInit, kRaw, 0, TERN_QP_PORT},
 
         {kInit, kInit, kConnected, 0, kPort | TERN_QP_ACCESS_FLAGS},
         {kInit, kInit, kDatagram, 0, kPort | TERN_QP_QKEY},
+        {kInit, kInit, kFrames, 0, 0},
+        {kInit, kInit, kRaw, 0, TERN_QP_PORT},
 
         {kInit, kRtr, kConnected, kPath, TERN_QP_ACCESS_FLAGS | TERN_QP_PKEY_INDEX},
         {kInit, kRtr, kResponder, kResponderLimits, 0},
         {kInit, kRtr, kDatagram, 0, TERN_QP_PKEY_INDEX | TERN_QP_QKEY},
+        {kInit, kRtr, kFrames, 0, 0},
 
         {kRtr, kRts, kAll, TERN_QP_SQ_PSN, TERN_QP_CUR_STATE},
         {kRtr, kRts, kConnected, 0, TERN_QP_ACCESS_FLAGS},
@@ -68,11 +76,13 @@ constexpr Rule kRules[] = {
         {kRtr, kRts, kRc | kXrcIni, kRetry | TERN_QP_MAX_QP_RD_ATOMIC, 0},
         {kRtr, kRts, kXrcTgt, TERN_QP_TIMEOUT, 0},
         {kRtr, kRts, kResponder, 0, TERN_QP_MIN_RNR_TIMER},
+        {kRtr, kRts, kFrames, 0, 0},
         {kRtr, kRts, kPaced, 0, TERN_QP_RATE_LIMIT},
 
         {kRts, kRts, kConnected, 0, TERN_QP_CUR_STATE | TERN_QP_ACCESS_FLAGS},
         {kRts, kRts, kDatagram, 0, TERN_QP_CUR_STATE | TERN_QP_QKEY},
         {kRts, kRts, kResponder, 0, TERN_QP_MIN_RNR_TIMER},
+        {kRts, kRts, kFrames, 0, 0},
         {kRts, kRts, kPaced, 0, TERN_QP_RATE_LIMIT},
 
         {kRts, kSqd, kAll, 0, TERN_QP_EN_SQD_ASYNC_NOTIFY},

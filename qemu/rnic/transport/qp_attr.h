@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Attributes of QPs of the InfiniBand services: the MODIFY_QP transitions and the valid values (IBA
- * vol. 1, 11.2.5.2; XRC: annex A14). Alternate paths are not supported.
+ * Attributes of QPs: the MODIFY_QP transitions and the valid values (IBA vol. 1, 11.2.5.2; XRC:
+ * annex A14). Alternate paths are not supported. QPs of types RAW and ETH have the few attributes
+ * that Linux sets.
  */
 #pragma once
 

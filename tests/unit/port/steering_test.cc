@@ -495,16 +495,40 @@ TEST_F(SteeringTest, Attributes)
 	EXPECT_EQ(raw_->modify(TERN_QP_STATE | TERN_QP_PORT, attr), TERN_AQ_BAD_FIELD);
 	attr.port = 1;
 	EXPECT_EQ(raw_->modify(TERN_QP_STATE | TERN_QP_PORT | TERN_QP_QKEY, attr),
-	          TERN_AQ_BAD_FIELD);
+	          TERN_AQ_BAD_STATE);
 	EXPECT_EQ(raw_->modify(TERN_QP_STATE | TERN_QP_PORT, attr), TERN_AQ_OK);
 	EXPECT_EQ(raw_->set_state(TERN_QPS_INIT), TERN_AQ_OK) << "again";
+	EXPECT_EQ(raw_->modify(TERN_QP_PORT, attr), TERN_AQ_OK) << "without a state";
 	attr.state = TERN_QPS_RTR;
-	EXPECT_EQ(raw_->modify(TERN_QP_STATE | TERN_QP_PORT, attr), TERN_AQ_BAD_FIELD);
+	EXPECT_EQ(raw_->modify(TERN_QP_STATE | TERN_QP_PORT, attr), TERN_AQ_BAD_STATE);
 	EXPECT_EQ(raw_->modify(TERN_QP_STATE, attr), TERN_AQ_OK);
 	EXPECT_EQ(raw_->set_state(TERN_QPS_RTR), TERN_AQ_BAD_STATE);
 	EXPECT_EQ(raw_->set_state(TERN_QPS_RTS), TERN_AQ_OK);
 	EXPECT_EQ(raw_->set_state(TERN_QPS_RTS), TERN_AQ_OK) << "again";
 	EXPECT_EQ(raw_->set_state(TERN_QPS_INIT), TERN_AQ_BAD_STATE);
+}
+
+/* What a QP of type RAW or ETH refuses has the same status as with other types. */
+TEST_F(SteeringTest, RefusedModify)
+{
+	tern_hw_qp_attr attr{};
+	attr.state = TERN_QPS_RTS;
+	attr.cur_state = TERN_QPS_RTS;
+	for (HostQp *qp : {eth_.get(), raw_.get()}) {
+		for (const auto state : {TERN_QPS_SQD, TERN_QPS_SQE})
+			EXPECT_EQ(qp->set_state(state), TERN_AQ_BAD_STATE);
+		EXPECT_EQ(qp->modify(TERN_QP_STATE | 1u << 30, attr), TERN_AQ_BAD_STATE);
+		EXPECT_EQ(qp->modify(TERN_QP_STATE | TERN_QP_CUR_STATE, attr), TERN_AQ_BAD_STATE);
+		EXPECT_EQ(qp->set_state(TERN_QPS_ERR, TERN_QP_PORT), TERN_AQ_BAD_STATE);
+		EXPECT_EQ(qp->query().state, TERN_QPS_RTS);
+	}
+	EXPECT_EQ(eth_->modify(TERN_QP_RATE_LIMIT, attr), TERN_AQ_BAD_STATE);
+	attr.rate_limit.rate = uint64_t{TERN_MAX_RATE_LIMIT} + 1;
+	EXPECT_EQ(raw_->modify(TERN_QP_RATE_LIMIT, attr), TERN_AQ_BAD_FIELD);
+	EXPECT_EQ(eth_->set_state(TERN_QPS_RESET), TERN_AQ_OK);
+	attr.state = TERN_QPS_INIT;
+	attr.port = 1;
+	EXPECT_EQ(eth_->modify(TERN_QP_STATE | TERN_QP_PORT, attr), TERN_AQ_BAD_STATE);
 }
 
 TEST_F(SteeringTest, BadFlows)
