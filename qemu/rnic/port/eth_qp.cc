@@ -296,8 +296,10 @@ bool EthQp::receives() const
 void EthQp::receive(std::span<const std::byte> frame, const RxInfo &info)
 {
 	const Stats::Scope scope(data_.stats, stats_set());
-	if (!receives())
+	if (!receives()) {
+		data_.drop(counters_.rx_no_buffer, number);
 		return;
+	}
 	if (frame.size() > max_frame()) {
 		data_.drop(counters_.rx_errors, number);
 		return;

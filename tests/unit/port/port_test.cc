@@ -114,6 +114,18 @@ TEST_F(PortTest, Receives)
 	EXPECT_EQ(stat(TERN_STAT_ETH_RX_NO_BUFFER), 1u);
 }
 
+TEST_F(PortTest, NotReadyToReceive)
+{
+	eth_->post_recv(mr_->sge(0x10000, 2048));
+	for (const auto state : {TERN_QPS_ERR, TERN_QPS_RESET, TERN_QPS_INIT}) {
+		const uint64_t before = stat(TERN_STAT_ETH_RX_NO_BUFFER);
+		EXPECT_EQ(eth_->set_state(state), TERN_AQ_OK);
+		card_.receive(frame(kCardMac, 64));
+		EXPECT_EQ(stat(TERN_STAT_ETH_RX_NO_BUFFER), before + 1);
+	}
+	EXPECT_EQ(stat(TERN_STAT_ETH_RX_FRAMES), 0u);
+}
+
 TEST_F(PortTest, ReceiveBufferTooSmall)
 {
 	eth_->post_recv(mr_->sge(0x10000, 100));
