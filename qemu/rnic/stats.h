@@ -39,6 +39,12 @@ public:
 		all_.add(which, n);
 		current_->add(which, n);
 	}
+	/** The port has received @frames frames, of @bytes together. */
+	void add_received(uint64_t bytes, uint64_t frames = 1)
+	{
+		add(hw::TERN_STAT_RX_FRAMES, frames);
+		add(hw::TERN_STAT_RX_BYTES, bytes);
+	}
 	uint64_t operator[](hw::tern_hw_stat which) const { return all_[which]; }
 	const Counters &all() const { return all_; }
 	const Counters &unbound() const { return unbound_; }

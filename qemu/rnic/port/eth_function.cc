@@ -36,16 +36,19 @@ void EthFunction::remove(EthQp &qp)
 void EthFunction::receive(std::span<const std::byte> frame)
 {
 	if (qps_.empty()) {
+		stats_.add_received(frame.size());
 		stats_.add(TERN_STAT_ETH_RX_NO_BUFFER);
 		return;
 	}
-	RxInfo info{.flags = check(frame, stats_)};
 	EthQp *qp = qps_.front();
+	uint32_t hash = 0;
 	if (!spread_.table.empty()) {
-		info.hash = hash_of(read_fields(frame), spread_.fields, spread_.key);
-		qp = spread_.table[info.hash % spread_.table.size()];
+		hash = hash_of(read_fields(frame), spread_.fields, spread_.key);
+		qp = spread_.table[hash % spread_.table.size()];
 	}
-	qp->receive(frame, info);
+	const Stats::Scope scope(stats_, qp->frame_stats());
+	stats_.add_received(frame.size());
+	qp->receive(frame, {.flags = check(frame, stats_), .hash = hash});
 }
 
 } // namespace tern

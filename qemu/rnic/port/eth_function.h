@@ -31,7 +31,7 @@ public:
 	void remove(EthQp &qp);
 	void set_spread(Spread spread) { spread_ = std::move(spread); }
 
-	/** Receives a frame that passed the filters. */
+	/** Receives a frame that passed the filters, and counts it for the QP that takes it. */
 	void receive(std::span<const std::byte> frame);
 
 private:

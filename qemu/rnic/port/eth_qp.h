@@ -46,6 +46,7 @@ public:
 	bool receives() const override;
 	/** Receives a frame from a flow. */
 	void receive(std::span<const std::byte> frame) override { receive(frame, {}); }
+	StatsSet *frame_stats() const override { return stats_set(); }
 	/** Receives a frame that passed the filters, or from a flow. */
 	void receive(std::span<const std::byte> frame, const RxInfo &info);
 

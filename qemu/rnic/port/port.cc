@@ -79,25 +79,27 @@ void Port::receive(std::span<const std::byte> frame)
 		data_.drop(TERN_STAT_RX_MALFORMED, 0);
 		return;
 	}
-	data_.stats.add(TERN_STAT_RX_FRAMES);
-	data_.stats.add(TERN_STAT_RX_BYTES, frame.size());
-
 	/* MAC control frames end here, like those of any MAC. */
 	if (const auto pause = parse_pause(frame)) {
+		data_.stats.add_received(frame.size());
 		data_.pause(*pause);
 		return;
 	}
 	steering.sniff(frame);
 	const Mac dmac = destination_of(frame);
 	const bool roce = is_roce(frame);
-	if (roce && takes_roce(dmac))
+	if (roce && takes_roce(dmac)) {
 		receive_roce(frame);
-	else if (FrameSink *sink = steering.receiver(frame))
+	} else if (FrameSink *sink = steering.receiver(frame)) {
+		const Stats::Scope scope(data_.stats, sink->frame_stats());
+		data_.stats.add_received(frame.size());
 		sink->receive(frame);
-	else if (roce || !accepts(dmac))
+	} else if (roce || !accepts(dmac)) {
+		data_.stats.add_received(frame.size());
 		data_.drop(TERN_STAT_RX_FILTERED, 0);
-	else
+	} else {
 		ethernet.receive(frame);
+	}
 }
 
 void Port::receive_roce(std::span<const std::byte> frame)
@@ -105,6 +107,7 @@ void Port::receive_roce(std::span<const std::byte> frame)
 	const auto parsed = parse(frame);
 	const auto *packet = std::get_if<Packet>(&parsed);
 	const Stats::Scope scope(data_.stats, packet ? stats_set_of(*packet) : nullptr);
+	data_.stats.add_received(frame.size());
 	data_.stats.add(TERN_STAT_ROCE_RX_PACKETS);
 	data_.stats.add(TERN_STAT_ROCE_RX_BYTES, frame.size());
 	if (packet)
@@ -127,8 +130,7 @@ void Port::receive(std::span<const std::byte> head, const Payload &payload, uint
 	        burst ? burst_size(packet->bth.opcode, head.size(), payload.size(), segment)
 	              : whole_size(head.size(), payload.size());
 	const Stats::Scope scope(data_.stats, packet ? stats_set_of(*packet) : nullptr);
-	data_.stats.add(TERN_STAT_RX_FRAMES, packets);
-	data_.stats.add(TERN_STAT_RX_BYTES, size);
+	data_.stats.add_received(size, packets);
 	data_.stats.add(TERN_STAT_ROCE_RX_PACKETS, packets);
 	data_.stats.add(TERN_STAT_ROCE_RX_BYTES, size);
 	if (burst)

@@ -30,6 +30,7 @@ public:
 	FrameSink *frame_sink() override { return this; }
 	bool receives() const override { return true; }
 	void receive(std::span<const std::byte> frame) override;
+	StatsSet *frame_stats() const override { return stats_set(); }
 
 private:
 	bool take_turn(unsigned &) override { return false; }

@@ -54,6 +54,34 @@ protected:
 		give({.opcode = Opcode::RcSendOnly, .psn = psn, .qpn = qp.number}, path());
 	}
 
+	std::unique_ptr<HostQp> make_ethernet(tern_hw_qp_type type)
+	{
+		QpOptions options;
+		options.pd = pd_;
+		options.send_cqn = options.recv_cqn = cq_->number;
+		options.type = static_cast<uint8_t>(type);
+		auto qp = driver_.create_qp(options);
+		for (const auto state : {TERN_QPS_INIT, TERN_QPS_RTR, TERN_QPS_RTS})
+			EXPECT_EQ(qp->set_state(state), TERN_AQ_OK);
+		for (int i = 0; i < 4; i++)
+			qp->post_recv(mr_->sge(0x10000, 2048));
+		return qp;
+	}
+	/** An empty UDP datagram to the card, whose checksums are right. */
+	static std::vector<std::byte> udp_frame()
+	{
+		constexpr std::array<uint8_t, 42> kFrame{
+		        2,    0,    0, 0,    0,  1, 2,    0,   0,  0,  0,    2,
+		        8,    0,                                                   /* Ethernet */
+		        0x45, 0,    0, 28,   0,  0, 0,    0,   64, 17, 0x66, 0xcf, /* IPv4 */
+		        10,   0,    0, 2,    10, 0, 0,    1,                       /* addresses */
+		        3,    0xe8, 3, 0xe9, 0,  8, 0xe4, 0x0a};                   /* UDP */
+		const auto bytes = std::as_bytes(std::span(kFrame));
+		std::vector<std::byte> frame(bytes.begin(), bytes.end());
+		frame.resize(60);
+		return frame;
+	}
+
 	std::unique_ptr<HostQp> other_;
 };
 
@@ -84,6 +112,55 @@ TEST_F(StatsCommands, PacketsThatArriveCountForTheirQp)
 	receive(*qp_, psn_after(kRqPsn, 9));
 	EXPECT_EQ(counts(TERN_STAT_ROCE_RX_PACKETS, set), (Counts{3, 1, 2}));
 	EXPECT_EQ(counts(TERN_STAT_RESP_TX_RNR_NAK, set), (Counts{2, 1, 1}));
+}
+
+/* What the port counts of a frame is in the set of the QP that gets it. */
+TEST_F(StatsCommands, FramesThatArriveCountForTheirQp)
+{
+	const uint32_t set = create();
+	ASSERT_EQ(bind(qp_->number, set), TERN_AQ_OK);
+	receive(*qp_, kRqPsn);
+	receive(*other_, kRqPsn);
+	EXPECT_EQ(counts(TERN_STAT_RX_FRAMES, set), (Counts{2, 1, 1}));
+	EXPECT_EQ(counts(TERN_STAT_RX_BYTES, set), counts(TERN_STAT_ROCE_RX_BYTES, set));
+}
+
+TEST_F(StatsCommands, FramesOfTheEthernetFunction)
+{
+	card_.receive(udp_frame()); /* for nobody */
+	const auto eth = make_ethernet(TERN_QPT_ETH);
+	const uint32_t set = create();
+	ASSERT_EQ(bind(eth->number, set), TERN_AQ_OK);
+	auto bad = udp_frame();
+	bad[41] ^= std::byte{1};
+	card_.receive(udp_frame());
+	card_.receive(bad);
+	for (const auto which : {TERN_STAT_RX_FRAMES, TERN_STAT_RX_BYTES})
+		EXPECT_EQ(count(which, set), 2 * count(which, TERN_STATS_UNBOUND));
+	EXPECT_EQ(counts(TERN_STAT_ETH_RX_NO_BUFFER, set), (Counts{1, 1, 0}));
+	EXPECT_EQ(counts(TERN_STAT_ETH_RX_CSUM_OK, set), (Counts{1, 0, 1}));
+	EXPECT_EQ(counts(TERN_STAT_ETH_RX_CSUM_BAD, set), (Counts{1, 0, 1}));
+	EXPECT_EQ(counts(TERN_STAT_ETH_RX_FRAMES, set), (Counts{2, 0, 2}));
+}
+
+/* The copy of a sniffer is no frame that arrives. */
+TEST_F(StatsCommands, FramesOfRawQps)
+{
+	const auto raw = make_ethernet(TERN_QPT_RAW), sniffer = make_ethernet(TERN_QPT_RAW);
+	const uint32_t set = create(), copies = create();
+	ASSERT_EQ(bind(raw->number, set), TERN_AQ_OK);
+	ASSERT_EQ(bind(sniffer->number, copies), TERN_AQ_OK);
+	auto c = make_command(TERN_AQ_CREATE_FLOW);
+	c.create_flow.qpn = raw->number;
+	c.create_flow.type = TERN_FLOW_ALL_DEFAULT;
+	ASSERT_EQ(driver_.status_of(c), TERN_AQ_OK);
+	c.create_flow.qpn = sniffer->number;
+	c.create_flow.type = TERN_FLOW_SNIFFER;
+	ASSERT_EQ(driver_.status_of(c), TERN_AQ_OK);
+	card_.receive(udp_frame());
+	EXPECT_EQ(counts(TERN_STAT_RX_FRAMES, set), (Counts{1, 0, 1}));
+	EXPECT_EQ(count(TERN_STAT_RX_FRAMES, copies), 0u);
+	EXPECT_EQ(count(TERN_STAT_RAW_RX_FRAMES, copies), 1u);
 }
 
 TEST_F(StatsCommands, WhatWasCountedStays)
