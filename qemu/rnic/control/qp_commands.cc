@@ -307,7 +307,9 @@ std::optional<CommandStatus> destroy_qp(Card &card, uint32_t qpn, Slice &slice)
 	if (sink && sink->flows)
 		return TERN_AQ_BUSY;
 	const Stats::Scope scope(card.stats, qp->stats_set());
-	/* Programs post datagrams and exit at once; send those before the QP is destroyed. */
+	/* Programs post datagrams and exit at once; send those before the QP is destroyed. A parked
+	 * QP tries again, because there may be room by now. */
+	card.scheduler.activate(*qp);
 	if (slice.spent < kDestroyBudget &&
 	    (!slice.budget || (qp->transmit(slice.budget) && !slice.budget)))
 		return std::nullopt;

@@ -44,6 +44,8 @@ void Responder::end()
 		if (response.kind != Response::Kind::Read || !response.length)
 			responses_.push_back(response);
 	}
+	/* A parked QP tries again, because there may be room by now. */
+	data_.scheduler.activate(qp_);
 	unsigned budget = kMaxResponses;
 	transmit(budget);
 }

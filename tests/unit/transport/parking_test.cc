@@ -153,6 +153,43 @@ TEST_F(Parking, DestroyedWhileParked)
 	EXPECT_EQ(sent_to(kSlowMac), (Psns{0, 1}));
 }
 
+/* There is room again, but the card has not heard of it yet: all that was posted goes out. */
+TEST_F(Parking, DestroyedWhenThereIsRoom)
+{
+	QpOptions options;
+	options.pd = pd_;
+	options.send_cqn = options.recv_cqn = cq_->number;
+	options.type = TERN_QPT_UD;
+	const auto ud = driver_.create_qp(options);
+	ud->start(1, kSqPsn);
+	tern_hw_ud_seg to{};
+	std::ranges::copy(kPeerGid.bytes, to.dgid);
+	std::ranges::copy(kSlowMac, to.dmac);
+	for (int i = 0; i < 3; i++)
+		ud->post_send({.sges = {mr_->sge(0, 100)}, .to = to});
+	run();
+	EXPECT_EQ(sent_to(kSlowMac), Psns{});
+	road_->room = true;
+	EXPECT_EQ(driver_.destroy(TERN_AQ_DESTROY_QP, ud->number), TERN_AQ_OK);
+	EXPECT_EQ(sent_to(kSlowMac), (Psns{0, 1, 2}));
+}
+
+/* As above, of acknowledgements before RESET. */
+TEST_F(Parking, ResetWhenThereIsRoom)
+{
+	AddressVector av = path();
+	av.smac = kSlowMac;
+	for (uint32_t i = 0; i < 3; i++) {
+		TestPacket p{.opcode = Opcode::RcFetchAdd, .psn = psn_after(kRqPsn, i)};
+		p.ext.atomic = {kVa + 8 * i, mr_->key, 1, 0};
+		give(p, av);
+	}
+	EXPECT_EQ(sent_to(kSlowMac), Psns{});
+	road_->room = true;
+	EXPECT_EQ(qp_->set_state(TERN_QPS_RESET), TERN_AQ_OK);
+	EXPECT_EQ(sent_to(kSlowMac).size(), 3u);
+}
+
 TEST_F(Parking, ResetWhileParked)
 {
 	post(*qp_, 3);
