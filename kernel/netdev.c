@@ -186,13 +186,18 @@ static const struct net_device_ops tern_netdev_ops = {
 void tern_netdev_update_link(struct tern_dev *tdev)
 {
 	struct net_device *ndev = READ_ONCE(tdev->netdev);
+	struct tern_netdev *nd;
+	unsigned long flags;
 
 	if (!ndev)
 		return;
+	nd = netdev_priv(ndev);
+	spin_lock_irqsave(&nd->link_lock, flags);
 	if (netif_device_present(ndev) && !tern_is_dead(tdev) && tern_hw_link_up(tdev))
 		netif_carrier_on(ndev);
 	else
 		netif_carrier_off(ndev);
+	spin_unlock_irqrestore(&nd->link_lock, flags);
 	tern_port_changed(tdev);
 }
 
@@ -260,6 +265,7 @@ static void tern_netdev_setup(struct tern_netdev *nd)
 	ndev->watchdog_timeo = 10 * HZ;
 	eth_hw_addr_set(ndev, tdev->mac);
 
+	spin_lock_init(&nd->link_lock);
 	INIT_WORK(&nd->rx_mode_work, tern_rx_mode_work);
 	for (i = 0; i < nd->max_queues; i++)
 		tern_eth_init_queue(nd, i);

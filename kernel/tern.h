@@ -17,8 +17,8 @@
  *  7. spinlocks: xa_lock of tern_dev.cqs or of tern_dev.qps, tern_kverbs_cq.lock, tern_sq.lock,
  *     tern_rq.lock; tern_kverbs_srq.lock also nests in tern_kverbs_cq.lock
  *
- * tern_dm_pool.lock, tern_dev.ib_lock, tern_aq.lock and xa_lock of the other tables are
- * innermost: their holders take no other lock of the driver.
+ * tern_dm_pool.lock, tern_dev.ib_lock, tern_aq.lock, tern_netdev.link_lock and xa_lock of the
+ * other tables are innermost: their holders take no other lock of the driver.
  *
  * Memory reclaim may wait for umem_mutex. So no holder of it or of a lock after it allocates
  * memory in a way that may enter reclaim.
