@@ -83,11 +83,12 @@ void Requester::update_credits(const Aeth &aeth)
 	/* The count is rounded down and may be delayed, but a credit once granted remains valid. */
 	if (known && (!credits_known_ || Psn(limit) - Psn(limit_ssn_) > 0))
 		limit_ssn_ = limit;
-	/* A message that took its receive WQE while there was no limit goes on. */
+	/* A message that began while there was no limit goes on: its packets in flight may not have
+	 * asked for the ACK that it would have to wait for. */
 	const bool limited = known && !credits_known_;
 	credits_known_ = known;
 	if (limited && cursor_ < requests_.size() && !has_recv_wqe(requests_[cursor_]) &&
-	    next_psn_ - requests_[cursor_].taking() > 0)
+	    next_psn_ - requests_[cursor_].first > 0)
 		limit_ssn_ = requests_[cursor_].ssn;
 }
 

@@ -33,6 +33,12 @@ protected:
 		        .rkey = 0x77,
 		        .sges = {mr_->sge(0, length)}};
 	}
+	SendRequest write_imm(uint32_t length) const
+	{
+		auto request = write(length);
+		request.opcode = TERN_OP_WRITE_IMM;
+		return request;
+	}
 	SendRequest read(uint32_t length, uint64_t to = 0x8000,
 	                 uint8_t flags = TERN_WQE_SIGNALED) const
 	{

@@ -491,6 +491,63 @@ TEST_F(Requester, CreditsInTheMiddleOfAMessage)
 	EXPECT_EQ(psns_sent(), Psns{});
 }
 
+/* The count says 0 when only the packet with the immediate data is left. */
+TEST_F(Requester, CreditsBeforeTheImmediateData)
+{
+	post(send(1));
+	host_.wire.accept_only(15);
+	post(write_imm(16 * kMtu));
+	EXPECT_EQ(psns_sent().size(), 16u);
+	ack(0, kAethAck | 0, 1);
+	open_wire();
+	const auto p = all_sent();
+	ASSERT_EQ(p.size(), 1u);
+	EXPECT_EQ(p[0].psn, psn(16));
+	EXPECT_TRUE(p[0].ack_request);
+	EXPECT_EQ(stat(TERN_STAT_REQ_TIMEOUTS), 0u);
+	/* The next message has no credit. */
+	post(send(1));
+	EXPECT_EQ(psns_sent(), Psns{});
+}
+
+/* As before, but the response of a READ or an atomic brings the count. */
+TEST_F(Requester, CreditsOfAResponseBeforeTheImmediateData)
+{
+	for (const bool atomic : {false, true}) {
+		connect(connection());
+		post(atomic ? add() : read(8));
+		host_.wire.accept_only(2);
+		post(write_imm(3 * kMtu));
+		EXPECT_EQ(psns_sent(), (Psns{0, 1, 2}));
+		TestPacket p{.opcode = Opcode::RcAtomicAcknowledge, .psn = psn(0)};
+		if (!atomic)
+			p = {.opcode = Opcode::RcReadResponseOnly,
+			     .psn = psn(0),
+			     .payload = std::vector<std::byte>(8)};
+		p.ext.aeth = {kAethAck | 0, 1};
+		give(p);
+		open_wire();
+		EXPECT_EQ(psns_sent(), (Psns{3}));
+	}
+}
+
+/* A message of which nothing was sent yet probes, whatever kind of request is before it. */
+TEST_F(Requester, CreditsBeforeAMessage)
+{
+	for (const auto &before : {send(1), write(1)}) {
+		connect(connection());
+		post(before);
+		host_.wire.accept_only(0);
+		post(send(3 * kMtu));
+		EXPECT_EQ(psns_sent(), (Psns{0}));
+		ack(0, kAethAck | 0, 1);
+		open_wire();
+		EXPECT_EQ(psns_sent(), (Psns{1}));
+		ack(1, kAethAck | 0, 1);
+		EXPECT_EQ(psns_sent(), (Psns{2, 3}));
+	}
+}
+
 /* WRITE needs no credit; WRITE with immediate data only for its last packet. */
 TEST_F(Requester, CreditsOfWrites)
 {
@@ -498,9 +555,7 @@ TEST_F(Requester, CreditsOfWrites)
 	ack(0, kAethAck | 0, 1);
 	all_sent();
 	post(write(300));
-	auto imm = write(600);
-	imm.opcode = TERN_OP_WRITE_IMM;
-	post(imm);
+	post(write_imm(600));
 	EXPECT_EQ(psns_sent(), (Psns{1, 2, 3, 4}));
 	ack(4, kAethAck | 0, 2);
 	EXPECT_EQ(psns_sent(), (Psns{5}));
