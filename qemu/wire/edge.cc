@@ -78,19 +78,30 @@ void Edge::left(Port &port)
 }
 
 /* Resumes connections at the fabric's time, which may lag behind real time, so that the card's next
- * frame follows without a gap. */
+ * frame follows without a gap. One that resumes may fill the queue again at once, so it goes behind
+ * the others first. A link that is down loses frames while they are sent, so this may call itself.
+ */
 void Edge::departed(fabric::Port &, const fabric::Frame &)
 {
-	for (Lane &lane : lanes_) {
-		if (lane.port.waiting_for() == &lane && !lane.congested())
-			lane.port.resume();
+	const auto can_resume = [](const Lane &lane) {
+		return lane.port.waiting_for() == &lane && !lane.congested();
+	};
+	for (;;) {
+		const auto lane = std::ranges::find_if(lanes_, can_resume);
+		if (lane == lanes_.end())
+			return;
+		lanes_.splice(lanes_.end(), lanes_, lane);
+		lane->port.resume();
 	}
 }
 
+/* Connections of a card that was replaced may still be there, but are dead. */
 void Edge::deliver(const fabric::Frame &frame)
 {
-	if (!lanes_.empty())
-		context_.ethernet.deliver(context_.ethernet.place_of(lanes_.back().port.id).primary,
+	const auto lane =
+	        std::ranges::find_if(lanes_, [](const Lane &each) { return !each.port.dead(); });
+	if (lane != lanes_.end())
+		context_.ethernet.deliver(context_.ethernet.place_of(lane->port.id).primary,
 		                          frame.bytes());
 }
 

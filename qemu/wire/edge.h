@@ -72,7 +72,9 @@ private:
 
 	const EdgeContext context_;
 	const unsigned card_;
-	std::list<Lane> lanes_; /* that have joined; ports refer to them while they wait */
+	/* Those that have joined; the one that resumed last is behind those that waited before it.
+	 * Ports refer to them while they wait. */
+	std::list<Lane> lanes_;
 	uint64_t too_long_ = 0;
 };
 

@@ -234,6 +234,22 @@ TEST_F(TopologyTest, TheLastCardToConnectHasTheEdge)
 	EXPECT_EQ(another.got.size(), 1u);
 }
 
+/* Also while the one it replaces still waits for the link, whose frames let it resume. */
+TEST_F(TopologyTest, ANewConnectionGetsTheFramesWhileTheOldOneWaits)
+{
+	use(kTwo);
+	Card a = plug(0), b = plug(1);
+	b.send(1, 2, 400);
+	ASSERT_NE(b.waiting_for(), nullptr);
+	Card another = plug(1);
+	ASSERT_TRUE(b.dead());
+	pass(10);
+	a.send(2, 1, 1);
+	pass(10);
+	EXPECT_EQ(b.got.size(), 0u);
+	EXPECT_EQ(another.got.size(), 1u);
+}
+
 TEST_F(TopologyTest, LanesOfACardShareItsEdge)
 {
 	use(kTwo);
@@ -291,6 +307,22 @@ TEST_F(TopologyTest, ALaneDoesNotHideTheFullQueueOfAnother)
 	EXPECT_GT(lane0.outbox.size(), left - 5) << "the other priority is served first";
 	pass(1000);
 	EXPECT_EQ(lane0.outbox.size(), 0u);
+}
+
+/* A lane that resumes fills the queue again with its next frame. */
+TEST_F(TopologyTest, LanesThatWaitForTheSameQueueTakeTurns)
+{
+	use(kTwo);
+	Card peer = plug(1);
+	Card lane0(topology->edge(0), ethernet, 77, 0), lane1(topology->edge(0), ethernet, 77, 1);
+	lane0.send(2, 1, 400);
+	lane1.send(2, 1, 400);
+	const size_t left0 = lane0.outbox.size(), left1 = lane1.outbox.size();
+	ASSERT_NE(lane0.waiting_for(), nullptr);
+	ASSERT_NE(lane1.waiting_for(), nullptr);
+	pass(200);
+	EXPECT_NEAR(static_cast<double>(left0 - lane0.outbox.size()), 100, 2);
+	EXPECT_NEAR(static_cast<double>(left1 - lane1.outbox.size()), 100, 2);
 }
 
 TEST_F(TopologyTest, FaultsConcernWhatACardGets)
