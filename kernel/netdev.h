@@ -112,7 +112,7 @@ struct tern_netdev {
 	struct tern_dev *tdev;
 	struct net_device *ndev;
 	struct work_struct rx_mode_work;
-	spinlock_t link_lock;	/* from reading the card's link to setting the carrier */
+	spinlock_t link_lock;	/* held from reading the card's link to setting the carrier */
 	/* the RTNL protects the rest */
 	bool open;		/* the queues are open, or wait for their restart */
 	struct tern_eth_settings settings;

@@ -39,7 +39,7 @@ public:
 		all_.add(which, n);
 		current_->add(which, n);
 	}
-	/** The port has received @frames frames, of @bytes together. */
+	/** Counts @frames frames of @bytes together, which the port has received. */
 	void add_received(uint64_t bytes, uint64_t frames = 1)
 	{
 		add(hw::TERN_STAT_RX_FRAMES, frames);

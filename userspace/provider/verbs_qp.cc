@@ -229,7 +229,7 @@ WereOpen close_queues(Qp &qp)
 	return {.sq = qp.sq.close(), .rq = qp.rq.close()};
 }
 
-/* After a transition to RESET that failed. */
+/* Opens what close_queues() has closed, because the transition to RESET failed. */
 void reopen_queues(Qp &qp, WereOpen were_open)
 {
 	if (were_open.sq)
@@ -390,7 +390,7 @@ int modify(ibv_qp *qp, ibv_qp_attr *attr, int attr_mask, const tern_modify_qp_cm
 	return ibv_cmd_modify_qp_ex(qp, attr, attr_mask, &cmd.qp, sizeof(cmd), &resp, sizeof(resp));
 }
 
-/* modify() to RESET, for a QP with queues. */
+/* Moves a QP with queues to RESET. */
 int modify_to_reset(Qp &qp, ibv_qp_attr *attr, int attr_mask)
 {
 	const WereOpen were_open = close_queues(qp);
@@ -403,7 +403,7 @@ int modify_to_reset(Qp &qp, ibv_qp_attr *attr, int attr_mask)
 	return err;
 }
 
-/* modify() to any other state, for a QP with queues. */
+/* Moves a QP with queues to any other state. */
 int modify_to_other(Qp &qp, ibv_qp_attr *attr, int attr_mask)
 {
 	const int err = modify(&qp.verbs.qp, attr, attr_mask, {});

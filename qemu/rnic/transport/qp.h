@@ -50,7 +50,7 @@ public:
 	Qp &operator=(const Qp &) = delete;
 
 	uint32_t number = 0;
-	/** The QP has got its number. Writes its record, which a CREATE_QP that fails must not
+	/** Gives the QP its number and writes its record, which a CREATE_QP that fails must not
 	 * touch. */
 	void begin(uint32_t qpn);
 	const QpConfig &config() const { return config_; }

@@ -205,8 +205,8 @@ void CompletionQueue::release()
 		config_.buffer.record.publish(ci_);
 	}
 	if (!armed_) {
-		/* Most programs never arm: instead of a look at the next CQE for each poll,
-		 * assumes that a poll leaves one unless it has found the end. */
+		/* Most programs never arm. So this does not look at the next CQE after each poll,
+		 * but assumes that a poll leaves one unless it has found the end. */
 		seen_ = ci_ + (drained_ != ci_);
 		return;
 	}

@@ -55,7 +55,7 @@ public:
 		return wr_id;
 	}
 
-	/** As those of a SendQueue, with the state of the QP or the WQ. */
+	/** These are like those of SendQueue. The state of the QP or the WQ decides. */
 	bool is_open() const { return open_.load(std::memory_order_relaxed); }
 	void open() { open_.store(true, std::memory_order_relaxed); }
 	bool close() { return open_.exchange(false, std::memory_order_relaxed); }

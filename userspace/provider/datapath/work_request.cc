@@ -160,7 +160,7 @@ int post_locked(Queue &queue, WorkRequest *wr, WorkRequest **bad_wr, Build build
 	return err;
 }
 
-/* For the queues of SRQs, which have no states. */
+/* Posts to the queue of an SRQ, which has no states. */
 template <class Queue, class WorkRequest, class Build>
 int post_list(Queue &queue, WorkRequest *wr, WorkRequest **bad_wr, Build build)
 {
@@ -169,7 +169,7 @@ int post_list(Queue &queue, WorkRequest *wr, WorkRequest **bad_wr, Build build)
 	return post_locked(queue, wr, bad_wr, build);
 }
 
-/* For the queues of QPs and WQs. */
+/* Posts to the queue of a QP or a WQ. */
 template <class Queue, class WorkRequest, class Build>
 int post_list_if_open(Queue &queue, WorkRequest *wr, WorkRequest **bad_wr, Build build)
 {
