@@ -29,17 +29,18 @@ void flush(const Ports &ports, SteadyTime now)
 	}
 }
 
-/* Returns whether any port resumed. */
+/* Resumes all that can resume now, also if the first of them fills the queue for which the others
+ * wait: else those would never have their turn. Returns whether there were any. */
 bool resume(const Ports &ports)
 {
-	bool any = false;
+	std::vector<Port *> ready;
 	for (const auto &port : ports) {
-		if (!can_resume(*port))
-			continue;
-		port->resume();
-		any = true;
+		if (can_resume(*port))
+			ready.push_back(port.get());
 	}
-	return any;
+	for (Port *port : ready)
+		port->resume();
+	return !ready.empty();
 }
 
 } // namespace

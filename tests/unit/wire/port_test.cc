@@ -94,6 +94,56 @@ TEST(Ports, ResumeALimitedNumberOfTimes)
 	EXPECT_FALSE(is_awaited(*ports[0], ports));
 }
 
+/* A sender whose frames fill what they are for. */
+class FillingSender final : public Port {
+public:
+	FillingSender(FrameSink &sink, FakePort &to) : Port(sink, kHighWater), to_(to) {}
+
+	bool deliver(Frame) override { return true; }
+	void flush() override {}
+	void update_interest() override {}
+	size_t queued() const override { return 0; }
+	uint64_t consumed() const override { return 0; }
+
+	unsigned resumed = 0;
+
+private:
+	void forward_frames() override
+	{
+		resumed++;
+		to_.added = to_.taken + kHighWater;
+		hand_on(frame(1, 2));
+	}
+
+	FakePort &to_;
+};
+
+/* The first to resume must not have the others wait again before they had their turn. */
+TEST(Ports, AllThatWaitForTheSameResume)
+{
+	SlowSink sink;
+	Ports ports;
+	auto made = std::make_unique<FakePort>(sink);
+	FakePort &slow = *made;
+	sink.slow = &slow;
+	ports.push_back(std::move(made));
+	std::vector<FillingSender *> senders;
+	for (int i = 0; i < 2; i++) {
+		auto sender = std::make_unique<FillingSender>(sink, slow);
+		senders.push_back(sender.get());
+		ports.push_back(std::move(sender));
+		senders.back()->resume();
+	}
+	for (unsigned turn = 2; turn < 10; turn++) {
+		flush_and_resume(ports, SteadyTime());
+		EXPECT_EQ(senders[0]->resumed, turn - 1) << "there is no room";
+		slow.taken = slow.added;
+		flush_and_resume(ports, SteadyTime());
+		EXPECT_EQ(senders[0]->resumed, turn);
+		EXPECT_EQ(senders[1]->resumed, turn);
+	}
+}
+
 class PortTest : public testing::Test {
 protected:
 	void wait_at(SteadyTime::duration time) { port.give_up_if_stalled(SteadyTime(time), 1s); }
