@@ -93,7 +93,7 @@ public:
 
 protected:
 	/** @high_water: when this many bytes are queued, senders wait until at most half as many
-	 * are. */
+	 * are. While one waits, the others do so above half, too. */
 	Port(FrameSink &sink, size_t high_water) : sink_(sink), high_water_(high_water) {}
 
 	/** Forwards received frames until one causes waiting. */
@@ -103,6 +103,9 @@ protected:
 		stats_.received++;
 		waiting_for_ = sink_.frame_from(*this, frame);
 	}
+	/** Whether the sender of a frame may go on. While another one waits, it may only do so up
+	 * to half of high_water_: a steady sender could otherwise keep the other waiting. */
+	bool has_room() const { return awaited_since_ ? !congested() : queued() < high_water_; }
 	/** queued() has changed. */
 	void note_queued()
 	{

@@ -158,7 +158,7 @@ bool SharedPort::deliver(Frame frame)
 	stats_.sent++;
 	out_.announce();
 	queued_ = out_.used();
-	return queued_ < kHighWater;
+	return has_room();
 }
 
 void SharedPort::flush()

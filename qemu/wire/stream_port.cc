@@ -37,9 +37,9 @@ bool StreamPort::deliver(Frame frame)
 		return given_up_;
 	}
 	stats_.sent++;
-	if (queue_.size() >= kHighWater)
+	if (!has_room())
 		flush();
-	return queue_.size() < kHighWater;
+	return has_room();
 }
 
 void StreamPort::flush()

@@ -21,7 +21,7 @@ class FakePort final : public Port {
 public:
 	explicit FakePort(FrameSink &sink) : Port(sink, kHighWater) {}
 
-	bool deliver(Frame) override { return true; }
+	bool deliver(Frame) override { return has_room(); }
 	void flush() override { note_queued(); }
 	void update_interest() override {}
 	size_t queued() const override { return added - taken; }
@@ -195,6 +195,24 @@ TEST_F(PortTest, TimeWithoutCongestionDoesNotCount)
 	port.added += kHighWater;
 	wait_at(10s);
 	EXPECT_TRUE(port.congested());
+}
+
+/* Who does not wait yet would otherwise keep the queue above half, and so the others waiting. */
+TEST_F(PortTest, AllWaitAboveHalfWhileOneWaits)
+{
+	port.added = kHighWater - 1;
+	EXPECT_TRUE(port.deliver(frame(1, 2)));
+	port.added++;
+	EXPECT_FALSE(port.deliver(frame(1, 2)));
+	wait_at(0s);
+	port.taken = kHighWater / 2 - 1;
+	port.flush();
+	EXPECT_FALSE(port.deliver(frame(1, 2)));
+	port.taken++;
+	port.flush();
+	EXPECT_TRUE(port.deliver(frame(1, 2)));
+	port.added += kHighWater / 2 - 1;
+	EXPECT_TRUE(port.deliver(frame(1, 2))) << "nobody waits any more";
 }
 
 TEST_F(PortTest, CopiesAreDroppedAndCountedWhenCongested)

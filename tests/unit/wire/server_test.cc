@@ -33,17 +33,22 @@ public:
 	}
 	void receive()
 	{
-		for (;;) {
-			const auto room = reader_.room();
-			const ssize_t size = recv(fd_.get(), room.data(), room.size(), 0);
-			if (size <= 0) {
-				closed |= size == 0 || errno == ECONNRESET;
-				return;
-			}
-			reader_.filled(static_cast<size_t>(size));
-			while (const auto frame = reader_.next())
-				tags.push_back(tag_of(*frame));
+		while (receive_once())
+			;
+	}
+	/* Returns whether there was anything. */
+	bool receive_once()
+	{
+		const auto room = reader_.room();
+		const ssize_t size = recv(fd_.get(), room.data(), room.size(), 0);
+		if (size <= 0) {
+			closed |= size == 0 || errno == ECONNRESET;
+			return false;
 		}
+		reader_.filled(static_cast<size_t>(size));
+		while (const auto frame = reader_.next())
+			tags.push_back(tag_of(*frame));
+		return true;
 	}
 	std::string receive_line()
 	{
@@ -165,6 +170,48 @@ TEST_F(ServerTest, LosesNothingWhenADestinationIsSlow)
 	ASSERT_EQ(slow.tags.size(), kFrames);
 	for (uint32_t i = 0; i < kFrames; i++)
 		ASSERT_EQ(slow.tags[i], i);
+}
+
+/* The value of @name that `ports` has for port @id. */
+size_t port_value(Server &server, unsigned id, const std::string &name)
+{
+	const std::string told = server.execute("ports");
+	const size_t port = told.find("port=" + std::to_string(id));
+	const size_t at = told.find(' ' + name + '=', port);
+	return std::stoul(told.substr(at + name.size() + 2));
+}
+
+TEST_F(ServerTest, AHostLeavesTheRoomForWhichAnotherWaits)
+{
+	constexpr size_t kHighWater = 512 << 10;
+	Client waiting(path), steady(path), slow(path);
+	step();
+	slow.send(on_stream(frame(kBroadcast, 3)));
+	step();
+	const Bytes bytes = on_stream(frame(3, 1, 0, 9014));
+	while (port_value(server, 2, "queued") < kHighWater) {
+		ASSERT_EQ(waiting.send(bytes), bytes.size());
+		step();
+	}
+	while (port_value(server, 2, "queued") >= kHighWater) {
+		slow.receive_once();
+		step();
+	}
+	ASSERT_GT(port_value(server, 2, "queued"), kHighWater / 2);
+	const size_t received = port_value(server, 0, "rx");
+	for (int i = 0; i < 10; i++) {
+		ASSERT_EQ(waiting.send(bytes), bytes.size());
+		steady.send(on_stream(frame(3, 2)));
+		step();
+	}
+	EXPECT_EQ(port_value(server, 0, "rx"), received);
+	EXPECT_EQ(port_value(server, 1, "rx"), 1u);
+	while (port_value(server, 2, "queued")) {
+		slow.receive();
+		step();
+	}
+	EXPECT_EQ(port_value(server, 0, "rx"), received + 10);
+	EXPECT_EQ(port_value(server, 1, "rx"), 10u);
 }
 
 TEST_F(ServerTest, TwoThatFloodEachOtherDoNotDeadlock)
