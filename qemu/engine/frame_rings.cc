@@ -7,8 +7,8 @@ namespace tern {
 namespace {
 
 /** Returns whether @ring has room. If it has none this sets @blocked and looks again: either this
- * thread sees the room that the consumer has made meanwhile, or the consumer sees the flag. Room
- * does not clear @blocked, for which a sender that was refused before may still wait. */
+ * thread sees the room that the consumer has made meanwhile, or the consumer sees the flag. It
+ * leaves @blocked set if there is room, because a sender refused before may wait for the flag. */
 template <typename Ring>
 bool find_room(Ring &ring, std::atomic<bool> &blocked)
 {

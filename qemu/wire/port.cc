@@ -29,8 +29,9 @@ void flush(const Ports &ports, SteadyTime now)
 	}
 }
 
-/* Resumes all that can resume now, also if the first of them fills the queue for which the others
- * wait: else those would never have their turn. Returns whether there were any. */
+/* Resumes each port that can resume when this is called. The first one may fill the queue for which
+ * the others wait; without a turn of their own they would send nothing as long as it has frames.
+ * Returns whether a port resumed. */
 bool resume(const Ports &ports)
 {
 	std::vector<Port *> ready;

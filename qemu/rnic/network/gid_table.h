@@ -31,8 +31,8 @@ public:
 	void set(size_t index, const GidEntry &entry);
 	/** Null if the index is invalid or the entry empty. */
 	const GidEntry *find(size_t index) const;
-	/** The entry of the packet's destination, with its VLAN and protocol; null if there is
-	 * none. */
+	/** Returns the entry that has the packet's destination, VLAN and protocol; null if there
+	 * is none. */
 	const GidEntry *destination(const PathInfo &path) const;
 	/** Whether @dmac is the address of an entry, and not of the port. */
 	bool listens(const Mac &dmac) const { return macs_.contains(dmac); }
