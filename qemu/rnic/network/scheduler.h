@@ -80,6 +80,13 @@ public:
 		sender.was_parked_ = true;
 		append(parked_[where], sender, Sender::Place::Parked);
 	}
+	/** @sender, which is parked, sends what may find room elsewhere. Returns where it was. */
+	Wire::Destination release(Sender &sender)
+	{
+		remove(sender);
+		sender.was_parked_ = false;
+		return sender.destination_;
+	}
 	/** There is room at @where. */
 	void unpark(Wire::Destination where)
 	{

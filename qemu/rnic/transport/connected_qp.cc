@@ -2,6 +2,7 @@
 #include "qemu/rnic/transport/connected_qp.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace tern {
 
@@ -85,6 +86,18 @@ void ConnectedQp::notify()
 		return;
 	cnp_due_ = true;
 	data_.scheduler.activate(*this);
+}
+
+/* A CNP and data have different priorities: neither waits for the other. */
+bool ConnectedQp::take_turn(unsigned &budget)
+{
+	std::optional<Wire::Destination> cnp_waits_at;
+	if (!send_cnp(budget))
+		cnp_waits_at = data_.scheduler.release(*this);
+	const bool more = send_data(budget);
+	if (cnp_waits_at && !more && !parked())
+		data_.scheduler.park(*this, *cnp_waits_at);
+	return more;
 }
 
 /* Sends the CNP (annex A17.9.3) with the configured DSCP and priority, so that it need not wait in

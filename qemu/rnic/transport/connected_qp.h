@@ -24,8 +24,8 @@ protected:
 	/** Whether the QP receives packets now and this one is from its peer; rejected packets are
 	 * counted. If congestion has marked it, a CNP becomes due. */
 	bool accepts(const Packet &packet);
-	/** Sends the CNP that is due, if any. Returns false if there is no room. */
-	bool send_cnp(unsigned &budget);
+	/** Sends requests and responses, as take_turn() does. */
+	virtual bool send_data(unsigned &budget) = 0;
 	/** Whether the packet has the addresses of this connection. */
 	bool from_peer(const Packet &packet) const;
 	/** A request arrived, so the connection is established. */
@@ -43,6 +43,9 @@ protected:
 	PathHeader path_;
 
 private:
+	bool take_turn(unsigned &budget) final;
+	/** Sends the CNP that is due, if any. Returns false if there is no room. */
+	bool send_cnp(unsigned &budget);
 	AddressVector address() const;
 	/** A packet arrived that congestion had marked. */
 	void notify();

@@ -87,11 +87,9 @@ uint32_t RcQp::deliver_burst(const Packet &burst)
 	return responder_.receive_burst(burst);
 }
 
-bool RcQp::take_turn(unsigned &budget)
+bool RcQp::send_data(unsigned &budget)
 {
 	prefetch(*this);
-	if (!send_cnp(budget))
-		return false;
 	/* While the rate of responses is limited, requests go first in every second turn. */
 	requests_first_ = slowed() && !requests_first_;
 	if (requests_first_) {

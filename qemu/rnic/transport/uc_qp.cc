@@ -29,9 +29,9 @@ bool UcQp::deliver(const Packet &packet)
 	return true;
 }
 
-bool UcQp::take_turn(unsigned &budget)
+bool UcQp::send_data(unsigned &budget)
 {
-	return send_cnp(budget) && requester_.transmit(budget);
+	return requester_.transmit(budget);
 }
 
 void UcQp::query(tern_hw_qp_attr &attr) const

@@ -21,7 +21,7 @@ private:
 	friend class UcRequester;
 	friend class UcResponder;
 
-	bool take_turn(unsigned &budget) override;
+	bool send_data(unsigned &budget) override;
 	void start_receiver() override { responder_.reset(Psn(attr_.rq_psn.get())); }
 	void start_sender() override { requester_.reset(Psn(attr_.sq_psn.get())); }
 	void stop() override;

@@ -220,6 +220,23 @@ TEST_F(Pause, ACnpWaitsForItsOwnPriority)
 	EXPECT_EQ(stat(TERN_STAT_NP_CNP_SENT), 1u);
 }
 
+TEST_F(Pause, DataPassesACnpThatWaits)
+{
+	set({.np_cnp_prio = 6, .pfc_enable = 0xff});
+	qp_ = connect(3);
+	pause(1 << 6, 1000);
+	receive_marked(0);
+	EXPECT_EQ(frames(), 0u);
+	for (int n = 0; n < 2; n++) {
+		post(*qp_);
+		EXPECT_EQ(frames(), 1u);
+	}
+	EXPECT_EQ(stat(TERN_STAT_NP_CNP_SENT), 0u);
+	pause(1 << 6, 0);
+	EXPECT_EQ(frames(), 1u);
+	EXPECT_EQ(stat(TERN_STAT_NP_CNP_SENT), 1u);
+}
+
 TEST_F(Pause, LentPayloadWaitsToo)
 {
 	host_.wire.borrows = host_.wire.takes_bare = host_.wire.takes_bursts = true;
