@@ -123,10 +123,15 @@ static int tern_cc_param_get(void *data, u64 *value)
 static int tern_cc_param_set(void *data, u64 value)
 {
 	struct tern_cc_param *file = data;
+	int err;
 
 	if (value > U32_MAX)
 		return -EINVAL;
-	return tern_cmd_set_congestion(file->tdev, file->param, value);
+	err = tern_cmd_set_congestion(file->tdev, file->param, value);
+	/* mlx5 does the same: a priority that is set is used. */
+	if (!err && file->param == TERN_CC_NP_CNP_PRIO)
+		err = tern_cmd_set_congestion(file->tdev, TERN_CC_NP_CNP_PRIO_MODE, 0);
+	return err;
 }
 DEFINE_DEBUGFS_ATTRIBUTE(tern_cc_param_fops, tern_cc_param_get, tern_cc_param_set, "%llu\n");
 

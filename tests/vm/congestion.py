@@ -270,6 +270,10 @@ class Congestion(Scenario):
             "np_min_time_between_cnps", "np_cnp_dscp", "np_cnp_prio_mode", "np_cnp_prio"},
             set(names))
         self.assertEqual(get_parameters(host, ["np_cnp_dscp"]), {"np_cnp_dscp": DSCP})
+        set_parameters(host, np_cnp_prio_mode=1)
+        set_parameters(host, np_cnp_prio=5)
+        self.assertEqual(get_parameters(host, ["np_cnp_prio", "np_cnp_prio_mode"]),
+                         {"np_cnp_prio": 5, "np_cnp_prio_mode": 0})
         refused = host.run(f"echo 64 >{parameters_folder(host)}/np_cnp_dscp", check=False)
         self.assertNotEqual(refused.code, 0)
         self.assertIn("Invalid argument", refused.err)
