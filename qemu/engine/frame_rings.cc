@@ -51,7 +51,7 @@ void FrameRings::discard_received()
  * use up what the front end has just taken, and the ring would never be half empty. */
 bool FrameRings::send(std::span<const std::byte> frame)
 {
-	if (send_blocked_.load(std::memory_order_relaxed) || !find_room(sent_, send_blocked_))
+	if (sender_waits() || !find_room(sent_, send_blocked_))
 		return false;
 	push(sent_, frame);
 	ops_.frames_pending(opaque_);

@@ -56,6 +56,10 @@ public:
 	bool send(std::span<const std::byte> frame);
 	/** Returns true once when there is room after send() has returned false. */
 	bool take_room() { return has_room() && send_blocked_.exchange(false); }
+	/** Whether send() has returned false since anybody was last told of room. */
+	bool sender_waits() const { return send_blocked_.load(std::memory_order_relaxed); }
+	/** Returns true once after send() has returned false, whether or not there is room. */
+	bool end_wait() { return sender_waits() && send_blocked_.exchange(false); }
 	/** Whether there are frames, or take_room() would return true. */
 	bool has_work() const { return !received_.empty() || has_room(); }
 
@@ -69,10 +73,7 @@ public:
 	void pop_sent();
 
 private:
-	bool has_room() const
-	{
-		return send_blocked_.load(std::memory_order_relaxed) && sent_.half_empty();
-	}
+	bool has_room() const { return sender_waits() && sent_.half_empty(); }
 	void drop_received();
 
 	const tern_engine_ops &ops_;

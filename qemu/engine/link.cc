@@ -59,12 +59,17 @@ std::optional<Wire::Destination> Link::take_room()
 {
 	if (shared_)
 		return shared_->take_room();
-	return rings_.take_room() ? std::optional<Destination>(0) : std::nullopt;
+	/* Nothing needs room without a cable, because all frames are dropped. The network may take
+	 * none until it is plugged in again. */
+	const bool room = plugged_ ? rings_.take_room() : rings_.end_wait();
+	return room ? std::optional<Destination>(0) : std::nullopt;
 }
 
 bool Link::has_work() const
 {
-	return shared_ ? shared_->has_frames() || shared_->has_room() : rings_.has_work();
+	if (shared_)
+		return shared_->has_frames() || shared_->has_room();
+	return rings_.has_work() || (!plugged_ && rings_.sender_waits());
 }
 
 bool Link::transmit(std::span<const std::byte> frame)
