@@ -1,17 +1,33 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# An apt of our own for packages of another Debian than this machine's: it leaves the user's
-# configuration alone, and needs no root.
+# Where packages of another Debian than this machine's come from.
+
+archive=http://deb.debian.org/debian
+
+# write_archives SUITE KERNEL_SUITE
+#
+# Writes sources.list and kernel.pref to the current folder, for an apt that takes the kernel's
+# packages from KERNEL_SUITE and all others from SUITE.
+write_archives() {
+	for each in "$1" "$2"; do
+		echo "deb $archive $each main"
+	done >sources.list
+	cat >kernel.pref <<-PREFERENCES
+		Package: src:linux src:linux-signed-*
+		Pin: release n=$2
+		Pin-Priority: 990
+	PREFERENCES
+}
 
 # use_apt_of TYPE SUITE
 #
-# Lets apt-get see what the SUITE has of this TYPE, deb or deb-src, and nothing else. Its files are
+# An apt of our own, which leaves the user's configuration alone and needs no root: lets apt-get see what the SUITE has of this TYPE, deb or deb-src, and nothing else. Its files are
 # in apt/ of the current folder. Call this in a subshell, as it changes the environment.
 use_apt_of() {
 	mkdir -p apt/lists/partial apt/cache/archives/partial
 	keyring=/usr/share/keyrings/debian-archive-keyring.gpg
-	echo "$1 [signed-by=$keyring] http://deb.debian.org/debian $2 main" >apt/sources.list
+	echo "$1 [signed-by=$keyring] $archive $2 main" >apt/sources.list
 	cat >apt/apt.conf <<-CONF
 		Dir::State::Lists "$PWD/apt/lists";
 		Dir::Cache "$PWD/apt/cache";

@@ -19,7 +19,7 @@ from ternlab import machine, parts  # noqa: E402
 from ternlab.errors import LabError  # noqa: E402
 from ternlab.host import Options  # noqa: E402
 
-COLUMNS = ("suite", "arch", "kernel", "headers", "qemu", "rdma-core", "front-end")
+COLUMNS = ("suite", "arch", "kernel", "kernel-suite", "headers", "qemu", "rdma-core", "front-end")
 
 
 def run(*command, **environment):
@@ -35,7 +35,12 @@ def table():
 
 
 def is_debug(row):
-    return row[4].startswith("linux-source-")
+    return row[5].startswith("linux-source-")
+
+
+def system(row):
+    """Suite, architecture and the suite of the kernel."""
+    return row[1], row[2], row[4]
 
 
 def this_debian():
@@ -53,7 +58,7 @@ class Table(unittest.TestCase):
         self.assertEqual(len(names), len(set(names)))
 
     def test_default_is_the_first_of_this_debian(self):
-        ours = [row for row in table() if row[1:3] == [this_debian(), "amd64"]]
+        ours = [row for row in table() if system(row) == (this_debian(), "amd64", this_debian())]
         self.assertEqual(run("scripts/stack").stdout, f"{ours[0][0]}\n")
         for option, debug in (("--list", False), ("--debug", True)):
             self.assertEqual(run("scripts/stack", option).stdout.split(),
@@ -62,20 +67,22 @@ class Table(unittest.TestCase):
 
     def test_others_are_the_default_of_each_other_system(self):
         others = run("scripts/stack", "--others").stdout.split()
-        systems = [tuple(row[1:3]) for row in table() if row[0] in others]
-        self.assertEqual(sorted(systems), sorted({tuple(row[1:3]) for row in table()}
-                                                 - {(this_debian(), "amd64")}))
-        for name, (suite, arch) in zip(others, systems):
+        systems = [system(row) for row in table() if row[0] in others]
+        self.assertEqual(sorted(systems), sorted({system(row) for row in table()}
+                                                 - {(this_debian(), "amd64", this_debian())}))
+        for name, (suite, arch, kernel_suite) in zip(others, systems):
             self.assertEqual(run("scripts/stack", TERN_STACK=name).stdout, f"{name}\n")
+            expected = [suite] + [arch] * (arch != "amd64")
+            expected += [kernel_suite] * (kernel_suite != suite)
             foreign = run("scripts/stack", "--foreign", TERN_STACK=name).stdout
-            self.assertEqual(foreign, f"{suite}\n" if arch == "amd64" else f"{suite}-{arch}\n")
+            self.assertEqual(foreign, "-".join(expected) + "\n")
 
     def test_a_debug_kernel_has_a_stock_one_of_its_series(self):
         rows = {row[0]: row for row in table()}
         for name, row in rows.items():
             stock = rows[run("scripts/stack", "stock", TERN_STACK=name).stdout.strip()]
             self.assertFalse(is_debug(stock))
-            self.assertEqual(row[1:4], stock[1:4])
+            self.assertEqual(row[1:5], stock[1:5])
 
     def test_each_architecture_has_a_compiler_and_a_machine(self):
         for name, _, arch, *_ in table():
