@@ -7,6 +7,12 @@
 
 namespace tern::vfio {
 
+bool Channel::fail(std::string error)
+{
+	error_ = std::move(error);
+	return false;
+}
+
 bool Channel::wait(short events)
 {
 	pollfd fds[] = {{.fd = socket_.get(), .events = events, .revents = 0},
@@ -28,8 +34,14 @@ bool Channel::fill(std::span<std::byte> to, std::vector<Fd> &fds)
 		const auto [size, whole] = receive_some(socket_, to, fds);
 		if (size < 0 && (errno == EAGAIN || errno == EINTR))
 			continue;
-		if (size <= 0 || !whole || fds.size() > kMaxFds)
-			return false;
+		if (size < 0)
+			return fail(std::strerror(errno));
+		if (!size)
+			return fail("the client has gone amid a message");
+		if (!whole)
+			return fail("descriptors of the client were lost: too many are open");
+		if (fds.size() > kMaxFds)
+			return fail("the client sends too many descriptors with a message");
 		to = to.subspan(static_cast<size_t>(size));
 	}
 	return true;
@@ -41,8 +53,10 @@ std::optional<Message> Channel::receive()
 	if (!fill(std::as_writable_bytes(std::span(&message.header, 1)), message.fds))
 		return std::nullopt;
 	const uint32_t size = message.header.size;
-	if (size < sizeof(Header) || size > kMaxMessage)
+	if (size < sizeof(Header) || size > kMaxMessage) {
+		fail("the client sends a message of " + std::to_string(size) + " bytes");
 		return std::nullopt;
+	}
 	message.data.resize(size - sizeof(Header));
 	if (!fill(message.data, message.fds))
 		return std::nullopt;
@@ -76,7 +90,7 @@ bool Channel::send(const Header &request, const Reply &reply)
 		if (size < 0 && (errno == EAGAIN || errno == EINTR))
 			continue;
 		if (size < 0)
-			return false;
+			return fail(std::strerror(errno));
 		with_fd = false;
 		left = left.subspan(static_cast<size_t>(size));
 	}

@@ -10,6 +10,11 @@
 
 namespace tern::vfio {
 
+static uint64_t end_of(const DmaTable::Range &range)
+{
+	return range.iova + range.size;
+}
+
 DmaTable::DmaTable(size_t readers) : list_(new List)
 {
 	for (size_t i = 0; i < readers; i++)
@@ -34,7 +39,7 @@ void DmaTable::publish(std::unique_ptr<const List> list)
 
 /* The memory is to be a memfd that cannot shrink: an access beyond its end would kill the process.
  */
-static int map_memory(const DmaMap &what, const Fd &fd, DmaTable::Range &range)
+int DmaTable::map_memory(const DmaMap &what, const Fd &fd, Range &range)
 {
 	if (what.size > UINT64_MAX - what.offset)
 		return EINVAL;
@@ -44,11 +49,10 @@ static int map_memory(const DmaMap &what, const Fd &fd, DmaTable::Range &range)
 	                                              : shm::Mapping::Access::Read,
 	                               what.offset);
 	if (!error.empty()) {
-		static bool told;
-		if (!std::exchange(told, true))
+		if (!std::exchange(told_, true))
 			std::fprintf(stderr,
-			             "tern-card: guest memory: %s; it needs memory-backend-memfd "
-			             "with share=on,seal=on\n",
+			             "tern-card: guest memory: %s; what works is "
+			             "memory-backend-memfd with share=on,seal=on\n",
 			             error.c_str());
 		return EPERM;
 	}
@@ -86,17 +90,25 @@ int DmaTable::map(const DmaMap &what, const Fd &fd)
 
 int DmaTable::unmap(uint64_t iova, uint64_t size)
 {
-	auto list = std::make_unique<List>(*list_.load());
-	const auto found = std::ranges::lower_bound(*list, iova, {}, &Range::iova);
-	if (found == list->end() || found->iova != iova || found->size != size)
+	if (!size || size > UINT64_MAX - iova)
+		return EINVAL;
+	const uint64_t end = iova + size;
+	const List &now = *list_.load();
+	const auto first = std::ranges::upper_bound(now, iova, {}, end_of);
+	const auto last = std::ranges::lower_bound(now, end, {}, &Range::iova);
+	if (first == last)
 		return ENOENT;
-	list->erase(found);
+	if (first->iova < iova || end_of(*(last - 1)) > end)
+		return EINVAL;
+	auto list = std::make_unique<List>(now.begin(), first);
+	list->insert(list->end(), last, now.end());
 	publish(std::move(list));
 	return 0;
 }
 
 void DmaTable::unmap_all()
 {
+	told_ = false;
 	publish(std::make_unique<List>());
 }
 

@@ -41,7 +41,8 @@ public:
 
 	/** Returns 0 or an errno. @fd may be none. */
 	int map(const DmaMap &what, const Fd &fd);
-	/** Returns 0 or an errno; the range is one that was mapped. */
+	/** Takes back all ranges in these @size bytes at @iova, as QEMU takes back several at once.
+	 * Returns ENOENT if there is none, or EINVAL if one is only partly in them. */
 	int unmap(uint64_t iova, uint64_t size);
 	void unmap_all();
 	/** Without it, accesses fail. An access that has begun may still finish. */
@@ -75,11 +76,13 @@ public:
 	Reader &reader(size_t number) { return readers_[number]; }
 
 private:
+	int map_memory(const DmaMap &what, const Fd &fd, Range &range);
 	void publish(std::unique_ptr<const List> list);
 
 	std::deque<Reader> readers_;
 	std::atomic<const List *> list_;
 	std::atomic<bool> bus_master_{false};
+	bool told_ = false; /* why memory of this client was refused */
 };
 
 } // namespace tern::vfio

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* tern-card: a card in a process of its own, for one client at a time */
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <poll.h>
 #include <string>
 #include <sys/signalfd.h>
+#include <utility>
 
 #include "qemu/vfio/channel.h"
 #include "qemu/vfio/options.h"
@@ -15,13 +18,19 @@ using namespace tern::vfio;
 
 namespace {
 
-int fail(const std::string &error, int status)
+void warn(const std::string &error)
 {
 	std::fprintf(stderr, "tern-card: %s\n", error.c_str());
+}
+
+int fail(const std::string &error, int status)
+{
+	warn(error);
 	return status;
 }
 
-/* SIGINT and SIGTERM end the program cleanly. Called before there are threads, which inherit it. */
+/* SIGINT and SIGTERM end the program cleanly. SIGPIPE does nothing, as an eventfd of a client may
+ * be a pipe that nobody reads. Called before there are threads, which inherit it. */
 Fd block_signals()
 {
 	sigset_t set;
@@ -29,39 +38,47 @@ Fd block_signals()
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
 	sigprocmask(SIG_BLOCK, &set, nullptr);
+	signal(SIGPIPE, SIG_IGN);
 	return Fd(signalfd(-1, &set, SFD_CLOEXEC));
 }
 
 void serve(Card &card, Channel channel)
 {
-	if (const std::string error = card.renew_device_memory(); !error.empty()) {
-		std::fprintf(stderr, "tern-card: %s\n", error.c_str());
-		return;
-	}
+	if (const std::string error = card.renew_device_memory(); !error.empty())
+		return warn(error);
 	Session session(card.function());
 	while (auto message = channel.receive()) {
 		const Header header = message->header;
 		const Reply reply = session.handle(std::move(*message));
-		if (reply.malformed) {
-			std::fputs("tern-card: the client violates the protocol\n", stderr);
-			return;
-		}
+		if (reply.malformed)
+			return warn("the client violates the protocol");
 		if (!(header.flags & kNoReply) && !channel.send(header, reply))
-			return;
+			break;
 	}
+	if (!channel.error().empty())
+		warn(channel.error());
 }
 
-/* Returns when a signal has come. */
+/* Returns when a signal has come. A client that cannot be accepted waits until there are
+ * descriptors again. */
 void serve_clients(Card &card, wire::UnixListener &listener, int stop)
 {
+	constexpr int kRetryMs = 100;
+	bool told = false;
 	for (;;) {
 		pollfd fds[] = {{.fd = listener.fd(), .events = POLLIN, .revents = 0},
 		                {.fd = stop, .events = POLLIN, .revents = 0}};
 		poll(fds, 2, -1);
 		if (fds[1].revents)
 			return;
-		if (Fd socket = listener.accept())
+		if (Fd socket = listener.accept()) {
 			serve(card, Channel(std::move(socket), stop));
+			told = false;
+		} else if (errno != EAGAIN && errno != ECONNABORTED) {
+			if (!std::exchange(told, true))
+				warn(std::string("no connection: ") + std::strerror(errno));
+			poll(&fds[1], 1, kRetryMs);
+		}
 	}
 }
 

@@ -245,6 +245,8 @@ Reply Session::set_irqs(Message &message)
 	if (set->index >= VFIO_PCI_NUM_IRQS || set->flags & ~kFlags ||
 	    !within(set->start, set->count, count))
 		return Reply::failed(EINVAL);
+	if (set->index != VFIO_PCI_MSIX_IRQ_INDEX)
+		return {}; /* nothing about interrupts that the card does not have */
 	const auto data = std::span(message.data).subspan(sizeof(IrqSet));
 	switch (set->flags & VFIO_IRQ_SET_ACTION_TYPE_MASK) {
 	case VFIO_IRQ_SET_ACTION_TRIGGER:

@@ -3,14 +3,24 @@
 
 import mmap
 import os
+import resource
 import select
+import socket
 import struct
+import time
 import unittest
 
 from machine import HW, PATIENCE
 from test_example import execute_all
 from vfio_user import (DMA_UNMAP, GET_REGION_INFO, HEADER, RESET, Client, Processes, Refused,
                        UserCard)
+
+
+def cpu_seconds(pid):
+    """What the process has used."""
+    with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
+        fields = stat.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 class VfioUser(unittest.TestCase):
@@ -95,6 +105,50 @@ class VfioUser(unittest.TestCase):
             self.client.close()
             self.connect()
         self.query()
+        self.assertEqual(self.processes.log().count("tern-card: the client"), 3)
+
+    def test_pipe_for_an_eventfd(self):
+        """One that nobody reads does not end the card."""
+        reading, writing = os.pipe()
+        self.addCleanup(os.close, writing)
+        self.client.signal(0, writing)
+        os.close(reading)
+        self.card.write(2, self.card.capability(0x11) + 2, 0x8000)
+        self.query()
+        self.client.close()
+        self.connect()
+        self.query()
+
+    def test_why_memory_is_refused(self):
+        """Each client is told."""
+        unsealed = os.memfd_create("unsealed")
+        self.addCleanup(os.close, unsealed)
+        for clients in (1, 2):
+            with self.assertRaises(Refused):
+                self.client.map(Client.RAM, unsealed)
+            self.assertEqual(self.processes.log().count("guest memory: "), clients)
+            self.client.close()
+            self.connect()
+
+    def test_no_descriptor_for_a_client(self):
+        """The card says so, waits without using the processor, and serves the client later."""
+        pid = self.processes.card.pid
+        self.client.close()
+        limits = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (3, limits[1]))
+        with socket.socket(socket.AF_UNIX) as waiting:
+            waiting.connect(os.fspath(self.processes.socket))
+            end = time.monotonic() + PATIENCE
+            while "Too many open files" not in self.processes.log():
+                self.assertLess(time.monotonic(), end)
+                time.sleep(0.01)
+            before = cpu_seconds(pid)
+            time.sleep(1)
+            self.assertLess(cpu_seconds(pid) - before, 0.5)
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, limits)
+        self.connect()
+        self.query()
+        self.assertEqual(self.processes.log().count("Too many open files"), 1)
 
     def test_refused(self):
         with self.assertRaises(Refused):

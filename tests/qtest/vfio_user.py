@@ -97,7 +97,10 @@ class Client:
         os.close(self._memory)
 
     def map_ram(self):
-        self.call(DMA_MAP, struct.pack("<IIQQQ", 32, 3, 0, 0, self.RAM), [self._memory])
+        self.map(0, self._memory)
+
+    def map(self, address, memory):
+        self.call(DMA_MAP, struct.pack("<IIQQQ", 32, 3, 0, address, self.RAM), [memory])
 
     def send(self, data, fds=()):
         rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
@@ -151,8 +154,12 @@ class Client:
     def listen(self, vector):
         """An eventfd that the vector signals."""
         fd = os.eventfd(0, os.EFD_NONBLOCK)
-        self.call(SET_IRQS, struct.pack("<IIIII", 20, EVENTFD_TRIGGER, MSIX, vector, 1), [fd])
+        self.signal(vector, fd)
         return fd
+
+    def signal(self, vector, fd):
+        """The vector writes to that descriptor."""
+        self.call(SET_IRQS, struct.pack("<IIIII", 20, EVENTFD_TRIGGER, MSIX, vector, 1), [fd])
 
 
 class UserCard(Card):

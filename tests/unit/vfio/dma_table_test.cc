@@ -159,12 +159,28 @@ TEST_F(DmaTableTest, PagesAtHighOffsets)
 TEST_F(DmaTableTest, UnmapsWhatWasMappedOnly)
 {
 	ASSERT_EQ(table.map(whole(0, kSize), memory), 0);
-	EXPECT_EQ(table.unmap(0, kPageSize), ENOENT);
-	EXPECT_EQ(table.unmap(kPageSize, kSize), ENOENT);
+	EXPECT_EQ(table.unmap(0, kPageSize), EINVAL);
+	EXPECT_EQ(table.unmap(kPageSize, kSize), EINVAL);
+	EXPECT_EQ(table.unmap(kSize, kSize), ENOENT);
+	EXPECT_EQ(table.unmap(0, 0), EINVAL);
+	EXPECT_EQ(table.unmap(kPageSize, ~uint64_t{0}), EINVAL);
 	EXPECT_TRUE(read(0, 8));
 	EXPECT_EQ(table.unmap(0, kSize), 0);
 	EXPECT_FALSE(read(0, 8));
 	EXPECT_EQ(table.unmap(0, kSize), ENOENT);
+}
+
+/* QEMU takes back several ranges of virtio-mem or of a vIOMMU at once. */
+TEST_F(DmaTableTest, UnmapsSeveralRangesAtOnce)
+{
+	for (uint64_t i = 0; i < 4; i++)
+		ASSERT_EQ(table.map(whole(2 * i * kPageSize, kPageSize), memory), 0);
+	EXPECT_EQ(table.unmap(kPageSize, 4 * kPageSize), 0);
+	EXPECT_TRUE(read(0, 8));
+	EXPECT_FALSE(read(2 * kPageSize, 8));
+	EXPECT_FALSE(read(4 * kPageSize, 8));
+	EXPECT_TRUE(read(6 * kPageSize, 8));
+	EXPECT_EQ(table.map(whole(2 * kPageSize, kPageSize), memory), 0);
 }
 
 /* A reader that holds the list may read what is being unmapped until it releases it. */

@@ -391,6 +391,20 @@ TEST_F(SessionTest, AVectorWithoutEventfdIsPending)
 	EXPECT_EQ(set_irqs(VFIO_IRQ_SET_DATA_NONE | VFIO_IRQ_SET_ACTION_TRIGGER, 0, 0), 0);
 }
 
+/* What a client may say of interrupts that the card does not have. */
+TEST_F(SessionTest, OtherInterruptsLeaveMsixAlone)
+{
+	const Fd bell = listen_to(0);
+	enable_msix();
+	for (const uint32_t index : {VFIO_PCI_INTX_IRQ_INDEX, VFIO_PCI_MSI_IRQ_INDEX,
+	                             VFIO_PCI_ERR_IRQ_INDEX, VFIO_PCI_REQ_IRQ_INDEX})
+		EXPECT_EQ(set_irqs(VFIO_IRQ_SET_DATA_NONE | VFIO_IRQ_SET_ACTION_TRIGGER, 0, 0, {},
+		                   {}, index),
+		          0);
+	interrupts.raise(0);
+	EXPECT_EQ(rung(bell), 1u);
+}
+
 /* The counter of an eventfd that nobody reads must not stop an engine. */
 TEST_F(SessionTest, AFullEventfdDoesNotBlock)
 {
