@@ -19,7 +19,8 @@ using namespace tern::wire;
 
 namespace {
 
-/* SIGINT and SIGTERM end the program cleanly: captures are completed and sockets removed. */
+/* SIGINT and SIGTERM end the program cleanly: captures are completed and sockets removed. SIGPIPE
+ * does nothing, as a capture may go to a pipe whose reader has ended. */
 class Signals final : public Watched {
 public:
 	explicit Signals(EventLoop &loop)
@@ -29,6 +30,7 @@ public:
 		sigaddset(&set, SIGINT);
 		sigaddset(&set, SIGTERM);
 		sigprocmask(SIG_BLOCK, &set, nullptr);
+		signal(SIGPIPE, SIG_IGN);
 		fd_ = Fd(signalfd(-1, &set, SFD_CLOEXEC));
 		loop.watch(fd_.get(), EPOLLIN, *this);
 	}
