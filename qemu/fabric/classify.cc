@@ -68,12 +68,12 @@ uint64_t hash_of(uint64_t hash, std::span<const std::byte> bytes)
 }
 
 /* Addresses @from to @to of the network header, and the UDP ports behind it if there are any. */
-uint64_t hash_addresses(std::span<const std::byte> frame, size_t from, size_t to, bool udp,
-                        size_t ports)
+uint64_t hash_addresses(uint64_t seed, std::span<const std::byte> frame, size_t from, size_t to,
+                        bool udp, size_t ports)
 {
 	if (to > frame.size())
 		return 0;
-	const uint64_t hash = hash_of(0, frame.subspan(from, to - from));
+	const uint64_t hash = hash_of(mix(seed), frame.subspan(from, to - from));
 	const bool whole = udp && ports + 2 * sizeof(uint16_t) <= frame.size();
 	return whole ? hash_of(hash, frame.subspan(ports, 2 * sizeof(uint16_t))) : hash;
 }
@@ -95,21 +95,21 @@ uint8_t priority_of(std::span<const std::byte> frame)
 	return 0;
 }
 
-uint64_t flow_hash(std::span<const std::byte> frame)
+uint64_t flow_hash(std::span<const std::byte> frame, uint64_t seed)
 {
 	const Network network = network_of(frame);
 	const size_t ip = network.offset;
 	const auto *v4 = at<Ipv4>(frame, ip);
 	if (network.ethertype == kEtherIpv4 && v4) {
 		const size_t header = (v4->version_ihl & 0xf) * sizeof(uint32_t);
-		return hash_addresses(frame, ip + offsetof(Ipv4, source), ip + sizeof(Ipv4),
+		return hash_addresses(seed, frame, ip + offsetof(Ipv4, source), ip + sizeof(Ipv4),
 		                      v4->protocol == kProtoUdp, ip + header);
 	}
 	const auto *v6 = at<Ipv6>(frame, ip);
 	if (network.ethertype == kEtherIpv6 && v6)
-		return hash_addresses(frame, ip + offsetof(Ipv6, source), ip + sizeof(Ipv6),
+		return hash_addresses(seed, frame, ip + offsetof(Ipv6, source), ip + sizeof(Ipv6),
 		                      v6->next_header == kProtoUdp, ip + sizeof(Ipv6));
-	return hash_addresses(frame, 0, offsetof(Ethernet, ethertype), false, 0);
+	return hash_addresses(seed, frame, 0, offsetof(Ethernet, ethertype), false, 0);
 }
 
 namespace {

@@ -14,8 +14,8 @@ constexpr uint64_t kMaxPauseBits = kPauseQuantum * kMaxQuanta;
 uint64_t headroom_for(const LinkConfig &link)
 {
 	/* As a double: the product of the largest rate and delay exceeds 64 bits. */
-	const double on_the_way =
-	        static_cast<double>(link.rate) / 8 * static_cast<double>(2 * link.delay) / kSecond;
+	const double on_the_way = static_cast<double>(link.rate) / 8 *
+	                          static_cast<double>(2 * (link.delay + link.jitter)) / kSecond;
 	return static_cast<uint64_t>(std::min(on_the_way, kMostOnTheWay)) + kPauseFrameSize +
 	       3 * kMaxEthFrame;
 }

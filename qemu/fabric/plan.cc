@@ -16,6 +16,7 @@ using End = Fabric::End;
 
 constexpr uint64_t kMaxCardsOfHost = 8;
 constexpr uint64_t kMaxWeight = 1000;
+constexpr size_t kMaxPorts = UINT16_MAX; /* of a switch, which numbers them with 16 bits */
 /* Cards know their rate in Mb/s. */
 constexpr uint64_t kMinRate = 1'000'000;
 constexpr double kMaxSeconds = 1e6;
@@ -45,6 +46,7 @@ private:
 	const size_t max_cards_;
 	Plan &plan_;
 	std::set<std::string> names_;
+	std::vector<size_t> ports_; /* how many each switch has */
 	/* Of each card. */
 	std::vector<bool> linked_;
 	std::vector<TomlTable> host_tables_;
@@ -119,6 +121,7 @@ void Reader::read_switches()
 		claim(table, plan_.switches.back());
 		table.end();
 	}
+	ports_.resize(plan_.switches.size());
 }
 
 /* Numbers the names of hosts that have a count, and the names of the cards of a host with several
@@ -185,8 +188,12 @@ void Reader::link(TomlTable &table, const End &a, const End &b, const LinkConfig
 	if (a == b)
 		table.fail("ends", "\"" + plan_.name_of(a) + "\" cannot be linked to itself");
 	for (const End &end : {a, b}) {
-		if (end.kind != End::Kind::Host)
+		if (end.kind != End::Kind::Host) {
+			if (++ports_[end.number] > kMaxPorts)
+				table.fail("ends", "\"" + plan_.name_of(end) + "\" has more than " +
+				                           std::to_string(kMaxPorts) + " ports");
 			continue;
+		}
 		if (linked_[end.number])
 			table.fail("ends", "\"" + plan_.name_of(end) + "\" has a link already");
 		linked_[end.number] = true;

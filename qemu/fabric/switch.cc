@@ -11,9 +11,6 @@ namespace tern::fabric {
 namespace {
 constexpr size_t kMacSize = 6;
 constexpr size_t kEthernetHeader = 14;
-/* Makes the hash differ between switches, so that flows which one switch sends to the same port are
- * distributed over several ports by the next one. */
-constexpr uint64_t kHashStep = 0x9e3779b97f4a7c15;
 } // namespace
 
 uint64_t mac_at(std::span<const std::byte> frame, size_t offset)
@@ -120,8 +117,9 @@ void Switch::route(FramePtr frame, const Location &to)
 	}
 	if (ports.size() == 1)
 		return queue(std::move(frame), ports[0]);
-	const uint64_t hash = (flow_hash(frame->bytes()) + number) * kHashStep;
-	const uint16_t out = ports[(hash >> 32) % ports.size()];
+	/* Switches have different seeds, so that flows which one switch sends to the same port are
+	 * distributed over several ports by the next one. */
+	const uint16_t out = ports[flow_hash(frame->bytes(), number) % ports.size()];
 	queue(std::move(frame), out);
 }
 

@@ -101,6 +101,17 @@ std::string TomlTable::scalar(std::string_view key)
 	return text.str();
 }
 
+bool TomlTable::flag(std::string_view key, bool missing)
+{
+	const toml::node *node = find(key);
+	if (!node)
+		return missing;
+	const auto value = node->value_exact<bool>();
+	if (!value)
+		fail(key, "must be true or false");
+	return *value;
+}
+
 size_t TomlTable::word(std::string_view key, std::span<const std::string_view> words)
 {
 	const toml::node *node = find(key);

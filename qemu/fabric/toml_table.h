@@ -53,6 +53,7 @@ public:
 	uint64_t integer(std::string_view key, uint64_t least, uint64_t most,
 	                 std::optional<uint64_t> missing = {});
 	double share(std::string_view key, double missing);
+	bool flag(std::string_view key, bool missing);
 	/** "5 Gb/s" and the like, at least @least. */
 	uint64_t quantity(std::string_view key, std::span<const Unit> units, uint64_t least,
 	                  std::optional<uint64_t> missing = {});

@@ -9,7 +9,6 @@ namespace tern::faults {
 
 constexpr unsigned kMaxOvertaken = 4;
 constexpr unsigned kMaxFlips = 3;
-constexpr size_t kMaxRules = 64;
 /* Longer than a sender may have to wait for a processor, shorter than timers of queue pairs. */
 constexpr std::chrono::milliseconds kPatienceOfRules(100);
 

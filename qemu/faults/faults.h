@@ -20,6 +20,7 @@ namespace tern::faults {
  * one seed. Each frame is judged once for each port that it goes to. */
 class Faults {
 public:
+	static constexpr size_t kMaxRules = 64;
 	enum Kind { kLoss, kDuplicate, kReorder, kCorrupt, kMark, kKinds };
 
 	/** The faults of one frame on its way to one port. */

@@ -309,18 +309,20 @@ bool Rule::fits_flow(const RoceFields &roce, const Passage &passage)
 	if (flows_.size() >= kMaxFlows)
 		flows_.clear();
 	const FlowKey key{passage.source, passage.destination, roce.qpn, is_response(roce.opcode)};
-	const auto [place, fresh] = flows_.try_emplace(key, Flow{roce.psn, roce.psn});
-	Flow &flow = place->second;
+	const Flow begun{roce.psn, roce.psn, std::nullopt};
+	Flow &flow = flows_.try_emplace(key, begun).first->second;
 	const int32_t ahead = roce.psn - flow.highest;
-	const bool anew = fresh || ahead > kMaxJump || ahead < -kMaxJump;
-	if (anew)
-		flow = {roce.psn, roce.psn};
+	if (ahead > kMaxJump || ahead < -kMaxJump)
+		flow = begun;
 	else if (ahead > 0)
 		flow.highest = roce.psn;
+	/* An acknowledgement has the PSN of another packet, which may not have been sent yet. */
+	const bool again = flow.highest_data && roce.psn - *flow.highest_data <= 0;
+	if (is_data(roce.opcode) && !again)
+		flow.highest_data = roce.psn;
 	if (match_.psn_offset && flow.first + *match_.psn_offset != roce.psn)
 		return false;
-	return !match_.retransmission ||
-	       (is_data(roce.opcode) && *match_.retransmission == (!anew && ahead <= 0));
+	return !match_.retransmission || (is_data(roce.opcode) && *match_.retransmission == again);
 }
 
 bool Rule::see(const Passage &passage, const AddressTable &addresses, double random)

@@ -76,6 +76,7 @@ private:
 	struct Flow {
 		Psn first;
 		Psn highest;
+		std::optional<Psn> highest_data; /* of the packets that may be retransmitted */
 	};
 
 	std::string parse_word(std::string_view key, std::string_view value,

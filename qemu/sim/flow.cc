@@ -117,6 +117,13 @@ uint64_t Flow::cnps() const
 	return (reads() ? to.arrivals(far_->number) : from.arrivals(near_->number)).cnps;
 }
 
+void Flow::end_warmup()
+{
+	messages = 0;
+	latencies.clear();
+	warmup_cnps_ = cnps();
+}
+
 void Flow::start()
 {
 	if (spec.rate)
@@ -132,11 +139,16 @@ void Flow::tick()
 {
 	if (loop_.now() >= spec.end || (spec.messages && due_ == spec.messages))
 		return;
+	if (!due_)
+		began_ = loop_.now();
 	due_++;
 	waiting_.push_back(loop_.now());
-	const auto interval = static_cast<uint64_t>(static_cast<double>(spec.size) * 8 * kSecond /
-	                                            static_cast<double>(spec.rate));
-	loop_.after(std::max<uint64_t>(interval, 1), [this] { tick(); });
+	/* From the start on, as intervals that are cut to whole ns would add up to a higher rate.
+	 */
+	const auto passed =
+	        static_cast<uint64_t>(static_cast<double>(due_) * static_cast<double>(spec.size) *
+	                              8 * kSecond / static_cast<double>(spec.rate));
+	loop_.at(began_ + passed, [this] { tick(); });
 	post_all();
 }
 

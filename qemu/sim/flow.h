@@ -47,11 +47,15 @@ public:
 	uint64_t wire_bytes() const;
 	/** Returns how many congestion notifications have reached the sender. */
 	uint64_t cnps() const;
+	/** Forgets the messages so far, so that results are of what comes after the warm-up. */
+	void end_warmup();
+	/** As cnps(), since the warm-up. */
+	uint64_t measured_cnps() const { return cnps() - warmup_cnps_; }
 
 	const Scenario::Flow spec;
 	Host &from;
 	Host &to;
-	uint64_t messages = 0;           /* completed */
+	uint64_t messages = 0;           /* completed since the warm-up */
 	uint8_t error = 0;               /* enum tern_hw_wc_status; it has ended if not 0 */
 	std::vector<uint64_t> latencies; /* ns of each message, from when it was due */
 
@@ -72,8 +76,10 @@ private:
 	std::unique_ptr<test::HostQp> near_;
 	std::unique_ptr<test::HostQp> far_;
 	test::SendRequest request_;
+	uint64_t warmup_cnps_ = 0;
 	uint64_t posted_ = 0;
 	uint64_t due_ = 0;               /* messages that the rate has asked for */
+	uint64_t began_ = 0;             /* when the first of these was due */
 	RingBuffer<uint64_t> waiting_;   /* when those not yet posted were due */
 	RingBuffer<uint64_t> under_way_; /* ... and those posted */
 };

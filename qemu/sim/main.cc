@@ -53,7 +53,8 @@ std::optional<Arguments> parse(int argc, char **argv)
 		if (c == 's') {
 			uint64_t seed = 0;
 			const char *end = optarg + std::strlen(optarg);
-			if (std::from_chars(optarg, end, seed).ptr != end)
+			const auto [rest, error] = std::from_chars(optarg, end, seed);
+			if (error != std::errc() || rest != end)
 				return std::nullopt;
 			arguments.seed = seed;
 		} else if (c == 'j') {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cinttypes>
+#include <cmath>
 #include <cstdarg>
 #include <filesystem>
 #include <fstream>
@@ -44,7 +45,8 @@ double latency(const Flow &flow, double share)
 	if (flow.latencies.empty())
 		return 0;
 	auto sorted = flow.latencies;
-	const auto at = static_cast<ptrdiff_t>(share * static_cast<double>(sorted.size() - 1));
+	const auto at =
+	        static_cast<ptrdiff_t>(std::ceil(share * static_cast<double>(sorted.size())) - 1);
 	std::nth_element(sorted.begin(), sorted.begin() + at, sorted.end());
 	return static_cast<double>(sorted[static_cast<size_t>(at)]) / 1000;
 }
@@ -114,7 +116,7 @@ void print_flows(const World &world, FILE *out)
 		const Flow &flow = *world.flows[i];
 		std::fprintf(out, "%-28s %10" PRIu64 " %9.3f %10.1f %10.1f %8" PRIu64 "%s\n",
 		             name_of(world, flow).c_str(), flow.messages, world.rate(i) / kGiga,
-		             latency(flow, 0.5), latency(flow, 0.99), flow.cnps(),
+		             latency(flow, 0.5), latency(flow, 0.99), flow.measured_cnps(),
 		             flow.error ? format("  failed, status %u", flow.error).c_str() : "");
 	}
 	if (world.flows.size() > kMaxRows)
@@ -252,7 +254,7 @@ void add_flows(const World &world, std::string &out)
 		                 ", \"rate\": %.0f, \"median_us\": %.3f, "
 		                 "\"p99_us\": %.3f, \"cnps\": %" PRIu64 ", \"status\": %u, ",
 		                 flow.messages, world.rate(i), latency(flow, 0.5),
-		                 latency(flow, 0.99), flow.cnps(), flow.error) +
+		                 latency(flow, 0.99), flow.measured_cnps(), flow.error) +
 		          "\"rates\": " + numbers(world.curves.rates[i]) + "}");
 	}
 }

@@ -7,7 +7,9 @@
 #include <sstream>
 #include <utility>
 
+#include "qemu/faults/faults.h"
 #include "qemu/faults/link_faults.h"
+#include "qemu/rnic/limits.h"
 #include "qemu/sim/host.h"
 
 namespace tern::sim {
@@ -23,6 +25,8 @@ using End = fabric::Fabric::End;
 constexpr uint64_t kMaxCards = 100'000;
 constexpr uint64_t kMaxFlows = 1'000'000;
 constexpr uint64_t kMaxDepth = 1024;
+constexpr uint64_t kMaxQpsOfCard = kMaxQps - 2; /* numbers 0 and 1 are special */
+constexpr uint64_t kMaxCompletions = (uint64_t{1} << kMaxLogCq) - 1;
 constexpr uint64_t kMaxMessage = uint64_t{1} << 31; /* IBA 9.7.7 */
 constexpr uint64_t kMaxDscp = 63;
 constexpr uint64_t kMaxPort = UINT16_MAX;
@@ -84,9 +88,13 @@ private:
 	                                 const std::string &pattern);
 	std::vector<unsigned> cards(TomlTable &table, std::string_view key);
 	void check_flow(TomlTable &table, const Scenario::Flow &flow) const;
+	void count(TomlTable &table, unsigned card, uint64_t qps, uint64_t depth);
 
 	TomlTable file_;
 	Scenario s_;
+	/* By card. */
+	std::vector<uint64_t> qps_;
+	std::vector<uint64_t> completions_;
 };
 
 Scenario Parser::parse()
@@ -94,6 +102,8 @@ Scenario Parser::parse()
 	parse_times();
 	parse_congestion();
 	fabric::read_plan(file_, kMaxCards, s_);
+	qps_.resize(s_.cards.size());
+	completions_.resize(s_.cards.size());
 	parse_flows();
 	parse_faults();
 	parse_rules();
@@ -177,6 +187,20 @@ void Parser::check_flow(TomlTable &table, const Scenario::Flow &flow) const
 		table.fail("end", "must be after the start");
 }
 
+/* Each card has a limit for its QPs, and one completion queue for all of them. */
+void Parser::count(TomlTable &table, unsigned card, uint64_t qps, uint64_t depth)
+{
+	qps_[card] += qps;
+	if (qps_[card] > kMaxQpsOfCard)
+		table.fail("qps", "makes more than " + std::to_string(kMaxQpsOfCard) +
+		                          " QPs of card \"" + s_.cards[card] + "\"");
+	completions_[card] += 2 * depth * qps;
+	if (completions_[card] > kMaxCompletions)
+		table.fail("depth", "makes more than " + std::to_string(kMaxCompletions) +
+		                            " messages outstanding at card \"" + s_.cards[card] +
+		                            "\"");
+}
+
 /* Adds @qps flows from each card of "from" to @peers of the cards of "to", evenly spread behind it.
  * Flow k of each card has the same distance. So if all cards send in turn and at the same pace, no
  * two of them send to one receiver. */
@@ -210,6 +234,8 @@ void Parser::parse_flow(TomlTable &table)
 			flow.to = to[(i + 1 + k * to.size() / peers) % to.size()];
 			if (flow.from == flow.to)
 				continue;
+			count(table, flow.from, qps, flow.depth);
+			count(table, flow.to, qps, flow.depth);
 			s_.flows.insert(s_.flows.end(), qps, flow);
 			if (s_.flows.size() > kMaxFlows)
 				table.fail("qps", "makes more than " + std::to_string(kMaxFlows) +
@@ -286,7 +312,7 @@ void Parser::parse_rules()
 		for (const std::string_view key : kOthers)
 			if (table.has(key))
 				add(key, table.scalar(key), table.scalar(key));
-		if (table.has("once") && table.scalar("once") == "yes") {
+		if (table.flag("once", false)) {
 			rule.text += " once";
 			rule.shown += " once";
 		}
@@ -294,6 +320,10 @@ void Parser::parse_rules()
 		if (const size_t colon = error.find(": "); colon != error.npos)
 			table.fail(error.substr(0, colon), error.substr(colon + 2));
 		s_.rules.push_back(rule);
+		if (s_.rules.size() > faults::Faults::kMaxRules)
+			table.fail("action", "there may be " +
+			                             std::to_string(faults::Faults::kMaxRules) +
+			                             " rules");
 		table.end();
 	}
 }

@@ -130,8 +130,10 @@ std::vector<uint64_t> World::byte_ns(uint64_t now) const
 
 void World::end_warmup()
 {
-	for (const auto &flow : flows)
+	for (const auto &flow : flows) {
+		flow->end_warmup();
 		start_.wire_bytes.push_back(flow->wire_bytes());
+	}
 	start_.byte_ns = byte_ns(control_.now());
 	for (unsigned i = 0; i < fabric.links(); i++) {
 		const auto [a, b] = fabric.ends(i);

@@ -35,15 +35,17 @@ TEST(Classify, ShortAndForeignFramesHavePriorityZero)
 
 TEST(Classify, HashOfAFlow)
 {
-	const auto hash = [](const test::FrameSpec &spec) { return flow_hash(roce_frame(spec)); };
+	const auto hash = [](const test::FrameSpec &spec) {
+		return flow_hash(roce_frame(spec), 0);
+	};
 	EXPECT_EQ(hash({.payload = 100}), hash({.payload = 1000}));
 	EXPECT_EQ(hash({.traffic_class = 2}), hash({.traffic_class = 3}));
 	EXPECT_NE(hash({.udp_sport = 0xc000}), hash({.udp_sport = 0xc001}));
 	EXPECT_NE(hash({.udp_sport = 0xc000, .ipv6 = true}),
 	          hash({.udp_sport = 0xc001, .ipv6 = true}));
 	EXPECT_NE(hash({.to = 2}), hash({.to = 3}));
-	EXPECT_NE(flow_hash(test::plain_frame(test::mac(1), test::mac(2))),
-	          flow_hash(test::plain_frame(test::mac(1), test::mac(3))));
+	EXPECT_NE(flow_hash(test::plain_frame(test::mac(1), test::mac(2)), 0),
+	          flow_hash(test::plain_frame(test::mac(1), test::mac(3)), 0));
 }
 
 /* The parser checks the IPv4 checksum and the ICRC. */

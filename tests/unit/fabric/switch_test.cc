@@ -227,13 +227,15 @@ TEST(Switch, DropsBeyondTheHeadroom)
 
 TEST(Switch, TheComputedHeadroomSuffices)
 {
-	const LinkConfig link{.rate = 8'000'000'000, .delay = 50'000};
-	PfcConfig pfc = kPfc;
-	pfc.headroom = headroom_for(link);
-	Star net(3, {.pfc = pfc}, link);
-	incast(net, 2, 400, {.traffic_class = 26 << 2});
-	EXPECT_EQ(net.received(1), 800u);
-	EXPECT_GT(net.port_to(2).stats().pauses_sent[3], 0u);
+	for (const uint64_t jitter : {0, 200'000}) {
+		const LinkConfig link{.rate = 8'000'000'000, .delay = 50'000, .jitter = jitter};
+		PfcConfig pfc = kPfc;
+		pfc.headroom = headroom_for(link);
+		Star net(3, {.pfc = pfc}, link);
+		incast(net, 2, 400, {.traffic_class = 26 << 2});
+		EXPECT_EQ(net.received(1), 800u) << jitter;
+		EXPECT_GT(net.port_to(2).stats().pauses_sent[3], 0u) << jitter;
+	}
 }
 
 /* The way out is paused itself for longer than one pause lasts: 65535 quanta are 4.2 ms. */

@@ -97,6 +97,48 @@ TEST(Topology, FlowsSpreadOverEqualPaths)
 	EXPECT_EQ(net.through(2) + net.through(3), 200u);
 }
 
+/* The second choice is among the flows for which the first one was the same. The numbers of the
+ * switches must not matter: 2, 3 and 4 next hops, and several differences of numbers. */
+TEST(Topology, FlowsSpreadAgainAtTheNextSwitch)
+{
+	for (const unsigned unused : {0, 1, 2, 3, 6}) {
+		for (const unsigned width : {2, 3, 4}) {
+			Net net(2);
+			const unsigned leaf = net.fabric.add_switch({});
+			for (unsigned i = 0; i < unused; i++)
+				net.fabric.add_switch({});
+			const unsigned middle = net.fabric.add_switch({});
+			const unsigned other = net.fabric.add_switch({});
+			const unsigned last = net.fabric.add_switch({});
+			std::vector<unsigned> cores;
+			for (unsigned i = 0; i < width; i++)
+				cores.push_back(net.fabric.add_switch({}));
+			net.plug(1, leaf);
+			net.plug(2, last);
+			for (const unsigned first : {middle, other}) {
+				net.trunk(leaf, first);
+				for (const unsigned core : cores)
+					net.trunk(first, core);
+			}
+			for (const unsigned core : cores)
+				net.trunk(core, last);
+			net.fabric.update_routes();
+			for (unsigned i = 0; i < 600; i++)
+				net.send(1, roce_frame({.from = 1,
+				                        .to = 2,
+				                        .udp_sport = static_cast<uint16_t>(0xc000 +
+				                                                           i)}));
+			net.run();
+			EXPECT_EQ(net.received(2), 600u);
+			Switch &from = net.fabric.at(middle);
+			for (unsigned port = 1; port <= width; port++)
+				EXPECT_NEAR(static_cast<double>(from.port(port).stats().tx_frames),
+				            300.0 / width, 100.0 / width)
+				        << unused << " " << width;
+		}
+	}
+}
+
 TEST(Topology, AFlowKeepsItsPath)
 {
 	LeafSpine net;

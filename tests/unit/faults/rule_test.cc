@@ -216,6 +216,22 @@ TEST_F(RuleTest, Retransmissions)
 	EXPECT_FALSE(see(packet({.opcode = response, .psn = 11})));
 }
 
+/* A NAK has the PSN that is expected next, which a response of the same direction may have, too. */
+TEST_F(RuleTest, ANakIsNoTransmissionOfItsPsn)
+{
+	const uint8_t response = opcode_of(Service::Rc, Opcode::RcReadResponseOnly);
+	set("count retransmission=yes");
+	EXPECT_FALSE(see(packet({.opcode = response, .psn = 10})));
+	EXPECT_FALSE(see(ack(11)));
+	EXPECT_FALSE(see(packet({.opcode = response, .psn = 11})));
+	EXPECT_TRUE(see(packet({.opcode = response, .psn = 11})));
+	/* ... also if it is the first packet of the flow. */
+	set("count retransmission=no");
+	EXPECT_FALSE(see(ack(11)));
+	EXPECT_TRUE(see(packet({.opcode = response, .psn = 11})));
+	EXPECT_FALSE(see(packet({.opcode = response, .psn = 11})));
+}
+
 TEST_F(RuleTest, OnlyCapablePacketsAreMarked)
 {
 	set("mark nth=2");

@@ -171,6 +171,8 @@ INSTANTIATE_TEST_SUITE_P(
                     "bad.toml:15: flow.order: must be one of together, in turn"},
                 Bad{"[[flow]]\nfrom = 'h1'\nto = 'h2'\norder = 'in turn'\nrate = '1 Gb/s'\n",
                     "bad.toml:15: flow.order: flows with a rate do not wait for each other"},
+                Bad{"[[flow]]\nfrom = 'h1'\nto = 'h2'\ndepth = 1024\nqps = 2048\n",
+                    "bad.toml:15: flow.depth: makes more than"},
                 Bad{"[[fault]]\nlink = ['h1', 'h2']\ndown = '1 us'\n",
                     "bad.toml:13: fault.link: there is no link between \"h1\" and \"h2\""},
                 Bad{"[[fault]]\nlink = ['h1', 'tor']\ndown = '5 us'\nup = '1 us'\n",
@@ -188,6 +190,8 @@ INSTANTIATE_TEST_SUITE_P(
                     "bad.toml:14: rule.every: needs a number from 1"},
                 Bad{"[[rule]]\naction = 'drop'\npsn = [1]\n",
                     "bad.toml:14: rule.psn: must be a string"},
+                Bad{"[[rule]]\naction = 'drop'\nonce = 'true'\n",
+                    "bad.toml:14: rule.once: must be true or false"},
                 Bad{"[[rule]]\naction = 'drop'\nspeed = 1\n",
                     "bad.toml:14: rule.speed: there is no such key"},
                 Bad{"[congestion]\nalgorithm = 'cubic'\n",
@@ -222,6 +226,29 @@ TEST(Scenario, ANameForTwoThings)
 	EXPECT_EQ(error("mtu = 1500\n"), "bad.toml:2: mtu: must be a power of two");
 	EXPECT_EQ(error("warmup = '1 ms'\n"), "bad.toml:2: warmup: must be less than the duration");
 	EXPECT_EQ(error("host = 3\n"), "bad.toml:2: host: must be tables, [[host]]");
+}
+
+TEST(Scenario, MoreThanThereIsRoomFor)
+{
+	const auto error = [](const std::string &text) {
+		try {
+			parse_scenario(text, "bad.toml");
+			return std::string();
+		} catch (const fabric::TomlError &wrong) {
+			return std::string(wrong.what());
+		}
+	};
+	std::string rules = kGood;
+	for (int i = 0; i < 64; i++)
+		rules += "[[rule]]\naction = 'count'\n";
+	EXPECT_EQ(error(rules), "");
+	EXPECT_NE(error(rules + "[[rule]]\naction = 'drop'\n").find("there may be 64 rules"),
+	          std::string::npos);
+	EXPECT_EQ(error("duration = '1 ms'\nswitch = [{ name = 'tor' }]\n"
+	                "host = [{ name = 'h', count = 70000 }]\n"
+	                "link = [{ ends = ['h*', 'tor'] }]\n"
+	                "flow = [{ from = 'h1', to = 'h2' }]\n"),
+	          "bad.toml:4: link.ends: \"tor\" has more than 65535 ports");
 }
 
 TEST(Scenario, AFileThatIsNotThere)

@@ -23,15 +23,16 @@ struct Finished {
 	World world{scenario};
 };
 
-const std::string kTwoHosts = R"(
+const std::string kWarmup = "warmup = '200 us'\n";
+const std::string kFromTheStart = R"(
 duration = "1 ms"
-warmup = "200 us"
 host = [{ name = "h", count = 2 }]
 link = [{ ends = ["h1", "h2"], rate = "40 Gb/s" }]
 [[flow]]
 from = "h1"
 to = "h2"
 )";
+const std::string kTwoHosts = kWarmup + kFromTheStart;
 
 /* Of 1 KiB payload a frame has 60 to 80 bytes of headers, and the wire 24 more. */
 TEST(World, AWriteFillsTheLink)
@@ -60,14 +61,38 @@ TEST(World, EachServiceAndOperation)
 TEST(World, AnOpenLoopHasItsRate)
 {
 	const Finished run(kTwoHosts + "size = '1024 B'\nrate = '4 Gb/s'\n");
-	EXPECT_NEAR(static_cast<double>(run.world.flows[0]->messages), 1e-3 * 4e9 / 8192, 8);
+	EXPECT_NEAR(static_cast<double>(run.world.flows[0]->messages), 0.8e-3 * 4e9 / 8192, 8);
+	/* 36.57 ns each */
+	const Finished small(kTwoHosts + "size = '32 B'\nrate = '7 Gb/s'\ndepth = 512\n");
+	EXPECT_NEAR(static_cast<double>(small.world.flows[0]->messages), 0.8e-3 * 7e9 / 256, 200);
+}
+
+TEST(World, MessagesOfTheWarmupDoNotCount)
+{
+	const Finished run(kTwoHosts + "end = '100 us'\n");
+	EXPECT_EQ(run.world.flows[0]->messages, 0u);
+	EXPECT_TRUE(run.world.flows[0]->latencies.empty());
+}
+
+/* One of 20 messages waits for a timer: more than 1 % of the messages take that long. */
+TEST(World, APercentileIsNotExceededByMore)
+{
+	Finished run(kFromTheStart + "messages = 20\ndepth = 1\nsize = '1 KiB'\ntimeout = 4\n"
+	                             "[[rule]]\naction = 'drop'\nopcode = 'ACK'\nnth = 10\n");
+	ASSERT_EQ(run.world.flows[0]->messages, 20u);
+	const std::string json = to_json(run.world);
+	const auto figure = [&json](const std::string &name) {
+		return std::stod(json.substr(json.find(name) + name.size()));
+	};
+	EXPECT_LT(figure("\"median_us\": "), 20);
+	EXPECT_GT(figure("\"p99_us\": "), 60);
 }
 
 TEST(World, AFlowEndsAfterItsMessagesOrAtItsEnd)
 {
-	const Finished counted(kTwoHosts + "messages = 7\n");
+	const Finished counted(kFromTheStart + "messages = 7\n");
 	EXPECT_EQ(counted.world.flows[0]->messages, 7u);
-	const Finished timed(kTwoHosts + "start = '100 us'\nend = '300 us'\n");
+	const Finished timed(kFromTheStart + "start = '100 us'\nend = '300 us'\n");
 	EXPECT_NEAR(static_cast<double>(timed.world.flows[0]->messages), 200e-6 * 40e9 / 524288, 4);
 }
 
