@@ -148,7 +148,7 @@ void Flow::tick()
 	const auto passed =
 	        static_cast<uint64_t>(static_cast<double>(due_) * static_cast<double>(spec.size) *
 	                              8 * kSecond / static_cast<double>(spec.rate));
-	loop_.at(began_ + passed, [this] { tick(); });
+	loop_.at(std::max(began_ + passed, loop_.now() + 1), [this] { tick(); });
 	post_all();
 }
 

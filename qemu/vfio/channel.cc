@@ -25,8 +25,9 @@ bool Channel::wait(short events)
 	}
 }
 
-/* Reads exactly that many bytes, and the descriptors that come with them. */
-bool Channel::fill(std::span<std::byte> to, std::vector<Fd> &fds)
+/* Reads exactly that many bytes, and the descriptors that come with them. @begun: something of the
+ * message was read before. */
+bool Channel::fill(std::span<std::byte> to, std::vector<Fd> &fds, bool begun)
 {
 	while (!to.empty()) {
 		if (!wait(POLLIN))
@@ -35,14 +36,15 @@ bool Channel::fill(std::span<std::byte> to, std::vector<Fd> &fds)
 		if (size < 0 && (errno == EAGAIN || errno == EINTR))
 			continue;
 		if (size < 0)
-			return fail(std::strerror(errno));
+			return fail(std::string("connection lost: ") + std::strerror(errno));
 		if (!size)
-			return fail("the client has gone amid a message");
+			return begun && fail("the client has gone amid a message");
 		if (!whole)
 			return fail("descriptors of the client were lost: too many are open");
 		if (fds.size() > kMaxFds)
 			return fail("the client sends too many descriptors with a message");
 		to = to.subspan(static_cast<size_t>(size));
+		begun = true;
 	}
 	return true;
 }
@@ -50,7 +52,7 @@ bool Channel::fill(std::span<std::byte> to, std::vector<Fd> &fds)
 std::optional<Message> Channel::receive()
 {
 	Message message;
-	if (!fill(std::as_writable_bytes(std::span(&message.header, 1)), message.fds))
+	if (!fill(std::as_writable_bytes(std::span(&message.header, 1)), message.fds, false))
 		return std::nullopt;
 	const uint32_t size = message.header.size;
 	if (size < sizeof(Header) || size > kMaxMessage) {
@@ -58,7 +60,7 @@ std::optional<Message> Channel::receive()
 		return std::nullopt;
 	}
 	message.data.resize(size - sizeof(Header));
-	if (!fill(message.data, message.fds))
+	if (!fill(message.data, message.fds, true))
 		return std::nullopt;
 	return message;
 }
@@ -90,7 +92,7 @@ bool Channel::send(const Header &request, const Reply &reply)
 		if (size < 0 && (errno == EAGAIN || errno == EINTR))
 			continue;
 		if (size < 0)
-			return fail(std::strerror(errno));
+			return fail(std::string("connection lost: ") + std::strerror(errno));
 		with_fd = false;
 		left = left.subspan(static_cast<size_t>(size));
 	}

@@ -28,7 +28,7 @@ public:
 private:
 	bool fail(std::string error);
 	bool wait(short events);
-	bool fill(std::span<std::byte> to, std::vector<Fd> &fds);
+	bool fill(std::span<std::byte> to, std::vector<Fd> &fds, bool begun);
 
 	const Fd socket_;
 	const int stop_;

@@ -83,18 +83,21 @@ TEST_F(ChannelTest, RefusesMoreDescriptorsThanAgreed)
 {
 	send_fds(kMaxFds + 1);
 	EXPECT_FALSE(channel->receive());
+	EXPECT_NE(channel->error(), "");
 }
 
 TEST_F(ChannelTest, RefusesASizeBelowTheHeaders)
 {
 	send_header(15);
 	EXPECT_FALSE(channel->receive());
+	EXPECT_NE(channel->error(), "");
 }
 
 TEST_F(ChannelTest, RefusesASizeAboveTheLimit)
 {
 	send_header(kMaxMessage + 1);
 	EXPECT_FALSE(channel->receive());
+	EXPECT_NE(channel->error(), "");
 }
 
 TEST_F(ChannelTest, EndsWithTheClient)
@@ -102,8 +105,26 @@ TEST_F(ChannelTest, EndsWithTheClient)
 	send("half a header", 13);
 	client = Fd(-1);
 	EXPECT_FALSE(channel->receive());
+	EXPECT_NE(channel->error(), "");
 	const Header request{};
 	EXPECT_FALSE(channel->send(request, {}));
+}
+
+TEST_F(ChannelTest, AClientThatGoesBetweenMessagesIsNoError)
+{
+	send_header(16);
+	client = Fd(-1);
+	EXPECT_TRUE(channel->receive());
+	EXPECT_FALSE(channel->receive());
+	EXPECT_EQ(channel->error(), "");
+}
+
+TEST_F(ChannelTest, AClientThatGoesBeforeTheBodyIsOne)
+{
+	send_header(16 + 3);
+	client = Fd(-1);
+	EXPECT_FALSE(channel->receive());
+	EXPECT_NE(channel->error(), "");
 }
 
 TEST_F(ChannelTest, EndsWhenItIsTimeToStop)
@@ -112,6 +133,7 @@ TEST_F(ChannelTest, EndsWhenItIsTimeToStop)
 	const uint64_t one = 1;
 	ASSERT_EQ(write(stop.get(), &one, sizeof(one)), 8);
 	EXPECT_FALSE(channel->receive());
+	EXPECT_EQ(channel->error(), "");
 }
 
 TEST_F(ChannelTest, AnswersWithTheRequestsNumber)
