@@ -56,7 +56,8 @@ public:
 	bool send(std::span<const std::byte> frame);
 	/** Returns true once when there is room after send() has returned false. */
 	bool take_room() { return has_room() && send_blocked_.exchange(false); }
-	/** Whether send() has returned false since anybody was last told of room. */
+	/** Returns whether a sender waits: send() has returned false, and neither take_room()
+	 * nor end_wait() has returned true since. */
 	bool sender_waits() const { return send_blocked_.load(std::memory_order_relaxed); }
 	/** Returns true once after send() has returned false, whether or not there is room. */
 	bool end_wait() { return sender_waits() && send_blocked_.exchange(false); }

@@ -59,8 +59,7 @@ std::optional<Wire::Destination> Link::take_room()
 {
 	if (shared_)
 		return shared_->take_room();
-	/* Nothing needs room without a cable, because all frames are dropped. The network may take
-	 * none until it is plugged in again. */
+	/* Without a cable the link drops all frames, so no sender has to wait for room. */
 	const bool room = plugged_ ? rings_.take_room() : rings_.end_wait();
 	return room ? std::optional<Destination>(0) : std::nullopt;
 }

@@ -143,8 +143,7 @@ void Flow::tick()
 		began_ = loop_.now();
 	due_++;
 	waiting_.push_back(loop_.now());
-	/* From the start on, as intervals that are cut to whole ns would add up to a higher rate.
-	 */
+	/* Compute each time from the start: intervals cut to whole ns would raise the rate. */
 	const auto passed =
 	        static_cast<uint64_t>(static_cast<double>(due_) * static_cast<double>(spec.size) *
 	                              8 * kSecond / static_cast<double>(spec.rate));

@@ -47,7 +47,7 @@ public:
 	uint64_t wire_bytes() const;
 	/** Returns how many congestion notifications have reached the sender. */
 	uint64_t cnps() const;
-	/** Forgets the messages so far, so that results are of what comes after the warm-up. */
+	/** Restarts the counts of messages, latencies and CNPs at the end of the warm-up. */
 	void end_warmup();
 	/** As cnps(), since the warm-up. */
 	uint64_t measured_cnps() const { return cnps() - warmup_cnps_; }

@@ -187,7 +187,7 @@ void Parser::check_flow(TomlTable &table, const Scenario::Flow &flow) const
 		table.fail("end", "must be after the start");
 }
 
-/* Each card has a limit for its QPs, and one completion queue for all of them. */
+/* Checks the limits of a card: the number of QPs, and the size of the CQ that they share. */
 void Parser::count(TomlTable &table, unsigned card, uint64_t qps, uint64_t depth)
 {
 	qps_[card] += qps;

@@ -41,8 +41,8 @@ public:
 
 	/** Returns 0 or an errno. @fd may be none. */
 	int map(const DmaMap &what, const Fd &fd);
-	/** Takes back all ranges in these @size bytes at @iova, as QEMU takes back several at once.
-	 * Returns ENOENT if there is none, or EINVAL if one is only partly in them. */
+	/** Unmaps all ranges inside the @size bytes at @iova. Returns 0, ENOENT if there is no such
+	 * range, or EINVAL if a range is only partly inside. */
 	int unmap(uint64_t iova, uint64_t size);
 	void unmap_all();
 	/** Without it, accesses fail. An access that has begun may still finish. */

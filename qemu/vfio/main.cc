@@ -30,7 +30,7 @@ int fail(const std::string &error, int status)
 }
 
 /* SIGINT and SIGTERM end the program cleanly. SIGPIPE does nothing, as an eventfd of a client may
- * be a pipe that nobody reads. Called before there are threads, which inherit it. */
+ * be a pipe that nobody reads. Call this before threads start, because they inherit the mask. */
 Fd block_signals()
 {
 	sigset_t set;

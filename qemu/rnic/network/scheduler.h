@@ -80,7 +80,8 @@ public:
 		sender.was_parked_ = true;
 		append(parked_[where], sender, Sender::Place::Parked);
 	}
-	/** @sender, which is parked, sends what may find room elsewhere. Returns where it was. */
+	/** Unparks @sender, so that it can send frames to other destinations. Returns where it was
+	 * parked. */
 	Wire::Destination release(Sender &sender)
 	{
 		remove(sender);

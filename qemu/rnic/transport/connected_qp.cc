@@ -88,7 +88,7 @@ void ConnectedQp::notify()
 	data_.scheduler.activate(*this);
 }
 
-/* A CNP and data have different priorities: neither waits for the other. */
+/* A CNP and data may have different priorities, so the QP sends data while a CNP waits for room. */
 bool ConnectedQp::take_turn(unsigned &budget)
 {
 	std::optional<Wire::Destination> cnp_waits_at;

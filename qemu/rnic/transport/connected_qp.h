@@ -24,7 +24,7 @@ protected:
 	/** Whether the QP receives packets now and this one is from its peer; rejected packets are
 	 * counted. If congestion has marked it, a CNP becomes due. */
 	bool accepts(const Packet &packet);
-	/** Sends requests and responses, as take_turn() does. */
+	/** Sends requests and responses. Returns true if it stopped only for @budget. */
 	virtual bool send_data(unsigned &budget) = 0;
 	/** Whether the packet has the addresses of this connection. */
 	bool from_peer(const Packet &packet) const;

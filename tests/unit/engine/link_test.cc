@@ -7,7 +7,7 @@
 namespace tern {
 namespace {
 
-/* A link to a network of QEMU's that takes no frames. */
+/* Tests a link whose QEMU netdev takes no frames. */
 class LinkTest : public testing::Test {
 protected:
 	/* Sends until there is no room. */
@@ -33,8 +33,7 @@ protected:
 	Link link_{config_, ops_, nullptr, memory_, parking_, tracer_};
 };
 
-/* All frames are dropped then. Without this, a QP that waits for room would wait until the network
- * takes frames again. */
+/* The link drops all frames while the cable is out, so a QP must not wait for room. */
 TEST_F(LinkTest, NobodyWaitsForRoomWithoutACable)
 {
 	link_.plug(true);

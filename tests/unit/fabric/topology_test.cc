@@ -97,8 +97,8 @@ TEST(Topology, FlowsSpreadOverEqualPaths)
 	EXPECT_EQ(net.through(2) + net.through(3), 200u);
 }
 
-/* The second choice is among the flows for which the first one was the same. The numbers of the
- * switches must not matter: 2, 3 and 4 next hops, and several differences of numbers. */
+/* A switch distributes the flows that the switch before it sends to one port over all its ports.
+ * This must hold for 2, 3 and 4 next hops, and for several differences of the switch numbers. */
 TEST(Topology, FlowsSpreadAgainAtTheNextSwitch)
 {
 	for (const unsigned unused : {0, 1, 2, 3, 6}) {

@@ -216,7 +216,7 @@ TEST_F(RuleTest, Retransmissions)
 	EXPECT_FALSE(see(packet({.opcode = response, .psn = 11})));
 }
 
-/* A NAK has the PSN that is expected next, which a response of the same direction may have, too. */
+/* A NAK carries the next expected PSN. A READ response in the same direction may carry it, too. */
 TEST_F(RuleTest, ANakIsNoTransmissionOfItsPsn)
 {
 	const uint8_t response = opcode_of(Service::Rc, Opcode::RcReadResponseOnly);

@@ -170,7 +170,7 @@ TEST_F(DmaTableTest, UnmapsWhatWasMappedOnly)
 	EXPECT_EQ(table.unmap(0, kSize), ENOENT);
 }
 
-/* QEMU takes back several ranges of virtio-mem or of a vIOMMU at once. */
+/* QEMU unmaps several ranges with one message for virtio-mem and for a vIOMMU. */
 TEST_F(DmaTableTest, UnmapsSeveralRangesAtOnce)
 {
 	for (uint64_t i = 0; i < 4; i++)
