@@ -46,7 +46,9 @@ public:
 		                  const std::scoped_lock held(lock);
 		                  tern_engine_doorbell(engine.get(), page, offset, value);
 	                  }},
-	                 memory, [] { std::this_thread::yield(); })
+	                 memory,
+	                 /* Without a sleep, a command can fail before the thread has run. */
+	                 [] { std::this_thread::sleep_for(std::chrono::milliseconds(1)); })
 	{
 	}
 	~EngineHost()
@@ -252,6 +254,25 @@ TEST_F(EngineThreads, TrafficWhileSomebodyLooks)
 		EXPECT_EQ(host.driver.stat(TERN_STAT_RESP_WRITES), kRounds);
 		EXPECT_GT(host.driver.stat(TERN_STAT_TX_FRAMES), 0u);
 	}
+}
+
+/* As while QEMU has stopped the machine. */
+TEST_F(EngineThreads, CommandsOfAPausedCardAreExecutedWhenItGoesOn)
+{
+	EngineHost &host = hosts[0];
+	const auto pause = [&](bool paused) {
+		const std::scoped_lock held(lock);
+		tern_engine_pause(host.engine.get(), paused);
+	};
+	pause(true);
+	std::atomic<bool> going_on = false;
+	const std::jthread later([&] {
+		std::this_thread::sleep_for(std::chrono::milliseconds(100));
+		going_on = true;
+		pause(false);
+	});
+	host.driver.alloc_pd();
+	EXPECT_TRUE(going_on);
 }
 
 /* A driver that has seen the end of a reset may free what its interrupt handlers use. */
