@@ -49,7 +49,7 @@ help:
 	@echo 'make test        everything that a change must pass'
 	@echo 'make test-quick  of these, what needs no virtual machine'
 	@echo 'make test-all    these and more: each scenario with both kernels and over both wires'
-	@echo 'make test-debug  five scenarios on kernels with KASAN, lockdep, kmemleak and more'
+	@echo 'make test-debug  six scenarios on kernels with KASAN, lockdep, kmemleak and more'
 	@echo 'make test-threads'
 	@echo '                 unit tests of what has threads, with ThreadSanitizer'
 	@echo 'make stress-test the scenarios five times, twice of them on a busy machine'

@@ -196,13 +196,29 @@ class Host:
         """Cards and other devices, each into a slot of its own."""
         try:
             for card in range(self.options.cards):
-                self.cards.plug(monitor, card, f"slot{card + 1}")
+                self._plug_card(monitor, card)
             for slot, device in enumerate(self._devices, self.options.cards + 1):
                 refused = monitor.human(f"device_add {device},bus=slot{slot}")
                 if refused:
                     raise LabError(refused)
         except LabError as error:
             raise LabError(f"{self.name}: {error}") from None
+
+    def _plug_card(self, monitor, card):
+        self.cards.plug(monitor, card, f"slot{card + 1}")
+
+    def plug_card(self, card):
+        """Plugs in a card that unplug_card() has taken out."""
+        with self.qmp() as monitor:
+            self._plug_card(monitor, card)
+
+    def unplug_card(self, card, timeout):
+        """Asks the guest to give up a card, and waits until QEMU has removed it."""
+        with self.qmp() as monitor:
+            monitor.execute("device_del", id=card_id(card))
+            if not wait_until(lambda: f'id "{card_id(card)}"' not in monitor.human("info qtree"),
+                              timeout):
+                raise LabError(f"{self.name} has not given up its card within {timeout} s")
 
     def check_alive(self):
         if not self.process.alive():
