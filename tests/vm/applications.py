@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What people run over RDMA, unmodified from Debian: qperf, libfabric, UCX, Open MPI over it."""
+"""What people run over RDMA, unmodified from Debian: qperf, fio, libfabric, UCX, Open MPI over it."""
 
 import pathlib
 import re
@@ -8,7 +8,7 @@ from programs import EVERY_CELL, Programs
 from scenario import Options, main, pair
 
 MPI_PROGRAM = pathlib.Path(__file__).resolve().parents[1] / "guest/mpi_check.py"
-QPERF_PORT, FABRIC_PORT, UCX_PORT = 19765, 47592, 13337
+QPERF_PORT, FIO_PORT, FABRIC_PORT, UCX_PORT = 19765, 9797, 47592, 13337
 # libfabric's ofi_rxm reads connection events between two polls of its CQ. If the peer ends the
 # connection in that moment, ofi_rxm destroys its QP with the last completions unpolled, and reports
 # them as flushed. It reads events once a second here, in place of every 10 ms.
@@ -31,10 +31,9 @@ class Applications(Programs):
     HOSTS = (Options(mem="2G"), Options(mem="2G"))
     COLUMNS = ("result",)
 
-    def pair_on(self, port, server_command, client_command, timeout=120):
+    def pair_on(self, port, server_command, client_command, **how):
         server, client = self.hosts
-        return pair.run_pair(server, server_command, client, client_command, port=port,
-                             timeout=timeout)
+        return pair.run_pair(server, server_command, client, client_command, port=port, **how)
 
     # --- qperf
 
@@ -64,6 +63,20 @@ class Applications(Programs):
         finally:
             client.run(f"qperf {server.ipv4} quit", check=False)
             task.give_up()
+
+    # --- fio
+
+    def test_fio(self):
+        """Its engine for RDMA, which moves data between the memories of two processes."""
+        server, client = self.hosts
+        job = f"fio --name=job --ioengine=rdma --port={FIO_PORT} --bs=64k --size=64m --iodepth=8"
+        for verb in ("write", "read", "send"):
+            with self.cell(f"fio, {verb}", "result"):
+                said = self.pair_on(
+                    FIO_PORT, f"{job} --rw=read",
+                    f"{job} --rw=write --verb={verb} --hostname={server.ipv4}",
+                    ready=pair.await_cm_listener)
+                self.assertRegex(said, r"io=64\.0MiB")
 
     # --- libfabric
 

@@ -4,6 +4,7 @@
 The first host serves, the second asks.
 """
 
+import contextlib
 import json
 
 from programs import EVERY_CELL, Programs
@@ -13,6 +14,10 @@ DRIVER = "/sys/bus/pci/drivers/tern"
 CONFIGFS = "/sys/kernel/config"
 RANDOM, STOP = "/tmp/random", "/tmp/stop"
 MEBIBYTES, LOAD_MEBIBYTES = 64, 16
+# fio writes random blocks with checksums, many requests at a time, then reads and checks them.
+VERIFY = (f"fio --name=verify --filename=%s --size={LOAD_MEBIBYTES}M --direct=1 --ioengine=libaio "
+          "--iodepth=16 --rw=randwrite --bsrange=4k-128k --verify=crc32c --verify_fatal=1 "
+          "--end_fsync=1 --output-format=json")
 
 
 def unload(host, modules):
@@ -104,16 +109,30 @@ class Storage(UpperLayer):
         """A context that gives the client's path and the server's to the same bytes."""
         raise NotImplementedError
 
+    @contextlib.contextmanager
+    def using(self, what, variant):
+        """As attached(), in a cell of the table."""
+        row = f"{type(self).__name__} {variant}".strip()
+        with self.cell(f"{row}: {what}", "result"), self.attached(variant) as paths:
+            yield paths
+
     def check(self, what, action, variants, mebibytes=MEBIBYTES):
         """action(path) with each variant; both ends must then hold the random bytes."""
         for variant in variants:
-            row = f"{type(self).__name__} {variant}".strip()
-            with self.cell(f"{row}: {what}", "result"), self.attached(variant) as (path, held):
+            with self.using(what, variant) as (path, held):
                 action(path)
                 self.compare(path, held, mebibytes)
 
     def test_copy(self):
         self.check("write, read, compare", self.write, self.VARIANTS)
+
+    def test_verify(self):
+        for variant in self.VARIANTS:
+            with self.using("fio with verify", variant) as (path, _):
+                job, = json.loads(self.client.run(VERIFY % path, timeout=180).out)["jobs"]
+                self.assertEqual(job["error"], 0)
+                for direction in ("write", "read"):
+                    self.assertEqual(job[direction]["io_bytes"], LOAD_MEBIBYTES << 20)
 
     def survive(self, what, misfortune):
         """The work goes on afterwards."""
