@@ -63,6 +63,11 @@
 #include <linux/pci-p2pdma.h>
 #include <rdma/ib_umem_odp.h>
 
+/*
+ * hmm_range_fault() rewrites the entries of the list without the lock of the umem, and a second
+ * walk could lose HMM_PFN_DMA_MAPPED that the first has set.
+ */
+#define TERN_ODP_WALKS_AT_ONCE	false
 #define TERN_ODP_READ	0
 #define TERN_ODP_WRITE	HMM_PFN_WRITE
 
@@ -91,6 +96,7 @@ static inline int tern_odp_dma(struct ib_umem_odp *umem, size_t index, dma_addr_
 #else
 #include <rdma/ib_umem_odp.h>
 
+#define TERN_ODP_WALKS_AT_ONCE	true
 #define TERN_ODP_READ	ODP_READ_ALLOWED_BIT
 #define TERN_ODP_WRITE	ODP_WRITE_ALLOWED_BIT
 

@@ -149,7 +149,7 @@ static int tern_odp_show(struct tern_odp *odp, struct ib_umem_odp *umem, u64 add
 
 static void tern_odp_walk_begin(struct tern_odp *odp, bool fault)
 {
-	if (fault)
+	if (fault && TERN_ODP_WALKS_AT_ONCE)
 		down_read(&odp->walk);
 	else
 		down_write(&odp->walk);
@@ -157,7 +157,7 @@ static void tern_odp_walk_begin(struct tern_odp *odp, bool fault)
 
 static void tern_odp_walk_end(struct tern_odp *odp, bool fault)
 {
-	if (fault)
+	if (fault && TERN_ODP_WALKS_AT_ONCE)
 		up_read(&odp->walk);
 	else
 		up_write(&odp->walk);
@@ -561,9 +561,15 @@ static void tern_odp_free(struct tern_dev *tdev, struct tern_odp *odp)
 	kfree(odp);
 }
 
+/*
+ * Pages of a region are small ones, whatever the process asks for: since 6.16 a part of ib_core
+ * and hmm_dma_map_pfn() disagree on the index of a huge page, so that the latter returns the
+ * address of another page.
+ */
 static struct ib_umem_odp *tern_odp_umem(struct ib_device *ibdev, u64 start, u64 length,
 					 int access, bool implicit)
 {
+	access &= ~IB_ACCESS_HUGETLB;
 	if (implicit)
 		return ib_umem_odp_alloc_implicit(ibdev, access);
 	return ib_umem_odp_get(ibdev, start, length, access, &tern_odp_ops);

@@ -97,9 +97,9 @@ private:
 
 /** A mapping and the region that reaches it: of its own, or that of the whole address space. */
 struct Paged {
-	Paged(const Device &device, size_t size, bool implicit)
-	        : memory(size), mr(implicit ? ibv_reg_mr(device.pd(), nullptr, SIZE_MAX, kAccess)
-	                                    : ibv_reg_mr(device.pd(), memory.data(), size, kAccess))
+	Paged(const Device &device, size_t size, bool implicit, int access = kAccess)
+	        : memory(size), mr(implicit ? ibv_reg_mr(device.pd(), nullptr, SIZE_MAX, access)
+	                                    : ibv_reg_mr(device.pd(), memory.data(), size, access))
 	{
 		check(mr.get(), "ibv_reg_mr on demand: %s", std::strerror(errno));
 	}
@@ -159,6 +159,54 @@ void untouched(Session &s, bool implicit)
 		check(sum == 43, "the atomics made %lu", sum);
 	}
 	s.peer.barrier(2);
+}
+
+/*
+ * The process says that the region is of huge pages. The kernel may have few, or none. Each is read
+ * and written by itself, beginning with the last. Then one goes, which must not harm the others.
+ */
+void huge_pages(Session &s)
+{
+	constexpr size_t kHuge = 2 << 20, kPages = 3, kSize = kPages * kHuge;
+	constexpr uint32_t kLength = 4096;
+	Endpoint ep(s);
+	Buffer local(s.device, kLength);
+	/* One page more, so that it can begin on the boundary of a huge page. */
+	Mapping memory(kSize + kHuge);
+	uint8_t *huge = memory.data() + (-reinterpret_cast<uintptr_t>(memory.data()) & (kHuge - 1));
+	madvise(huge, kSize, MADV_HUGEPAGE);
+	const MrPtr mr(ibv_reg_mr(s.device.pd(), huge, kSize, kAccess | IBV_ACCESS_HUGETLB));
+	check(mr.get(), "ibv_reg_mr of huge pages on demand: %s", std::strerror(errno));
+	const RemoteBuffer remote = s.peer.exchange(
+	        RemoteBuffer{reinterpret_cast<uint64_t>(huge), kSize, mr->rkey});
+	const auto content = [&](size_t page) { return s.seed + page; };
+
+	ep.connect();
+	for (size_t page = kPages; s.active && page-- > 0;) {
+		const size_t at = page * kHuge + page * kLength;
+		fill({local.data(), kLength}, content(page));
+		ep.send(1, IBV_WR_RDMA_WRITE, local.sge(0, kLength), remote, at);
+		ep.expect_send(1);
+	}
+	s.peer.barrier(1);
+	if (!s.active) {
+		for (size_t page = 0; page < kPages; page++)
+			check_filled({huge + page * kHuge + page * kLength, kLength}, content(page),
+			             "WRITE");
+		check(!madvise(huge + kHuge, kHuge, MADV_DONTNEED), "madvise");
+	}
+	s.peer.barrier(2);
+	for (size_t page = 0; s.active && page < kPages; page++) {
+		const std::vector<uint8_t> zeros(kLength);
+		ep.send(2, IBV_WR_RDMA_READ, local.sge(0, kLength), remote,
+		        page * kHuge + page * kLength);
+		ep.expect_send(2);
+		if (page == 1)
+			check(!std::memcmp(local.data(), zeros.data(), kLength), "READ of nothing");
+		else
+			check_filled({local.data(), kLength}, content(page), "READ");
+	}
+	s.peer.barrier(3);
 }
 
 /** Takes every other slot away, and shares the others, until it is stopped. */
@@ -427,6 +475,8 @@ constexpr Case kCases[] = {
          [](Session &s) { where_offered(s, [](Session &t) { churn(t, false); }); }},
         {"odp-implicit-churn", "the same by a region that is the whole address space",
          [](Session &s) { where_offered(s, [](Session &t) { churn(t, true); }); }},
+        {"odp-huge-pages", "on demand: huge pages, as the process says",
+         [](Session &s) { where_offered(s, huge_pages); }},
         {"odp-unmapped", "on demand: requests over a hole fail",
          [](Session &s) { where_offered(s, unmapped); }},
         {"odp-prefetch", "ibv_advise_mr, with data",
