@@ -109,6 +109,15 @@ static int tern_counter_unbind_qp(struct ib_qp *ibqp)
 }
 
 #ifdef TERN_HAVE_COUNTER_PORT
+/* ib_core allocates a counter with the driver's part, which is empty here, and calls this. */
+struct tern_counter {
+	struct rdma_counter counter;
+};
+
+static void tern_counter_init(struct rdma_counter *counter)
+{
+}
+
 static int tern_counter_bind_port(struct rdma_counter *counter, struct ib_qp *ibqp, u32 port)
 {
 	return tern_counter_bind_qp(counter, ibqp);
@@ -166,4 +175,9 @@ const struct ib_device_ops tern_qp_counter_ops = {
 	.counter_dealloc = tern_counter_dealloc,
 	.counter_alloc_stats = tern_counter_alloc_stats,
 	.counter_update_stats = tern_counter_update_stats,
+#ifdef TERN_HAVE_COUNTER_PORT
+	.counter_init = tern_counter_init,
+
+	INIT_RDMA_OBJ_SIZE(rdma_counter, tern_counter, counter),
+#endif
 };
