@@ -226,17 +226,16 @@ bool tern_qp_lock_living(struct tern_qp *qp)
 	return false;
 }
 
-static void tern_qp_set_destroyed(struct tern_qp *qp)
+/*
+ * Who finds the QP destroyed may rely on the card's QP being gone: tern_counter_dealloc() destroys
+ * the statistics that the QP was bound to.
+ */
+void tern_qp_destroy_core(struct tern_qp *qp)
 {
 	mutex_lock(&qp->lock);
 	qp->destroyed = true;
-	mutex_unlock(&qp->lock);
-}
-
-void tern_qp_destroy_core(struct tern_qp *qp)
-{
-	tern_qp_set_destroyed(qp);
 	tern_qp_core_destroy(to_tdev(qp->ibqp.device), &qp->core);
+	mutex_unlock(&qp->lock);
 }
 
 static u8 tern_qp_flags(const struct ib_qp_init_attr *init)
