@@ -17,7 +17,8 @@ static void tern_ib_wq_event(struct tern_wq_core *core, u8 type)
 		.event = IB_EVENT_WQ_FATAL,
 	};
 
-	if (type == TERN_EVENT_WQ_FATAL && ibwq->event_handler)
+	/* ib_core sets the object, which its handler uses, after tern_create_wq(). */
+	if (type == TERN_EVENT_WQ_FATAL && ibwq->event_handler && READ_ONCE(ibwq->uobject))
 		ibwq->event_handler(&event, ibwq->wq_context);
 }
 
@@ -103,8 +104,10 @@ static struct ib_wq *tern_create_wq(struct ib_pd *ibpd, struct ib_wq_init_attr *
 	if (!wq)
 		return ERR_PTR(-ENOMEM);
 	mutex_init(&wq->lock);
-	/* An event may come before ib_core sets this. */
+	/* An event may come before ib_core sets the device. It does not set the handler. */
 	wq->ibwq.device = ibpd->device;
+	wq->ibwq.event_handler = init->event_handler;
+	wq->ibwq.wq_context = init->wq_context;
 	wq->core.event = tern_ib_wq_event;
 	tern_wq_plan_init(tdev, init, &layout);
 	hw = (struct tern_hw_create_wq) {
