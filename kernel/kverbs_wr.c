@@ -88,6 +88,10 @@ static const struct tern_wr_op *tern_wr_find_op(const struct tern_qp *qp,
 		return NULL;
 	if (op->kind == TERN_WR_MASKED_ATOMIC && !tern_qp_takes_masks(qp))
 		return NULL;
+	/* The planned size of a WQE has no room for more behind the head of an atomic operation. */
+	if ((op->kind == TERN_WR_ATOMIC || op->kind == TERN_WR_MASKED_ATOMIC) &&
+	    (wr->num_sge != 1 || wr->send_flags & IB_SEND_INLINE))
+		return NULL;
 	return op;
 }
 
