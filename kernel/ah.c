@@ -64,6 +64,21 @@ static int tern_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init,
 	return tern_udata_respond(udata, &resp, sizeof(resp));
 }
 
+/* ib_mad compares the address handles of a request and its response. */
+static int tern_query_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr)
+{
+	const struct tern_hw_ud_seg *av = &to_tah(ibah)->av;
+
+	attr->type = RDMA_AH_ATTR_TYPE_ROCE;
+	rdma_ah_set_sl(attr, av->sl);
+	rdma_ah_set_port_num(attr, TERN_PORT);
+	rdma_ah_set_grh(attr, NULL, le32_to_cpu(av->flow_label), av->sgid_index, av->hop_limit,
+			av->traffic_class);
+	rdma_ah_set_dgid_raw(attr, av->dgid);
+	ether_addr_copy(attr->roce.dmac, av->dmac);
+	return 0;
+}
+
 /* ib_core wants this function. */
 static int tern_destroy_ah(struct ib_ah *ibah, u32 flags)
 {
@@ -74,6 +89,7 @@ const struct ib_device_ops tern_ah_ops = {
 	.create_ah = tern_create_ah,
 	.create_user_ah = tern_create_ah,
 	.destroy_ah = tern_destroy_ah,
+	.query_ah = tern_query_ah,
 
 	INIT_RDMA_OBJ_SIZE(ib_ah, tern_ah, ibah),
 };
