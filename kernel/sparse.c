@@ -100,6 +100,7 @@ int tern_sparse_reach(struct tern_dev *tdev, struct tern_sparse *sparse, u64 fir
 			table = tern_sparse_add(tdev, sparse, key);
 			if (IS_ERR(table))
 				return PTR_ERR(table);
+			dma_wmb(); /* the card must not see what was in the page before */
 			WRITE_ONCE(*tern_sparse_slot(above, level + 1, leaf),
 				   cpu_to_le64(table->page.dma | TERN_PAGE_PRESENT));
 			above->below++;
