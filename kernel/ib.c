@@ -209,6 +209,12 @@ static enum ib_mtu tern_port_mtu(int mtu)
 	return max_t(enum ib_mtu, iboe_get_mtu(mtu), IB_MTU_256);
 }
 
+/* The largest path MTU that the port's MTU has room for. */
+enum ib_mtu tern_active_mtu(const struct tern_dev *tdev)
+{
+	return tern_port_mtu(READ_ONCE(tern_port_netdev(tdev)->mtu));
+}
+
 /* The counters saturate (IBA 14.2.5.6). Those of a dead card stay zero. */
 static void tern_query_violations(struct tern_dev *tdev, struct ib_port_attr *props)
 {
@@ -228,7 +234,7 @@ static int tern_query_port(struct ib_device *ibdev, u32 port, struct ib_port_att
 	props->state = up ? IB_PORT_ACTIVE : IB_PORT_DOWN;
 	props->phys_state = up ? IB_PORT_PHYS_STATE_LINK_UP : IB_PORT_PHYS_STATE_DISABLED;
 	props->max_mtu = tern_port_mtu(tern_port_netdev(tdev)->max_mtu);
-	props->active_mtu = tern_port_mtu(READ_ONCE(tern_port_netdev(tdev)->mtu));
+	props->active_mtu = tern_active_mtu(tdev);
 	props->gid_tbl_len = tdev->attr.max_gids;
 	props->ip_gids = true;
 	props->port_cap_flags = tdev->caps & TERN_CAP_UD ? IB_PORT_CM_SUP : 0;

@@ -254,6 +254,7 @@ static inline int tern_udata_respond(struct ib_udata *udata, const void *resp, s
 int tern_ib_register(struct tern_dev *tdev);
 void tern_ib_unregister(struct tern_dev *tdev);
 void tern_ib_update_port(struct tern_dev *tdev);
+enum ib_mtu tern_active_mtu(const struct tern_dev *tdev);
 void tern_ib_device_fatal(struct tern_dev *tdev);
 
 /* ucontext.c */

@@ -35,16 +35,6 @@ static bool tern_in_range(int mask, int bit, u32 value, u32 min, u32 max)
 	return !(mask & bit) || (value >= min && value <= max);
 }
 
-static bool tern_path_mtu_fits(struct ib_device *ibdev, int mask, enum ib_mtu mtu)
-{
-	struct ib_port_attr port;
-
-	if (!(mask & IB_QP_PATH_MTU))
-		return true;
-	return !ib_query_port(ibdev, TERN_PORT, &port) &&
-	       mtu >= IB_MTU_256 && mtu <= port.active_mtu;
-}
-
 static bool tern_qp_attr_in_range(const struct tern_dev *tdev, const struct ib_qp_attr *attr,
 				  int mask)
 {
@@ -58,6 +48,8 @@ static bool tern_qp_attr_in_range(const struct tern_dev *tdev, const struct ib_q
 		return false;
 
 	return tern_in_range(mask, IB_QP_PKEY_INDEX, attr->pkey_index, 0, 0) &&
+	       tern_in_range(mask, IB_QP_PATH_MTU, attr->path_mtu, IB_MTU_256,
+			     tern_active_mtu(tdev)) &&
 	       tern_in_range(mask, IB_QP_PORT, attr->port_num, TERN_PORT, TERN_PORT) &&
 	       tern_in_range(mask, IB_QP_TIMEOUT, attr->timeout, 0, 31) &&
 	       tern_in_range(mask, IB_QP_RETRY_CNT, attr->retry_cnt, 0, 7) &&
@@ -109,8 +101,7 @@ static int tern_check_modify(struct tern_qp *qp, const struct ib_qp_attr *attr, 
 		return -EINVAL;
 	if (!tern_qp_attr_supported(attr, mask))
 		return -EOPNOTSUPP;
-	if (!tern_qp_attr_in_range(to_tdev(ibdev), attr, mask) ||
-	    !tern_path_mtu_fits(ibdev, mask, attr->path_mtu))
+	if (!tern_qp_attr_in_range(to_tdev(ibdev), attr, mask))
 		return -EINVAL;
 	if (mask & IB_QP_AV && attr->ah_attr.type != RDMA_AH_ATTR_TYPE_ROCE)
 		return -EINVAL;
