@@ -284,10 +284,14 @@ u32 tern_eq_pending(const struct tern_eq *eq)
 				 READ_ONCE(eq->ci));
 }
 
-/* Waits for handlers that may have found an object of @eq (NULL: asynchronous events only). */
-void tern_eqs_synchronize(struct tern_dev *tdev, const struct tern_eq *eq)
+/*
+ * Waits for handlers that may have found an object which is no longer in its table. All of them,
+ * because a card that does not keep to the rules may write any event to any queue.
+ */
+void tern_eqs_synchronize(struct tern_dev *tdev)
 {
-	synchronize_irq(tdev->vectors[0].irq);
-	if (eq)
-		synchronize_irq(eq->vector->irq);
+	unsigned int i;
+
+	for (i = 0; i < tdev->num_vectors; i++)
+		synchronize_irq(tdev->vectors[i].irq);
 }

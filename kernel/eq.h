@@ -28,6 +28,6 @@ void tern_eqs_exit(struct tern_dev *tdev);
 unsigned int tern_eqs_comp_vectors(const struct tern_dev *tdev);
 struct tern_eq *tern_eq_of_comp_vector(struct tern_engine *engine, unsigned int comp_vector);
 u32 tern_eq_pending(const struct tern_eq *eq);
-void tern_eqs_synchronize(struct tern_dev *tdev, const struct tern_eq *eq);
+void tern_eqs_synchronize(struct tern_dev *tdev);
 
 #endif

@@ -77,7 +77,7 @@ void tern_cq_core_destroy(struct tern_dev *tdev, struct tern_cq_core *cq)
 {
 	xa_erase_bh(&tdev->cqs, cq->cqn);
 	tern_cmd_destroy_cq(tdev, cq->cqn);
-	tern_eqs_synchronize(tdev, cq->eq);
+	tern_eqs_synchronize(tdev);
 }
 
 /* Allocates the ring of a CQ that the driver itself polls, and creates the CQ. */
@@ -142,7 +142,7 @@ void tern_qp_core_destroy(struct tern_dev *tdev, struct tern_qp_core *qp)
 {
 	xa_erase(&tdev->qps, qp->qpn);
 	tern_cmd_destroy_qp(tdev, qp->qpn);
-	tern_eqs_synchronize(tdev, NULL);
+	tern_eqs_synchronize(tdev);
 }
 
 /*
@@ -213,7 +213,7 @@ void tern_srq_core_destroy(struct tern_dev *tdev, struct tern_srq_core *srq)
 {
 	xa_erase(&tdev->srqs, srq->srqn);
 	tern_cmd_destroy_srq(tdev, srq->srqn);
-	tern_eqs_synchronize(tdev, NULL);
+	tern_eqs_synchronize(tdev);
 }
 
 /* The caller has set the handler. */
@@ -240,7 +240,7 @@ void tern_wq_core_destroy(struct tern_dev *tdev, struct tern_wq_core *wq)
 {
 	xa_erase(&tdev->wqs, wq->wqn);
 	tern_cmd_destroy_wq(tdev, wq->wqn);
-	tern_eqs_synchronize(tdev, NULL);
+	tern_eqs_synchronize(tdev);
 }
 
 /* ---- looking at them ---------------------------------------------------------------- */
