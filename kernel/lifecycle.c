@@ -248,7 +248,9 @@ int tern_release(struct tern_dev *tdev)
 	tdev->held = false;
 	err = tern_up(tdev);
 	if (!err) {
-		tern_devlink_card_works(tdev);
+		/* If the card has failed meanwhile, its report waits for the caller's lock. */
+		if (!tern_is_dead(tdev))
+			tern_devlink_card_works(tdev);
 		return 0;
 	}
 	dev_err(&tdev->pdev->dev, "the card does not come up again: %d\n", err);
