@@ -257,6 +257,18 @@ void tern_devlink_queue_failed(struct tern_dev *tdev, u32 index, bool works)
 	mutex_unlock(&priv->lock);
 }
 
+/* Reports that all queues work after a restart that failed. The caller does not hold the RTNL. */
+void tern_devlink_queues_work(struct tern_dev *tdev)
+{
+	struct tern_devlink *priv = devlink_priv(tdev->devlink);
+
+	mutex_lock(&priv->lock);
+	if (priv->registered)
+		devlink_health_reporter_state_update(priv->tx,
+						     DEVLINK_HEALTH_REPORTER_STATE_HEALTHY);
+	mutex_unlock(&priv->lock);
+}
+
 /* ---- registration ------------------------------------------------------------------------ */
 
 static int tern_reporters_create(struct tern_devlink *priv, struct devlink *devlink)
@@ -321,6 +333,9 @@ void tern_devlink_register(struct tern_dev *tdev)
 {
 	devlink_register(tdev->devlink);
 	tern_devlink_set_registered(tdev, true);
+	/* A failure before this was not reported. */
+	if (tern_is_dead(tdev))
+		tern_devlink_card_failed(tdev);
 }
 
 void tern_devlink_unregister(struct tern_dev *tdev)

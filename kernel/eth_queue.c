@@ -79,10 +79,19 @@ static void tern_eth_destroy_qp(struct tern_eth_queue *q)
 	tern_ring_qp_exit(tdev, &q->qp);
 }
 
+/* The lock waits for a sender: tern_eth_xmit() drops the frames of a closed queue. */
+static void tern_eth_set_open(struct tern_eth_queue *q, bool open)
+{
+	__netif_tx_lock_bh(tern_txq(q));
+	q->open = open;
+	__netif_tx_unlock_bh(tern_txq(q));
+}
+
 static int tern_eth_open_queue(struct tern_eth_queue *q)
 {
 	int err;
 
+	WRITE_ONCE(q->failed, false); /* before the queue can fail again */
 	err = tern_tx_open(q);
 	if (err)
 		return err;
@@ -99,8 +108,7 @@ static int tern_eth_open_queue(struct tern_eth_queue *q)
 	err = tern_eth_start_qp(q);
 	if (err)
 		goto err_qp;
-	WRITE_ONCE(q->failed, false);
-	q->open = true;
+	tern_eth_set_open(q, true);
 	return 0;
 
 err_qp:
@@ -114,20 +122,21 @@ err_tx:
 
 static void tern_eth_close_queue(struct tern_eth_queue *q)
 {
-	q->open = false;
+	tern_eth_set_open(q, false);
 	tern_eth_destroy_qp(q);
 	tern_rx_close(q);
 	tern_tx_close(q);
 }
 
-/* A CPU sends through the queue whose interrupts it gets. */
+/* A CPU sends through the queue whose interrupts it gets, unless somebody has chosen otherwise. */
 static void tern_eth_set_xps(struct tern_eth_queue *q)
 {
 	const struct tern_eq *eq = tern_eq_of_comp_vector(&q->nd->tdev->engines[0], q->index);
 	const struct cpumask *mask = irq_get_affinity_mask(eq->vector->irq);
 
-	if (mask)
+	if (mask && !q->has_xps)
 		netif_set_xps_queue(q->nd->ndev, mask, q->index);
+	q->has_xps = true;
 }
 
 static void tern_eth_start_queue(struct tern_eth_queue *q)
@@ -135,6 +144,8 @@ static void tern_eth_start_queue(struct tern_eth_queue *q)
 	tern_eth_set_xps(q);
 	napi_enable(&q->napi);
 	netif_tx_wake_queue(tern_txq(q));
+	if (q->reported)
+		schedule_delayed_work(&q->restart_work, 0); /* to report that it works */
 	/* The first poll arms the CQs. */
 	local_bh_disable();
 	napi_schedule(&q->napi);
@@ -217,17 +228,21 @@ static void tern_eth_restart_work(struct work_struct *work)
 	struct tern_eth_queue *q = container_of(to_delayed_work(work), struct tern_eth_queue,
 						restart_work);
 	struct tern_netdev *nd = q->nd;
-	bool due, works;
+	bool due, works, reported;
 
 	rtnl_lock();
 	/* The interface may have got new queues meanwhile, or fewer. */
 	due = nd->open && q->index < nd->settings.queues && q->failed && !tern_is_dead(nd->tdev);
 	if (due)
 		tern_eth_try_restart(q);
-	works = !q->failed;
+	works = nd->open && q->index < nd->settings.queues && !q->failed;
+	reported = q->reported;
+	q->reported = !works && (due || reported);
 	rtnl_unlock();
 	if (due)
 		nd->tdev->upcalls->queue_failed(nd->tdev, q->index, works);
+	else if (reported && works)
+		nd->tdev->upcalls->queues_work(nd->tdev);
 }
 
 /* Puts the first queue in error, for the test command of the health reporter. */

@@ -19,7 +19,7 @@ static u32 tern_tx_blocks_for(u32 segs)
 
 static u32 tern_tx_free_blocks(const struct tern_tx *tx)
 {
-	return tx->mask + 1 - (READ_ONCE(tx->pi) - READ_ONCE(tx->ci));
+	return tx->mask + 1 - (READ_ONCE(tx->pi) - smp_load_acquire(&tx->released));
 }
 
 static bool tern_tx_has_room(const struct tern_tx *tx)
@@ -182,10 +182,11 @@ static void tern_tx_flush(struct tern_eth_queue *q)
 {
 	struct tern_hw_eth_ctrl_seg *ctrl;
 
-	if (q->tx.pi == q->qp.sq_pi)
+	if (q->tx.pi == q->tx.published)
 		return;
 	ctrl = tern_ring_qp_sq_seg(&q->qp, q->tx.last, 0);
 	ctrl->flags = TERN_WQE_SIGNALED;
+	WRITE_ONCE(q->tx.published, q->tx.pi); /* before the card can complete them */
 	tern_ring_qp_publish_sq(q->nd->tdev, &q->qp, q->tx.pi);
 }
 
@@ -233,6 +234,12 @@ netdev_tx_t tern_eth_xmit(struct sk_buff *skb, struct net_device *ndev)
 	u32 block = tx->pi;
 	int segs;
 
+	/* Not each sender looks whether a queue is in use (pktgen does not). */
+	if (unlikely(!q->open)) {
+		dev_kfree_skb_any(skb);
+		dev_core_stats_tx_dropped_inc(ndev);
+		return NETDEV_TX_OK;
+	}
 	/* tern_eth_open() and netif_device_attach() wake queues that may have become full since. */
 	if (!tern_tx_has_room(tx)) {
 		tern_tx_stop_if_full(tx, txq);
@@ -292,7 +299,7 @@ static void tern_tx_complete(struct tern_eth_queue *q, const struct tern_hw_cqe 
 		tern_queue_stats_error(&q->tx_stats);
 		tern_eth_fail(q);
 	}
-	if (end - tx->ci > READ_ONCE(tx->pi) - tx->ci) {
+	if (end - tx->ci > READ_ONCE(tx->published) - tx->ci) {
 		tern_eth_fail(q);
 		return;
 	}
@@ -325,6 +332,8 @@ void tern_tx_clean(struct tern_eth_queue *q, int budget)
 	if (tx->cq.ci == start)
 		return;
 	tern_ring_cq_consumed(&tx->cq);
+	/* Each WQE may bring a CQE, so a sender gets the blocks only when the CQ has room for it. */
+	smp_store_release(&tx->released, tx->ci);
 
 	smp_mb(); /* pairs with tern_tx_stop_if_full(): one side sees the other's store */
 	if (netif_tx_queue_stopped(txq) && tern_tx_has_room(tx) && !READ_ONCE(q->failed))

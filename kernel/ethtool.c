@@ -219,6 +219,7 @@ static int tern_set_coalesce(struct net_device *ndev, struct ethtool_coalesce *e
 			     struct netlink_ext_ack *extack)
 {
 	struct tern_netdev *nd = netdev_priv(ndev);
+	struct tern_moderation old_tx = nd->tx_moderation, old_rx = nd->rx_moderation;
 	struct tern_moderation tx, rx;
 	int err;
 
@@ -233,7 +234,13 @@ static int tern_set_coalesce(struct net_device *ndev, struct ethtool_coalesce *e
 		return err;
 	nd->tx_moderation = tx;
 	nd->rx_moderation = rx;
-	return nd->open ? tern_eth_moderate(nd) : 0;
+	err = nd->open ? tern_eth_moderate(nd) : 0;
+	if (err) {
+		nd->tx_moderation = old_tx;
+		nd->rx_moderation = old_rx;
+		tern_eth_moderate(nd); /* some queues may have the new values */
+	}
+	return err;
 }
 
 static u32 tern_get_rxfh_indir_size(struct net_device *ndev)
@@ -259,15 +266,24 @@ static void tern_read_rss(const struct tern_netdev *nd, u32 *table, u8 *key)
 
 static int tern_write_rss(struct tern_netdev *nd, const u32 *table, const u8 *key, u8 hfunc)
 {
+	u8 old_table[TERN_RSS_ENTRIES], old_key[TERN_HASH_KEY_SIZE];
+	int err;
 	u32 i;
 
 	if (hfunc != ETH_RSS_HASH_NO_CHANGE && hfunc != ETH_RSS_HASH_TOP)
 		return -EOPNOTSUPP;
+	memcpy(old_table, nd->rss_table, sizeof(old_table));
+	memcpy(old_key, nd->rss_key, sizeof(old_key));
 	for (i = 0; table && i < TERN_RSS_ENTRIES; i++)
 		nd->rss_table[i] = table[i];
 	if (key)
 		memcpy(nd->rss_key, key, sizeof(nd->rss_key));
-	return nd->open ? tern_eth_set_rss(nd) : 0;
+	err = nd->open ? tern_eth_set_rss(nd) : 0;
+	if (err) {
+		memcpy(nd->rss_table, old_table, sizeof(old_table));
+		memcpy(nd->rss_key, old_key, sizeof(old_key));
+	}
+	return err;
 }
 
 #ifdef TERN_HAVE_RXFH_PARAM
@@ -300,15 +316,25 @@ static int tern_set_rxfh(struct net_device *ndev, const u32 *indir, const u8 *ke
 #endif
 
 /* The fields of the hash, which are fixed. */
-static u32 tern_rxfh_fields(u32 flow_type)
+static u32 tern_rxfh_fields(const struct tern_dev *tdev, u32 flow_type)
 {
+	if (!(tdev->caps & TERN_CAP_ETH_QUEUES))
+		return 0;
 	switch (flow_type) {
 	case TCP_V4_FLOW:
 	case UDP_V4_FLOW:
 	case TCP_V6_FLOW:
 	case UDP_V6_FLOW:
 		return RXH_IP_SRC | RXH_IP_DST | RXH_L4_B_0_1 | RXH_L4_B_2_3;
+	case SCTP_V4_FLOW:
+	case AH_V4_FLOW:
+	case ESP_V4_FLOW:
+	case AH_ESP_V4_FLOW:
 	case IPV4_FLOW:
+	case SCTP_V6_FLOW:
+	case AH_V6_FLOW:
+	case ESP_V6_FLOW:
+	case AH_ESP_V6_FLOW:
 	case IPV6_FLOW:
 		return RXH_IP_SRC | RXH_IP_DST;
 	default:
@@ -325,7 +351,7 @@ static int tern_get_rxnfc(struct net_device *ndev, struct ethtool_rxnfc *info, u
 		info->data = nd->settings.queues;
 		return 0;
 	case ETHTOOL_GRXFH:
-		info->data = tern_rxfh_fields(info->flow_type);
+		info->data = tern_rxfh_fields(nd->tdev, info->flow_type);
 		return 0;
 	default:
 		return -EOPNOTSUPP;
@@ -335,7 +361,7 @@ static int tern_get_rxnfc(struct net_device *ndev, struct ethtool_rxnfc *info, u
 #ifdef TERN_HAVE_RXFH_FIELDS
 static int tern_get_rxfh_fields(struct net_device *ndev, struct ethtool_rxfh_fields *fields)
 {
-	fields->data = tern_rxfh_fields(fields->flow_type);
+	fields->data = tern_rxfh_fields(tern_dev_of(ndev), fields->flow_type);
 	return 0;
 }
 #endif

@@ -47,6 +47,7 @@ static const struct tern_upcalls tern_upcalls = {
 	},
 	.died = tern_card_died,
 	.queue_failed = tern_devlink_queue_failed,
+	.queues_work = tern_devlink_queues_work,
 	.port_changed = tern_ib_update_port,
 };
 

@@ -28,6 +28,7 @@ void tern_devlink_unregister(struct tern_dev *tdev);
 void tern_devlink_card_failed(struct tern_dev *tdev);
 void tern_devlink_card_works(struct tern_dev *tdev);
 void tern_devlink_queue_failed(struct tern_dev *tdev, u32 index, bool works);
+void tern_devlink_queues_work(struct tern_dev *tdev);
 
 /* debugfs.c */
 void tern_debugfs_init(void);

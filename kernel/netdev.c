@@ -39,16 +39,30 @@ static void tern_netdev_spread_evenly(struct tern_netdev *nd)
 		nd->rss_table[i] = ethtool_rxfh_indir_default(i, nd->settings.queues);
 }
 
-/* The RTNL is held. On error restores the old settings; if that fails, closes the interface. */
+/*
+ * For an interface whose queues do not open. If the card has failed the interface stays up, without
+ * queues: tern_netdev_attach() opens them when the card is back.
+ */
+static void tern_netdev_give_up(struct tern_netdev *nd)
+{
+	if (!tern_is_dead(nd->tdev))
+		dev_close(nd->ndev);
+}
+
+/* The RTNL is held. On error restores the old settings; if that fails, gives up the interface. */
 int tern_netdev_apply(struct tern_netdev *nd, const struct tern_eth_settings *settings)
 {
 	struct tern_eth_settings old = nd->settings;
 	u8 old_table[TERN_RSS_ENTRIES];
+	u32 i;
 	int err;
 
 	tern_eth_close(nd);
 	memcpy(old_table, nd->rss_table, sizeof(old_table));
 	nd->settings = *settings;
+	/* The kernel forgets the CPUs of queues that are no longer in use. */
+	for (i = settings->queues; i < nd->max_queues; i++)
+		nd->queues[i].has_xps = false;
 	if (!netif_is_rxfh_configured(nd->ndev))
 		tern_netdev_spread_evenly(nd);
 	if (!netif_running(nd->ndev))
@@ -60,7 +74,7 @@ int tern_netdev_apply(struct tern_netdev *nd, const struct tern_eth_settings *se
 	nd->settings = old;
 	memcpy(nd->rss_table, old_table, sizeof(old_table));
 	if (tern_eth_open(nd))
-		dev_close(nd->ndev);
+		tern_netdev_give_up(nd);
 	return err;
 }
 
@@ -91,8 +105,10 @@ static int tern_change_mtu(struct net_device *ndev, int mtu)
 		return 0;
 
 	netdev_err(ndev, "MTU %d: %d\n", mtu, err);
-	if (tern_use_mtu(nd, old))
-		dev_close(ndev);
+	if (tern_use_mtu(nd, old)) {
+		WRITE_ONCE(ndev->mtu, old);
+		tern_netdev_give_up(nd);
+	}
 	return err;
 }
 
@@ -262,7 +278,11 @@ static void tern_netdev_setup(struct tern_netdev *nd)
 	tern_netdev_set_features(nd);
 	tern_netdev_set_defaults(nd);
 	ndev->priv_flags |= IFF_LIVE_ADDR_CHANGE;
-	ndev->watchdog_timeo = 10 * HZ;
+	/* tern_tx_map() may have to linearize a frame, which must have no other user then. */
+	if (tdev->attr.max_send_sge <= MAX_SKB_FRAGS)
+		ndev->priv_flags &= ~IFF_TX_SKB_SHARING;
+	/* More than a command may take (aq.c), as a queue that restarts waits for some. */
+	ndev->watchdog_timeo = 30 * HZ;
 	eth_hw_addr_set(ndev, tdev->mac);
 
 	spin_lock_init(&nd->link_lock);

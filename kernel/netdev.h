@@ -46,8 +46,10 @@ struct tern_tx {
 	u32 mask;
 	u32 max_segs;
 	u32 last;		/* sender: first block of the last WQE */
-	u32 pi;			/* sender: blocks written, not all of them published */
+	u32 pi;			/* sender: blocks written */
+	u32 published;		/* sender: blocks that the card may send */
 	u32 ci;			/* NAPI: blocks completed */
+	u32 released;		/* NAPI: blocks that the sender may write again */
 };
 
 /* The pages of a receive WQE. */
@@ -87,7 +89,11 @@ struct tern_eth_queue {
 	unsigned long restarted;	/* jiffies of the last restart */
 	unsigned long backoff;		/* jiffies until the next one */
 	u64 restarts;
-	/* the rest is valid while this is set */
+	bool reported;		/* the health reporter knows that the last restart failed */
+	bool has_xps;		/* the CPUs that send through it have been chosen */
+	/* The rest is valid while this is set, which takes the RTNL and the lock of the transmit
+	 * queue.
+	 */
 	bool open;
 	struct tern_qp_core qp_core;
 	struct tern_ring_qp qp;

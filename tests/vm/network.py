@@ -58,6 +58,9 @@ class Network(Scenario):
         if not RXE:
             fields = one.run(f"ethtool -n {NETDEV} rx-flow-hash tcp4").out
             self.assertIn("IP SA\nIP DA\nL4 bytes 0 & 1", fields)
+            fields = one.run(f"ethtool -n {NETDEV} rx-flow-hash sctp4").out
+            self.assertIn("IP SA\nIP DA\n", fields)
+            self.assertNotIn("L4", fields)
 
         before = self.statistics(one)
         self.ping(one, two.ipv4, count=5)

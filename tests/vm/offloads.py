@@ -4,7 +4,8 @@
 import re
 
 import roce_capture
-from scenario import NETDEV, Options, Scenario, main, pair
+from scenario import NETDEV, Options, Scenario, main, pair, wait_until
+from ternlab import inject
 
 ETHERNET_HEADER = 14
 PORT = 5201
@@ -186,6 +187,63 @@ class Offloads(Scenario):
                         "-C {} rx-usecs 70000", "-C {} rx-usecs 0 rx-frames 5"):
             refused = one.run("ethtool " + command.format(NETDEV), check=False)
             self.assertNotEqual(refused.code, 0, command)
+
+    def test_settings_that_the_card_refuses(self):
+        """They leave the old ones."""
+        one, _ = self.hosts
+        shows = (f"ethtool -c {NETDEV}", f"ethtool -x {NETDEV}")
+        before = [one.run(show).out for show in shows]
+        for command in ("-C {} rx-usecs 50", "-X {} weight 3 1"):
+            inject.refuse_command(one, 0, 1)
+            self.addCleanup(inject.refuse_command, one, 0, 0)
+            refused = one.run("ethtool " + command.format(NETDEV), check=False)
+            self.assertNotEqual(refused.code, 0, command)
+            self.assertEqual([one.run(show).out for show in shows], before, command)
+
+    def test_chosen_processors(self):
+        """The processors that a person gives a transmit queue stay, whatever opens it again."""
+        one, _ = self.hosts
+        path = f"/sys/class/net/{NETDEV}/queues/tx-0/xps_cpus"
+        usual = one.run(f"cat {path}").out.strip()
+        chosen = "2" if usual != "2" else "1"
+        self.addCleanup(one.run, f"echo {usual} >{path}")
+        one.run(f"echo {chosen} >{path}")
+        for command in (f"ip link set {NETDEV} mtu 4000", f"ethtool -L {NETDEV} combined 1",
+                        f"ethtool -L {NETDEV} combined 2", f"ip link set {NETDEV} down",
+                        f"ip link set {NETDEV} up"):
+            one.run(command)
+            self.assertEqual(one.run(f"cat {path}").out.strip(), chosen, command)
+
+    def test_sender_through_a_closed_queue(self):
+        """pktgen does not look whether the queue that it sends through is in use. It also fills
+        each block that a completion frees at once."""
+        one, two = self.hosts
+        files, mac = "/proc/net/pktgen", one.macs()[0]
+        settings = ("count 0", "clone_skb 1000000", "pkt_size 60", "delay 50000",
+                    "queue_map_min 1", "queue_map_max 1", f"dst {one.ipv4}", f"dst_mac {mac}")
+
+        def read(name):
+            return int(two.run(f"cat /sys/class/net/{NETDEV}/statistics/{name}").out)
+
+        before_all = self.statistics(two)
+        two.run(f"modprobe pktgen; echo add_device {NETDEV} >{files}/kpktgend_0")
+        try:
+            for setting in settings:
+                two.run(f"echo {setting} >{files}/{NETDEV}")
+            sender = two.spawn(f"echo start >{files}/pgctrl")
+            for queues, counter in ((2, "tx_packets"), (1, "tx_dropped"), (4, "tx_packets"),
+                                    (1, "tx_dropped")):
+                two.run(f"ethtool -L {NETDEV} combined {queues}", check=False)
+                before = read(counter)
+                self.assertTrue(wait_until(lambda: read(counter) > before + 1000, 20),
+                                f"{counter} stays {before} with {queues} queues")
+            two.run(f"echo stop >{files}/pgctrl")
+            sender.wait(timeout=20)
+            restarts = {name: value - before_all.get(name, 0)
+                        for name, value in self.statistics(two).items() if "restarts" in name}
+            self.assertFalse(any(restarts.values()), restarts)
+        finally:
+            two.run(f"echo stop >{files}/pgctrl; rmmod pktgen")
 
     def interrupts(self, host):
         """Of all vectors that bring completions."""

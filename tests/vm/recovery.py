@@ -70,9 +70,12 @@ class Recovery(Programs):
         self.assertTrue(wait_until(lambda: wanted.items() <= self.fw_fatal().items(), 20),
                         (wanted, self.fw_fatal()))
 
-    def fw_fatal(self):
-        said = self.host.run(f"devlink -j health show pci/{self.pci} reporter fw_fatal").out
+    def health(self, reporter):
+        said = self.host.run(f"devlink -j health show pci/{self.pci} reporter {reporter}").out
         return json.loads(said)["health"][f"pci/{self.pci}"][0]
+
+    def fw_fatal(self):
+        return self.health("fw_fatal")
 
     def openable(self):
         """The devices that programs can open, with their GUIDs."""
@@ -132,6 +135,40 @@ class Recovery(Programs):
             self.host.run(f"setpci -s {self.pci} COMMAND=0:4; ethtool -S {NETDEV}", check=False)
         self.await_health(error=before["error"] + 1, recover=before["recover"] + 1)
         self.perftest("ib_write_bw", "-s 65536 -n 500")
+
+    def test_fatal_during_changes(self):
+        """The interface stays up if it is a change of its settings that meets the failure."""
+        for command in (f"ip link set {NETDEV} mtu 3000", f"ethtool -G {NETDEV} rx 512"):
+            with self.comes_back(f"a failure at {command}"):
+                failed = self.host.run(f"setpci -s {self.pci} COMMAND=0:4; {command}", check=False)
+                self.assertNotEqual(failed.code, 0)
+
+    def test_fatal_while_it_comes_up(self):
+        """At whatever point: the card works in the end, and nobody calls a dead card healthy."""
+        link = f"ip -o link show {NETDEV}"
+        with self.cell("failures while it comes up", "recovered"):
+            for nth in range(10):
+                self.host.run(f"""
+                    (sleep 0.{nth:02}; setpci -s {self.pci} COMMAND=0:4) &
+                    devlink dev reload pci/{self.pci}; wait""", check=False)
+                # A failure that nothing has noticed yet comes out at the next command.
+                self.host.run(f"ethtool -S {NETDEV}", check=False)
+                works = wait_until(lambda: self.fw_fatal()["state"] == "healthy" and
+                                   "LOWER_UP" in self.host.run(link).out, 30, 0.5)
+                self.assertTrue(works, (nth, self.fw_fatal(), self.host.run(link).out))
+            self.await_settings()
+            self.host.gid_index(self.device)
+            self.pingpong("-n 20 -c")
+
+    def test_queue_that_does_not_restart(self):
+        """The card leaves the restart of a queue unanswered. Both reporters are healthy at last."""
+        reporter, errors = f"pci/{self.pci} reporter tx", self.health("tx")["error"]
+        with self.comes_back("no answer to a restart"):
+            inject.hold_commands(self.host, 0, True, answers=1)
+            self.host.run(f"devlink health test {reporter}")
+        self.assertTrue(wait_until(lambda: self.health("tx")["state"] == "healthy", 20),
+                        self.health("tx"))
+        self.assertGreater(self.health("tx")["error"], errors)
 
     def test_out_of_reach(self):
         """Its registers read as all-ones, and the reset that is to stop it is lost. The driver also
