@@ -87,7 +87,7 @@ public:
 	QpCqs(const QpCqs &) = delete;
 	QpCqs &operator=(const QpCqs &) = delete;
 
-	/* Invalidates the unpolled CQEs of the QP, in those CQs that @match(cq) accepts. */
+	/* Removes the unpolled CQEs of the QP, in those CQs that @match(cq) accepts. */
 	template <class Match>
 	void drop_if(Match match) const
 	{
@@ -164,7 +164,7 @@ int map_queues(Qp &qp, Context &context, const tern_create_qp_resp &resp,
 }
 
 /*
- * Inserts the QP into the table. First invalidates the CQEs of an earlier QP with this number: the
+ * Inserts the QP into the table. First removes the CQEs of an earlier QP with this number: the
  * new QP has no CQE yet.
  */
 int add_to_table(Qp &qp, Context &context)
@@ -183,8 +183,8 @@ int add_to_table(Qp &qp, Context &context)
 /*
  * Removes a QP from the table after the kernel has destroyed it. The kernel may have reused the
  * number. If the table already has a new QP of this number, add_to_table() of the new QP has
- * invalidated the CQEs of the old QP in the CQs that both use, and all CQEs there belong to the new
- * QP. In its other CQs the old QP still has CQEs, which this function invalidates.
+ * removed the CQEs of the old QP in the CQs that both use, and all CQEs there belong to the new
+ * QP. In its other CQs the old QP still has CQEs, which this function removes.
  */
 void remove_from_table(Qp &qp, Context &context)
 {

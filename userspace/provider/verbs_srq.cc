@@ -92,7 +92,7 @@ int init_tags(Srq &srq, Context &context, const tern_srq_buf &buf)
 }
 
 /*
- * Inserts the SRQ into a table. If it has a CQ of its own, first invalidates CQEs of an earlier SRQ
+ * Inserts the SRQ into a table. If it has a CQ of its own, first removes CQEs of an earlier SRQ
  * with this number. Returns 0 or an errno.
  */
 int add_to_table(Srq &srq, Context &context)

@@ -50,7 +50,7 @@ int map_queue(Wq &wq, const tern_create_wq_resp &resp, uint32_t max_sge)
 	});
 }
 
-/* Inserts the WQ into the table, after invalidating CQEs of an earlier WQ with this number. */
+/* Inserts the WQ into the table, after removing the CQEs of an earlier WQ with this number. */
 int add_to_table(Wq &wq, Context &context)
 {
 	const uint32_t wqn = wq.verbs.wq_num;

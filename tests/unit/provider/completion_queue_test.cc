@@ -321,6 +321,145 @@ TEST_F(CompletionQueueTest, DropInAFullRingEnds)
 	EXPECT_FALSE(cq_.next(c_));
 }
 
+/* A new QP may then use all of the ring, though nobody polls. */
+TEST_F(CompletionQueueTest, DroppedCompletionsGiveTheirRoomBack)
+{
+	post_sends(0, 2 * kEntries);
+	for (uint32_t i = 0; i < kEntries; i++)
+		card_completes(cqes_, i, kQpn, TERN_OP_SEND, i);
+	cq_.drop_qp(kQpn);
+	EXPECT_EQ(cq_record_.ci.get(), kEntries);
+
+	for (uint32_t i = kEntries; i < 2 * kEntries; i++)
+		card_completes(cqes_, i, kQpn, TERN_OP_SEND, i);
+	for (uint32_t i = kEntries; i < 2 * kEntries; i++) {
+		ASSERT_TRUE(cq_.next(c_));
+		EXPECT_EQ(c_.wr_id, i);
+	}
+	EXPECT_FALSE(cq_.next(c_));
+}
+
+/* A second QP, whose completions lie between those of the first, which is destroyed. */
+class DropBetweenTest : public CompletionQueueTest {
+protected:
+	DropBetweenTest()
+	{
+		EXPECT_EQ(other_.init(sq_config(64)), 0);
+		EXPECT_TRUE(qps_.reserve(kQpn + 1));
+		qps_.insert(kQpn + 1, {&other_, &cq_}, {}, {});
+		for (uint64_t i = 0; i < 64; i++) {
+			SendRequest r;
+			r.wr_id = 100 + i;
+			EXPECT_EQ(other_.build(r, {}), 0);
+		}
+	}
+
+	/* Completion @n of the ring is for request @n of the QP that stays, or of that which does
+	 * not. */
+	void complete(uint32_t n, bool stays)
+	{
+		card_completes(cqes_, n, stays ? kQpn + 1 : kQpn, TERN_OP_SEND, n);
+	}
+
+	void expect_next(uint32_t n)
+	{
+		ASSERT_TRUE(cq_.next(c_)) << n;
+		EXPECT_EQ(c_.qpn, kQpn + 1);
+		EXPECT_EQ(c_.wr_id, 100 + n);
+		EXPECT_EQ(c_.byte_len, 1000 + n);
+	}
+
+	SendQueue other_;
+};
+
+TEST_F(DropBetweenTest, WhatStaysIsPolledInOrder)
+{
+	post_sends(0, kEntries);
+	complete(0, true);
+	complete(1, false);
+	complete(2, true);
+	complete(3, false);
+	cq_.drop_qp(kQpn);
+	EXPECT_EQ(cq_record_.ci.get(), 2u);
+	complete(4, true);
+	complete(5, true);
+	for (const uint32_t n : {0u, 2u, 4u, 5u})
+		expect_next(n);
+	EXPECT_FALSE(cq_.next(c_));
+	cq_.release();
+	EXPECT_EQ(cq_record_.ci.get(), 6u);
+}
+
+/* The phase bit is that of the place and not of the CQE that comes to lie there. */
+TEST_F(DropBetweenTest, WhatStaysCanMoveAcrossTheEndOfTheRing)
+{
+	for (uint32_t begin = 0; begin < 8 * kEntries; begin += kEntries + 1) {
+		complete(begin, true);
+		expect_next(begin);
+		cq_.release();
+		complete(begin + 1, true);
+		complete(begin + 2, true);
+		complete(begin + 3, false);
+		complete(begin + 4, false);
+		cq_.drop_qp(kQpn);
+		EXPECT_EQ(cq_record_.ci.get(), begin + 3);
+		expect_next(begin + 1);
+		expect_next(begin + 2);
+		EXPECT_FALSE(cq_.next(c_)) << begin;
+	}
+}
+
+TEST_F(DropBetweenTest, WithinAPollTheCompletionsTakenStayTaken)
+{
+	complete(0, true);
+	complete(1, false);
+	complete(2, true);
+	expect_next(0);
+	cq_.drop_qp(kQpn);
+	expect_next(2);
+	EXPECT_FALSE(cq_.next(c_));
+}
+
+TEST_F(DropBetweenTest, APollThatLeavesWhatHasMovedArmsFromIt)
+{
+	complete(0, true);
+	complete(1, true);
+	complete(2, false);
+	cq_.arm(false);
+	complete(3, false);
+	cq_.drop_qp(kQpn);
+	forget_doorbells();
+	poll(1);
+	EXPECT_EQ(doorbell(TERN_DB_CQ_ARM), 0x77u | uint64_t{3} << 32) << "the second one is there";
+	forget_doorbells();
+	poll(1);
+	EXPECT_EQ(doorbell(TERN_DB_CQ_ARM), kNoDoorbell);
+}
+
+TEST_F(DropBetweenTest, APollThatFindsOnlyWhatWasDroppedDoesNotArm)
+{
+	complete(0, true);
+	complete(1, false);
+	cq_.arm(false);
+	cq_.drop_qp(kQpn);
+	forget_doorbells();
+	poll(1);
+	EXPECT_EQ(doorbell(TERN_DB_CQ_ARM), kNoDoorbell);
+}
+
+/* The card knows the last solicited CQE by its index, and does not see that it has moved. */
+TEST_F(DropBetweenTest, WhatHasMovedRaisesTheEventSolicitedOrNot)
+{
+	complete(0, true);
+	complete(1, true);
+	complete(2, false);
+	cq_.arm(true);
+	cq_.drop_qp(kQpn);
+	forget_doorbells();
+	poll(1);
+	EXPECT_EQ(doorbell(TERN_DB_CQ_ARM), 0x77u | uint64_t{2} << 32);
+}
+
 TEST_F(CompletionQueueTest, AQueueCompletesOnlyToItsOwnCq)
 {
 	alignas(64) tern_hw_cqe cqes[kEntries]{};

@@ -372,6 +372,17 @@ TEST_F(PluginCqEx, ItsRingCanBeReplaced)
 	EXPECT_EQ(ibv_poll_cq(cq, 4, wc), 0);
 }
 
+TEST_F(PluginCqEx, DroppedCompletionsNeedNoRoomInAReplacement)
+{
+	ibv_cq *cq = ibv_cq_ex_to_cq(cq_);
+	fake_.last_cq = memory_;
+	for (uint32_t n = 0; n < 4; n++)
+		arrive(n, n);
+	set_state(ex_qp_, IBV_QPS_RESET);
+	EXPECT_EQ(consumed(), 4u);
+	EXPECT_EQ(ibv_resize_cq(cq, 1), 0);
+}
+
 TEST_F(PluginCqEx, AReplacementThatIsRefusedLosesNothing)
 {
 	ibv_cq *cq = ibv_cq_ex_to_cq(cq_);

@@ -19,7 +19,6 @@ using namespace tern::hw;
 namespace {
 
 constexpr uint8_t kRecvOpcode = 0x80; /* set in the opcode of every receive completion */
-constexpr uint32_t kNoQp = 0;         /* no QP has this number */
 
 /* The last eight bytes of a CQE, which the card writes last and with a single store. */
 std::atomic_ref<uint64_t> tail_word(tern_hw_cqe *cqe)
@@ -246,18 +245,47 @@ void CompletionQueue::arm(bool solicited_only)
 	config_.doorbells.arm_cq(config_.cqn, solicited_only, from);
 }
 
+/*
+ * Removes the unpolled CQEs that @match accepts, so that they take no room: moves those that stay
+ * together, to the newest places, and advances the consumer index. Each place keeps its phase bit.
+ * The card may write more meanwhile: it writes at its producer index only, and reads CQEs only for
+ * RESIZE_CQ, under the same lock. Completions that next() returned are copies, so this is possible
+ * within a poll, too.
+ *
+ * An index that the card was armed with stays good, as the card compares it with its producer
+ * index, which does not change. seen_ and drained_ divide the same CQEs as before: those that were
+ * passed over, and those that came after the last poll. But the card knows the last solicited CQE
+ * by the index at which it wrote it. If CQEs move beyond that index, the event for those that a
+ * poll leaves must be one for any CQE.
+ */
 template <class Match>
 void CompletionQueue::drop_if(Match match)
 {
 	Tail tail;
+	uint32_t end = ci_, dropped = 0, dropped_unseen = 0;
 
-	for (uint32_t i = ci_; i - ci_ < entries_ && read_tail(i, tail); i++) {
-		if (!match(*slot(i), tail))
-			continue;
-		tail.qpn_word = kNoQp;
-		tail.opcode = 0;
-		tail_word(slot(i)).store(std::bit_cast<uint64_t>(tail), std::memory_order_relaxed);
+	while (end - ci_ < entries_ && read_tail(end, tail))
+		end++;
+	for (uint32_t i = end; i-- != ci_;) {
+		read_tail(i, tail);
+		if (match(*slot(i), tail)) {
+			dropped++;
+			dropped_unseen += static_cast<int32_t>(i - seen_) >= 0;
+		} else if (dropped) {
+			tern_hw_cqe cqe = *slot(i);
+			cqe.phase = slot(i + dropped)->phase;
+			*slot(i + dropped) = cqe;
+			solicited_only_ = false;
+		}
 	}
+	if (!dropped)
+		return;
+	if (drained_ == ci_)
+		drained_ += dropped;
+	seen_ += dropped_unseen;
+	ci_ += dropped;
+	released_ = ci_;
+	config_.buffer.record.publish(ci_);
 }
 
 void CompletionQueue::drop_qp(uint32_t qpn)

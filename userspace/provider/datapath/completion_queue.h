@@ -82,13 +82,13 @@ public:
 	 */
 	void arm(bool solicited_only);
 
-	/** Invalidates the unpolled CQEs of QP @qpn, and frees the slots of SRQs that they name. */
+	/** Removes the unpolled CQEs of QP @qpn, and frees the slots of SRQs that they name. */
 	void drop_qp(uint32_t qpn);
 
-	/** Invalidates the unpolled CQEs of SRQ @srqn, which has a CQ of its own, for any QP. */
+	/** Removes the unpolled CQEs of SRQ @srqn, which has a CQ of its own, for any QP. */
 	void drop_srq(uint32_t srqn);
 
-	/** Invalidates the unpolled CQEs of WQ @wqn. */
+	/** Removes the unpolled CQEs of WQ @wqn. */
 	void drop_wq(uint32_t wqn);
 
 private:
