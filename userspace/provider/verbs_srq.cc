@@ -129,17 +129,18 @@ void remove_from_table(Srq &srq, Context &context)
 }
 
 /*
- * Switches to the buffer that the driver has moved the SRQ to. The driver cannot undo the move, so
- * after an error the SRQ takes no more requests.
+ * Switches to the buffer that the driver has moved the SRQ to, with @slots for @entries. The driver
+ * cannot undo the move, so after an error the SRQ takes no more requests.
  */
-int move_queue(Srq &srq, const tern_srq_buf &buf)
+int move_queue(Srq &srq, const tern_srq_buf &buf, uint32_t entries,
+               OwnedArray<SharedRecvQueue::Slot> &slots)
 {
 	Mapping mapping;
 	SharedRecvQueue::Buffer parts;
 	int err = map(srq.verbs.srq.context->cmd_fd, buf, mapping, parts);
 
 	if (!err)
-		err = srq.queue.move(parts);
+		err = parts.entries == entries ? srq.queue.move(parts, slots) : EPROTO;
 	if (err)
 		srq.queue.close();
 	else
@@ -182,31 +183,43 @@ int create(Srq &srq, Context &context, ibv_srq_type type, ibv_srq_init_attr_ex &
 	return err;
 }
 
-/* Whether @limit is one for @srq after its resize to @max_wr. The caller holds the queue's lock. */
-bool limit_fits(const Srq &srq, uint32_t limit, uint32_t max_wr)
+/* The number of slots of @srq now. */
+uint32_t entries_of(Srq &srq)
 {
-	/* As the driver does it: rounds up, and does not shrink. */
-	return limit <= std::max<uint64_t>(srq.queue.entries(), std::bit_ceil(uint64_t{max_wr}));
+	const std::lock_guard guard(srq.queue.lock());
+	return srq.queue.entries();
 }
 
 /*
- * Resizes @srq, but not if @attr has an invalid limit besides, for the resize could not be undone.
- * Returns 0 or an errno.
+ * Resizes @srq. As the resize cannot be undone, what can fail comes first: the check of a limit
+ * that @attr has besides, and the allocation of an array for the new size. The application's
+ * allocators may post, so they are called without the lock, also to free the array that is not
+ * needed afterwards. Returns 0 or an errno.
  */
 int resize(Srq &srq, ibv_srq_attr *attr, int attr_mask)
 {
 	tern_srq_buf buf = {};
 	ModifySrqCmd<tern_modify_srq_cmd> cmd = {};
+	OwnedArray<SharedRecvQueue::Slot> slots; /* before the guard: freed after unlocking */
+	/* As the driver does it: rounds up, and does not shrink. */
+	const uint32_t old_entries = entries_of(srq);
+	const uint64_t entries =
+	        std::max<uint64_t>(old_entries, std::bit_ceil(uint64_t{attr->max_wr}));
 
+	if (entries > UINT32_MAX || (attr_mask & IBV_SRQ_LIMIT && attr->srq_limit > entries))
+		return EINVAL;
+	if (entries > old_entries) {
+		slots = srq.queue.make_slots(static_cast<uint32_t>(entries));
+		if (!slots)
+			return ENOMEM;
+	}
 	cmd.tern.buf_addr = reinterpret_cast<uintptr_t>(&buf);
 	/* The driver copies the posted WQEs: keep posts out until the switch to the new buffer. */
 	const std::lock_guard guard(srq.queue.lock());
-	if (attr_mask & IBV_SRQ_LIMIT && !limit_fits(srq, attr->srq_limit, attr->max_wr))
-		return EINVAL;
 	if (const int err =
 	            ibv_cmd_modify_srq(&srq.verbs.srq, attr, IBV_SRQ_MAX_WR, &cmd, sizeof(cmd)))
 		return err;
-	return buf.buf_len ? move_queue(srq, buf) : 0;
+	return buf.buf_len ? move_queue(srq, buf, static_cast<uint32_t>(entries), slots) : 0;
 }
 
 } // namespace

@@ -57,6 +57,20 @@ protected:
 		return ibv_create_srq(domain_, &attr);
 	}
 
+	static int post_srq(ibv_srq *srq, uint64_t wr_id)
+	{
+		ibv_recv_wr wr = {}, *bad;
+		wr.wr_id = wr_id;
+		return ibv_post_srq_recv(srq, &wr, &bad);
+	}
+
+	static int grow(ibv_srq *srq, uint32_t max_wr)
+	{
+		ibv_srq_attr attr = {};
+		attr.max_wr = max_wr;
+		return ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR);
+	}
+
 	int refused(const ibv_parent_domain_init_attr &attr)
 	{
 		ibv_parent_domain_init_attr copy = attr;
@@ -70,6 +84,9 @@ protected:
 		auto *self = static_cast<PluginParentDomain *>(context);
 		EXPECT_EQ(pd, self->domain_);
 		EXPECT_GT(alignment, 1u);
+		if (self->srq_) {
+			EXPECT_EQ(post_srq(self->srq_, 1), 0);
+		}
 		if (self->answer_ != self)
 			return self->answer_;
 		void *p = aligned_alloc(64, (size + 63) & ~size_t{63});
@@ -84,13 +101,17 @@ protected:
 		EXPECT_EQ(pd, self->domain_);
 		EXPECT_EQ(self->arrays_.count(p), 1u);
 		EXPECT_EQ(self->arrays_[p], type);
+		if (self->srq_) {
+			EXPECT_EQ(post_srq(self->srq_, 2), 0);
+		}
 		self->arrays_.erase(p);
 		std::free(p);
 	}
 
 	ibv_td *td_ = nullptr;
 	ibv_pd *domain_ = nullptr;
-	void *answer_ = this; /* of alloc(); this: memory */
+	void *answer_ = this;    /* of alloc(); this: memory */
+	ibv_srq *srq_ = nullptr; /* to which alloc() and release() post */
 	std::map<void *, uint64_t> arrays_;
 };
 
@@ -177,6 +198,53 @@ TEST_F(PluginParentDomain, ArraysComeFromItsAllocators)
 	EXPECT_EQ(arrays_.size(), 3u) << "a larger one in the place of the first";
 	EXPECT_EQ(ibv_destroy_qp(qp), 0);
 	EXPECT_EQ(arrays_.size(), 1u);
+	EXPECT_EQ(ibv_destroy_srq(srq), 0);
+}
+
+TEST_F(PluginParentDomain, AnSrqThatCannotGrowStaysAsItWas)
+{
+	make_domain(true);
+	ibv_srq *srq = create_srq();
+	ASSERT_NE(srq, nullptr);
+	const uint64_t place = fake_.last_srq.buf_key;
+	const unsigned writes = fake_.writes;
+	answer_ = nullptr;
+	EXPECT_EQ(grow(srq, 16), ENOMEM);
+	EXPECT_EQ(fake_.writes, writes);
+	EXPECT_EQ(fake_.last_srq.buf_key, place);
+	EXPECT_EQ(grow(srq, 4), 0) << "needs no memory";
+	EXPECT_EQ(post_srq(srq, 1), 0);
+
+	answer_ = this;
+	EXPECT_EQ(grow(srq, 16), 0);
+	EXPECT_EQ(post_srq(srq, 2), 0);
+	EXPECT_EQ(ibv_destroy_srq(srq), 0);
+}
+
+TEST_F(PluginParentDomain, AnSrqThatIsNotGrownReturnsTheArray)
+{
+	make_domain(true);
+	ibv_srq *srq = create_srq();
+	ASSERT_NE(srq, nullptr);
+	fake_.fail(IB_USER_VERBS_CMD_MODIFY_SRQ, EINVAL);
+	EXPECT_EQ(grow(srq, 16), EINVAL);
+	EXPECT_EQ(arrays_.size(), 1u);
+	EXPECT_EQ(post_srq(srq, 1), 0);
+	EXPECT_EQ(ibv_destroy_srq(srq), 0);
+}
+
+TEST_F(PluginParentDomain, AllocatorsMayPostToTheSrqThatGrows)
+{
+	const Deadline deadline;
+	make_domain(true);
+	ibv_srq *srq = create_srq();
+	ASSERT_NE(srq, nullptr);
+	srq_ = srq;
+	EXPECT_EQ(grow(srq, 16), 0);
+	srq_ = nullptr;
+	for (uint64_t i = 2; i < 16; i++)
+		EXPECT_EQ(post_srq(srq, i), 0);
+	EXPECT_EQ(post_srq(srq, 16), ENOMEM) << "two are the allocators'";
 	EXPECT_EQ(ibv_destroy_srq(srq), 0);
 }
 

@@ -17,9 +17,9 @@ bool SharedRecvQueue::fits(const Buffer &buffer) const
 	       buffer.ring.size() == buffer.entries * sizeof(__le32);
 }
 
-OwnedArray<SharedRecvQueue::Slot> SharedRecvQueue::make_slots(uint32_t n) const
+OwnedArray<SharedRecvQueue::Slot> SharedRecvQueue::make_slots(uint32_t entries) const
 {
-	return make_owned_array<Slot>(n, ArrayType::kSharedRecvRequests, allocator_);
+	return make_owned_array<Slot>(entries, ArrayType::kSharedRecvRequests, allocator_);
 }
 
 int SharedRecvQueue::init(const Buffer &buffer, uint32_t max_sge, const Allocator *allocator)
@@ -75,18 +75,15 @@ uint64_t SharedRecvQueue::free_slot(uint32_t slot)
 	return slots_[slot].wr_id;
 }
 
-int SharedRecvQueue::move(const Buffer &buffer)
+int SharedRecvQueue::move(const Buffer &buffer, OwnedArray<Slot> &slots)
 {
 	if (buffer.entries <= buffer_.entries || buffer.log_stride != buffer_.log_stride ||
 	    !fits(buffer))
 		return EINVAL;
-	OwnedArray<Slot> slots = make_slots(buffer.entries);
-	if (!slots)
-		return ENOMEM;
 
 	const uint32_t old_entries = buffer_.entries;
 	std::copy_n(slots_.get(), old_entries, slots.get());
-	slots_ = std::move(slots);
+	slots_.swap(slots);
 	buffer_ = buffer;
 	for (uint32_t slot = old_entries; slot < buffer.entries; slot++)
 		append_free(slot);

@@ -30,6 +30,12 @@ public:
 		uint8_t log_stride = 4;
 	};
 
+	/** The state of a slot. Free slots form a FIFO list. */
+	struct Slot {
+		uint64_t wr_id;
+		uint32_t next_free;
+	};
+
 	/** Returns 0, EINVAL or ENOMEM. */
 	int init(const Buffer &buffer, uint32_t max_sge, const Allocator *allocator = nullptr);
 
@@ -53,23 +59,23 @@ public:
 	}
 
 	/**
-	 * Switches to the larger @buffer, into which the driver has copied slots and ring. Returns
-	 * 0, EINVAL or ENOMEM. The caller holds lock().
+	 * Allocates what a move() to @entries slots needs; null when memory is short. The caller
+	 * does not hold lock(), as the application's allocators may post.
 	 */
-	int move(const Buffer &buffer);
+	OwnedArray<Slot> make_slots(uint32_t entries) const;
+
+	/**
+	 * Switches to the larger @buffer, into which the driver has copied slots and ring, and
+	 * exchanges @slots, which make_slots(buffer.entries) has made, for the old ones. Returns 0
+	 * or EINVAL. The caller holds lock(), and frees @slots without it.
+	 */
+	int move(const Buffer &buffer, OwnedArray<Slot> &slots);
 
 	/** Makes further posts fail: the card reads from a buffer that this process cannot map. */
 	void close() { closed_ = true; }
 
 private:
-	/* Free slots form a FIFO list. */
-	struct Slot {
-		uint64_t wr_id;
-		uint32_t next_free;
-	};
-
 	bool fits(const Buffer &buffer) const;
-	OwnedArray<Slot> make_slots(uint32_t n) const;
 	uint64_t free_slot(uint32_t slot);
 	void append_free(uint32_t slot);
 
