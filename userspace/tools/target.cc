@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "target.h"
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <unistd.h>
@@ -23,7 +25,22 @@ std::string process(uint32_t pid)
 	return "/proc/" + std::to_string(pid);
 }
 
-/* Through the root of the process, which may be in a container. */
+Error no_provider(const std::string &path, const std::string &reason)
+{
+	return Error("no provider: " + path + ": " + reason);
+}
+
+std::string existing(const std::string &path)
+{
+	if (access(path.c_str(), F_OK) != 0)
+		throw no_provider(path, std::strerror(errno));
+	return path;
+}
+
+/*
+ * Through the root of the process, which may be in a container. The path stays as it is: in
+ * canonical form it would lead to a file in the mount namespace of this program.
+ */
 std::string provider_of(uint32_t pid)
 {
 	if (!is_alive(pid))
@@ -35,7 +52,7 @@ std::string provider_of(uint32_t pid)
 			continue;
 		const std::string name = fs::path(line.substr(path)).filename();
 		if (name.starts_with("libtern.so.") || name == std::string("libtern") + kVersion)
-			return process(pid) + "/root" + line.substr(path);
+			return existing(process(pid) + "/root" + line.substr(path));
 	}
 	throw Error("process " + std::to_string(pid) + " has not loaded Tern's provider");
 }
@@ -65,14 +82,14 @@ void check_system()
 
 std::string find_provider(const std::string &given, uint32_t pid)
 {
-	const std::string path = !given.empty() ? given
-	                         : pid          ? provider_of(pid)
-	                                        : installed_provider();
+	if (given.empty() && pid)
+		return provider_of(pid);
+	const std::string path = given.empty() ? installed_provider() : given;
 	std::error_code error;
 	const fs::path real = fs::canonical(path, error);
 
 	if (error)
-		throw Error("no provider: " + path + ": " + error.message());
+		throw no_provider(path, error.message());
 	if (pid && !is_alive(pid))
 		throw Error("there is no process " + std::to_string(pid));
 	return real;
