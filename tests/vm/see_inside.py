@@ -312,7 +312,8 @@ class SeeInside(Programs):
         self.assertEqual([name for _, name in slices["b"]],
                          ["SEND"] * 5 + ["WRITE"] * 5 + ["READ", "FETCH_ADD"])
         names = {event["args"]["name"] for event in events if event["ph"] == "M"}
-        self.assertLessEqual({"python3", f"QP {qpns[0]:#x}"}, names)
+        device = self.devices[self.host.name]
+        self.assertLessEqual({"python3", f"{device} QP {qpns[0]:#x}"}, names)
 
     def test_faults_and_events(self):
         """A page fault between a post and its completion."""

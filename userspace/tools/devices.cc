@@ -69,6 +69,18 @@ std::vector<Device> read_devices()
 	return devices;
 }
 
+std::map<std::string, std::string> device_names()
+{
+	std::map<std::string, std::string> names;
+	std::error_code error;
+
+	for (const auto &entry : fs::directory_iterator(kClass, error))
+		if (is_tern(entry.path()))
+			names[fs::read_symlink(entry.path() / "device", error).filename()] =
+			        entry.path().filename();
+	return names;
+}
+
 std::map<uint32_t, CqDepth> parse_cqs(std::istream &file)
 {
 	std::map<uint32_t, CqDepth> cqs;

@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstdio>
 #include <fstream>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -111,8 +112,10 @@ public:
 		ring_buffer__poll(ring_.get(), ms);
 		/* Two CPUs may add events to the ring in another order than that of their times. */
 		std::ranges::stable_sort(arrived_, {}, &tern_trace_event::time);
-		for (const tern_trace_event &event : arrived_)
+		for (tern_trace_event &event : arrived_) {
+			name_device(event, names_);
 			accept(event);
+		}
 		arrived_.clear();
 	}
 
@@ -166,6 +169,8 @@ private:
 			events_.push_back(event);
 	}
 
+	/* A device that comes later keeps its PCI address in events of the driver. */
+	const std::map<std::string, std::string> names_ = device_names();
 	TraceFilter filter_;
 	const bool prints_; /* else it keeps them */
 	uint64_t start_ = 0;

@@ -57,6 +57,11 @@ std::string field(const char *text)
 	return {text, strnlen(text, TERN_NAME_SIZE)};
 }
 
+std::string device_of(const tern_trace_event &event)
+{
+	return field(event.device);
+}
+
 std::string program_of(const tern_trace_event &event)
 {
 	return {event.program, strnlen(event.program, sizeof(event.program))};
@@ -147,6 +152,7 @@ private:
 		std::string name;
 	};
 
+	uint64_t thread_of(const tern_trace_event &event);
 	void put(const char *phase, const tern_trace_event &event, const std::string &name,
 	         const std::string &id);
 	void put_name(const char *what, const tern_trace_event &event, const std::string &name);
@@ -155,14 +161,26 @@ private:
 
 	const uint64_t start_;
 	Json json_;
-	std::map<std::pair<uint32_t, uint32_t>, std::deque<Request>> requests_; /* by PID, QPN */
-	std::set<std::pair<uint32_t, uint32_t>> introduced_;
+	std::map<std::string, uint64_t> devices_; /* numbered as they come */
+	/* by PID, device and QPN */
+	std::map<std::tuple<uint32_t, std::string, uint32_t>, std::deque<Request>> requests_;
+	std::set<std::pair<uint32_t, uint64_t>> introduced_;
 };
 
-/* The thread of an event is its QPN, or zero if the event names no QP. */
-uint32_t thread_of(const tern_trace_event &event)
+/* The thread of an event is its QPN, or zero if the event names no QP, above that the device. */
+uint64_t ChromeTrace::thread_of(const tern_trace_event &event)
 {
-	return has_qp(event) ? event.number : 0;
+	constexpr unsigned kQpnBits = 24;
+	const uint64_t device =
+	        devices_.try_emplace(device_of(event), devices_.size()).first->second;
+
+	return device << kQpnBits | (has_qp(event) ? event.number : 0);
+}
+
+/* Of a request, for its slice. */
+std::string id_of(const tern_trace_event &event, uint32_t index)
+{
+	return print("%s:%#x:%u", device_of(event).c_str(), event.number, index);
 }
 
 void ChromeTrace::put(const char *phase, const tern_trace_event &event, const std::string &name,
@@ -197,38 +215,39 @@ void ChromeTrace::put_name(const char *what, const tern_trace_event &event, cons
 /* Names process and thread before their first event. */
 void ChromeTrace::introduce(const tern_trace_event &event)
 {
-	const uint32_t thread = thread_of(event);
-
-	if (!introduced_.insert({event.tgid, thread}).second)
+	if (!introduced_.insert({event.tgid, thread_of(event)}).second)
 		return;
 	put_name("process_name", event, program_of(event));
-	put_name("thread_name", event, thread ? print("QP %#x", thread) : "commands and events");
+	put_name("thread_name", event,
+	         device_of(event) +
+	                 (has_qp(event) ? print(" QP %#x", event.number) : " commands and events"));
 }
 
 /* Ends the slices of the request and of those before it. */
 void ChromeTrace::complete(const tern_trace_event &event)
 {
-	auto &requests = requests_[{event.tgid, event.number}];
+	auto &requests = requests_[{event.tgid, device_of(event), event.number}];
 	const auto found = std::ranges::find(requests, event.index, &Request::index);
 
 	if (found == requests.end())
 		return;
 	const auto end = found + 1;
 	for (auto request = requests.begin(); request != end; ++request)
-		put("e", event, request->name, print("%#x:%u", event.number, request->index));
+		put("e", event, request->name, id_of(event, request->index));
 	requests.erase(requests.begin(), end);
 }
 
 void ChromeTrace::add(const tern_trace_event &event)
 {
-	const std::string command = print("%u:%u", event.engine, event.number);
+	const std::string command =
+	        print("%s:%u:%u", device_of(event).c_str(), event.engine, event.number);
 
 	introduce(event);
 	switch (event.kind) {
 	case TERN_TRACE_POST:
-		requests_[{event.tgid, event.number}].push_back({event.index, op_name(event.op)});
-		return put("b", event, op_name(event.op),
-		           print("%#x:%u", event.number, event.index));
+		requests_[{event.tgid, device_of(event), event.number}].push_back(
+		        {event.index, op_name(event.op)});
+		return put("b", event, op_name(event.op), id_of(event, event.index));
 	case TERN_TRACE_SUBMIT:
 		return put("b", event, field(event.text), command);
 	case TERN_TRACE_COMMAND:
@@ -244,36 +263,47 @@ void ChromeTrace::add(const tern_trace_event &event)
 
 } // namespace
 
-/* ---- which events ----------------------------------------------------------------------- */
-
-bool TraceFilter::is_of_process(uint32_t pid) const
+void name_device(tern_trace_event &event, const std::map<std::string, std::string> &names)
 {
-	return pid_ ? pid == pid_ : !qpn_ || processes_.contains(pid);
+	const auto found = names.find(device_of(event));
+
+	if (is_of_provider(event) || found == names.end())
+		return;
+	event.device[found->second.copy(event.device, sizeof(event.device) - 1)] = 0;
 }
 
-bool TraceFilter::is_of_qp(uint32_t qpn) const
+/* ---- which events ----------------------------------------------------------------------- */
+
+bool TraceFilter::is_of_process(const Key &process) const
 {
-	return qpn_ ? qpn == qpn_ : !pid_ || qps_.contains(qpn);
+	return pid_ ? process.second == pid_ : !qpn_ || processes_.contains(process);
+}
+
+bool TraceFilter::is_of_qp(const Key &qp) const
+{
+	return qpn_ ? qp.second == qpn_ : !pid_ || qps_.contains(qp);
 }
 
 bool TraceFilter::wants(const tern_trace_event &event)
 {
+	const Key process(device_of(event), event.tgid), object(device_of(event), event.number);
+
 	if (is_of_provider(event)) {
-		processes_.insert(event.tgid);
-		qps_.insert(event.number);
+		processes_.insert(process);
+		qps_.insert(object);
 		if (event.kind == TERN_TRACE_COMPLETE)
-			cqs_.insert(event.cqn);
+			cqs_.emplace(device_of(event), event.cqn);
 		return true;
 	}
 	if (is_about_cq(event))
-		return (!pid_ && !qpn_) || cqs_.contains(event.number);
+		return (!pid_ && !qpn_) || cqs_.contains(object);
 	if (event.kind == TERN_TRACE_EVENT || event.kind == TERN_TRACE_FAULT)
-		return is_of_qp(event.number);
+		return is_of_qp(object);
 	if (qpn_ && event.kind == TERN_TRACE_MODIFY)
 		return event.number == qpn_;
 	if (qpn_ && is_object(event))
 		return event.number == qpn_ && field(event.text).ends_with("_QP");
-	return is_of_process(event.tgid);
+	return is_of_process(process);
 }
 
 /* ---- as text and as JSON ----------------------------------------------------------------- */
@@ -284,7 +314,7 @@ std::string to_line(const tern_trace_event &event, uint64_t start)
 
 	return print("%14.3f us %15s %-7u %-12s %-9s %s",
 	             static_cast<double>(event.time - start) / 1000, program_of(event).c_str(),
-	             event.tgid, field(event.device).c_str(), qp.c_str(), describe(event).c_str());
+	             event.tgid, device_of(event).c_str(), qp.c_str(), describe(event).c_str());
 }
 
 std::string to_chrome(std::vector<tern_trace_event> events, uint64_t lost)

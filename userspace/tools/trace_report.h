@@ -3,13 +3,21 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bpf/shared.h"
 
 namespace tern::tools {
+
+/**
+ * If @event is the driver's, replaces its PCI address by the name of the RDMA device that @names
+ * has for it, which events of the provider have. TraceFilter and to_chrome() need that.
+ */
+void name_device(tern_trace_event &event, const std::map<std::string, std::string> &names);
 
 /**
  * Selects the events of the process or QP that is traced. The BPF programs have already filtered
@@ -25,23 +33,27 @@ public:
 	bool wants(const tern_trace_event &event);
 
 private:
-	bool is_of_process(uint32_t pid) const;
-	bool is_of_qp(uint32_t qpn) const;
+	/* A device and a number there, or a process that uses it. */
+	using Key = std::pair<std::string, uint32_t>;
+
+	bool is_of_process(const Key &process) const;
+	bool is_of_qp(const Key &qp) const;
 
 	const uint32_t pid_;
 	const uint32_t qpn_;
-	std::set<uint32_t> processes_; /* whose provider told of something */
-	std::set<uint32_t> qps_;       /* and of which QPs and CQs */
-	std::set<uint32_t> cqs_;
+	std::set<Key> processes_; /* whose provider told of something */
+	std::set<Key> qps_;       /* and of which QPs and CQs */
+	std::set<Key> cqs_;
 };
 
 /** A line without its end; @start is the time in ns from which it counts. */
 std::string to_line(const tern_trace_event &event, uint64_t start);
 
 /**
- * All events as JSON that Perfetto and chrome://tracing show: a thread for each QP of a program, on
- * it a slice from each post to its completion; commands as slices, all else as instants. @lost
- * events are missing. The order of @events does not matter.
+ * All events as JSON that Perfetto and chrome://tracing show: a thread for each QP of a program,
+ * and one for commands and events of each device; on that of a QP a slice from each post to its
+ * completion; commands as slices, all else as instants. @lost events are missing. The order of
+ * @events does not matter.
  */
 std::string to_chrome(std::vector<tern_trace_event> events, uint64_t lost);
 

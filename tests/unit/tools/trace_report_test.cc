@@ -45,6 +45,13 @@ tern_trace_event completion(uint64_t time, uint32_t index)
 	return result;
 }
 
+/* The same of another card. */
+tern_trace_event elsewhere(tern_trace_event event)
+{
+	std::strcpy(event.device, "tern1");
+	return event;
+}
+
 size_t count(const std::string &text, const std::string &part)
 {
 	size_t found = 0;
@@ -70,11 +77,32 @@ TEST(Chrome, ACompletionEndsItsRequestAndThoseBefore)
 	EXPECT_EQ(count(json, R"("ph":"b")"), 3u);
 	EXPECT_EQ(count(json, R"("ph":"e")"), 2u);
 	EXPECT_EQ(
-	        count(json, R"("ph":"e","name":"WRITE","cat":"request","id":"0x11:0","ts":3.500)"),
+	        count(json,
+	              R"("ph":"e","name":"WRITE","cat":"request","id":"tern0:0x11:0","ts":3.500)"),
 	        1u)
 	        << json;
-	EXPECT_EQ(count(json, R"("id":"0x11:2")"), 1u);
+	EXPECT_EQ(count(json, R"("id":"tern0:0x11:2")"), 1u);
 	EXPECT_EQ(count(json, R"("name":"thread_name","pid":7,"tid":17)"), 1u);
+	EXPECT_EQ(count(json, R"("name":"tern0 QP 0x11")"), 1u);
+}
+
+TEST(Chrome, QpsOfTwoCardsWithTheSameNumber)
+{
+	const std::string json =
+	        to_chrome({post(1000, 0), elsewhere(post(2000, 0)), elsewhere(completion(3000, 0)),
+	                   event(TERN_TRACE_SUBMIT, 4000, 1, "REG_MR"),
+	                   elsewhere(event(TERN_TRACE_COMMAND, 5000, 1, "REG_MR"))},
+	                  0);
+
+	EXPECT_EQ(count(json, R"("ph":"b")"), 3u);
+	EXPECT_EQ(count(json, R"("id":"tern0:0x11:0")"), 1u) << "it has not ended";
+	EXPECT_EQ(count(json, R"("id":"tern1:0x11:0")"), 2u);
+	EXPECT_EQ(count(json, R"("name":"tern0 QP 0x11")"), 1u);
+	EXPECT_EQ(count(json, R"("name":"tern1 QP 0x11")"), 1u);
+	EXPECT_EQ(count(json, R"("name":"thread_name","pid":7,"tid":17)"), 1u);
+	EXPECT_EQ(count(json, R"("name":"thread_name","pid":7,"tid":16777233)"), 1u) << json;
+	EXPECT_EQ(count(json, R"("id":"tern0:0:1")"), 1u);
+	EXPECT_EQ(count(json, R"("id":"tern1:0:1")"), 1u);
 }
 
 TEST(Chrome, SortsAndTellsOfLoss)
@@ -116,12 +144,41 @@ TEST(Filter, OfAProcess)
 	EXPECT_TRUE(filter.wants(event(TERN_TRACE_FAULT, 3)));
 }
 
+TEST(Filter, OtherCardsHaveTheSameNumbers)
+{
+	TraceFilter of_process(kPid, 0), of_qp(0, kQpn);
+	const auto comp = event(TERN_TRACE_EVENT, 3, kCqn, "COMP");
+
+	EXPECT_TRUE(of_process.wants(completion(1, 0)));
+	EXPECT_TRUE(of_process.wants(event(TERN_TRACE_FAULT, 2)));
+	EXPECT_FALSE(of_process.wants(elsewhere(event(TERN_TRACE_FAULT, 2))));
+	EXPECT_TRUE(of_process.wants(comp));
+	EXPECT_FALSE(of_process.wants(elsewhere(comp)));
+
+	EXPECT_TRUE(of_qp.wants(completion(1, 0)));
+	EXPECT_FALSE(of_qp.wants(elsewhere(comp)));
+	EXPECT_TRUE(of_qp.wants(event(TERN_TRACE_SUBMIT, 3, 0, "REG_MR")));
+	EXPECT_FALSE(of_qp.wants(elsewhere(event(TERN_TRACE_SUBMIT, 3, 0, "REG_MR"))));
+}
+
 TEST(Filter, OfAll)
 {
 	TraceFilter filter(0, 0);
 
 	EXPECT_TRUE(filter.wants(event(TERN_TRACE_EVENT, 1, kCqn, "COMP")));
 	EXPECT_TRUE(filter.wants(event(TERN_TRACE_FAULT, 1)));
+}
+
+/* The driver names the PCI function. */
+TEST(Device, HasTheSameNameInAllEvents)
+{
+	auto fault = event(TERN_TRACE_FAULT, 1);
+	std::strcpy(fault.device, "0000:00:04.0");
+
+	name_device(fault, {{"0000:00:05.0", "tern1"}});
+	EXPECT_STREQ(fault.device, "0000:00:04.0") << "unknown";
+	name_device(fault, {{"0000:00:05.0", "tern1"}, {"0000:00:04.0", "tern0"}});
+	EXPECT_STREQ(fault.device, "tern0");
 }
 
 } // namespace
