@@ -72,9 +72,15 @@ bool is_of_provider(const tern_trace_event &event)
 	return event.kind <= TERN_TRACE_COMPLETE;
 }
 
+/* Then its number is that of the WQ. */
+bool is_of_wq(const tern_trace_event &event)
+{
+	return event.kind == TERN_TRACE_COMPLETE && is_recv(event.op) && event.flags & TERN_CQE_WQ;
+}
+
 bool has_qp(const tern_trace_event &event)
 {
-	return is_of_provider(event) || event.kind == TERN_TRACE_MODIFY ||
+	return (is_of_provider(event) && !is_of_wq(event)) || event.kind == TERN_TRACE_MODIFY ||
 	       event.kind == TERN_TRACE_FAULT;
 }
 
@@ -94,7 +100,15 @@ std::string error_text(int error)
 	return error ? print(", error %d", error) : "";
 }
 
-/* What happened, without QP and program. */
+/* The QP or WQ that @event names, or nothing. */
+std::string queue_of(const tern_trace_event &event)
+{
+	if (is_of_wq(event))
+		return print("WQ %#x", event.number);
+	return has_qp(event) ? print("QP %#x", event.number) : "";
+}
+
+/* What happened, without queue and program. */
 std::string describe(const tern_trace_event &event)
 {
 	switch (event.kind) {
@@ -219,8 +233,8 @@ void ChromeTrace::introduce(const tern_trace_event &event)
 		return;
 	put_name("process_name", event, program_of(event));
 	put_name("thread_name", event,
-	         device_of(event) +
-	                 (has_qp(event) ? print(" QP %#x", event.number) : " commands and events"));
+	         device_of(event) + " " +
+	                 (has_qp(event) ? queue_of(event) : "commands and events"));
 }
 
 /* Ends the slices of the request and of those before it. */
@@ -257,7 +271,8 @@ void ChromeTrace::add(const tern_trace_event &event)
 			complete(event);
 		[[fallthrough]];
 	default:
-		return put("i", event, describe(event), "");
+		return put("i", event,
+		           (is_of_wq(event) ? queue_of(event) + ": " : "") + describe(event), "");
 	}
 }
 
@@ -289,8 +304,11 @@ bool TraceFilter::wants(const tern_trace_event &event)
 	const Key process(device_of(event), event.tgid), object(device_of(event), event.number);
 
 	if (is_of_provider(event)) {
+		if (qpn_ && is_of_wq(event))
+			return false;
 		processes_.insert(process);
-		qps_.insert(object);
+		if (has_qp(event))
+			qps_.insert(object);
 		if (event.kind == TERN_TRACE_COMPLETE)
 			cqs_.emplace(device_of(event), event.cqn);
 		return true;
@@ -310,11 +328,12 @@ bool TraceFilter::wants(const tern_trace_event &event)
 
 std::string to_line(const tern_trace_event &event, uint64_t start)
 {
-	const std::string qp = has_qp(event) ? print("QP %#x", event.number) : "-";
+	const std::string queue = queue_of(event);
 
 	return print("%14.3f us %15s %-7u %-12s %-9s %s",
 	             static_cast<double>(event.time - start) / 1000, program_of(event).c_str(),
-	             event.tgid, device_of(event).c_str(), qp.c_str(), describe(event).c_str());
+	             event.tgid, device_of(event).c_str(), queue.empty() ? "-" : queue.c_str(),
+	             describe(event).c_str());
 }
 
 std::string to_chrome(std::vector<tern_trace_event> events, uint64_t lost)

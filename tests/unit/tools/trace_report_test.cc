@@ -45,6 +45,15 @@ tern_trace_event completion(uint64_t time, uint32_t index)
 	return result;
 }
 
+/* Of a receive of the WQ that has the number of the QP. */
+tern_trace_event completion_of_wq(uint64_t time, uint32_t index)
+{
+	tern_trace_event result = completion(time, index);
+	result.op = TERN_CQE_RECV;
+	result.flags = TERN_CQE_WQ;
+	return result;
+}
+
 /* The same of another card. */
 tern_trace_event elsewhere(tern_trace_event event)
 {
@@ -84,6 +93,22 @@ TEST(Chrome, ACompletionEndsItsRequestAndThoseBefore)
 	EXPECT_EQ(count(json, R"("id":"tern0:0x11:2")"), 1u);
 	EXPECT_EQ(count(json, R"("name":"thread_name","pid":7,"tid":17)"), 1u);
 	EXPECT_EQ(count(json, R"("name":"tern0 QP 0x11")"), 1u);
+}
+
+TEST(Line, ACompletionOfAWqNamesIt)
+{
+	const std::string line = to_line(completion_of_wq(1000, 3), 1000);
+
+	EXPECT_NE(line.find(" WQ 0x11   completion RECV, WQE 3"), std::string::npos) << line;
+}
+
+TEST(Chrome, ACompletionOfAWqIsOnNoThreadOfAQp)
+{
+	const std::string json = to_chrome({completion_of_wq(1000, 0)}, 0);
+
+	EXPECT_EQ(count(json, R"("name":"thread_name","pid":7,"tid":0)"), 1u) << json;
+	EXPECT_EQ(count(json, "QP 0x11"), 0u);
+	EXPECT_EQ(count(json, R"("name":"WQ 0x11: completion RECV)"), 1u);
 }
 
 TEST(Chrome, QpsOfTwoCardsWithTheSameNumber)
@@ -142,6 +167,17 @@ TEST(Filter, OfAProcess)
 	EXPECT_FALSE(filter.wants(event(TERN_TRACE_FAULT, 1))) << "not known to be its QP";
 	EXPECT_TRUE(filter.wants(post(2, 0)));
 	EXPECT_TRUE(filter.wants(event(TERN_TRACE_FAULT, 3)));
+}
+
+TEST(Filter, AWqOfTheSameNumberIsNoQp)
+{
+	TraceFilter of_qp(0, kQpn), of_process(kPid, 0);
+
+	EXPECT_FALSE(of_qp.wants(completion_of_wq(1, 0)));
+	EXPECT_FALSE(of_qp.wants(event(TERN_TRACE_EVENT, 2, kCqn, "COMP")));
+	EXPECT_TRUE(of_process.wants(completion_of_wq(1, 0)));
+	EXPECT_TRUE(of_process.wants(event(TERN_TRACE_EVENT, 2, kCqn, "COMP")));
+	EXPECT_FALSE(of_process.wants(event(TERN_TRACE_FAULT, 3)));
 }
 
 TEST(Filter, OtherCardsHaveTheSameNumbers)

@@ -104,7 +104,7 @@ struct tern_trace_event {
 	__u64 time;   /* ns of CLOCK_MONOTONIC */
 	__u32 kind;   /* enum tern_event_kind */
 	__u32 tgid;   /* of the process that was running; EVENT: zero */
-	__u32 number; /* QPN; CREATE, DESTROY, EVENT: of the object; SUBMIT, COMMAND: id */
+	__u32 number; /* QPN or WQN; CREATE, DESTROY, EVENT: of the object; SUBMIT, COMMAND: id */
 	__u32 cqn;
 	__u32 op;     /* POST, COMPLETE: opcode; DOORBELL: whether it rang */
 	__u32 flags;  /* TERN_WQE_* or TERN_CQE_*; FAULT: whether for writing */

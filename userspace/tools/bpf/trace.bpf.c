@@ -2,6 +2,8 @@
 /* Hands terntrace the provider's probes and the driver's tracepoints as events in a ring. */
 #include "common.bpf.h"
 
+#include "tern/tern_hw.h"
+
 char LICENSE[] SEC("license") = "GPL";
 
 struct {
@@ -91,8 +93,12 @@ SEC("usdt")
 int BPF_USDT(on_complete, void *device, __u32 cqn, __u32 qpn, __u32 opcode, __u32 flags,
 	     __u32 status, __u32 bytes, __u32 index)
 {
-	struct tern_trace_event *event = reserve_of_qp(TERN_TRACE_COMPLETE, device, qpn);
+	struct tern_trace_event *event;
 
+	/* Then qpn is the number of a WQ. */
+	if (only_qpn && opcode >= TERN_CQE_RECV && flags & TERN_CQE_WQ)
+		return 0;
+	event = reserve_of_qp(TERN_TRACE_COMPLETE, device, qpn);
 	if (!event)
 		return 0;
 	event->cqn = cqn;
