@@ -201,7 +201,8 @@ void remove_from_table(Qp &qp, Context &context)
  * order in which two threads open them does not matter.
  *
  * libibverbs' state of the QP cannot decide this at each post: ibv_query_qp() overwrites it with
- * what the kernel read, perhaps before another thread changed the state.
+ * what the kernel read, perhaps before another thread changed the state. open_in_error() is for the
+ * transition that the card makes.
  */
 void open_queues(Qp &qp, ibv_qp_state state)
 {
@@ -225,13 +226,18 @@ WereOpen close_queues(Qp &qp)
 {
 	const std::lock_guard sq_guard(qp.sq.lock());
 	const std::lock_guard rq_guard(qp.rq.lock());
+	const std::lock_guard resets_guard(qp.resets_lock);
 
+	qp.resets_begun++;
 	return {.sq = qp.sq.close(), .rq = qp.rq.close()};
 }
 
 /* Opens what close_queues() has closed, because the transition to RESET failed. */
 void reopen_queues(Qp &qp, WereOpen were_open)
 {
+	const std::lock_guard resets_guard(qp.resets_lock);
+
+	qp.resets_ended++;
 	if (were_open.sq)
 		qp.sq.open();
 	if (were_open.rq)
@@ -251,10 +257,34 @@ void reset_queues(Qp &qp)
 
 	const std::lock_guard sq_guard(qp.sq.lock());
 	const std::lock_guard rq_guard(qp.rq.lock());
+	const std::lock_guard resets_guard(qp.resets_lock);
 
+	qp.resets_ended++;
 	qp.sq.reset();
 	qp.rq.reset();
 	qp.record.clear();
+}
+
+uint32_t resets_ended(Qp &qp)
+{
+	const std::lock_guard resets_guard(qp.resets_lock);
+
+	return qp.resets_ended;
+}
+
+/*
+ * Opens the send queue of a QP that a query has found in ERR. The card moves it there from RTR,
+ * too, and in ERR requests are flushed (IBA 10.3.1). @resets had ended before the query. Only RESET
+ * leads out of ERR, so the QP is still there unless a transition to RESET was in progress by then,
+ * or has begun since. The lock of the queue is not taken: a program may query within a list of
+ * ibv_wr_*.
+ */
+void open_in_error(Qp &qp, uint32_t resets)
+{
+	const std::lock_guard resets_guard(qp.resets_lock);
+
+	if (qp.resets_begun == resets)
+		qp.sq.open();
 }
 
 constexpr uint32_t kRssMask = IBV_QP_INIT_ATTR_IND_TABLE | IBV_QP_INIT_ATTR_RX_HASH;
@@ -483,11 +513,17 @@ int modify_qp_rate_limit(ibv_qp *qp, ibv_qp_rate_limit_attr *limit)
 	return modify(qp, &attr, IBV_QP_RATE_LIMIT, rest);
 }
 
-int query_qp(ibv_qp *qp, ibv_qp_attr *attr, int attr_mask, ibv_qp_init_attr *init_attr)
+int query_qp(ibv_qp *ibv, ibv_qp_attr *attr, int attr_mask, ibv_qp_init_attr *init_attr)
 {
+	Qp &qp = *Qp::of(ibv);
 	QueryQpCmd cmd = {};
+	const uint32_t resets = resets_ended(qp);
+	const int err = ibv_cmd_query_qp(ibv, attr, attr_mask, init_attr, &cmd, sizeof(cmd));
 
-	return ibv_cmd_query_qp(qp, attr, attr_mask, init_attr, &cmd, sizeof(cmd));
+	if (!err && attr_mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_ERR &&
+	    has_send_queue(qp.service))
+		open_in_error(qp, resets);
+	return err;
 }
 
 int destroy_qp(ibv_qp *ibv)

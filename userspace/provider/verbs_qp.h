@@ -37,6 +37,10 @@ struct Qp {
 	bool has_rq = false;
 	bool flushes = false;   /* created with TERNDV_QP_EX_WITH_FLUSH */
 	PendingRequest pending; /* protected by the lock of the SQ */
+	/* protects the numbers of transitions to RESET; the queues are closed under it, too */
+	Spinlock resets_lock;
+	uint32_t resets_begun = 0;
+	uint32_t resets_ended = 0;
 
 	SharedRecvQueue *srq() const
 	{

@@ -127,6 +127,7 @@ void FakeUverbs::reset(const std::string &modalias)
 	on_wq = nullptr;
 	on_srq = nullptr;
 	on_modify = nullptr;
+	on_query = nullptr;
 	contexts = pds = mrs = cqs = qps = 0;
 	ahs = srqs = xrcds = mws = groups = flows = 0;
 	wqs = tables = 0;
@@ -377,6 +378,8 @@ int FakeUverbs::do_command(std::span<const std::byte> request)
 		resp.sq_psn = 0x1234;
 		resp.qp_state = queried_state;
 		respond(cmd.response, resp, room);
+		if (on_query)
+			on_query();
 		return 0;
 	}
 	case IB_USER_VERBS_CMD_MODIFY_QP:

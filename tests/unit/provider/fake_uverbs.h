@@ -56,6 +56,8 @@ public:
 	std::function<void(tern_srq_buf &)> on_srq; /* also of a resize */
 	/** What another thread does while the driver modifies a QP or a WQ. */
 	std::function<void()> on_modify;
+	/** The same after the driver has read the state of a QP. */
+	std::function<void()> on_query;
 
 	/* ---- what became of it ---- */
 
@@ -143,7 +145,8 @@ private:
 	int create_wq(const ib_uverbs_ex_cmd_hdr &ex, const ib_uverbs_ex_create_wq &cmd);
 	tern_srq_buf make_srq_buf(uint32_t srqn, uint32_t entries);
 
-	std::mutex mutex_;   /* commands and the card may be in different threads */
+	/* Commands and the card may be in different threads, and on_*() give commands. */
+	std::recursive_mutex mutex_;
 	uint32_t cq_pi_ = 0; /* of the last CQ */
 	std::map<uint32_t, int> failures_;
 	int memfd_ = -1;

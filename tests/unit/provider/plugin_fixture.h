@@ -141,6 +141,15 @@ protected:
 		EXPECT_EQ(ibv_modify_qp(qp, &attr, IBV_QP_STATE), 0);
 	}
 
+	/* A query of qp_ when it is in @state. */
+	int query_state(ibv_qp_state state)
+	{
+		ibv_qp_attr attr;
+		ibv_qp_init_attr init;
+		fake_.queried_state = static_cast<uint8_t>(state);
+		return ibv_query_qp(qp_, &attr, IBV_QP_STATE, &init);
+	}
+
 	/* Requests can be posted to it. */
 	static ibv_qp *ready(ibv_qp *qp)
 	{

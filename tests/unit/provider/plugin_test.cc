@@ -340,6 +340,56 @@ TEST_F(PluginQp, AQueryDoesNotDecideWhatIsTaken)
 	EXPECT_EQ(ibv_destroy_qp(qpx), 0);
 }
 
+/* As by a SEND that is too long for the receive WQE. IBA 10.3.1: requests are flushed in ERR. */
+TEST_F(PluginQp, AQpThatWentFromRtrToErrTakesSends)
+{
+	set_state(qp_, IBV_QPS_RESET);
+	set_state(qp_, IBV_QPS_INIT);
+	set_state(qp_, IBV_QPS_RTR);
+	EXPECT_EQ(query_state(IBV_QPS_RTR), 0);
+	EXPECT_EQ(post_send(qp_, 1), EINVAL);
+	EXPECT_EQ(query_state(IBV_QPS_ERR), 0);
+	EXPECT_EQ(post_send(qp_, 2), 0);
+	set_state(qp_, IBV_QPS_RESET);
+	EXPECT_EQ(post_send(qp_, 3), EINVAL);
+}
+
+TEST_F(PluginQp, AQpCanBeQueriedWithinAListOfRequests)
+{
+	const Deadline deadline;
+	ibv_qp *qpx = create_qp_ex(IBV_QP_EX_WITH_SEND);
+	ASSERT_NE(qpx, nullptr);
+	std::swap(qp_, qpx);
+	ibv_wr_start(ibv_qp_to_qp_ex(qp_));
+	EXPECT_EQ(query_state(IBV_QPS_ERR), 0);
+	ibv_wr_abort(ibv_qp_to_qp_ex(qp_));
+	EXPECT_EQ(ibv_destroy_qp(qpx), 0);
+}
+
+/* Each would hand over requests that the card takes for others, when the QP is RTS again. */
+TEST_F(PluginQp, AnErrorFromBeforeAResetDoesNotOpenTheSendQueue)
+{
+	fake_.on_query = [&] { set_state(qp_, IBV_QPS_RESET); };
+	EXPECT_EQ(query_state(IBV_QPS_ERR), 0);
+	EXPECT_EQ(post_send(qp_, 1), EINVAL) << "the reset began after the query";
+	fake_.on_query = nullptr;
+
+	ready(qp_);
+	fake_.on_modify = [&] { EXPECT_EQ(query_state(IBV_QPS_ERR), 0); };
+	set_state(qp_, IBV_QPS_RESET);
+	EXPECT_EQ(post_send(qp_, 2), EINVAL) << "the query came within the reset";
+	fake_.on_modify = nullptr;
+
+	ready(qp_);
+	fake_.on_query = [&] {
+		ibv_qp_attr attr = {};
+		fake_.fail(IB_USER_VERBS_CMD_MODIFY_QP, EBUSY);
+		EXPECT_EQ(ibv_modify_qp(qp_, &attr, IBV_QP_STATE), EBUSY);
+	};
+	EXPECT_EQ(query_state(IBV_QPS_ERR), 0);
+	EXPECT_EQ(post_send(qp_, 3), 0) << "the reset failed";
+}
+
 TEST_F(PluginQp, ANumberUsedAgainInheritsNoCompletions)
 {
 	const uint32_t qpn = qp_->qp_num;
