@@ -177,8 +177,8 @@ void huge_pages(Session &s)
 	madvise(huge, kSize, MADV_HUGEPAGE);
 	const MrPtr mr(ibv_reg_mr(s.device.pd(), huge, kSize, kAccess | IBV_ACCESS_HUGETLB));
 	check(mr.get(), "ibv_reg_mr of huge pages on demand: %s", std::strerror(errno));
-	const RemoteBuffer remote = s.peer.exchange(
-	        RemoteBuffer{reinterpret_cast<uint64_t>(huge), kSize, mr->rkey});
+	const RemoteBuffer remote =
+	        s.peer.exchange(RemoteBuffer{reinterpret_cast<uint64_t>(huge), kSize, mr->rkey});
 	const auto content = [&](size_t page) { return s.seed + page; };
 
 	ep.connect();

@@ -183,6 +183,9 @@ int create(Srq &srq, Context &context, ibv_srq_type type, ibv_srq_init_attr_ex &
 	return err;
 }
 
+/* No card is used with larger SRQs (tern_limit_attr() of the driver). */
+constexpr uint32_t kMostEntries = 1u << 20;
+
 /* The number of slots of @srq now. */
 uint32_t entries_of(Srq &srq)
 {
@@ -206,7 +209,7 @@ int resize(Srq &srq, ibv_srq_attr *attr, int attr_mask)
 	const uint64_t entries =
 	        std::max<uint64_t>(old_entries, std::bit_ceil(uint64_t{attr->max_wr}));
 
-	if (entries > UINT32_MAX || (attr_mask & IBV_SRQ_LIMIT && attr->srq_limit > entries))
+	if (entries > kMostEntries || (attr_mask & IBV_SRQ_LIMIT && attr->srq_limit > entries))
 		return EINVAL;
 	if (entries > old_entries) {
 		slots = srq.queue.make_slots(static_cast<uint32_t>(entries));

@@ -105,7 +105,6 @@ bool CompletionQueue::next(Completion &completion)
 		if (resolve(cqe, tail, completion))
 			return true;
 	}
-	drained_ = ci_;
 	return false;
 }
 
@@ -197,51 +196,36 @@ void CompletionQueue::free_slot(const tern_hw_cqe &cqe) const
 
 void CompletionQueue::release()
 {
-	Tail tail;
-
 	if (released_ != ci_) {
 		released_ = ci_;
 		config_.buffer.record.publish(ci_);
 	}
-	if (!armed_) {
-		/* Most programs never arm. So this does not look at the next CQE after each poll,
-		 * but assumes that a poll leaves one unless it has found the end. */
-		seen_ = ci_ + (drained_ != ci_);
-		return;
-	}
-	if (deferred_ && has_seen_more())
-		config_.doorbells.arm_cq(config_.cqn, solicited_only_, ci_);
-	deferred_ = false;
-	if (!has_seen_more()) {
-		const bool leaves_one = drained_ != ci_ && read_tail(ci_, tail);
-		seen_ = ci_ + leaves_one;
-	}
+	/* Forget indices behind ci_: they would come to lie before it again, after 2^31 CQEs. */
+	armed_ = armed_ && is_ahead(armed_from_);
+	moved_ = moved_ && is_ahead(moved_last_);
 }
 
 /*
- * The card raises the event at once if a CQE exists at or after the given index. Most programs arm
- * the CQ, then poll it. For them an event for the CQEs that this poll finds is spurious (IBA
- * 11.4.2.2), and perftest's latency tests fail, because they count each event as a completion.
- * Other programs, as perftest's bandwidth tests, poll a limited number of CQEs for each event. They
- * need an event for the CQEs that they leave, because no new CQE may raise one.
- *
- * So pass over CQEs that the program has not had the chance to poll, and let the end of the next
- * poll arm from those that it leaves.
+ * The card raises the event at once if a CQE exists at or after the given index. The event of an
+ * earlier request was for the first CQE at or after the index given then. So ask for CQEs after
+ * that one, as mlx5 does by the index of its last event. Then no event is raised twice for a CQE,
+ * which perftest's latency tests would count as two completions. And none is lost, however many
+ * CQEs the program polls for each event, and whether it arms before it polls or after. (UCX arms
+ * and sleeps, without a poll between.)
  */
 void CompletionQueue::arm(bool solicited_only)
 {
 	Tail tail;
-
-	armed_ = true;
-	solicited_only_ = solicited_only;
-	deferred_ = false;
 	uint32_t from = ci_;
-	if (!has_seen_more()) {
-		for (seen_ = ci_; seen_ - ci_ < entries_ && read_tail(seen_, tail);)
-			seen_++;
-		from = seen_;
-		deferred_ = has_seen_more();
-	}
+
+	if (armed_ && is_ahead(armed_from_))
+		from = armed_from_ + read_tail(armed_from_, tail);
+	/* For a request for solicited CQEs, which CQE raised its event is not known. */
+	armed_ = !solicited_only;
+	armed_from_ = from;
+	/* The card knows the last solicited CQE by the index at which it wrote the CQE. */
+	if (moved_ && is_ahead(moved_last_))
+		solicited_only = false;
 	config_.doorbells.arm_cq(config_.cqn, solicited_only, from);
 }
 
@@ -253,16 +237,13 @@ void CompletionQueue::arm(bool solicited_only)
  * within a poll, too.
  *
  * An index that the card was armed with stays good, as the card compares it with its producer
- * index, which does not change. seen_ and drained_ divide the same CQEs as before: those that were
- * passed over, and those that came after the last poll. But the card knows the last solicited CQE
- * by the index at which it wrote it. If CQEs move beyond that index, the event for those that a
- * poll leaves must be one for any CQE.
+ * index, which does not change.
  */
 template <class Match>
 void CompletionQueue::drop_if(Match match)
 {
 	Tail tail;
-	uint32_t end = ci_, dropped = 0, dropped_unseen = 0;
+	uint32_t end = ci_, dropped = 0;
 
 	while (end - ci_ < entries_ && read_tail(end, tail))
 		end++;
@@ -270,22 +251,18 @@ void CompletionQueue::drop_if(Match match)
 		read_tail(i, tail);
 		if (match(*slot(i), tail)) {
 			dropped++;
-			dropped_unseen += static_cast<int32_t>(i - seen_) >= 0;
 		} else if (dropped) {
 			tern_hw_cqe cqe = *slot(i);
 			cqe.phase = slot(i + dropped)->phase;
 			*slot(i + dropped) = cqe;
-			solicited_only_ = false;
+			moved_ = true;
+			moved_last_ = end - 1;
 		}
 	}
 	if (!dropped)
 		return;
-	if (drained_ == ci_)
-		drained_ += dropped;
-	seen_ += dropped_unseen;
 	ci_ += dropped;
-	released_ = ci_;
-	config_.buffer.record.publish(ci_);
+	release();
 }
 
 void CompletionQueue::drop_qp(uint32_t qpn)

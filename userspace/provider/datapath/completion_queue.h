@@ -61,8 +61,7 @@ public:
 	/** Takes the next completion; skips CQEs of destroyed queues. False if there is none. */
 	bool next(Completion &completion);
 
-	/** Ends a poll: lets the card reuse the CQEs that next() took, and arms the CQ again if the
-	 * last arm() passed over CQEs that this poll leaves. */
+	/** Ends a poll: lets the card reuse the CQEs that next() took. */
 	void release();
 
 	/**
@@ -77,8 +76,8 @@ public:
 	bool closed() const { return closed_; }
 
 	/**
-	 * Requests an event for the next CQE that the card writes. A CQE that exists already raises
-	 * the event only if the last poll has left it, or the next poll leaves it.
+	 * Requests an event for the first CQE that is not polled and for which no event was
+	 * requested before, be it there or to come.
 	 */
 	void arm(bool solicited_only);
 
@@ -96,7 +95,8 @@ private:
 
 	hw::tern_hw_cqe *slot(uint32_t index) const;
 	bool read_tail(uint32_t index, Tail &tail) const;
-	bool has_seen_more() const { return static_cast<int32_t>(seen_ - ci_) > 0; }
+	/* Whether @index, of a CQE that exists or is the next, is not behind ci_. */
+	bool is_ahead(uint32_t index) const { return index - ci_ <= entries_; }
 	bool resolve(const hw::tern_hw_cqe &cqe, const Tail &tail, Completion &completion) const;
 	bool find_tagged(const hw::tern_hw_cqe &cqe, const Tail &tail, uint64_t &wr_id) const;
 	bool find_request(const hw::tern_hw_cqe &cqe, const Tail &tail, uint64_t &wr_id) const;
@@ -108,13 +108,12 @@ private:
 	Config config_;
 	uint32_t entries_ = 0;
 	uint32_t ci_ = 0;
-	uint32_t released_ = 0; /* the ci last published to the card */
-	uint32_t seen_ = 0;     /* end of the CQEs that arm() found, or a poll may have left */
-	uint32_t drained_ = 0;  /* the ci at which next() last found no CQE */
+	uint32_t released_ = 0;   /* the ci last published to the card */
+	uint32_t armed_from_ = 0; /* the index of the last arm(), if armed_ */
+	uint32_t moved_last_ = 0; /* the last CQE when drop_if() moved some, if moved_ */
 	bool closed_ = false;
-	bool armed_ = false;    /* at least once */
-	bool deferred_ = false; /* the last arm() passed over CQEs, and no poll has ended since */
-	bool solicited_only_ = false; /* of the last arm() */
+	bool armed_ = false; /* for any CQE, and that at armed_from_ is not polled */
+	bool moved_ = false;
 	/* protects this object, and the table entries and ci_ of the queues that complete to it */
 	HeldSpinlock lock_;
 };
