@@ -74,6 +74,43 @@ bool event_comes(Endpoint &ep, int patience_ms)
 	return true;
 }
 
+/* UCX arms a CQ and sleeps, without a poll between. A CQE that came after the last poll raises the
+ * event then, once. */
+void event_of_the_unpolled(Session &s)
+{
+	Endpoint ep(s, {.channel = true});
+	const Buffer buffer(s.device, 64);
+	ep.connect();
+	const auto arm = [&] { check(!ibv_req_notify_cq(ep.recv_cq(), 0), "ibv_req_notify_cq"); };
+
+	if (!s.active) {
+		ep.recv(0, buffer.sge(0, 8));
+		ep.recv(1, buffer.sge(0, 8));
+		arm();
+	}
+	for (uint64_t i = 0; i < 2; i++) {
+		s.peer.barrier(1);
+		if (s.active) {
+			ep.send(i, IBV_WR_SEND, buffer.sge(0, 8));
+			ep.expect_send(i);
+		}
+		s.peer.barrier(2);
+		if (!s.active && i == 0) {
+			ibv_wc wc;
+			check(event_comes(ep, 10000), "no event of the first");
+			ep.expect_recv(0);
+			check(!ibv_poll_cq(ep.recv_cq(), 1, &wc), "another completion");
+		}
+	}
+	if (s.active)
+		return;
+	arm();
+	check(event_comes(ep, 10000), "no event of a CQE that came after the last poll");
+	arm();
+	check(!event_comes(ep, 300), "a second event of the same CQE");
+	ep.expect_recv(1);
+}
+
 void solicited(Session &s)
 {
 	Endpoint ep(s, {.channel = true});
@@ -150,6 +187,7 @@ constexpr Case kCases[] = {
         {"unsignalled", "requests without a completion free their places", unsignalled},
         {"fence", "a fenced SEND waits for the READ before it", fence},
         {"solicited", "events of armed CQs, all or solicited only", solicited},
+        {"event-of-the-unpolled", "a CQE that came before its CQ was armed", event_of_the_unpolled},
         {"error-event", "a failed completion counts as solicited", error_event},
 };
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What people run over RDMA, unmodified from Debian: qperf, fio, libfabric, UCX, Open MPI over it."""
+"""What people run over RDMA, unmodified from Debian: qperf, fio, libfabric, UCX, Open MPI."""
 
 import pathlib
 import re
@@ -120,6 +120,17 @@ class Applications(Programs):
                     f"{self.ucx(client, transport)} ucx_perftest {server.ipv4} -t {test} "
                     f"-s {size} -n 100 -w 10")
                 self.assertRegex(said, r"Final:\s+100\s")
+
+    def test_ucx_sleeps(self):
+        """Workers that sleep until the card has an event for them."""
+        server, client = self.hosts
+        for transport in TRANSPORTS:
+            with self.cell(f"ucx_perftest -E sleep, {transport}", "result"):
+                said = self.pair_on(
+                    UCX_PORT, f"{self.ucx(server, transport)} ucx_perftest -E sleep -n 1000",
+                    f"{self.ucx(client, transport)} ucx_perftest {server.ipv4} -t tag_lat "
+                    "-E sleep -n 1000 -w 10")
+                self.assertRegex(said, r"Final:\s+1000\s")
 
     # --- MPI
 
