@@ -19,7 +19,10 @@ static u32 tern_tx_blocks_for(u32 segs)
 
 static u32 tern_tx_free_blocks(const struct tern_tx *tx)
 {
-	return tx->mask + 1 - (READ_ONCE(tx->pi) - smp_load_acquire(&tx->released));
+	/* pairs with tern_tx_clean(): the WQEs that take the blocks come after what it did */
+	u32 released = smp_load_acquire(&tx->released);
+
+	return tx->mask + 1 - (READ_ONCE(tx->pi) - released);
 }
 
 static bool tern_tx_has_room(const struct tern_tx *tx)
@@ -332,7 +335,7 @@ void tern_tx_clean(struct tern_eth_queue *q, int budget)
 	if (tx->cq.ci == start)
 		return;
 	tern_ring_cq_consumed(&tx->cq);
-	/* Each WQE may bring a CQE, so a sender gets the blocks only when the CQ has room for it. */
+	/* Each WQE may bring a CQE, so a sender gets blocks only when the CQ has room for it. */
 	smp_store_release(&tx->released, tx->ci);
 
 	smp_mb(); /* pairs with tern_tx_stop_if_full(): one side sees the other's store */
