@@ -69,6 +69,7 @@ static int tern_query_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr)
 {
 	const struct tern_hw_ud_seg *av = &to_tah(ibah)->av;
 
+	memset(attr, 0, sizeof(*attr));
 	attr->type = RDMA_AH_ATTR_TYPE_ROCE;
 	rdma_ah_set_sl(attr, av->sl);
 	rdma_ah_set_port_num(attr, TERN_PORT);

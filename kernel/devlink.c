@@ -176,7 +176,7 @@ void tern_devlink_card_failed(struct tern_dev *tdev)
 	schedule_work(&priv->fatal_work);
 }
 
-/* Reports that the card works again, after a suspend or a reset. */
+/* Ends what was reported, because the card is started anew after a suspend or a reset. */
 void tern_devlink_card_works(struct tern_dev *tdev)
 {
 	struct tern_devlink *priv = devlink_priv(tdev->devlink);

@@ -135,8 +135,7 @@ static void tern_eth_set_xps(struct tern_eth_queue *q)
 	const struct cpumask *mask = irq_get_affinity_mask(eq->vector->irq);
 
 	if (mask && !q->has_xps)
-		netif_set_xps_queue(q->nd->ndev, mask, q->index);
-	q->has_xps = true;
+		q->has_xps = !netif_set_xps_queue(q->nd->ndev, mask, q->index);
 }
 
 static void tern_eth_start_queue(struct tern_eth_queue *q)
@@ -144,8 +143,6 @@ static void tern_eth_start_queue(struct tern_eth_queue *q)
 	tern_eth_set_xps(q);
 	napi_enable(&q->napi);
 	netif_tx_wake_queue(tern_txq(q));
-	if (q->reported)
-		schedule_delayed_work(&q->restart_work, 0); /* to report that it works */
 	/* The first poll arms the CQs. */
 	local_bh_disable();
 	napi_schedule(&q->napi);
@@ -223,21 +220,32 @@ static void tern_eth_try_restart(struct tern_eth_queue *q)
 	tern_eth_fail(q);
 }
 
+static bool tern_eth_any_reported(const struct tern_netdev *nd)
+{
+	u32 i;
+
+	for (i = 0; i < nd->max_queues; i++)
+		if (nd->queues[i].reported)
+			return true;
+	return false;
+}
+
 static void tern_eth_restart_work(struct work_struct *work)
 {
 	struct tern_eth_queue *q = container_of(to_delayed_work(work), struct tern_eth_queue,
 						restart_work);
 	struct tern_netdev *nd = q->nd;
-	bool due, works, reported;
+	bool used, due, works, reported;
 
 	rtnl_lock();
 	/* The interface may have got new queues meanwhile, or fewer. */
-	due = nd->open && q->index < nd->settings.queues && q->failed && !tern_is_dead(nd->tdev);
+	used = nd->open && q->index < nd->settings.queues;
+	due = used && q->failed && !tern_is_dead(nd->tdev);
 	if (due)
 		tern_eth_try_restart(q);
-	works = nd->open && q->index < nd->settings.queues && !q->failed;
 	reported = q->reported;
-	q->reported = !works && (due || reported);
+	q->reported = used && q->failed && (due || reported);
+	works = !tern_eth_any_reported(nd);
 	rtnl_unlock();
 	if (due)
 		nd->tdev->upcalls->queue_failed(nd->tdev, q->index, works);
@@ -358,11 +366,17 @@ int tern_eth_open(struct tern_netdev *nd)
 		err = netif_set_real_num_queues(nd->ndev, count, count);
 	if (err)
 		goto err_queues;
+	/* The kernel has forgotten the CPUs of queues that are no longer in use. */
+	for (i = count; i < nd->max_queues; i++)
+		nd->queues[i].has_xps = false;
 	nd->open = true;
 	for (i = 0; i < count; i++)
 		tern_eth_start_queue(&nd->queues[i]);
 	/* Unused ones, too: the watchdog looks at all. */
 	netif_tx_wake_all_queues(nd->ndev);
+	for (i = 0; i < nd->max_queues; i++)
+		if (nd->queues[i].reported) /* which is no longer true */
+			schedule_delayed_work(&nd->queues[i].restart_work, 0);
 	return 0;
 
 err_queues:

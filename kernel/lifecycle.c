@@ -246,13 +246,11 @@ int tern_release(struct tern_dev *tdev)
 	int err;
 
 	tdev->held = false;
+	/* Before the card starts: devlink ignores the report of a failure that it knows already. */
+	tern_devlink_card_works(tdev);
 	err = tern_up(tdev);
-	if (!err) {
-		/* If the card has failed meanwhile, its report waits for the caller's lock. */
-		if (!tern_is_dead(tdev))
-			tern_devlink_card_works(tdev);
+	if (!err)
 		return 0;
-	}
 	dev_err(&tdev->pdev->dev, "the card does not come up again: %d\n", err);
 	WRITE_ONCE(tdev->failure, tdev->failure ?: "does not come up again");
 	tern_devlink_card_failed(tdev);

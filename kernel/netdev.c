@@ -54,15 +54,11 @@ int tern_netdev_apply(struct tern_netdev *nd, const struct tern_eth_settings *se
 {
 	struct tern_eth_settings old = nd->settings;
 	u8 old_table[TERN_RSS_ENTRIES];
-	u32 i;
 	int err;
 
 	tern_eth_close(nd);
 	memcpy(old_table, nd->rss_table, sizeof(old_table));
 	nd->settings = *settings;
-	/* The kernel forgets the CPUs of queues that are no longer in use. */
-	for (i = settings->queues; i < nd->max_queues; i++)
-		nd->queues[i].has_xps = false;
 	if (!netif_is_rxfh_configured(nd->ndev))
 		tern_netdev_spread_evenly(nd);
 	if (!netif_running(nd->ndev))

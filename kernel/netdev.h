@@ -81,6 +81,7 @@ struct tern_eth_queue {
 	struct tern_netdev *nd;
 	u32 index;
 	struct napi_struct napi;
+	bool has_xps;		/* the CPUs that send through it have been chosen */
 	struct tern_queue_stats tx_stats;
 	struct tern_queue_stats rx_stats;
 	/* The restart after an error. All fields but failed are written under the RTNL. */
@@ -90,7 +91,6 @@ struct tern_eth_queue {
 	unsigned long backoff;		/* jiffies until the next one */
 	u64 restarts;
 	bool reported;		/* the health reporter knows that the last restart failed */
-	bool has_xps;		/* the CPUs that send through it have been chosen */
 	/* The rest is valid while this is set, which takes the RTNL and the lock of the transmit
 	 * queue.
 	 */

@@ -52,7 +52,8 @@ struct tern_odp {
 	 * page tables into the umem's list of page frames before it takes umem_mutex. A walk that
 	 * faults leaves each entry valid. A walk that does not fault clears the entries that it
 	 * found empty, even if a fault has filled them meanwhile. Code that removes children and
-	 * tables holds it for writing, too.
+	 * tables holds it for writing, too. Where walks with faults may not run at the same time
+	 * (TERN_ODP_WALKS_AT_ONCE), it is always held for writing.
 	 */
 	struct rw_semaphore walk;
 	struct delayed_work reap;

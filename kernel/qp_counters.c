@@ -109,11 +109,12 @@ static int tern_counter_unbind_qp(struct ib_qp *ibqp)
 }
 
 #ifdef TERN_HAVE_COUNTER_PORT
-/* ib_core allocates a counter with the driver's part, which is empty here, and calls this. */
+/* ib_core allocates a counter together with the driver's part, which is empty here. */
 struct tern_counter {
 	struct rdma_counter counter;
 };
 
+/* ib_core calls this function without a check for NULL. */
 static void tern_counter_init(struct rdma_counter *counter)
 {
 }

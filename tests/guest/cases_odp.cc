@@ -97,9 +97,9 @@ private:
 
 /** A mapping and the region that reaches it: of its own, or that of the whole address space. */
 struct Paged {
-	Paged(const Device &device, size_t size, bool implicit, int access = kAccess)
-	        : memory(size), mr(implicit ? ibv_reg_mr(device.pd(), nullptr, SIZE_MAX, access)
-	                                    : ibv_reg_mr(device.pd(), memory.data(), size, access))
+	Paged(const Device &device, size_t size, bool implicit)
+	        : memory(size), mr(implicit ? ibv_reg_mr(device.pd(), nullptr, SIZE_MAX, kAccess)
+	                                    : ibv_reg_mr(device.pd(), memory.data(), size, kAccess))
 	{
 		check(mr.get(), "ibv_reg_mr on demand: %s", std::strerror(errno));
 	}

@@ -159,7 +159,15 @@ int modify_cq(ibv_cq *cq, ibv_modify_cq_attr *attr)
 
 	if (!Context::of(cq->context)->has(TERN_CAP_MODIFY_CQ))
 		return EOPNOTSUPP;
-	return ibv_cmd_modify_cq(cq, attr, &cmd, sizeof(cmd));
+	if (const int err = ibv_cmd_modify_cq(cq, attr, &cmd, sizeof(cmd)))
+		return err;
+	if (attr->attr_mask & IBV_CQ_ATTR_MODERATE) {
+		CompletionQueue &queue = Cq::of(cq)->queue;
+		const std::lock_guard guard(queue.lock());
+
+		queue.set_moderated(attr->moderate.cq_period);
+	}
+	return 0;
 }
 
 int poll_cq(ibv_cq *cq, int num_entries, ibv_wc *wc)

@@ -231,6 +231,20 @@ TEST_F(CompletionQueueTest, ACqeRaisesOneEvent)
 	}
 }
 
+/* The event for it may be yet to come. */
+TEST_F(CompletionQueueTest, AModeratedCqIsArmedFromWhatIsNotPolled)
+{
+	post_sends(0, 1);
+	cq_.arm(false);
+	card_completes(cqes_, 0, kQpn, TERN_OP_SEND, 0);
+	cq_.set_moderated(true);
+	cq_.arm(false);
+	EXPECT_EQ(doorbell(TERN_DB_CQ_ARM), 0x77u);
+	cq_.set_moderated(false);
+	cq_.arm(false);
+	EXPECT_EQ(doorbell(TERN_DB_CQ_ARM), 0x77u | uint64_t{1} << 32);
+}
+
 /* Its event was for one of those that are there, or for none. */
 TEST_F(CompletionQueueTest, ArmingAfterARequestForSolicitedCqes)
 {

@@ -200,7 +200,7 @@ void CompletionQueue::release()
 		released_ = ci_;
 		config_.buffer.record.publish(ci_);
 	}
-	/* Forget indices behind ci_: they would come to lie before it again, after 2^31 CQEs. */
+	/* Forget indices behind ci_: they would come to lie before it again, after 2^32 CQEs. */
 	armed_ = armed_ && is_ahead(armed_from_);
 	moved_ = moved_ && is_ahead(moved_last_);
 }
@@ -212,13 +212,16 @@ void CompletionQueue::release()
  * which perftest's latency tests would count as two completions. And none is lost, however many
  * CQEs the program polls for each event, and whether it arms before it polls or after. (UCX arms
  * and sleeps, without a poll between.)
+ *
+ * With moderation the card may not have raised that event yet, and a later index would end it. So
+ * a moderated CQ is always armed from the first CQE that is not polled.
  */
 void CompletionQueue::arm(bool solicited_only)
 {
 	Tail tail;
 	uint32_t from = ci_;
 
-	if (armed_ && is_ahead(armed_from_))
+	if (armed_ && !moderated_ && is_ahead(armed_from_))
 		from = armed_from_ + read_tail(armed_from_, tail);
 	/* For a request for solicited CQEs, which CQE raised its event is not known. */
 	armed_ = !solicited_only;

@@ -80,6 +80,8 @@ public:
 	 * requested before, be it there or to come.
 	 */
 	void arm(bool solicited_only);
+	/** Says whether the card may raise the event of a CQE later (ibv_modify_cq()). */
+	void set_moderated(bool moderated) { moderated_ = moderated; }
 
 	/** Removes the unpolled CQEs of QP @qpn, and frees the slots of SRQs that they name. */
 	void drop_qp(uint32_t qpn);
@@ -114,6 +116,7 @@ private:
 	bool closed_ = false;
 	bool armed_ = false; /* for any CQE, and that at armed_from_ is not polled */
 	bool moved_ = false;
+	bool moderated_ = false;
 	/* protects this object, and the table entries and ci_ of the queues that complete to it */
 	HeldSpinlock lock_;
 };
