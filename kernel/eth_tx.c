@@ -19,7 +19,7 @@ static u32 tern_tx_blocks_for(u32 segs)
 
 static u32 tern_tx_free_blocks(const struct tern_tx *tx)
 {
-	/* pairs with tern_tx_clean(): the WQEs that take the blocks come after what it did */
+	/* pairs with tern_tx_clean(), which publishes the CQ's index before it releases blocks */
 	u32 released = smp_load_acquire(&tx->released);
 
 	return tx->mask + 1 - (READ_ONCE(tx->pi) - released);

@@ -40,8 +40,8 @@ static void tern_netdev_spread_evenly(struct tern_netdev *nd)
 }
 
 /*
- * For an interface whose queues do not open. If the card has failed the interface stays up, without
- * queues: tern_netdev_attach() opens them when the card is back.
+ * Closes an interface whose queues do not open. If the card has failed, the interface stays up
+ * without queues, and tern_netdev_attach() opens them after the card's recovery.
  */
 static void tern_netdev_give_up(struct tern_netdev *nd)
 {
@@ -274,7 +274,7 @@ static void tern_netdev_setup(struct tern_netdev *nd)
 	tern_netdev_set_features(nd);
 	tern_netdev_set_defaults(nd);
 	ndev->priv_flags |= IFF_LIVE_ADDR_CHANGE;
-	/* tern_tx_map() may have to linearize a frame, which must have no other user then. */
+	/* tern_tx_map() may have to linearize a frame, which must not be shared then. */
 	if (tdev->attr.max_send_sge <= MAX_SKB_FRAGS)
 		ndev->priv_flags &= ~IFF_TX_SKB_SHARING;
 	/* More than a command may take (aq.c), as a queue that restarts waits for some. */

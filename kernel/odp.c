@@ -563,9 +563,9 @@ static void tern_odp_free(struct tern_dev *tdev, struct tern_odp *odp)
 }
 
 /*
- * Pages of a region are small ones, whatever the process asks for: since 6.16 a part of ib_core
- * and hmm_dma_map_pfn() disagree on the index of a huge page, so that the latter returns the
- * address of another page.
+ * Regions have pages of PAGE_SIZE, even if the process asks for huge pages. Since 6.16, ib_core
+ * and hmm_dma_map_pfn() disagree on the index of a huge page, so that hmm_dma_map_pfn() returns
+ * the address of another page.
  */
 static struct ib_umem_odp *tern_odp_umem(struct ib_device *ibdev, u64 start, u64 length,
 					 int access, bool implicit)

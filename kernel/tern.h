@@ -102,7 +102,10 @@ struct tern_upcalls {
 	 * the restart succeeded. From process context, without the RTNL.
 	 */
 	void (*queue_failed)(struct tern_dev *tdev, u32 index, bool works);
-	/* A queue whose restart had failed works. From process context, without the RTNL. */
+	/*
+	 * All queues work again, after the restart of one had failed. From process context,
+	 * without the RTNL.
+	 */
 	void (*queues_work)(struct tern_dev *tdev);
 	/* The port may have gone up or down. From any context. */
 	void (*port_changed)(struct tern_dev *tdev);

@@ -117,8 +117,8 @@ void Switch::route(FramePtr frame, const Location &to)
 	}
 	if (ports.size() == 1)
 		return queue(std::move(frame), ports[0]);
-	/* Switches have different seeds, so that flows which one switch sends to the same port are
-	 * distributed over several ports by the next one. */
+	/* Switches have different seeds, so that the next switch distributes flows over several
+	 * ports which this switch sends to the same port. */
 	const uint16_t out = ports[flow_hash(frame->bytes(), number) % ports.size()];
 	queue(std::move(frame), out);
 }

@@ -162,8 +162,9 @@ void untouched(Session &s, bool implicit)
 }
 
 /*
- * The process says that the region is of huge pages. The kernel may have few, or none. Each is read
- * and written by itself, beginning with the last. Then one goes, which must not harm the others.
+ * The process registers memory with IBV_ACCESS_HUGETLB, but the kernel may have few huge pages, or
+ * none. The peer writes to each page, beginning with the last. Then the process discards one page,
+ * and the peer reads them all: the others must keep their contents.
  */
 void huge_pages(Session &s)
 {
@@ -171,7 +172,7 @@ void huge_pages(Session &s)
 	constexpr uint32_t kLength = 4096;
 	Endpoint ep(s);
 	Buffer local(s.device, kLength);
-	/* One page more, so that it can begin on the boundary of a huge page. */
+	/* Map one huge page more, so that the region can begin on the boundary of a huge page. */
 	Mapping memory(kSize + kHuge);
 	uint8_t *huge = memory.data() + (-reinterpret_cast<uintptr_t>(memory.data()) & (kHuge - 1));
 	madvise(huge, kSize, MADV_HUGEPAGE);

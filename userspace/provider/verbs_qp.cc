@@ -273,8 +273,8 @@ uint32_t resets_ended(Qp &qp)
 }
 
 /*
- * Opens the send queue of a QP that a query has found in ERR. The card moves it there from RTR,
- * too, and in ERR requests are flushed (IBA 10.3.1). @resets had ended before the query. Only RESET
+ * Opens the send queue of a QP that a query has found in ERR. The card can move a QP from RTR
+ * to ERR, where requests are flushed (IBA 10.3.1). @resets had ended before the query. Only RESET
  * leads out of ERR, so the QP is still there unless a transition to RESET was in progress by then,
  * or has begun since. The lock of the queue is not taken: a program may query within a list of
  * ibv_wr_*.

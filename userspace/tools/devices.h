@@ -33,7 +33,7 @@ struct Device {
 /** Reads all Tern devices of this host. */
 std::vector<Device> read_devices();
 
-/** The name of each Tern device of this host, by its PCI address. */
+/** Returns the name of each Tern device of this host, by its PCI address. */
 std::map<std::string, std::string> device_names();
 
 /** Throws Error if a Tern device of this host has a card that does not answer the driver. */

@@ -50,10 +50,10 @@ private:
 std::string to_line(const tern_trace_event &event, uint64_t start);
 
 /**
- * All events as JSON that Perfetto and chrome://tracing show: a thread for each QP of a program,
- * and one for commands and events of each device; on that of a QP a slice from each post to its
- * completion; commands as slices, all else as instants. @lost events are missing. The order of
- * @events does not matter.
+ * Returns all events as JSON that Perfetto and chrome://tracing show. Each QP of a program has a
+ * thread with a slice from each post to its completion. Each device has a thread for its commands,
+ * which are slices, and its events. All else is shown as instants. @lost is the number of events
+ * that are missing. The order of @events does not matter.
  */
 std::string to_chrome(std::vector<tern_trace_event> events, uint64_t lost);
 

@@ -225,7 +225,7 @@ TEST_F(RuleTest, ANakIsNoTransmissionOfItsPsn)
 	EXPECT_FALSE(see(ack(11)));
 	EXPECT_FALSE(see(packet({.opcode = response, .psn = 11})));
 	EXPECT_TRUE(see(packet({.opcode = response, .psn = 11})));
-	/* ... also if it is the first packet of the flow. */
+	/* This holds for the first packet of a flow, too. */
 	set("count retransmission=no");
 	EXPECT_FALSE(see(ack(11)));
 	EXPECT_TRUE(see(packet({.opcode = response, .psn = 11})));

@@ -207,7 +207,7 @@ void CompletionQueue::release()
 
 /*
  * The card raises the event at once if a CQE exists at or after the given index. The event of an
- * earlier request was for the first CQE at or after the index given then. So ask for CQEs after
+ * earlier request is for the first CQE at or after the index of that request. So ask for CQEs after
  * that one, as mlx5 does by the index of its last event. Then no event is raised twice for a CQE,
  * which perftest's latency tests would count as two completions. And none is lost, however many
  * CQEs the program polls for each event, and whether it arms before it polls or after. (UCX arms

@@ -60,7 +60,7 @@ public:
 
 	/**
 	 * Allocates what a move() to @entries slots needs; null when memory is short. The caller
-	 * does not hold lock(), as the application's allocators may post.
+	 * does not hold lock(), because the application's allocator may post to this SRQ.
 	 */
 	OwnedArray<Slot> make_slots(uint32_t entries) const;
 
