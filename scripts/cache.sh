@@ -18,6 +18,10 @@ TERN_CACHE=${TERN_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/tern}
 # there yet, MAKER is called in a new folder, which takes its place ($final)
 # only when MAKER has succeeded. Whoever wants the same meanwhile waits for it.
 # MAKER sends what nobody wants to read unless it fails to the file "log".
+#
+# A command of MAKER that fails ends it, by "set -e". The shell ignores that where the caller tests
+# the result, as in "cached ... || exit": cached refuses to be called so. "folder=$(cached ...)" is
+# right.
 cached() {
 	name=$1 maker=$2
 	shift 2
@@ -25,6 +29,7 @@ cached() {
 	if ! [ -d "$final" ]; then
 		mkdir -p "$TERN_CACHE"
 		fill "$maker" 9>"$TERN_CACHE/$name.lock" >&2
+		[ -d "$final" ] || return # fill tells nobody else where "set -e" is ignored
 	fi
 	touch "$final"
 	echo "$final"
@@ -48,6 +53,16 @@ give_up() {
 # With the lock open as descriptor 9: makes $final unless another just did.
 # shellcheck disable=SC2030,SC2031  # $half belongs to this subshell, which alone gives up
 fill() (
+	set +e
+	(
+		set -e
+		false
+		true # runs only if set -e is ignored
+	)
+	if [ $? = 0 ]; then
+		say "cached $name: its caller must not test the result"
+		exit 1
+	fi
 	set -e
 	flock 9
 	if [ -d "$final" ]; then

@@ -29,7 +29,8 @@ TOOLS = ("terntop", "terntrace")
 
 def archive(image):
     """The file, with whatever of the parts there is so far; made if it is not in the cache."""
-    folder = paths.cache() / f"parts-{_key(image)}"
+    key = _key(image)
+    folder = paths.cache() / f"parts-{key}"
     if not folder.is_dir():
         with step("packing tern.ko and the provider for the hosts"), \
                 tempfile.TemporaryDirectory(prefix="parts.", dir=folder.parent) as half:
@@ -38,6 +39,8 @@ def archive(image):
             _pack(image, made / ARCHIVE)
             if (made / ARCHIVE).stat().st_size > SIZE:
                 raise LabError(f"what hosts get of {paths.BUILD} is larger than {SIZE >> 20} MiB")
+            if _key(image) != key:
+                raise LabError(f"{paths.BUILD} has changed while it was packed: is a build running?")
             os.truncate(made / ARCHIVE, SIZE)  # tar ends at the zeros behind its files
             with contextlib.suppress(OSError):  # if somebody has just made the same
                 made.rename(folder)

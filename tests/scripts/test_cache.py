@@ -54,6 +54,27 @@ class Cache(unittest.TestCase):
         self.assertIn("could not make bad", result.stderr)
         self.assertEqual(self.folders(), set())
 
+    def test_a_caller_that_tests_the_result_is_refused(self):
+        """There the shell goes on behind a command of the maker that fails."""
+        for maker in "good", "bad":
+            result = self.cached(maker, "a || exit 3")
+            self.assertEqual((result.returncode, result.stdout), (3, ""))
+            self.assertIn("must not test the result", result.stderr)
+        self.assertEqual(self.folders(), set())
+
+    def test_a_debian_that_cannot_be_made(self):
+        programs = self.cache / "programs"
+        programs.mkdir()
+        (programs / "mmdebstrap").write_text("#!/bin/sh\nexit 1\n")
+        (programs / "mmdebstrap").chmod(0o755)
+        for script in "scripts/root", "tests/packages/fresh-root":
+            result = subprocess.run(
+                [TOP / script], capture_output=True, text=True, check=False,
+                env={**os.environ, "TERN_CACHE": str(self.cache), "TERN_STACK": "",
+                     "PATH": f"{programs}:{os.environ['PATH']}"})
+            self.assertEqual((result.returncode, result.stdout), (1, ""), result.stderr)
+            self.assertIn("could not make", result.stderr)
+
     def test_what_is_not_used_any_more_is_deleted(self):
         unused, used = self.made("unused"), self.made("used")
         for folder in unused, used:
