@@ -7,6 +7,7 @@
 
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -65,6 +66,13 @@ class Install(unittest.TestCase):
         told = run(self.bin / "tern-lab", "status", XDG_RUNTIME_DIR=str(self.root))
         self.assertEqual((told.returncode, told.stdout), (1, ""))
         self.assertEqual(told.stderr, 'lab: there is no lab "lab" here; `tern-lab up` starts it\n')
+
+    def test_the_lab_has_all_that_its_scripts_include(self):
+        scripts = self.bin.parent / "share/tern-lab/scripts"
+        included = {name for path in scripts.iterdir() if path.is_file()
+                    for name in re.findall(r'^\. "\$here/([\w.-]+)"', path.read_text(), re.MULTILINE)}
+        self.assertIn("cache.sh", included)
+        self.assertEqual([name for name in included if not (scripts / name).exists()], [])
 
     def test_the_lab_refuses_stacks_that_it_cannot_have(self):
         """Those of another Debian, and those whose kernel it would have to build."""
