@@ -81,7 +81,9 @@ build: module cmake
 module: setup
 	@scripts/build-module $(KERNEL) $(BUILD)/kernel/$(KERNEL)
 
+# Headers of QEMU that nobody has asked for in a month go from the cache.
 configure: setup
+	@scripts/qemu-headers >/dev/null
 	@[ -e $(CMAKE_BUILD)/build.ninja ] || \
 		cmake -S . -B $(CMAKE_BUILD) -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo
 ifdef GUEST_BUILD
