@@ -39,11 +39,13 @@ TCG_CPU_OF_OWN_DISK = "max,la57=off"
 @dataclasses.dataclass(frozen=True)
 class Accelerator:
     """An accelerator: QEMU's arguments for it, the processor of Tern's guests and of disk images
-    of the user's, and the kernel options that a guest needs on it."""
+    of the user's, the kernel options that a guest needs on it, and what tells the processor from
+    others if guests see it."""
     arguments: tuple
     cpu: str
     cpu_of_own_disk: str
     kernel_line: str
+    processor: str = ""
 
 
 class X86:
@@ -68,7 +70,10 @@ class X86:
         cpuinfo = CPUINFO.read_text(encoding="ascii", errors="replace")
         if re.search(r"^flags\s*:.*\b(vmx|svm)\b", cpuinfo, re.MULTILINE) \
                 and os.access("/dev/kvm", os.R_OK | os.W_OK):
-            return Accelerator(("-accel", "kvm"), "host", "host", "")
+            first = cpuinfo.partition("\n\n")[0]
+            told = re.findall(r"^(?:model name|stepping|microcode|flags)\s*:.*$", first, re.MULTILINE)
+            return Accelerator(("-accel", "kvm"), "host", "host", "",
+                               "\n".join([os.uname().release, *told]))
         # With more features TCG is slower, not faster; rdrand spares waiting for entropy.
         return Accelerator(TCG, "qemu64,+rdrand", TCG_CPU_OF_OWN_DISK,
                            f"{TCG_KERNEL_LINE} {X86_TCG_KERNEL_LINE}{cls._clock(cpuinfo)}")

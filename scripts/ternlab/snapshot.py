@@ -77,6 +77,7 @@ def _key(image, options):
     version = subprocess.run([machine.of(options).qemu, "--version"], capture_output=True,
                              text=True, check=True).stdout
     ingredients = [image.folder, version, WARM_UP, *SAVED_RUNNING, migration.VERSION,
+                   machine.of(options).accelerator().processor,
                    *machine.command(image, options, "disk", parts.SIZE, "console", "qmp",
                                     "channel")]
     return hashlib.sha256("\n".join(map(str, ingredients)).encode()).hexdigest()[:16]
@@ -143,9 +144,12 @@ def _guest(image, options, half, disk, arguments):
         empty.touch()
         os.truncate(empty, parts.SIZE)
 
+        def text(file):
+            # QEMU makes its console after it has checked all options.
+            return file.read_text(errors="replace") if file.exists() else ""
+
         def said():
-            return "".join(file.read_text(errors="replace")[-2000:]
-                           for file in (log, console) if file.exists())
+            return "".join(text(file)[-2000:] for file in (log, console))
 
         process = Process.start(
             "a guest", [machine.of(options).qemu, *arguments, *machine.command(
@@ -155,14 +159,14 @@ def _guest(image, options, half, disk, arguments):
             with qmp.Qmp(monitor_path, SAVE_TIMEOUT) as monitor:
                 yield guest, monitor
         except LabError as error:
-            refused = _INITRD.search(console.read_text(errors="replace"))
+            refused = _INITRD.search(text(console))
             raise LabError(refused[1] if refused else f"{error}\n{said()}") from None
         finally:
             process.stop()
-    if machine.DEATH.search(console.read_text(errors="replace")):
+    if machine.DEATH.search(text(console)):
         raise LabError(f"the guest's kernel has died\n{said()}")
-    console.unlink()
-    log.unlink()
+    console.unlink(missing_ok=True)
+    log.unlink(missing_ok=True)
 
 
 def _clock_rates(guest):

@@ -45,6 +45,15 @@ class Accelerators(unittest.TestCase):
                 self.on(feature)
                 self.check("kvm", "host", ALWAYS.split())
 
+    def test_processors(self):
+        """With KVM a guest sees the host's processor, and with TCG always the same."""
+        told = {}
+        for feature in ("vmx", "vmx aes", "none", "none aes"):
+            self.on(feature)
+            told[feature] = machine.X86.accelerator().processor
+        self.assertNotEqual(told["vmx"], told["vmx aes"])
+        self.assertEqual((told["none"], told["none aes"]), ("", ""))
+
     def test_tcg(self):
         """Without virtualization, whatever /dev/kvm is, and where one may not open that."""
         for feature, may_open in (("vmxx", True), ("svm", False)):

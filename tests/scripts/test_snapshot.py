@@ -13,6 +13,7 @@ from unittest import mock
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
 
 from ternlab import snapshot  # noqa: E402
+from ternlab.errors import LabError  # noqa: E402
 from ternlab.host import Options  # noqa: E402
 
 
@@ -94,6 +95,22 @@ class Making(unittest.TestCase):
         with self.assertRaisesRegex(snapshot.BrokenSnapshot, "Oops"):
             self.get()
         self.assertEqual((self.made, self.kept()), (snapshot.ATTEMPTS, []))
+
+
+class Ends(unittest.TestCase):
+    def test_qemu_that_ends_at_once(self):
+        """It has told why, and has not made its console yet."""
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        qemu = pathlib.Path(scratch.name) / "qemu"
+        qemu.write_text("#!/bin/sh\necho ram is too large\nexit 1\n", encoding="ascii")
+        qemu.chmod(0o755)
+        image = types.SimpleNamespace(vmlinuz="vmlinuz", initrd="initrd")
+        with mock.patch.object(snapshot.machine.X86, "qemu", str(qemu)), \
+                self.assertRaisesRegex(LabError, "ram is too large"), \
+                snapshot._guest(  # pylint: disable=protected-access
+                    image, Options(), pathlib.Path(scratch.name), "file=disk", []):
+            self.fail("there is no guest")
 
 
 class Paths(unittest.TestCase):
