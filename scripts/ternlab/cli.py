@@ -484,10 +484,12 @@ def faults(args):
     lab = Lab.find(args.lab)
     percentages = _percentages(args)
     rule = _rule(args, percentages)
+    chosen = args.file or percentages or rule or args.seed is not None
+    if args.log and (args.clear or chosen):
+        raise LabError("--log shows what the faults have done, and sets none")
     if args.log:
         print(wire_faults.log(lab), end="")
         return
-    chosen = args.file or percentages or rule or args.seed is not None
     if args.json and (args.clear or chosen):
         raise LabError("--json shows the faults and sets none")
     if args.clear and chosen:
@@ -549,10 +551,12 @@ def cable(args):
     host, _ = _card_of(args)
     if args.action != "on":
         host.set_cable(False, args.card)
-    if args.action == "flap":
-        time.sleep(1)
-    if args.action != "off":
-        host.set_cable(True, args.card)
+    try:
+        if args.action == "flap":
+            time.sleep(1)
+    finally:
+        if args.action != "off":
+            host.set_cable(True, args.card)
 
 
 def link(args):

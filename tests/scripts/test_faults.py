@@ -182,6 +182,8 @@ class Faults(unittest.TestCase):
                 ("opcode: there is no", "--loss", "1", "--drop", "opcode=NONE"),
                 ("a number is needed", "--loss", "1", "--seed", "-1"),
                 ("--clear goes without", "--clear", "--drop", ""),
+                ("--log shows", "--log", "--clear"),
+                ("--log shows", "--log", "--loss", "5"),
                 ("No such file", "--file", self.folder / "none.toml")):
             self.refused(message, *words)
 

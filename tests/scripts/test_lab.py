@@ -489,6 +489,15 @@ class Changes(Stateful):
         self.assertEqual(self.command("add", "2", "--cards", "2"), (0, "lab: host2, host4 up\n"))
         self.assertEqual([host.options.cards for host in Lab.find("lab").hosts], [1, 2, 1, 2])
 
+    def test_flap_that_is_interrupted(self):
+        """The cable is in again."""
+        self.remember(1)
+        with mock.patch("ternlab.host.Host.set_cable", autospec=True) as set_cable, \
+                mock.patch.object(cli.time, "sleep", side_effect=KeyboardInterrupt), \
+                contextlib.suppress(KeyboardInterrupt):
+            self.command("cable", "host1", "flap")
+        self.assertEqual([call.args[1] for call in set_cable.call_args_list], [False, True])
+
     def test_stack(self):
         """Hosts that come later are of the stack that the lab was brought up with."""
         def start(wire, *_):
