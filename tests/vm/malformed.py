@@ -172,7 +172,7 @@ class Malformed(Programs):
 
         answers: the syndromes of the acknowledgements that come back.
         """
-        with self.cell(kind, "counted"):
+        with self.cell(kind, "counted") as note:
             self.outsider.take()
             before = self.counters()
             for frame in frames:
@@ -198,10 +198,9 @@ class Malformed(Programs):
             self.assertTrue(matches(found), f"{found} instead of {counted}")
             self.assertEqual([roce.syndrome for roce in heard if roce.opcode == ACKNOWLEDGE],
                              list(answers))
-        if heard:
-            self.table.set(kind, "answer", ", ".join(f"{roce.syndrome:#x}" for roce in heard))
-        self.table.set(kind, "counted", ", ".join(f"{name} {by}" for name, by in counted.items())
-                       or "as good traffic")
+            if heard:
+                self.table.set(kind, "answer", ", ".join(f"{roce.syndrome:#x}" for roce in heard))
+            note(", ".join(f"{name} {by}" for name, by in counted.items()) or "as good traffic")
 
     def still_works(self, qpn, psn=PSN):
         """The victim has not noticed: the next good packet is acknowledged."""

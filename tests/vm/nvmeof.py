@@ -95,9 +95,12 @@ class NvmeOf(Programs):
         address = self.address(target, ip)
         try:
             row = f"NVMe/RDMA to {target.name}, IPv{ip}"
+            disk = None
             with self.cell(f"{row}: connect", "result"):
                 serve(target, address, family)
                 disk = connect(initiator, address)
+            if not disk:
+                return
             with self.cell(f"{row}: write, read, compare", "result"):
                 self.copy(initiator, target, disk)
             with self.cell(f"{row}: small and large requests", "result"):

@@ -66,12 +66,14 @@ class Programs(Scenario):
 
     @contextlib.contextmanager
     def cell(self, row, column):
-        """A cell of the table, and a part of the test that may fail while others go on."""
+        """A cell of the table, and a part of the test that may fail while others go on. Yields a
+        function that notes another text for the cell than the time that the part has taken."""
         with self.subTest(f"{row}, {column}"):
             begun = time.monotonic()
             self.table.set(row, column, "FAILED")
-            yield
-            self.table.set(row, column, f"ok {time.monotonic() - begun:4.1f} s")
+            noted = []
+            yield noted.append
+            self.table.set(row, column, "".join(noted) or f"ok {time.monotonic() - begun:4.1f} s")
 
     def everywhere(self, row, action):
         """action(hosts) between two hosts and on one with itself, or in turn on one of these."""

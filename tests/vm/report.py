@@ -16,6 +16,7 @@ import unittest
 from ternlab import paths, stack
 from ternlab.channel import Channel
 from ternlab.errors import LabError
+from ternlab.process import exit_on_signals
 
 NAME = os.environ.get("TERN_SCENARIO", f"vm.{pathlib.Path(sys.argv[0]).stem}")
 FAILED = paths.BUILD / "failed" / NAME
@@ -32,10 +33,6 @@ class Costs:
         self.logs = []
         self.tables = []
         self.parts = {}  # seconds, and those of the guests' CPUs, by test
-
-    def started(self, lab, took):
-        self.starting += took
-        self.logs.append(lab.logs)
 
     @staticmethod
     def clocks(lab):
@@ -105,6 +102,25 @@ def collect(result, output):
           file=output, flush=True)
 
 
+def run_tests():
+    """Returns the result. unittest does no cleanups if a signal ends it: here those of classes take
+    down labs."""
+    exit_on_signals()
+    try:
+        return unittest.main(exit=False).result
+    except BaseException:
+        for case in unittest.TestCase.__subclasses__():
+            clean_up(case)
+        raise
+
+
+def clean_up(case):
+    """Does the class cleanups of CASE after those of the classes that are derived from it."""
+    for derived in case.__subclasses__():
+        clean_up(derived)
+    case.doClassCleanups()
+
+
 def main():
     """unittest's, with this around it, on the stack's Debian."""
     try:
@@ -115,7 +131,7 @@ def main():
     FAILED.mkdir(parents=True)
     with open(FAILED / "output.log", "w", encoding="utf-8") as log:
         sys.stdout, sys.stderr = Tee(sys.stdout, log), Tee(sys.stderr, log)
-        result = unittest.main(exit=False).result
+        result = run_tests()
         COST.save(result.testsRun, len(result.failures) + len(result.errors))
         if not result.wasSuccessful():
             collect(result, sys.stderr)

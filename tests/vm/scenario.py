@@ -83,10 +83,11 @@ class Scenario(unittest.TestCase):
         if stack.has_debug_kernel():
             hosts = [dataclasses.replace(options, mem=DEBUG_MEM) for options in hosts]
         begun = time.monotonic()
-        # Which leaves nothing if it fails.
+        report.COST.logs.append(cls.lab.logs)
+        # Which leaves nothing but its logs if it fails.
         cls.lab.up(hosts, owned=True, topology=cls.TOPOLOGY, **cls.IMAGE)
         cls.addClassCleanup(cls.take_down)
-        report.COST.started(cls.lab, time.monotonic() - begun)
+        report.COST.starting += time.monotonic() - begun
         cls.hosts = cls.lab.hosts
         for host in cls.hosts:
             if host.options.nic == "virtio":

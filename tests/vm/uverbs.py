@@ -23,7 +23,7 @@ FRUITFUL = """alloc_pd open_xrcd create_ah multicast create_counters create_flow
     alloc_async create_cq create_cq_ex create_cq_ioctl resize_cq modify_cq create_srq create_srq_xrc
     create_srq_tags create_srq_ioctl modify_srq create_qp_rc create_qp_uc create_qp_ud create_qp_raw
     create_qp_xrc_ini create_qp_xrc_tgt create_qp_ioctl create_qp_rss open_qp modify_qp connect
-    create_wq modify_wq create_table post drain reg_mr reg_mr_on_demand reg_mr_implicit
+    create_wq create_wq_ioctl modify_wq create_table post drain reg_mr reg_mr_on_demand reg_mr_implicit
     reg_mr_dma_buf reg_mr_dm rereg_mr advise_mr alloc_mw alloc_dm map remap poke fork query_pd
     query_dm query_context read_events read_counters""".split()
 FAILING = "--failing"  # the option by which allocations fail
@@ -112,9 +112,9 @@ class Uverbs(Programs):
             self.exchange(agents, qpns, turn)
             also()
 
+        said, lacking = "", FRUITFUL
         with self.cell(name, "result"), self.connected() as (agents, qpns):
             before = self.holdings()
-            said, lacking = "", FRUITFUL
             # A busy machine makes fewer calls in that time, so that further seeds may be needed.
             for seed in range(SEED, SEED + self.CHANCES):
                 said += self.fuzz(seed, meanwhile, options)
