@@ -32,9 +32,9 @@ constexpr EntryField kFaultFields[] = {
 };
 
 struct Arguments {
-	uint32_t interval_ms = 1000;
-	uint32_t count = 0; /* zero: until a signal */
-	uint32_t pid = 0;   /* zero: all processes */
+	uint32_t interval_ms = 0; /* zero until an option or the default has set it */
+	uint32_t count = 0;       /* zero: until a signal */
+	uint32_t pid = 0;         /* zero: all processes */
 	bool json = false;
 	bool help = false;
 	std::string address = "127.0.0.1";
@@ -42,6 +42,7 @@ struct Arguments {
 	std::string library;
 };
 
+constexpr uint32_t kDefaultIntervalMs = 1000;
 constexpr int kTurnMs = 500; /* how late a signal may be noticed */
 
 volatile std::sig_atomic_t stopped = 0;
@@ -86,6 +87,10 @@ Arguments parse(int argc, char **argv)
 		else
 			arguments.help = true;
 	}
+	if (arguments.port && (arguments.interval_ms || arguments.count || arguments.json))
+		throw UsageError("--listen goes without --interval, --count and --json");
+	if (!arguments.interval_ms)
+		arguments.interval_ms = kDefaultIntervalMs;
 	return arguments;
 }
 
@@ -199,7 +204,7 @@ void serve_pages(const Watch &watch, const Arguments &arguments)
 	const PageServer server(arguments.address, arguments.port);
 	Sampler sampler(watch.read());
 
-	while (!stopped) {
+	while (!stopped && !(arguments.pid && !is_alive(arguments.pid))) {
 		pollfd wait{.fd = server.fd(), .events = POLLIN, .revents = 0};
 		if (poll(&wait, 1, kTurnMs) == 1)
 			server.answer(to_prometheus(take(watch, sampler)));
