@@ -70,6 +70,9 @@ static int tern_wq_check_init(const struct tern_dev *tdev, const struct ib_wq_in
 
 	if (!udata || init->wq_type != IB_WQT_RQ || init->create_flags)
 		return -EOPNOTSUPP;
+	/* UVERBS_METHOD_WQ_CREATE without a CQ: uverbs passes on the error pointer. */
+	if (IS_ERR_OR_NULL(init->cq))
+		return -EINVAL;
 	if (!init->max_wr || init->max_wr > 1U << attr->max_rq_log_size ||
 	    init->max_sge > attr->max_recv_sge)
 		return -EINVAL;

@@ -540,6 +540,37 @@ int create_wq(Fuzzer &f)
 	return err;
 }
 
+int create_wq_by_ioctl(Fuzzer &f)
+{
+	uint32_t max_wr, max_sge, number;
+	tern_create_wq_resp driver = {};
+	Method method(UVERBS_OBJECT_WQ, UVERBS_METHOD_WQ_CREATE);
+	method.handle(UVERBS_ATTR_CREATE_WQ_HANDLE)
+	        .handle(UVERBS_ATTR_CREATE_WQ_PD_HANDLE, f.handle(Kind::kPd))
+	        .in(UVERBS_ATTR_CREATE_WQ_USER_HANDLE, f.rng.next())
+	        .in(UVERBS_ATTR_CREATE_WQ_TYPE, f.value(uint64_t{IB_UVERBS_WQT_RQ}))
+	        .in(UVERBS_ATTR_CREATE_WQ_MAX_WR, f.size(kLarge, kMaxReceives))
+	        .in(UVERBS_ATTR_CREATE_WQ_MAX_SGE, f.value(1u))
+	        .in(UVERBS_ATTR_CREATE_WQ_FLAGS, f.value(0u))
+	        .out(UVERBS_ATTR_CREATE_WQ_RESP_MAX_WR, max_wr)
+	        .out(UVERBS_ATTR_CREATE_WQ_RESP_MAX_SGE, max_sge)
+	        .out(UVERBS_ATTR_CREATE_WQ_RESP_WQ_NUM, number)
+	        .out(UVERBS_ATTR_UHW_OUT, driver);
+	/* The kernel does not ask for the CQ, although it needs one. */
+	if (f.rng.chance(9, 10))
+		method.handle(UVERBS_ATTR_CREATE_WQ_CQ_HANDLE, f.handle(Kind::kCq));
+	if (f.rng.chance(1, 3))
+		method.handle(UVERBS_ATTR_CREATE_WQ_EVENT_FD, f.handle(Kind::kAsync));
+	const int err = f.call(method);
+	if (!err)
+		f.created(Kind::kWq, {.handle = method.result(0),
+		                      .number = driver.wqn,
+		                      .key = driver.buf_key,
+		                      .length = driver.buf_len,
+		                      .record_offset = driver.record_offset});
+	return err;
+}
+
 int modify_wq(Fuzzer &f)
 {
 	ib_uverbs_ex_modify_wq in = {};
@@ -767,6 +798,7 @@ constexpr Operation kOperations[] = {
         {"modify_qp", 25, modify_qp},
         {"connect", 25, connect},
         {"create_wq", 8, create_wq, true},
+        {"create_wq_ioctl", 8, create_wq_by_ioctl, true},
         {"destroy_wq", 3, destroy<Kind::kWq>},
         {"modify_wq", 5, modify_wq},
         {"create_table", 8, create_table, true},
