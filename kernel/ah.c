@@ -67,7 +67,7 @@ static int tern_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init,
 /* ib_mad compares the address handles of a request and its response. */
 static int tern_query_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr)
 {
-	const struct tern_hw_ud_seg *av = &to_tah(ibah)->av;
+	struct tern_hw_ud_seg *av = &to_tah(ibah)->av;
 
 	memset(attr, 0, sizeof(*attr));
 	attr->type = RDMA_AH_ATTR_TYPE_ROCE;

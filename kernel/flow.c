@@ -191,7 +191,8 @@ static int tern_flow_to_hw(const struct ib_flow_attr *attr, u32 qpn,
 
 	if (attr->flags)
 		return -EOPNOTSUPP;
-	if ((u32)attr->type >= ARRAY_SIZE(types))
+	/* As with mlx5, 0 is the port, too. */
+	if ((u32)attr->type >= ARRAY_SIZE(types) || attr->port > TERN_PORT)
 		return -EINVAL;
 
 	*hw = (struct tern_hw_create_flow) {

@@ -339,6 +339,10 @@ static int tern_qp_create_queues(struct tern_qp *qp, const struct tern_qp_kind *
 	int err;
 
 	qp->cap = init->cap;
+	if (!rq) {	/* nobody reads these, so their limits do not apply */
+		qp->cap.max_recv_wr = 0;
+		qp->cap.max_recv_sge = 0;
+	}
 	if (!udata && kind->type == TERN_QPT_RC && tdev->caps & TERN_CAP_MASKED_ATOMIC)
 		tern_qp_fit_masked_atomic(&qp->cap);
 	err = tern_udata_no_input(udata) ?: tern_check_cap(tdev, &qp->cap) ?:

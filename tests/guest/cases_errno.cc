@@ -175,7 +175,15 @@ void queue_pairs(Session &s)
 	cap.max_inline_data = kTooMany;
 	answers.refuses(EINVAL, "create_qp: max_inline_data", [&] { return create(rc_of(cap)); });
 
-	ibv_qp_init_attr_ex init = rc_of(kCap);
+	/* ibv_create_qp(3): with an SRQ the limits of the receive queue do not apply. */
+	cap = kCap;
+	cap.max_recv_wr = cap.max_recv_sge = kTooMany;
+	const SrqPtr srq = make_srq(device, 4);
+	ibv_qp_init_attr_ex init = rc_of(cap);
+	init.srq = srq.get();
+	answers.expect(0, "create_qp with an SRQ: max_recv_wr", create(init) ? 0 : errno);
+
+	init = rc_of(kCap);
 	/* mlx5_ib, check_qp_type() */
 	init.qp_type = static_cast<ibv_qp_type>(0x77);
 	answers.refuses(EOPNOTSUPP, "create_qp: type", [&] { return create(init); });

@@ -155,6 +155,8 @@ void refused(Session &s)
 	ibv_device_attr_ex device = {};
 	check(!ibv_query_device_ex(s.device.context(), nullptr, &device), "ibv_query_device_ex");
 	const uint32_t most = device.packet_pacing_caps.qp_rate_limit_max;
+	ibv_qp_rate_limit_attr burst = {};
+	burst.max_burst_sz = 4096;
 	for (const auto type : {IBV_QPT_RC, IBV_QPT_UD, IBV_QPT_RAW_PACKET}) {
 		const LoneQp qp(s.device, type);
 		ibv_qp_attr attr = {};
@@ -168,6 +170,9 @@ void refused(Session &s)
 		attr.rate_limit = most + 1;
 		check(qp.modify(attr, IBV_QP_RATE_LIMIT) == EINVAL, "%s, more than there can be",
 		      name_of(type));
+		/* libmlx5, mlx5_modify_qp_rate_limit() */
+		check(ibv_modify_qp_rate_limit(qp.get(), &burst) == EINVAL,
+		      "%s, a burst of no rate", name_of(type));
 		attr = qp.attributes();
 		attr.qp_state = IBV_QPS_RTS;
 		attr.rate_limit = 1000;

@@ -293,6 +293,9 @@ void flows_refused(Session &s)
 
 	EthFlow eth = {flow_attr(1, sizeof(eth)), eth_spec({}, kEthertype)};
 	expect_refused(ud, eth.attr, EOPNOTSUPP, "a flow of a UD QP");
+	eth.attr.port = 2;
+	expect_refused(qp, eth.attr, EINVAL, "a port that there is not");
+	eth.attr.port = 1;
 	eth.attr.flags = IBV_FLOW_ATTR_FLAGS_DONT_TRAP;
 	expect_refused(qp, eth.attr, EOPNOTSUPP, "DONT_TRAP");
 	eth.attr.flags = IBV_FLOW_ATTR_FLAGS_EGRESS;

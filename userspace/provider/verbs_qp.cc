@@ -505,7 +505,8 @@ int modify_qp_rate_limit(ibv_qp *qp, ibv_qp_rate_limit_attr *limit)
 	ibv_qp_attr attr = {};
 	tern_modify_qp_cmd rest = {};
 
-	if (limit->comp_mask)
+	if (limit->comp_mask ||
+	    (!limit->rate_limit && (limit->max_burst_sz || limit->typical_pkt_sz)))
 		return EINVAL;
 	attr.rate_limit = limit->rate_limit;
 	rest.max_burst_sz = limit->max_burst_sz;
