@@ -59,6 +59,7 @@ fill() (
 		false
 		true # runs only if set -e is ignored
 	)
+	# shellcheck disable=SC2181  # a test of the subshell would have it ignore set -e, too
 	if [ $? = 0 ]; then
 		say "cached $name: its caller must not test the result"
 		exit 1

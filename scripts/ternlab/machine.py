@@ -71,7 +71,8 @@ class X86:
         if re.search(r"^flags\s*:.*\b(vmx|svm)\b", cpuinfo, re.MULTILINE) \
                 and os.access("/dev/kvm", os.R_OK | os.W_OK):
             first = cpuinfo.partition("\n\n")[0]
-            told = re.findall(r"^(?:model name|stepping|microcode|flags)\s*:.*$", first, re.MULTILINE)
+            told = re.findall(r"^(?:model name|stepping|microcode|flags)\s*:.*$", first,
+                              re.MULTILINE)
             return Accelerator(("-accel", "kvm"), "host", "host", "",
                                "\n".join([os.uname().release, *told]))
         # With more features TCG is slower, not faster; rdrand spares waiting for entropy.

@@ -40,7 +40,8 @@ def archive(image):
             if (made / ARCHIVE).stat().st_size > SIZE:
                 raise LabError(f"what hosts get of {paths.BUILD} is larger than {SIZE >> 20} MiB")
             if _key(image) != key:
-                raise LabError(f"{paths.BUILD} has changed while it was packed: is a build running?")
+                raise LabError(f"{paths.BUILD} has changed while it was packed; "
+                               "is a build running?")
             os.truncate(made / ARCHIVE, SIZE)  # tar ends at the zeros behind its files
             with contextlib.suppress(OSError):  # if somebody has just made the same
                 made.rename(folder)

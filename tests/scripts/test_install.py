@@ -69,8 +69,9 @@ class Install(unittest.TestCase):
 
     def test_the_lab_has_all_that_its_scripts_include(self):
         scripts = self.bin.parent / "share/tern-lab/scripts"
+        include = re.compile(r'^\. "\$here/([\w.-]+)"', re.MULTILINE)
         included = {name for path in scripts.iterdir() if path.is_file()
-                    for name in re.findall(r'^\. "\$here/([\w.-]+)"', path.read_text(), re.MULTILINE)}
+                    for name in include.findall(path.read_text(encoding="utf-8"))}
         self.assertIn("cache.sh", included)
         self.assertEqual([name for name in included if not (scripts / name).exists()], [])
 

@@ -269,6 +269,16 @@ class SeeInside(Programs):
         self.assertGreater(int(told[1]), 0)
         self.assertRegex(page, r'(?m)^tern_device_events_total\{.*"rcvd_rnr_err"\} \d+$')
 
+    def test_prometheus_of_a_process(self):
+        """terntop ends with the process."""
+        watched = self.watch(self.peer)
+        pid = self.peer.run("pgrep -x ibv_asyncwatch").out.strip()
+        task = self.peer.spawn(f"terntop --listen {PORT} --pid {pid} && echo ended")
+        self.assertTrue(wait_until(lambda: self.peer.run(
+            f"exec 3<>/dev/tcp/127.0.0.1/{PORT}", check=False).code == 0 or task.failed(), 30))
+        watched.kill("KILL")
+        self.assertTrue(wait_until(lambda: "ended" in task.output(), 30), task.output())
+
     # --- terntrace
 
     def test_pingpong(self):
@@ -353,6 +363,7 @@ class SeeInside(Programs):
         self.assert_refused("terntrace --qp 0", '--qp takes a number .*"0"', 2)
         self.assert_refused("terntrace --json /no/file", "cannot write /no/file")
         self.assert_refused("terntop --listen 1.2.3:80", "--listen takes .*", 2)
+        self.assert_refused("terntop --listen 80 --count 1", "--listen goes without .*", 2)
         self.assert_refused("terntop --interval 0", "--interval takes seconds .*", 2)
 
     def test_without_driver(self):

@@ -20,12 +20,13 @@ SECONDS = float(os.environ.get("TERN_UVERBS_SECONDS", "60" if EVERY_CELL else "2
 SEED = int(os.environ.get("TERN_UVERBS_SEED", "1"), 0)
 # Each of these makes an object, or changes one, and must have succeeded.
 FRUITFUL = """alloc_pd open_xrcd create_ah multicast create_counters create_flow create_channel
-    alloc_async create_cq create_cq_ex create_cq_ioctl resize_cq modify_cq create_srq create_srq_xrc
-    create_srq_tags create_srq_ioctl modify_srq create_qp_rc create_qp_uc create_qp_ud create_qp_raw
-    create_qp_xrc_ini create_qp_xrc_tgt create_qp_ioctl create_qp_rss open_qp modify_qp connect
-    create_wq create_wq_ioctl modify_wq create_table post drain reg_mr reg_mr_on_demand reg_mr_implicit
-    reg_mr_dma_buf reg_mr_dm rereg_mr advise_mr alloc_mw alloc_dm map remap poke fork query_pd
-    query_dm query_context read_events read_counters""".split()
+    alloc_async create_cq create_cq_ex create_cq_ioctl resize_cq modify_cq create_srq
+    create_srq_xrc create_srq_tags create_srq_ioctl modify_srq create_qp_rc create_qp_uc
+    create_qp_ud create_qp_raw create_qp_xrc_ini create_qp_xrc_tgt create_qp_ioctl create_qp_rss
+    open_qp modify_qp connect create_wq create_wq_ioctl modify_wq create_table post drain reg_mr
+    reg_mr_on_demand reg_mr_implicit reg_mr_dma_buf reg_mr_dm rereg_mr advise_mr alloc_mw
+    alloc_dm map remap poke fork query_pd query_dm query_context read_events
+    read_counters""".split()
 FAILING = "--failing"  # the option by which allocations fail
 # The kernel may still charge this many bytes to a control group when its processes are gone: the
 # kernel has caches. What ib_core leaks does not count (kernel_log.KNOWN_LEAKS).
