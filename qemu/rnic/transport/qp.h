@@ -75,7 +75,7 @@ public:
 	/** Limits requests and READ responses to @rate, kb/s, until a reset. 0: no limit. */
 	void inject_rate(uint32_t rate);
 	/** Congestion control is another now: all flows begin anew. */
-	void forget_congestion() { rates_.forget_congestion(); }
+	virtual void forget_congestion() { rates_.forget_congestion(); }
 	bool transmit(unsigned &budget) final
 	{
 		const Stats::Scope scope(data_.stats, stats_set_);

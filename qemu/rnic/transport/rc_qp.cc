@@ -32,6 +32,12 @@ void RcQp::stop()
 	responder_.reset(Psn());
 }
 
+void RcQp::forget_congestion()
+{
+	ConnectedQp::forget_congestion();
+	requester_.forget_timing();
+}
+
 void RcQp::apply(uint32_t mask, const tern_hw_qp_attr &attr)
 {
 	ConnectedQp::apply(mask, attr);

@@ -26,6 +26,7 @@ public:
 
 	bool deliver(const Packet &packet) override;
 	uint32_t deliver_burst(const Packet &burst) override;
+	void forget_congestion() override;
 	void query(hw::tern_hw_qp_attr &attr) const override;
 	void release_tags() override;
 	void describe(Json &to) const override;

@@ -370,9 +370,11 @@ void Requester::start_timing(const Request &r)
 	timed_at_ = now;
 }
 
+/* Without TIMELY there may be no controller that could take the time. */
 void Requester::end_timing()
 {
-	qp_.rate_control().on_rtt(data_.ports.clock.now() - timed_at_);
+	if (data_.takes_rtts())
+		qp_.rate_control().on_rtt(data_.ports.clock.now() - timed_at_);
 	timed_.reset();
 }
 

@@ -33,6 +33,8 @@ public:
 	/** As Qp::deliver_burst(), for READ responses with packets of the path MTU. */
 	uint32_t receive_burst(const Packet &burst);
 	void on_timer(uint64_t now);
+	/** The packet that is being timed belongs to a controller that is gone. */
+	void forget_timing() { timed_.reset(); }
 	/** The pages are present (@ok), or cannot be provided. */
 	void resume(bool ok);
 

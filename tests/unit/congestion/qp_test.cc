@@ -678,6 +678,37 @@ TEST_F(RoundTrips, ASlowFlowTimesPacketsWithinSegments)
 	EXPECT_EQ(all.size() + packets().size(), 16u);
 }
 
+/* What is being timed when TIMELY is switched off has no controller that could take its time. */
+TEST_F(RoundTrips, NothingIsTimedAfterAnotherAlgorithm)
+{
+	post(kMtu);
+	run();
+	const auto all = packets();
+	ASSERT_EQ(all.size(), 1u);
+	params_.rp_algorithm = static_cast<uint32_t>(CongestionAlgorithm::None);
+	set();
+	acknowledge(all);
+	const auto cqes = cq_->drain();
+	ASSERT_EQ(cqes.size(), 1u);
+	EXPECT_EQ(cqes[0].status, TERN_WC_SUCCESS);
+	EXPECT_FALSE(limited());
+}
+
+/* The times of a controller that is gone are not for the next one, whatever was in between. */
+TEST_F(RoundTrips, AnotherAlgorithmForgetsWhatIsTimed)
+{
+	post(kMtu);
+	run();
+	const auto all = packets();
+	pass(4 * kMs); /* less than the ACK timeout */
+	for (const auto algorithm : {CongestionAlgorithm::Dcqcn, CongestionAlgorithm::Timely}) {
+		params_.rp_algorithm = static_cast<uint32_t>(algorithm);
+		set();
+	}
+	acknowledge(all);
+	EXPECT_FALSE(limited());
+}
+
 TEST_F(RoundTrips, CnpsAreIgnored)
 {
 	receive_cnp();
