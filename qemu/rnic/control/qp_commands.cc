@@ -264,7 +264,7 @@ CommandStatus query_qp(Card &card, uint32_t qpn, tern_hw_qp_attr &attr)
 
 CommandStatus query_fault(Card &card, uint32_t qpn, tern_hw_faults &faults)
 {
-	const Qp *qp = card.qps.find(qpn);
+	Qp *qp = card.qps.find(qpn);
 	if (!qp)
 		return TERN_AQ_BAD_OBJECT;
 	qp->query_faults(faults);

@@ -47,7 +47,7 @@ void Qp::describe(Json &to) const
 	to.number("injected_kbps", rates_.injected());
 	to.object("faults", [&] {
 		tern_hw_faults faults;
-		query_faults(faults);
+		page_waits_.query(faults);
 		describe_fault(to, "requester", faults.requester);
 		describe_fault(to, "responder", faults.responder);
 	});

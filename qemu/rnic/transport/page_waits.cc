@@ -7,15 +7,13 @@ using namespace hw;
 
 namespace {
 
-tern_hw_fault to_hw(const std::optional<PageFault> &fault)
+tern_hw_fault to_hw(const PageFault &fault)
 {
 	tern_hw_fault out{};
-	if (fault) {
-		out.addr = fault->addr;
-		out.length = fault->length;
-		out.key = fault->key;
-		out.write = fault->write;
-	}
+	out.addr = fault.addr;
+	out.length = fault.length;
+	out.key = fault.key;
+	out.write = fault.write;
 	return out;
 }
 
@@ -25,7 +23,7 @@ bool PageWaits::add(QpSide side, const PageFault &fault)
 {
 	if (waits(side))
 		return false;
-	faults_[static_cast<size_t>(side)] = fault;
+	waits_[static_cast<size_t>(side)] = Wait{fault};
 	return true;
 }
 
@@ -39,7 +37,7 @@ bool PageWaits::take_event()
 
 bool PageWaits::end(QpSide side, tern_hw_resume how)
 {
-	if (!waits(side) || how == TERN_RESUME_NONE)
+	if (!waits(side) || !wait(side)->reported || how == TERN_RESUME_NONE)
 		return false;
 	forget(side);
 	return true;
@@ -47,8 +45,18 @@ bool PageWaits::end(QpSide side, tern_hw_resume how)
 
 void PageWaits::query(tern_hw_faults &to) const
 {
-	to.requester = to_hw(fault(QpSide::Requester));
-	to.responder = to_hw(fault(QpSide::Responder));
+	to = {};
+	if (waits(QpSide::Requester))
+		to.requester = to_hw(wait(QpSide::Requester)->fault);
+	if (waits(QpSide::Responder))
+		to.responder = to_hw(wait(QpSide::Responder)->fault);
+}
+
+void PageWaits::set_reported()
+{
+	for (auto &wait : waits_)
+		if (wait)
+			wait->reported = true;
 }
 
 } // namespace tern

@@ -11,34 +11,48 @@
 
 namespace tern {
 
-/** The page faults that a QP waits for, at most one of each side. One PAGE_FAULT event tells the
- * host of the faults of both sides, and one RESUME_QP resumes both sides. */
+/**
+ * The page faults that a QP waits for, at most one of each side. One PAGE_FAULT event tells the
+ * host of the faults of both sides, and one RESUME_QP resumes both sides.
+ *
+ * The host may take its time between QUERY_FAULT and RESUME_QP, and the QP may be reset and wait
+ * for other pages meanwhile. So RESUME_QP answers only the faults that QUERY_FAULT has reported.
+ */
 class PageWaits {
 public:
-	bool waits(QpSide side) const { return fault(side).has_value(); }
+	bool waits(QpSide side) const { return wait(side).has_value(); }
 	/** Has @side wait for the pages of @fault. Returns false if it waits already: it keeps its
 	 * first fault, and meets the next one after it resumes. */
 	bool add(QpSide side, const PageFault &fault);
-	/** Returns true if PAGE_FAULT has to be raised now; it is raised once until resumed(). */
+	/** Returns true if PAGE_FAULT has to be raised now; it is raised once until resumed(), also
+	 * if the faults are forgotten meanwhile: the host owes an answer to the first event. */
 	bool take_event();
 
 	/** The host has sent RESUME_QP: it is to be told of faults that come after it. */
 	void resumed() { told_ = false; }
-	/** Ends the wait of @side. Returns false if it does not wait, or goes on waiting. */
+	/** Ends the wait of @side as RESUME_QP says. Returns false if it does not wait, or goes on
+	 * waiting because the host does not know of its fault. */
 	bool end(QpSide side, hw::tern_hw_resume how);
-	void forget(QpSide side) { faults_[static_cast<size_t>(side)].reset(); }
-	void forget() { faults_.fill(std::nullopt); }
+	void forget(QpSide side) { waits_[static_cast<size_t>(side)].reset(); }
+	void forget() { waits_.fill(std::nullopt); }
 
-	/** QUERY_FAULT. */
+	/** What each side waits for. */
 	void query(hw::tern_hw_faults &to) const;
+	/** QUERY_FAULT has reported the present faults to the host. */
+	void set_reported();
 
 private:
-	const std::optional<PageFault> &fault(QpSide side) const
+	struct Wait {
+		PageFault fault;
+		bool reported = false;
+	};
+
+	const std::optional<Wait> &wait(QpSide side) const
 	{
-		return faults_[static_cast<size_t>(side)];
+		return waits_[static_cast<size_t>(side)];
 	}
 
-	std::array<std::optional<PageFault>, 2> faults_; /* indexed by QpSide */
+	std::array<std::optional<Wait>, 2> waits_; /* indexed by QpSide */
 	bool told_ = false;
 };
 

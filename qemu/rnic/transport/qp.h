@@ -94,8 +94,12 @@ public:
 	/** To RESET. The windows bound through the QP remain, see Memory::release_windows(). */
 	virtual void reset() = 0;
 
-	/** QUERY_FAULT: the pages this QP waits for. */
-	void query_faults(hw::tern_hw_faults &faults) const { page_waits_.query(faults); }
+	/** QUERY_FAULT: tells the host which pages this QP waits for. */
+	void query_faults(hw::tern_hw_faults &faults)
+	{
+		page_waits_.query(faults);
+		page_waits_.set_reported();
+	}
 	/** RESUME_QP. */
 	void resume(hw::tern_hw_resume requester, hw::tern_hw_resume responder);
 

@@ -401,7 +401,10 @@ TEST_F(Bursts, PagesOnDemand)
 		for (auto &mr : mrs)
 			mr.buffer.bring(there, true);
 		each([](Side &s) {
-			auto c = make_command(TERN_AQ_RESUME_QP);
+			auto c = make_command(TERN_AQ_QUERY_FAULT);
+			c.object.id = s.qp_->number;
+			s.driver_.status_of(c);
+			c = make_command(TERN_AQ_RESUME_QP);
 			c.resume_qp.qpn = s.qp_->number;
 			c.resume_qp.responder = TERN_RESUME_RETRY;
 			s.driver_.status_of(c);

@@ -262,7 +262,10 @@ TEST_F(Lending, PagesOnDemand)
 	EXPECT_EQ(loans() + frames(), 0u);
 	EXPECT_TRUE(event(TERN_EVENT_PAGE_FAULT, qp_->number));
 	mr.buffer.bring(1, false);
-	auto c = make_command(TERN_AQ_RESUME_QP);
+	auto c = make_command(TERN_AQ_QUERY_FAULT);
+	c.object.id = qp_->number;
+	EXPECT_EQ(driver_.status_of(c), TERN_AQ_OK);
+	c = make_command(TERN_AQ_RESUME_QP);
 	c.resume_qp.qpn = qp_->number;
 	c.resume_qp.requester = TERN_RESUME_RETRY;
 	EXPECT_EQ(driver_.status_of(c), TERN_AQ_OK);

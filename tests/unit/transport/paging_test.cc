@@ -60,7 +60,13 @@ protected:
 		EXPECT_EQ(result.status, TERN_AQ_OK);
 		return result.faults;
 	}
+	/** Answers the faults that the QP has now, as the driver does. */
 	void resume(tern_hw_resume requester, tern_hw_resume responder)
+	{
+		faults();
+		resume_only(requester, responder);
+	}
+	void resume_only(tern_hw_resume requester, tern_hw_resume responder)
 	{
 		auto c = make_command(TERN_AQ_RESUME_QP);
 		c.resume_qp.qpn = qp_->number;
@@ -487,6 +493,72 @@ TEST_F(Paging, ErrorEndsTheWait)
 	resume(TERN_RESUME_FAIL, TERN_RESUME_FAIL);
 	EXPECT_TRUE(cq_->drain().empty());
 	EXPECT_FALSE(sent());
+}
+
+/* The host answers what it was told before the RESET. */
+TEST_F(Paging, AnAnswerIsNotForTheNextLifeOfAQp)
+{
+	connect();
+	give(request(Opcode::RcWriteOnly, 0, 0, 100, bytes(100)));
+	EXPECT_TRUE(told());
+	expect_fault(faults().responder, 0, 100, true);
+	ASSERT_EQ(qp_->set_state(TERN_QPS_RESET), TERN_AQ_OK);
+	qp_->connect(connection());
+	all_sent();
+
+	give(request(Opcode::RcWriteOnly, 0, kPage, 8, bytes(8)));
+	expect_aeth(0, kRnr);
+	post(TERN_OP_SEND, at(2 * kPage, 8));
+	EXPECT_FALSE(told()) << "a second event before RESUME_QP";
+	resume_only(TERN_RESUME_FAIL, TERN_RESUME_FAIL);
+	EXPECT_EQ(qp_state(), TERN_QPS_RTS);
+	EXPECT_FALSE(sent());
+	EXPECT_TRUE(cq_->drain().empty());
+	EXPECT_TRUE(told());
+	expect_fault(faults().responder, kPage, 8, true);
+	expect_fault(faults().requester, 2 * kPage, 8, false);
+	resume_only(TERN_RESUME_NONE, TERN_RESUME_FAIL);
+	expect_aeth(0, kAccessNak);
+	EXPECT_EQ(qp_state(), TERN_QPS_ERR);
+}
+
+/* A host that finds no fault answers the event all the same. */
+TEST_F(Paging, AnEventFromBeforeAResetIsAnswered)
+{
+	connect();
+	give(request(Opcode::RcWriteOnly, 0, 0, 100, bytes(100)));
+	EXPECT_TRUE(told());
+	ASSERT_EQ(qp_->set_state(TERN_QPS_RESET), TERN_AQ_OK);
+	EXPECT_EQ(faults().responder.length.get(), 0u);
+	qp_->connect(connection());
+	give(request(Opcode::RcWriteOnly, 0, kPage, 8, bytes(8)));
+	resume_only(TERN_RESUME_NONE, TERN_RESUME_NONE);
+	EXPECT_TRUE(told());
+	expect_fault(faults().responder, kPage, 8, true);
+}
+
+TEST_F(Paging, AFaultAfterTheQueryIsNotAnswered)
+{
+	connect();
+	give(request(Opcode::RcWriteOnly, 0, 0, 100, bytes(100)));
+	EXPECT_TRUE(told());
+	expect_fault(faults().responder, 0, 100, true);
+	post(TERN_OP_SEND, at(kPage, 8));
+	resume_only(TERN_RESUME_FAIL, TERN_RESUME_RETRY);
+	EXPECT_EQ(qp_state(), TERN_QPS_RTS);
+	EXPECT_TRUE(told());
+	expect_fault(faults().requester, kPage, 8, false);
+	EXPECT_EQ(faults().responder.length.get(), 0u);
+}
+
+/* Describing a QP is not QUERY_FAULT. */
+TEST_F(Paging, WhoOnlyLooksHasNotBeenTold)
+{
+	connect();
+	post(TERN_OP_SEND, at(kPage, 8));
+	EXPECT_NE(card_.describe(qp_->number).find("\"requester\":{\"key\""), std::string::npos);
+	resume_only(TERN_RESUME_FAIL, TERN_RESUME_NONE);
+	EXPECT_EQ(qp_state(), TERN_QPS_RTS);
 }
 
 /* A table that is out of reach is no page to wait for. */
