@@ -253,7 +253,10 @@ Access Qp::scatter_recv(const RecvWqe &wqe, uint64_t offset, const Payload &data
 {
 	const Access access =
 	        data_.memory.scatter(wqe.sges(), recv_domain(claimed_->srqn), offset, data);
-	claimed_->needs_pages = access == Access::NeedPages;
+	/* If the side waits already, the host is asked for other pages: those of a WRITE, or of a
+	 * WQE that has completed since. Its answer does not concern this WQE. */
+	const bool asked = claimed_->needs_pages || !waits_for_pages(Side::Responder);
+	claimed_->needs_pages = access == Access::NeedPages && asked;
 	return access;
 }
 

@@ -257,7 +257,7 @@ protected:
 	/** The protection domain of receive buffers. */
 	Memory::Domain recv_domain(uint32_t srqn) const;
 
-	/** Whether the claimed WQE waits for pages of its buffers. */
+	/** Whether the fault of the responder's side is one of the claimed WQE's buffers. */
 	bool claim_needs_pages() const { return claimed_ && claimed_->needs_pages; }
 	/** Reads the claimed WQE; on a fault the QP fails. */
 	Fetch load_recv(RecvWqe &wqe);

@@ -626,6 +626,53 @@ TEST_F(Paging, UcWriteThatFailsIsNoFaultOfTheReceive)
 	EXPECT_EQ(completed(), TERN_WC_SUCCESS);
 }
 
+/* The other order: the receive's fault is not the one that the host is told of. */
+TEST_F(Paging, UcReceiveIsNotAtFaultForAnEarlierWrite)
+{
+	connect(TERN_QPT_UC);
+	qp_->post_recv(at(0, kPage));
+	give(request(Opcode::RcWriteOnly, 0, kPage, 8, bytes(8), Service::Uc));
+	EXPECT_TRUE(told());
+	give(request(Opcode::RcSendOnly, 1, 0, 0, bytes(100), Service::Uc));
+	resume(TERN_RESUME_NONE, TERN_RESUME_FAIL);
+	EXPECT_EQ(qp_state(), TERN_QPS_RTS);
+	EXPECT_TRUE(cq_->drain().empty());
+
+	give(request(Opcode::RcSendOnly, 2, 0, 0, bytes(100), Service::Uc));
+	EXPECT_TRUE(told());
+	expect_fault(faults().responder, 0, kPage, true);
+	resume(TERN_RESUME_NONE, TERN_RESUME_FAIL);
+	EXPECT_EQ(completed(), TERN_WC_LOC_PROT_ERR);
+	EXPECT_EQ(qp_state(), TERN_QPS_ERR);
+}
+
+/* A fault that goes on, however many messages meet it, is still the receive's. */
+TEST_F(Paging, UcReceiveFailsAfterSeveralMessages)
+{
+	connect(TERN_QPT_UC);
+	qp_->post_recv(at(0, kPage));
+	for (uint32_t i = 0; i < 3; i++)
+		give(request(Opcode::RcSendOnly, i, 0, 0, bytes(100), Service::Uc));
+	give(request(Opcode::RcWriteOnly, 3, kPage, 8, bytes(8), Service::Uc));
+	resume(TERN_RESUME_NONE, TERN_RESUME_FAIL);
+	EXPECT_EQ(completed(), TERN_WC_LOC_PROT_ERR);
+}
+
+TEST_F(Paging, UdReceiveIsNotAtFaultForAnEarlierOne)
+{
+	connect(TERN_QPT_UD);
+	qp_->post_recv(at(0, kPage));
+	qp_->post_recv(at(kPage, kPage));
+	give(datagram(100));
+	bring(0);
+	give(datagram(100));
+	EXPECT_EQ(completed(), TERN_WC_SUCCESS);
+	give(datagram(100));
+	resume(TERN_RESUME_NONE, TERN_RESUME_FAIL);
+	EXPECT_EQ(qp_state(), TERN_QPS_RTS);
+	EXPECT_TRUE(cq_->drain().empty());
+}
+
 TEST_F(Paging, UdSend)
 {
 	connect(TERN_QPT_UD);
