@@ -29,6 +29,10 @@ void Dcqcn::on_cnp(uint64_t now)
 	decay_alpha(now);
 	if (notified_ && now - reduced_at_ < uint64_t{p_.rp_rate_reduce_monitor_period} * 1000)
 		return;
+	/* The highest rate may have been lowered since. A reduction starts from there; from the
+	 * former rate it could end above the highest one, and so change nothing. */
+	current_ = std::min(current_, max_rate());
+	target_ = std::min(target_, max_rate());
 	if (!notified_ && p_.rp_rate_to_set_on_first_cnp)
 		target_ = current_ = std::min(p_.rp_rate_to_set_on_first_cnp * kKbps, max_rate());
 	reduce();

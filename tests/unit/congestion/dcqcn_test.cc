@@ -178,6 +178,29 @@ TEST_F(DcqcnTest, TheHighestRateIsTheLeastOfLinkAndParameter)
 	EXPECT_EQ(max_rate(p_, kLink), kLine);
 }
 
+/* Half of the former rate would be above the highest one. */
+TEST_F(DcqcnTest, ACnpHalvesALoweredHighestRate)
+{
+	flow_.on_cnp(0);
+	p_.rp_max_rate = 1000;
+	EXPECT_EQ(flow_.rate(10 * kUs), 1'000'000u);
+	flow_.on_cnp(20 * kUs);
+	EXPECT_NEAR(static_cast<double>(flow_.rate(20 * kUs)), 500'000, 50'000);
+	EXPECT_EQ(flow_.next_change(), 75 * kUs);
+}
+
+/* Fast recovery leads to the new highest rate, not to the former target. */
+TEST_F(DcqcnTest, ALoweredHighestRateBoundsTheTarget)
+{
+	flow_.on_cnp(0);
+	p_.rp_max_rate = 1000;
+	p_.rp_clamp_tgt_rate = 0;
+	flow_.on_cnp(20 * kUs);
+	const auto low = static_cast<double>(flow_.rate(20 * kUs));
+	EXPECT_LT(low, 1'000'000);
+	EXPECT_NEAR(static_cast<double>(flow_.rate(75 * kUs)), (low + 1'000'000) / 2, 1);
+}
+
 TEST(CongestionParametersTest, DefaultsAreValid)
 {
 	EXPECT_TRUE(are_valid(CongestionParameters()));
