@@ -227,7 +227,7 @@ Responder::Outcome Responder::execute_send(const Packet &packet)
 	case Fetch::Ok:
 		break;
 	}
-	if (placed_ + data.size() > wqe.length) {
+	if (!send_fits(placed_, data.size(), wqe.length)) {
 		complete_recv(packet, TERN_CQE_RECV, 0, TERN_WC_LOC_LEN_ERR);
 		return Outcome::TooLong;
 	}
@@ -255,7 +255,8 @@ bool Responder::execute_send_burst(const Packet &burst)
 		return false;
 	}
 	RecvWqe &wqe = data_.scratch_recv;
-	if (qp_.load_recv(wqe) != Fetch::Ok || placed_ + burst.payload.size() > wqe.length ||
+	if (qp_.load_recv(wqe) != Fetch::Ok ||
+	    !send_fits(placed_, burst.payload.size(), wqe.length) ||
 	    qp_.scatter_recv(wqe, placed_, burst.payload) != Access::Ok)
 		return false;
 	end_send(burst, burst.payload.size());

@@ -76,7 +76,7 @@ private:
 		Rnr,       /* no receive WQE: not executed, the requester retries */
 		NeedPages, /* as Rnr, because pages are absent */
 		InvalidRequest,
-		TooLong, /* SEND longer than its receive WQE: an invalid request */
+		TooLong, /* SEND longer than its receive WQE or a message: an invalid request */
 		AccessError,
 		BadInvalidate, /* key of a SEND with invalidate: an access error */
 		OperationalError,

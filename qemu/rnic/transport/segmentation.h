@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -23,6 +24,13 @@ constexpr uint32_t packets_of(uint64_t length, uint32_t mtu)
 constexpr bool message_fits(uint64_t length, uint32_t mtu)
 {
 	return length <= kMaxMessage && packets_of(length, mtu) <= kMaxPsns;
+}
+
+/** Whether @size bytes of a SEND fit behind the @placed bytes before them: into the @room of its
+ * receive WQE, and into a message. */
+constexpr bool send_fits(uint64_t placed, size_t size, uint64_t room)
+{
+	return placed + size <= std::min<uint64_t>(room, kMaxMessage);
 }
 
 /** All packets but the last carry one MTU; the last of several is not empty (IBA 9.7.4.1.6). */

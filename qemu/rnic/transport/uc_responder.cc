@@ -82,7 +82,7 @@ bool UcResponder::execute_send(const Packet &packet)
 	case Fetch::Ok:
 		break;
 	}
-	if (placed_ + packet.payload.size() > wqe.length) {
+	if (!send_fits(placed_, packet.payload.size(), wqe.length)) {
 		qp_.fail_recv(packet.bth.solicited, TERN_WC_LOC_LEN_ERR);
 		return false;
 	}

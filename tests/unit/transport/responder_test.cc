@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The responder of a card, fed with packets of the past, the expected one and those of the future.
  */
+#include "qemu/rnic/transport/segmentation.h"
 #include "tests/unit/transport/one_responder.h"
 
 namespace tern::test {
@@ -147,6 +148,17 @@ TEST_F(Responder, SendTooLong)
 	ASSERT_EQ(cqes.size(), 2u);
 	EXPECT_EQ(cqes[0].status, TERN_WC_LOC_LEN_ERR);
 	EXPECT_EQ(cqes[1].status, TERN_WC_WR_FLUSH_ERR);
+}
+
+/* Receive buffers may hold more than the longest message; its length must fit into a CQE. */
+TEST(SendFits, UpToTheLongestMessage)
+{
+	constexpr uint64_t kMost = 1ull << 31;
+	EXPECT_TRUE(send_fits(0, 300, 300));
+	EXPECT_FALSE(send_fits(256, 45, 300));
+	EXPECT_TRUE(send_fits(kMost - kMtu, kMtu, 1ull << 34));
+	EXPECT_FALSE(send_fits(kMost - kMtu + 1, kMtu, 1ull << 34));
+	EXPECT_FALSE(send_fits((1ull << 32) - kMtu, kMtu, 1ull << 34));
 }
 
 /* Exactly what it holds is fine; a message of nothing needs no memory. */
