@@ -16,6 +16,7 @@ void IbQp::enter_error()
 	if (state_ == TERN_QPS_ERR)
 		return;
 	set_state(TERN_QPS_ERR);
+	draining_ = false;
 	/* The host may reuse the buffers of flushed WQEs. */
 	data_.out.recall(Recall::of_qp(number));
 	forget_faults();

@@ -173,6 +173,17 @@ TEST_F(QpState, ChangeWhileDrainingKeepsTheRequest)
 	EXPECT_FALSE(event(TERN_EVENT_SQ_DRAINED, qp_->number));
 }
 
+TEST_F(QpState, AnErrorEndsDraining)
+{
+	qp_->connect(connection());
+	qp_->post_send(send());
+	run();
+	EXPECT_EQ(qp_->set_state(TERN_QPS_SQD), TERN_AQ_OK);
+	EXPECT_EQ(qp_->query().sq_draining, 1);
+	EXPECT_EQ(qp_->set_state(TERN_QPS_ERR), TERN_AQ_OK);
+	EXPECT_EQ(qp_->query().sq_draining, 0);
+}
+
 /* In SQD the responder goes on, and lost packets are repeated. */
 TEST_F(QpState, SqdKeepsProtocolAlive)
 {
