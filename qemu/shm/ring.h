@@ -14,6 +14,7 @@
  */
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -207,10 +208,16 @@ public:
 	std::optional<Entry> take(std::span<std::byte, kMaxEntry> room);
 	void done();
 
-	/** The position of the next entry, and the end of those that are there now, according to
-	 * the producer. */
+	/** The position of the next entry. */
 	uint64_t position() const { return head_; }
-	uint64_t end() const { return header().tail.load(std::memory_order_acquire); }
+	/** The end of the entries that are there now, according to the producer. It is at most the
+	 * capacity beyond position(), so a loop up to it ends, whatever the producer has written.
+	 */
+	uint64_t end() const
+	{
+		const uint64_t there = header().tail.load(std::memory_order_acquire) - head_;
+		return head_ + std::min<uint64_t>(there, circle_.size());
+	}
 
 	/** As reported by the producer. */
 	DirectCounts direct() const;

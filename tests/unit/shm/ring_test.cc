@@ -83,6 +83,20 @@ TEST_F(RingTest, CarriesEntriesOfAnySizeInOrder)
 	EXPECT_EQ(out.used(), 0u);
 }
 
+/* A consumer that works up to end() must come to an end, whatever the producer writes. */
+TEST_F(RingTest, EndIsWithinTheRingWhateverTheProducerSays)
+{
+	ASSERT_TRUE(out.put(kWhole, bytes(60, 1)));
+	EXPECT_EQ(in.end(), header().tail.load());
+	ASSERT_TRUE(take());
+	in.done();
+	EXPECT_EQ(in.end(), in.position());
+	for (const uint64_t tail : {in.position() + (uint64_t{1} << 40), in.position() - 1}) {
+		header().tail = tail;
+		EXPECT_EQ(in.end(), in.position() + kCapacity);
+	}
+}
+
 TEST_F(RingTest, IsFullAndSaysWhenItHasRoom)
 {
 	fill();
