@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstdio>
+#include <cstring>
 #include <sstream>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <utility>
 
 #include "qemu/wire/shared_port.h"
 #include "qemu/wire/stream_port.h"
@@ -26,6 +29,7 @@ constexpr size_t kMaxLine = 65536;
 /* Connections that a socket accepts before others get their turn. */
 constexpr unsigned kAcceptBudget = 8;
 constexpr auto kStallCheck = 100ms;
+constexpr auto kAcceptRetry = 100ms;
 
 /** A client of the control socket. */
 class ControlClient final : private Watched {
@@ -168,10 +172,32 @@ void Server::Acceptor::ready(uint32_t)
 {
 	for (unsigned i = 0; i < kAcceptBudget; i++) {
 		Fd fd = listener.accept();
-		if (!fd)
+		if (!fd) {
+			if (errno != EAGAIN && errno != ECONNABORTED)
+				server.pause_accepting(*this, errno);
 			return;
+		}
+		server.accept_error_told_ = false;
 		(server.*add)(std::move(fd), sink);
 	}
+}
+
+/* Without descriptors or memory, the connection stays in the queue of its socket, which then is
+ * ready in each step: step() would never wait. */
+void Server::pause_accepting(Acceptor &acceptor, int error)
+{
+	if (!std::exchange(accept_error_told_, true))
+		std::fprintf(stderr, "tern-switch: no connection: %s\n", std::strerror(error));
+	loop_.change(acceptor.listener.fd(), 0, acceptor);
+	accept_again_ = std::chrono::steady_clock::now() + kAcceptRetry;
+}
+
+void Server::resume_accepting()
+{
+	if (!std::exchange(accept_again_, std::nullopt))
+		return;
+	for (const auto &acceptor : acceptors_)
+		loop_.change(acceptor->listener.fd(), EPOLLIN, *acceptor);
 }
 
 /* Connections above the limit are closed at once. */
@@ -217,6 +243,8 @@ void Server::step(std::optional<int> timeout_ms)
 		timeout = sooner(timeout, milliseconds(*timeout_ms));
 	sharing_.begin_step();
 	loop_.wait(timeout);
+	if (accept_again_ && *accept_again_ <= std::chrono::steady_clock::now())
+		resume_accepting();
 	if (topology_)
 		topology_->advance();
 	if (switch_.holds())
@@ -226,9 +254,20 @@ void Server::step(std::optional<int> timeout_ms)
 
 std::optional<nanoseconds> Server::event_timeout() const
 {
-	const auto ports = port_timeout();
+	std::optional<nanoseconds> timeout = port_timeout();
 	const auto event = topology_ ? topology_->until_next() : std::nullopt;
-	return event ? sooner(ports, *event) : ports;
+	for (const auto &other : {event, accept_timeout()})
+		if (other)
+			timeout = sooner(timeout, *other);
+	return timeout;
+}
+
+std::optional<nanoseconds> Server::accept_timeout() const
+{
+	if (!accept_again_)
+		return std::nullopt;
+	const nanoseconds left = *accept_again_ - std::chrono::steady_clock::now();
+	return std::max(left, nanoseconds(0));
 }
 
 std::optional<nanoseconds> Server::port_timeout() const
@@ -256,7 +295,8 @@ void Server::process_ports()
 	remove_dead_ports();
 	for (auto &port : ports_)
 		port->update_interest();
-	std::erase_if(clients_, [](const auto &client) { return client->gone(); });
+	if (std::erase_if(clients_, [](const auto &client) { return client->gone(); }))
+		resume_accepting();
 	publish();
 }
 
@@ -285,6 +325,7 @@ void Server::remove_dead_ports()
 		}
 		detach(**port);
 		port = ports_.erase(port);
+		resume_accepting(); /* its descriptors are free */
 	}
 }
 

@@ -78,6 +78,8 @@ private:
 	std::string attach_tap(const std::string &name, FrameSink &sink);
 	Port &attach(std::unique_ptr<Port> port);
 	void detach(Port &port);
+	void pause_accepting(Acceptor &acceptor, int error);
+	void resume_accepting();
 	void add_client(Fd fd, FrameSink &sink);
 
 	/* FrameSink */
@@ -92,6 +94,7 @@ private:
 	std::optional<std::chrono::nanoseconds> event_timeout() const;
 	/** Of what ports and frames that are held back wait for. */
 	std::optional<std::chrono::nanoseconds> port_timeout() const;
+	std::optional<std::chrono::nanoseconds> accept_timeout() const;
 	void publish();
 
 	EventLoop loop_;
@@ -103,6 +106,8 @@ private:
 	MonotonicClock clock_;
 	std::unique_ptr<Topology> topology_; /* null: hosts share one Ethernet without rates */
 	std::vector<std::unique_ptr<Acceptor>> acceptors_;
+	std::optional<SteadyTime> accept_again_; /* while some acceptors are not watched */
+	bool accept_error_told_ = false;         /* since the last connection */
 	SharedHosts sharing_;
 	Ports ports_;
 	std::vector<std::unique_ptr<ControlClient>> clients_;

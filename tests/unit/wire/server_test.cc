@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The switch with real sockets, in one thread: each step is taken by hand. */
+#include <chrono>
 #include <cstring>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -336,6 +338,66 @@ TEST_F(ServerTest, AnswersAClientThatReadsLate)
 			replies += more;
 	}
 	EXPECT_EQ(replies.size(), kCommands * reply.size());
+}
+
+/** Allows this process no further descriptors. */
+class NoDescriptors {
+public:
+	NoDescriptors()
+	{
+		EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &before_), 0);
+		const rlimit none{.rlim_cur = 0, .rlim_max = before_.rlim_max};
+		EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+	}
+	~NoDescriptors() { EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before_), 0); }
+
+private:
+	rlimit before_{};
+};
+
+/* A connection that cannot be accepted keeps the listener readable. */
+TEST_F(ServerTest, WaitsWhenThereAreNoDescriptorsForAConnection)
+{
+	using namespace std::chrono_literals;
+	using Clock = std::chrono::steady_clock;
+	Client host(path);
+	testing::internal::CaptureStderr();
+	{
+		const NoDescriptors none;
+		step();
+		const auto begin = Clock::now();
+		server.step(50);
+		EXPECT_GE(Clock::now() - begin, 40ms);
+		for (int i = 0; i < 5; i++)
+			server.step();
+		EXPECT_GE(Clock::now() - begin, 150ms);
+	}
+	const std::string told = testing::internal::GetCapturedStderr();
+	EXPECT_EQ(told, "tern-switch: no connection: Too many open files\n");
+	for (int i = 0; i < 3; i++)
+		server.step(200);
+	EXPECT_TRUE(server.execute("ports").starts_with("ok 1"));
+}
+
+/* The descriptors of a host that leaves are for the next one, which need not wait. */
+TEST_F(ServerTest, AcceptsAgainWhenAHostHasLeft)
+{
+	auto first = std::make_unique<Client>(path);
+	step();
+	Client second(path);
+	testing::internal::CaptureStderr();
+	{
+		const NoDescriptors none;
+		step();
+	}
+	first.reset();
+	step(2);
+	EXPECT_EQ(port_value(server, 0, "rx"), 0u);
+	EXPECT_TRUE(server.execute("ports").starts_with("ok 1"));
+	second.send(on_stream(frame(kBroadcast, 2)));
+	step();
+	EXPECT_EQ(port_value(server, 0, "rx"), 1u);
+	testing::internal::GetCapturedStderr();
 }
 
 TEST_F(ServerTest, RefusesASecondSwitchAtThePath)
