@@ -40,7 +40,8 @@ struct Frame {
 	uint16_t size;    /* on the wire, of all */
 	uint16_t ingress; /* the port by which it came into the switch that holds it */
 	uint8_t priority;
-	bool has_icrc; /* or lacks it, as a packet that is lent (Wire::lend()) */
+	bool has_icrc;   /* or lacks it, as a packet that is lent (Wire::lend()) */
+	uint32_t copies; /* in CopyCounts of the switch that holds it; 0: it is the only one */
 	std::byte data[];
 };
 
@@ -104,6 +105,7 @@ public:
 		FramePtr other = make(frame.bytes(), frame.priority, frame.payload);
 		other->size = frame.size;
 		other->ingress = frame.ingress;
+		other->copies = frame.copies;
 		other->has_icrc = frame.has_icrc;
 		return other;
 	}
@@ -129,6 +131,7 @@ private:
 		frame->stored = static_cast<uint16_t>(bytes.size());
 		frame->payload = static_cast<uint16_t>(payload);
 		frame->priority = priority;
+		frame->copies = 0;
 		std::memcpy(frame->data, bytes.data(), bytes.size());
 		return frame;
 	}

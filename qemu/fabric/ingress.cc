@@ -62,4 +62,24 @@ void Ingress::pause(uint8_t priority)
 	});
 }
 
+uint32_t CopyCounts::add(uint32_t copies)
+{
+	if (unused_.empty()) {
+		left_.push_back(copies);
+		return static_cast<uint32_t>(left_.size()) - 1;
+	}
+	const uint32_t number = unused_.back();
+	unused_.pop_back();
+	left_[number] = copies;
+	return number;
+}
+
+bool CopyCounts::remove(uint32_t number)
+{
+	if (--left_[number])
+		return false;
+	unused_.push_back(number);
+	return true;
+}
+
 } // namespace tern::fabric

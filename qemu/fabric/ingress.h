@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <vector>
 
 #include "qemu/fabric/event_loop.h"
 #include "qemu/fabric/port.h"
@@ -52,6 +53,21 @@ private:
 	std::array<uint64_t, kPriorities> held_{};
 	std::array<uint64_t, kPriorities> repeat_at_{}; /* the pause, ns; 0: not paused */
 	uint64_t dropped_ = 0;
+};
+
+/** Counts the copies that a switch holds of each flooded frame. The sender has sent one frame, so
+ * the switch releases its room when the last copy has left. */
+class CopyCounts {
+public:
+	/** Returns a number for a frame of @copies copies, never 0. */
+	uint32_t add(uint32_t copies);
+	/** A copy of the frame with this number has left. Returns whether it was the last one, and
+	 * then forgets the number. */
+	bool remove(uint32_t number);
+
+private:
+	std::vector<uint32_t> left_{0}; /* by number */
+	std::vector<uint32_t> unused_;  /* numbers */
 };
 
 } // namespace tern::fabric

@@ -130,22 +130,43 @@ void Switch::flood(FramePtr frame)
 		return;
 	}
 	stats_.flooded++;
+	const auto takes = [&](const auto &each) {
+		return each->in_tree && each->port.number != frame->ingress;
+	};
+	if (!admit(*frame, static_cast<uint32_t>(std::ranges::count_if(ports_, takes))))
+		return;
 	for (const auto &each : ports_) {
-		if (!each->in_tree || each->port.number == frame->ingress)
-			continue;
-		FramePtr copy = pool_.copy(*frame);
-		queue(std::move(copy), each->port.number);
+		if (takes(each))
+			send(pool_.copy(*frame), each->port.number);
 	}
+}
+
+/* Returns false if a frame that goes out by @copies ports is to be dropped. Its sender has sent it
+ * once, so it needs room once: all copies are admitted, or none. */
+bool Switch::admit(Frame &frame, uint32_t copies)
+{
+	frame.copies = 0;
+	if (!config_.pfc.is_lossless(frame.priority))
+		return true;
+	if (!copies || !ports_[frame.ingress]->ingress.take(frame.priority, frame.size))
+		return false;
+	if (copies > 1)
+		frame.copies = copies_.add(copies);
+	return true;
 }
 
 void Switch::queue(FramePtr frame, uint16_t out)
 {
+	if (admit(*frame, 1))
+		send(std::move(frame), out);
+}
+
+/* Sends a frame that was admitted. */
+void Switch::send(FramePtr frame, uint16_t out)
+{
 	EgressQueues &queues = ports_[out]->port.queues;
-	if (config_.pfc.is_lossless(frame->priority)) {
-		Ingress &ingress = ports_[frame->ingress]->ingress;
-		if (!ingress.take(frame->priority, frame->size))
-			return;
-	} else if (queues.bytes(frame->priority) + frame->size > config_.queue_limit) {
+	if (!config_.pfc.is_lossless(frame->priority) &&
+	    queues.bytes(frame->priority) + frame->size > config_.queue_limit) {
 		queues.stats(frame->priority).dropped++;
 		return;
 	}
@@ -163,7 +184,9 @@ void Switch::sending(Port &port, Frame &frame)
 
 void Switch::departed(Port & /* port */, const Frame &frame)
 {
-	if (config_.pfc.is_lossless(frame.priority))
+	if (!config_.pfc.is_lossless(frame.priority))
+		return;
+	if (!frame.copies || copies_.remove(frame.copies))
 		ports_[frame.ingress]->ingress.release(frame.priority, frame.size);
 }
 

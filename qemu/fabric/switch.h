@@ -97,7 +97,9 @@ private:
 	void route(FramePtr frame, const Location &to);
 	void flood(FramePtr frame);
 	void learn(const Frame &frame);
+	bool admit(Frame &frame, uint32_t copies);
 	void queue(FramePtr frame, uint16_t out);
+	void send(FramePtr frame, uint16_t out);
 
 	EventLoop &loop_;
 	FramePool &pool_;
@@ -107,6 +109,7 @@ private:
 	std::vector<std::unique_ptr<SwitchPort>> ports_;
 	std::vector<std::vector<uint16_t>> next_hops_; /* by switch */
 	std::unordered_map<uint64_t, uint16_t> learned_;
+	CopyCounts copies_; /* of lossless frames */
 	Stats stats_;
 };
 

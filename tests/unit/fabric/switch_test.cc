@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <variant>
 
 #include "tests/unit/fabric/frames.h"
@@ -249,6 +250,67 @@ TEST(Switch, RepeatsAPauseThatIsStillNeeded)
 	EXPECT_EQ(net.received(1), 100u);
 	EXPECT_EQ(net.the_switch().stats().pfc_dropped, 0u);
 	EXPECT_GE(net.port_to(2).stats().pauses_sent[3], 2u);
+}
+
+/* A frame that a sender has sent once is held once against it, however many copies wait. */
+TEST(Switch, CountsAFloodedFrameOnce)
+{
+	constexpr unsigned kHosts = 40;
+	const PfcConfig pfc{.lossless = 1 << 3, .headroom = headroom_for(Net::kLink)};
+	Star net(kHosts, {.pfc = pfc});
+	Bytes frame = roce_frame({.from = 1, .traffic_class = 26 << 2, .payload = 4096});
+	std::ranges::fill(std::span(frame).first(6), std::byte{0xff});
+	const Ingress &ingress = net.the_switch().ingress(0);
+	net.send(1, frame);
+	uint64_t most = 0;
+	while (net.loop.step())
+		most = std::max(most, ingress.held(3));
+	EXPECT_EQ(most, frame.size());
+	EXPECT_EQ(ingress.held(3), 0u);
+	EXPECT_EQ(net.the_switch().stats().pfc_dropped, 0u);
+	EXPECT_EQ(net.port_to(1).stats().pauses_sent[3], 0u);
+	for (unsigned i = 2; i <= kHosts; i++)
+		EXPECT_EQ(net.received(i), 1u) << i;
+}
+
+/* The copies leave at different times: some wait, some are lost at once with a link that is down,
+ * and others later with one that fails. */
+TEST(Switch, HoldsAFloodedFrameUntilItsLastCopyHasLeft)
+{
+	Star net(5, {.pfc = kPfc});
+	Bytes frame = roce_frame({.from = 1, .traffic_class = 26 << 2});
+	std::ranges::fill(std::span(frame).first(6), std::byte{0xff});
+	const Ingress &ingress = net.the_switch().ingress(0);
+	for (const unsigned paused : {2, 4})
+		net.fabric.host_port(paused - 1).pause_peer(3, kMaxQuanta);
+	net.loop.run_for(10'000);
+	net.port_to(5).set_up(false);
+	net.send(1, frame);
+	net.loop.run_for(100'000);
+	EXPECT_EQ(net.received(3), 1u);
+	EXPECT_EQ(ingress.held(3), frame.size());
+	net.fabric.host_port(1).pause_peer(3, 0);
+	net.loop.run_for(100'000);
+	EXPECT_EQ(net.received(2), 1u);
+	EXPECT_EQ(ingress.held(3), frame.size());
+	net.port_to(4).set_up(false);
+	EXPECT_EQ(ingress.held(3), 0u);
+	net.run();
+	EXPECT_EQ(net.received(4), 0u);
+	EXPECT_EQ(net.fabric.pool().used(), 0u);
+}
+
+/* All copies are lost at once. */
+TEST(Switch, HoldsNothingOfAFloodedFrameThatNoPortTakes)
+{
+	Star net(3, {.pfc = kPfc});
+	Bytes frame = roce_frame({.from = 1, .traffic_class = 26 << 2});
+	std::ranges::fill(std::span(frame).first(6), std::byte{0xff});
+	for (const unsigned down : {2, 3})
+		net.port_to(down).set_up(false);
+	net.send(1, frame);
+	net.run();
+	EXPECT_EQ(net.the_switch().ingress(0).held(3), 0u);
 }
 
 /* Two switches. Host 1 and 2 are at the first, 3 and 4 at the second; host 3 pauses its link for
