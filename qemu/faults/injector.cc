@@ -17,14 +17,6 @@ constexpr size_t kMaxHeldBytes = 64 << 20;
 /* Memory for a frame besides its bytes: of the map, the transfer and the allocator. */
 constexpr size_t kHeldOverhead = 256;
 
-bool deliver(Transfer &transfer, unsigned copies)
-{
-	bool room = true;
-	while (copies--)
-		room = transfer.deliver();
-	return room;
-}
-
 /* The bytes of which some are corrupted. */
 std::span<std::byte> corruptible(std::span<std::byte> frame, bool spare_headers)
 {
@@ -79,15 +71,25 @@ bool Injector::apply(const Verdict &verdict, Transfer &transfer, Time now)
 		faults_.counts.lost++;
 		return true;
 	}
-	destination(to).arrivals++;
 	faults_.counts.duplicated += decision.duplicated;
 	change(verdict, transfer);
 	if (decision.overtaken || decision.delay.count()) {
 		hold(verdict, transfer, now);
-		return release_overtaken(to);
+		return true;
 	}
-	const bool room = deliver(transfer, decision.duplicated ? 2 : 1);
+	const bool room = deliver(to, transfer, decision.duplicated ? 2 : 1);
 	return release_overtaken(to) && room;
+}
+
+/* Returns whether the destination has room for more. A frame that is held back arrives, and so
+ * overtakes others, only when it is released. */
+bool Injector::deliver(unsigned to, Transfer &transfer, unsigned copies)
+{
+	destination(to).arrivals++;
+	bool room = true;
+	while (copies--)
+		room = transfer.deliver();
+	return room;
 }
 
 void Injector::change(const Verdict &verdict, Transfer &transfer)
@@ -137,7 +139,7 @@ bool Injector::release_overtaken(unsigned to)
 	return room;
 }
 
-/* Returns whether its destination has room for more. */
+/* Returns whether its destination has room for more. Call release_overtaken() then. */
 bool Injector::release(HeldFrames::iterator held)
 {
 	const Held frame = std::move(held->second);
@@ -150,13 +152,16 @@ bool Injector::release(HeldFrames::iterator held)
 	}
 	held_.erase(held);
 	held_bytes_ -= frame.size;
-	return deliver(*frame.transfer, frame.copies);
+	return deliver(frame.to, *frame.transfer, frame.copies);
 }
 
 void Injector::release_due(Time now)
 {
-	while (holds() && next_due() <= now)
+	while (holds() && next_due() <= now) {
+		const unsigned to = held_.begin()->second.to;
 		release(held_.begin());
+		release_overtaken(to);
+	}
 }
 
 void Injector::forget(unsigned to)

@@ -92,6 +92,7 @@ private:
 	Destination &destination(unsigned to);
 	void change(const Verdict &verdict, Transfer &transfer);
 	void hold(const Verdict &verdict, Transfer &transfer, Time now);
+	bool deliver(unsigned to, Transfer &transfer, unsigned copies);
 	bool release_overtaken(unsigned to);
 	bool release(HeldFrames::iterator held);
 

@@ -160,6 +160,26 @@ TEST_F(RulesOnSwitchTest, Reorder)
 	EXPECT_EQ(ethernet.faults().counts.reordered, 3u);
 }
 
+/* A frame overtakes when it arrives, not when it is held back itself. */
+TEST_F(RulesOnSwitchTest, AFrameThatIsHeldBackOvertakesNone)
+{
+	set("reorder by=1 psn=2; reorder by=1 psn=3");
+	send(1, 3);
+	EXPECT_EQ(psns(), Psns{1});
+	send(4, 5);
+	EXPECT_EQ(psns(), (Psns{1, 4, 2, 3, 5}));
+}
+
+TEST_F(RulesOnSwitchTest, AReleasedFrameOvertakes)
+{
+	set("reorder by=2 psn=2; delay by=5ms psn=3");
+	send(1, 4);
+	EXPECT_EQ(psns(), (Psns{1, 4}));
+	ethernet.release_held(now + 5ms);
+	EXPECT_EQ(psns(), (Psns{1, 4, 3, 2}));
+	EXPECT_FALSE(ethernet.holds());
+}
+
 TEST_F(RulesOnSwitchTest, WhatNothingOvertakesGoesInTime)
 {
 	set("reorder by=2 psn=2");
