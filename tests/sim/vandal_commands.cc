@@ -292,11 +292,14 @@ void Vandal::page()
 		return submit(c);
 	}
 	on_demand_->buffer.bring(leaf, rng_.chance(3, 4));
+	auto query = test::make_command(TERN_AQ_QUERY_FAULT);
 	auto c = test::make_command(TERN_AQ_RESUME_QP);
 	c.resume_qp.requester = c.resume_qp.responder =
 	        rng_.chance(3, 4) ? TERN_RESUME_RETRY : TERN_RESUME_FAIL;
 	for (const auto &qp : qps_) {
-		c.resume_qp.qpn = qp->number;
+		query.object.id = c.resume_qp.qpn = qp->number;
+		/* RESUME_QP answers only what QUERY_FAULT has told. */
+		submit(query);
 		submit(c);
 	}
 }
