@@ -14,11 +14,11 @@ constexpr size_t kAtOnce = 16;
 
 EventPoll::EventPoll() : epoll_(epoll_create1(EPOLL_CLOEXEC)) {}
 
-void EventPoll::watch(int fd, News news) const
+bool EventPoll::watch(int fd, News news) const
 {
 	epoll_event event{.events = EPOLLIN | EPOLLET,
 	                  .data = {.u32 = static_cast<uint32_t>(news)}};
-	epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event);
+	return epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
 void EventPoll::forget(int fd) const

@@ -17,8 +17,9 @@ public:
 	EventPoll();
 
 	enum class News { Bell, Message };
-	/** @fd: a bell, the listener of one, or a socket. */
-	void watch(int fd, News news) const;
+	/** @fd: a bell, the listener of one, or a socket. Returns false, with the cause in errno,
+	 * if wait() would not hear of it. */
+	bool watch(int fd, News news) const;
 	/** Call before closing a descriptor that other processes may hold open. */
 	void forget(int fd) const;
 	/** Waits at most @timeout_ns; none: no limit. Returns true if there is a message. */

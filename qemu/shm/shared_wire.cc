@@ -66,6 +66,8 @@ bool SharedWire::share(int fd, uint64_t size)
 /* Sends Hello to the switch; the answer arrives later. */
 std::string SharedWire::send_hello()
 {
+	if (!spill_.error().empty())
+		return "no memory to share: " + spill_.error();
 	sockaddr_un address{};
 	address.sun_family = AF_UNIX;
 	if (path_.empty() || path_.size() >= sizeof(address.sun_path))
@@ -91,8 +93,9 @@ std::string SharedWire::send_hello()
 	fds.push_back(spill_.fd().get());
 	if (!send_message(socket, hello, fds))
 		return std::strerror(errno);
+	if (!poll_.watch(socket.get(), EventPoll::News::Message))
+		return std::string("the socket cannot be watched: ") + std::strerror(errno);
 	socket_ = std::move(socket);
-	poll_.watch(socket_.get(), EventPoll::News::Message);
 	state_ = State::Greeting;
 	return {};
 }
@@ -219,11 +222,13 @@ std::string SharedWire::handle_welcome(const Message &message, std::vector<Fd> &
 		return "the switch's addresses are " + error;
 	auto link = std::make_unique<Link>();
 	error = open(*link, std::span(fds).last<kPeerFds>());
+	if (error.empty())
+		error = watch(*link);
 	if (!error.empty())
 		return error;
 	id_ = message.id;
 	switch_ = link.get();
-	add_link(std::move(link));
+	links_.push_back(std::move(link));
 	state_ = State::Up;
 	return {};
 }
@@ -244,10 +249,10 @@ void SharedWire::add_peer(const Message &message, std::vector<Fd> &fds)
 		return;
 	}
 	peers_[message.id] = link.get();
-	add_link(std::move(link));
+	links_.push_back(std::move(link));
 }
 
-/* Returns false if there is too little memory or address space. */
+/* Returns false if there is too little memory or address space, or the bell cannot be watched. */
 bool SharedWire::open_peer(Link &link, const Message &message, std::span<Fd> fds)
 {
 	if (!open(link, fds.first<kPeerFds>()).empty() || !ram_fits(message))
@@ -258,7 +263,7 @@ bool SharedWire::open_peer(Link &link, const Message &message, std::span<Fd> fds
 		if (!error.empty())
 			return false;
 	}
-	return true;
+	return watch(link).empty();
 }
 
 std::string SharedWire::open(Link &link, std::span<Fd, kPeerFds> fds)
@@ -271,10 +276,12 @@ std::string SharedWire::open(Link &link, std::span<Fd, kPeerFds> fds)
 	return error;
 }
 
-void SharedWire::add_link(std::unique_ptr<Link> link)
+/* Call this last, as forget() undoes it. Returns an error message, or empty. */
+std::string SharedWire::watch(const Link &link) const
 {
-	poll_.watch(link->listener.get(), EventPoll::News::Bell);
-	links_.push_back(std::move(link));
+	if (poll_.watch(link.listener.get(), EventPoll::News::Bell))
+		return {};
+	return std::string("a bell cannot be watched: ") + std::strerror(errno);
 }
 
 /* The link is about to be destroyed. */

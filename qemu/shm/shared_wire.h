@@ -154,9 +154,9 @@ private:
 	std::string handle_message(const Message &message, std::vector<Fd> &fds);
 	std::string handle_welcome(const Message &message, std::vector<Fd> &fds);
 	void add_peer(const Message &message, std::vector<Fd> &fds);
-	static bool open_peer(Link &link, const Message &message, std::span<Fd> fds);
+	bool open_peer(Link &link, const Message &message, std::span<Fd> fds);
 	static std::string open(Link &link, std::span<Fd, kPeerFds> fds);
-	void add_link(std::unique_ptr<Link> link);
+	std::string watch(const Link &link) const;
 	void forget(const Link &link);
 	void disconnect(uint64_t now);
 

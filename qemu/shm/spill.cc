@@ -2,15 +2,25 @@
 #include "qemu/shm/spill.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 
 namespace tern::shm {
 
 Spill::Spill()
 {
 	const Fd fd = make_segment("tern-spill", kSize);
-	if (memory_.map(fd, kSize, Mapping::Access::ReadWrite).empty() &&
-	    seal_for_readers(fd.get()))
+	if (!fd) {
+		error_ = std::strerror(errno);
+		return;
+	}
+	error_ = memory_.map(fd, kSize, Mapping::Access::ReadWrite);
+	if (!error_.empty())
+		return;
+	if (seal_for_readers(fd.get()))
 		fd_ = reopen_for_reading(fd.get());
+	if (!fd_)
+		error_ = std::strerror(errno);
 }
 
 /* Reserves the lowest free slot, because the kernel allocates a slot's pages at its first use. */

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "qemu/shm/lent_entry.h"
 #include "qemu/shm/ring.h"
@@ -25,8 +26,10 @@ public:
 
 	Spill();
 
-	/** For others to read, kSize bytes; empty if there was no memory. */
+	/** For others to read, kSize bytes; none if there is an error(). */
 	const Fd &fd() const { return fd_; }
+	/** Why the memory could not be made, or empty. */
+	const std::string &error() const { return error_; }
 
 	struct Slot {
 		std::span<std::byte> bytes; /* kMaxPayload */
@@ -44,6 +47,7 @@ private:
 	};
 
 	Fd fd_;
+	std::string error_;
 	Mapping memory_;
 	std::array<Owner, kSlots> owners_;
 };

@@ -2,6 +2,7 @@
 #include "qemu/wire/shared_hosts.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 
 #include "qemu/wire/shared_port.h"
@@ -23,14 +24,19 @@ SharedHosts::SharedHosts()
 	if (!page_fd_ ||
 	    !page_memory_.map(page_fd_, sizeof(shm::AddressPage), shm::Mapping::Access::ReadWrite)
 	             .empty() ||
-	    !shm::seal_for_readers(page_fd_.get()))
+	    !shm::seal_for_readers(page_fd_.get())) {
+		page_error_ = errno;
 		return;
+	}
 	page_ = reinterpret_cast<shm::AddressPage *>(page_memory_.bytes().data());
 }
 
 Fd SharedHosts::address_page() const
 {
-	return page_ ? shm::reopen_for_reading(page_fd_.get()) : Fd();
+	if (page_)
+		return shm::reopen_for_reading(page_fd_.get());
+	errno = page_error_;
+	return Fd();
 }
 
 void SharedHosts::add(SharedPort &port)

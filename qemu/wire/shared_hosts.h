@@ -29,7 +29,7 @@ public:
 	/** Replaces the rings of @port and host @id, unless they are recent. */
 	void renew(SharedPort &port, Switch::PortId id);
 
-	/** A new descriptor of the address page. */
+	/** A new descriptor of the address page, or none, with the cause in errno. */
 	Fd address_page() const;
 	/** Publishes the addresses and lanes known to @ethernet, and whether every frame must pass
 	 * through the switch. */
@@ -48,6 +48,7 @@ private:
 	Fd page_fd_;
 	shm::Mapping page_memory_;
 	shm::AddressPage *page_ = nullptr;
+	int page_error_ = 0; /* why there is no page */
 	/* version of the published addresses */
 	uint64_t changes_ = 0;
 };

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <sys/epoll.h>
 
 #include "qemu/shm/segment.h"
@@ -98,7 +99,7 @@ std::string SharedPort::open_rings()
 	const Fd from_host = shm::RingEnd::make(inbound_);
 	const Fd page = hosts_.address_page();
 	if (!to_host || !from_host || !page)
-		return "no memory for rings";
+		return std::string("no memory for rings: ") + std::strerror(errno);
 	std::string error = out_.open(to_host, to_host_.bell);
 	if (error.empty())
 		error = in_.open(from_host, to_host_.bell);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "tests/unit/shm/shared_wire_fixture.h"
+#include "tests/unit/wire/no_descriptors.h"
 
 namespace tern::shm {
 namespace {
@@ -122,6 +123,94 @@ TEST_F(DescriptorsTest, ADirectLinkHasTwoEndsOrNone)
 		settle();
 		EXPECT_TRUE(nodes[0].wire.up());
 	});
+}
+
+TEST_F(DescriptorsTest, AHostThatCannotMakeItsSpillSaysWhy)
+{
+	const EventPoll poll;
+	std::optional<SharedWire> wire;
+	{
+		const wire::NoDescriptors none;
+		wire.emplace(path, poll, 0, 0);
+	}
+	EXPECT_EQ(wire->connect(), path + ": no memory to share: Too many open files");
+}
+
+TEST_F(DescriptorsTest, ASwitchThatCannotMakeRingsSaysWhy)
+{
+	const Fd host = stranger();
+	step();
+	ASSERT_TRUE(send_message(host, {}));
+	{
+		const wire::NoDescriptors none;
+		step();
+	}
+	Message message;
+	std::vector<Fd> fds;
+	ASSERT_EQ(receive_message(host, message, fds), Received::Message);
+	EXPECT_STREQ(message.reason, "no memory for rings: Too many open files");
+}
+
+/** A switch whose bells are not what they should be. */
+class SwitchWithBadBells {
+public:
+	explicit SwitchWithBadBells(const std::string &path)
+	{
+		EXPECT_EQ(listener_.open(path), "");
+	}
+	void accept()
+	{
+		while (!(host_ = listener_.accept()))
+			std::this_thread::yield();
+	}
+	/* @listener: what the host is to watch. */
+	void send(const Message &message, const Fd &listener, const Fd &in, const Fd &out)
+	{
+		std::vector<int> fds{listener.get(), bells_.bell.fd(), in.get(), out.get()};
+		if (message.kind == Message::Kind::Welcome)
+			fds.insert(fds.begin(), page_.get());
+		EXPECT_TRUE(send_message(host_, message, fds));
+	}
+	const Fd &good() const { return bells_.listener; }
+	const Fd &bad() const { return page_; }
+
+private:
+	wire::UnixListener listener_{SOCK_SEQPACKET};
+	Fd host_;
+	const Fd page_ = make_segment("page", sizeof(AddressPage));
+	const BellPair bells_ = BellPair::make();
+};
+
+bool is_closed(const Fd &ring)
+{
+	Mapping memory;
+	EXPECT_EQ(memory.map(ring, sizeof(RingHeader), Mapping::Access::Read), "");
+	return reinterpret_cast<const RingHeader *>(memory.bytes().data())->closed;
+}
+
+/* A host that does not hear the bell would sleep while frames for it wait. */
+TEST_F(DescriptorsTest, AHostDoesNotUseALinkWhoseBellItCannotWatch)
+{
+	server.reset();
+	SwitchWithBadBells bad(path);
+	const Fd in = RingEnd::make(64 << 10), out = RingEnd::make(64 << 10);
+	Node node(path);
+	const auto connect = [&](const Fd &listener) {
+		auto error = std::async(std::launch::async, [&] { return node.wire.connect(); });
+		bad.accept();
+		bad.send({.kind = Message::Kind::Welcome}, listener, in, out);
+		return error.get();
+	};
+	EXPECT_EQ(connect(bad.bad()), path + ": a bell cannot be watched: Operation not permitted");
+	EXPECT_FALSE(node.wire.up());
+	EXPECT_EQ(connect(bad.good()), "");
+
+	const Fd from_peer = RingEnd::make(64 << 10), to_peer = RingEnd::make(64 << 10);
+	bad.send({.kind = Message::Kind::Peer, .id = 1}, bad.bad(), from_peer, to_peer);
+	node.receive();
+	EXPECT_TRUE(node.wire.up());
+	EXPECT_TRUE(is_closed(from_peer));
+	EXPECT_TRUE(is_closed(to_peer));
 }
 
 } // namespace

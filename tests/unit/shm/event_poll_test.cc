@@ -2,12 +2,14 @@
 #include "qemu/shm/event_poll.h"
 
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "qemu/shm/bell.h"
+#include "qemu/shm/segment.h"
 
 namespace tern::shm {
 namespace {
@@ -66,6 +68,16 @@ TEST(EventPoll, TellsOfAMessageAlsoBesideABell)
 	ASSERT_EQ(write(theirs.get(), "x", 1), 1);
 	EXPECT_TRUE(poll.wait(kLong));
 	EXPECT_FALSE(poll.wait(kMillisecond)) << "told of once";
+}
+
+TEST(EventPoll, TellsThatAFileCannotBeWatched)
+{
+	const Bell bell = Bell::make();
+	const Fd file = make_segment("test", 4096);
+	const EventPoll poll;
+	EXPECT_TRUE(poll.watch(bell.fd(), EventPoll::News::Bell));
+	EXPECT_FALSE(poll.watch(file.get(), EventPoll::News::Bell));
+	EXPECT_EQ(errno, EPERM);
 }
 
 TEST(EventPoll, ForgetsABellThatOthersStillHave)

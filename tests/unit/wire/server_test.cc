@@ -3,13 +3,13 @@
 #include <chrono>
 #include <cstring>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "qemu/wire/server.h"
 #include "tests/unit/wire/frames.h"
+#include "tests/unit/wire/no_descriptors.h"
 
 namespace tern::wire {
 namespace {
@@ -339,21 +339,6 @@ TEST_F(ServerTest, AnswersAClientThatReadsLate)
 	}
 	EXPECT_EQ(replies.size(), kCommands * reply.size());
 }
-
-/** Allows this process no further descriptors. */
-class NoDescriptors {
-public:
-	NoDescriptors()
-	{
-		EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &before_), 0);
-		const rlimit none{.rlim_cur = 0, .rlim_max = before_.rlim_max};
-		EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
-	}
-	~NoDescriptors() { EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before_), 0); }
-
-private:
-	rlimit before_{};
-};
 
 /* A connection that cannot be accepted keeps the listener readable. */
 TEST_F(ServerTest, WaitsWhenThereAreNoDescriptorsForAConnection)
