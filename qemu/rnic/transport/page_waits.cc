@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "qemu/rnic/transport/page_waits.h"
 
+#include <utility>
+
 namespace tern {
 
 using namespace hw;
@@ -54,6 +56,8 @@ void PageWaits::query(tern_hw_faults &to) const
 
 void PageWaits::set_reported()
 {
+	if (!told_ || std::exchange(reported_, true))
+		return;
 	for (auto &wait : waits_)
 		if (wait)
 			wait->reported = true;

@@ -29,7 +29,7 @@ public:
 	bool take_event();
 
 	/** The host has sent RESUME_QP: it is to be told of faults that come after it. */
-	void resumed() { told_ = false; }
+	void resumed() { told_ = reported_ = false; }
 	/** Ends the wait of @side as RESUME_QP says. Returns false if it does not wait, or goes on
 	 * waiting because the host does not know of its fault. */
 	bool end(QpSide side, hw::tern_hw_resume how);
@@ -38,7 +38,9 @@ public:
 
 	/** What each side waits for. */
 	void query(hw::tern_hw_faults &to) const;
-	/** QUERY_FAULT has reported the present faults to the host. */
+	/** QUERY_FAULT has reported the present faults to the host. Only the first QUERY_FAULT
+	 * after an event counts: others may be of those who only look, while the host still brings
+	 * the pages of the first one. */
 	void set_reported();
 
 private:
@@ -53,7 +55,8 @@ private:
 	}
 
 	std::array<std::optional<Wait>, 2> waits_; /* indexed by QpSide */
-	bool told_ = false;
+	bool told_ = false;                        /* PAGE_FAULT was raised, and not answered yet */
+	bool reported_ = false;                    /* QUERY_FAULT came after that event */
 };
 
 } // namespace tern

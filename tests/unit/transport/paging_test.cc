@@ -522,6 +522,28 @@ TEST_F(Paging, AnAnswerIsNotForTheNextLifeOfAQp)
 	EXPECT_EQ(qp_state(), TERN_QPS_ERR);
 }
 
+/* `rdma resource show qp` and debugfs execute QUERY_FAULT, too. */
+TEST_F(Paging, WhoOnlyLooksMakesNoFaultAnOlderOne)
+{
+	connect();
+	give(request(Opcode::RcWriteOnly, 0, 0, 100, bytes(100)));
+	EXPECT_TRUE(told());
+	expect_fault(faults().responder, 0, 100, true);
+	ASSERT_EQ(qp_->set_state(TERN_QPS_RESET), TERN_AQ_OK);
+	qp_->connect(connection());
+	all_sent();
+
+	give(request(Opcode::RcWriteOnly, 0, kPage, 8, bytes(8)));
+	expect_aeth(0, kRnr);
+	expect_fault(faults().responder, kPage, 8, true); /* somebody looks */
+	resume_only(TERN_RESUME_NONE, TERN_RESUME_FAIL);
+	EXPECT_EQ(qp_state(), TERN_QPS_RTS);
+	EXPECT_TRUE(told());
+	expect_fault(faults().responder, kPage, 8, true);
+	resume_only(TERN_RESUME_NONE, TERN_RESUME_FAIL);
+	expect_aeth(0, kAccessNak);
+}
+
 /* A host that finds no fault answers the event all the same. */
 TEST_F(Paging, AnEventFromBeforeAResetIsAnswered)
 {
