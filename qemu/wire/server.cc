@@ -30,6 +30,7 @@ constexpr size_t kMaxLine = 65536;
 constexpr unsigned kAcceptBudget = 8;
 constexpr auto kStallCheck = 100ms;
 constexpr auto kAcceptRetry = 100ms;
+constexpr auto kAcceptErrorInterval = 60s; /* between messages */
 
 /** A client of the control socket. */
 class ControlClient final : private Watched {
@@ -177,7 +178,6 @@ void Server::Acceptor::ready(uint32_t)
 				server.pause_accepting(*this, errno);
 			return;
 		}
-		server.accept_error_told_ = false;
 		(server.*add)(std::move(fd), sink);
 	}
 }
@@ -186,10 +186,14 @@ void Server::Acceptor::ready(uint32_t)
  * ready in each step: step() would never wait. */
 void Server::pause_accepting(Acceptor &acceptor, int error)
 {
-	if (!std::exchange(accept_error_told_, true))
-		std::fprintf(stderr, "tern-switch: no connection: %s\n", std::strerror(error));
+	const auto now = std::chrono::steady_clock::now();
+	if (!accept_error_told_ || now - *accept_error_told_ >= kAcceptErrorInterval) {
+		accept_error_told_ = now;
+		std::fprintf(stderr, "tern-switch: cannot accept connections: %s\n",
+		             std::strerror(error));
+	}
 	loop_.change(acceptor.listener.fd(), 0, acceptor);
-	accept_again_ = std::chrono::steady_clock::now() + kAcceptRetry;
+	accept_again_ = now + kAcceptRetry;
 }
 
 void Server::resume_accepting()

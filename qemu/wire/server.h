@@ -107,7 +107,7 @@ private:
 	std::unique_ptr<Topology> topology_; /* null: hosts share one Ethernet without rates */
 	std::vector<std::unique_ptr<Acceptor>> acceptors_;
 	std::optional<SteadyTime> accept_again_; /* while some acceptors are not watched */
-	bool accept_error_told_ = false;         /* since the last connection */
+	std::optional<SteadyTime> accept_error_told_;
 	SharedHosts sharing_;
 	Ports ports_;
 	std::vector<std::unique_ptr<ControlClient>> clients_;
