@@ -466,10 +466,25 @@ static void tern_realize(PCIDevice *pci, Error **errp)
 	pause_engines(tern, !runstate_is_running());
 }
 
+/*
+ * QEMU has removed the BARs, but not yet the device, and stop_engines() gives up the BQL. Other vCPUs
+ * must not map the BARs again meanwhile, nor eject the device once more.
+ */
+static void leave_bus(TernDevice *tern)
+{
+	PCIDevice *pci = PCI_DEVICE(tern);
+
+	tern->leaving = true;
+	for (int i = 0; i < PCI_NUM_REGIONS; i++)
+		pci->io_regions[i].addr = PCI_BAR_UNMAPPED;
+	pci->partially_hotplugged = true; /* an ejection does nothing then */
+}
+
 static void tern_exit(PCIDevice *pci)
 {
 	TernDevice *tern = TERN(pci);
 
+	leave_bus(tern);
 	qemu_del_vm_change_state_handler(tern->vm_state);
 	stop_engines(tern);
 	exit_nic(tern);
@@ -492,6 +507,8 @@ static void tern_write_config(PCIDevice *pci, uint32_t addr, uint32_t value, int
 {
 	const bool was_bus_master = tern_is_bus_master(pci);
 
+	if (TERN(pci)->leaving)
+		return;
 	pci_default_write_config(pci, addr, value, size);
 	/* When the guest clears bus mastering, wait until no DMA is in progress. */
 	for_each_engine(e, TERN(pci)) {

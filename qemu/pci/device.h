@@ -49,6 +49,7 @@ struct TernDevice {
 
 	/* The net layer has not finished our last frame; it calls frame_sent() when it has. */
 	bool sending;
+	bool leaving; /* being unplugged: QEMU has removed the BARs */
 	unsigned logged_errors;
 };
 
