@@ -13,9 +13,10 @@ from .progress import wait_until
 PR_SET_PDEATHSIG = 1
 
 
-def exit_on_signals():
-    """Has the first SIGTERM or SIGHUP raise SystemExit, so that this program takes down what it has
-    started. Later ones must not interrupt that. One that its parent ignores (nohup) stays so."""
+def exit_on_signals(error=SystemExit):
+    """Has the first SIGTERM or SIGHUP raise the error, with the exit code, so that this program
+    takes down what it has started. Later ones must not interrupt that. One that its parent ignores
+    (nohup) stays so."""
     signals = [number for number in (signal.SIGTERM, signal.SIGHUP)
                if signal.getsignal(number) == signal.SIG_DFL]
 
@@ -23,7 +24,7 @@ def exit_on_signals():
         for number in signals:
             # SIG_IGN would hold for processes that start now, too.
             signal.signal(number, lambda *_: None)
-        raise SystemExit(128 + first)
+        raise error(128 + first)
 
     for number in signals:
         signal.signal(number, end)

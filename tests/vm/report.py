@@ -102,13 +102,17 @@ def collect(result, output):
           file=output, flush=True)
 
 
+class Ended(KeyboardInterrupt):
+    """A signal has ended the tests. unittest takes any other exception for a test's failure."""
+
+
 def run_tests():
     """Returns the result. unittest does no cleanups if a signal ends it: here those of classes take
     down labs."""
-    exit_on_signals()
+    exit_on_signals(Ended)
     try:
         return unittest.main(exit=False).result
-    except BaseException:
+    except KeyboardInterrupt:
         for case in unittest.TestCase.__subclasses__():
             clean_up(case)
         raise
@@ -131,11 +135,15 @@ def main():
     FAILED.mkdir(parents=True)
     with open(FAILED / "output.log", "w", encoding="utf-8") as log:
         sys.stdout, sys.stderr = Tee(sys.stdout, log), Tee(sys.stderr, log)
-        result = run_tests()
-        COST.save(result.testsRun, len(result.failures) + len(result.errors))
-        if not result.wasSuccessful():
-            collect(result, sys.stderr)
-        sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__
+        try:
+            result = run_tests()
+            COST.save(result.testsRun, len(result.failures) + len(result.errors))
+            if not result.wasSuccessful():
+                collect(result, sys.stderr)
+        except Ended as ended:
+            sys.exit(ended.args[0])
+        finally:
+            sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__
     if result.wasSuccessful():
         shutil.rmtree(FAILED)
     sys.exit(not result.wasSuccessful())
