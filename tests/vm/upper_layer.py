@@ -4,7 +4,6 @@
 The first host serves, the second asks.
 """
 
-import contextlib
 import json
 
 from programs import EVERY_CELL, Programs
@@ -109,30 +108,33 @@ class Storage(UpperLayer):
         """A context that gives the client's path and the server's to the same bytes."""
         raise NotImplementedError
 
-    @contextlib.contextmanager
-    def using(self, what, variant):
-        """As attached(), in a cell of the table."""
-        row = f"{type(self).__name__} {variant}".strip()
-        with self.cell(f"{row}: {what}", "result"), self.attached(variant) as paths:
-            yield paths
+    def use(self, what, variants, action):
+        """action(path, held) with what attached() gives for each variant, in a cell of the table.
+        """
+        for variant in variants:
+            row = f"{type(self).__name__} {variant}".strip()
+            with self.cell(f"{row}: {what}", "result"), self.attached(variant) as (path, held):
+                action(path, held)
 
     def check(self, what, action, variants, mebibytes=MEBIBYTES):
         """action(path) with each variant; both ends must then hold the random bytes."""
-        for variant in variants:
-            with self.using(what, variant) as (path, held):
-                action(path)
-                self.compare(path, held, mebibytes)
+        def act(path, held):
+            action(path)
+            self.compare(path, held, mebibytes)
+
+        self.use(what, variants, act)
 
     def test_copy(self):
         self.check("write, read, compare", self.write, self.VARIANTS)
 
     def test_verify(self):
-        for variant in self.VARIANTS:
-            with self.using("fio with verify", variant) as (path, _):
-                job, = json.loads(self.client.run(VERIFY % path, timeout=180).out)["jobs"]
-                self.assertEqual(job["error"], 0)
-                for direction in ("write", "read"):
-                    self.assertEqual(job[direction]["io_bytes"], LOAD_MEBIBYTES << 20)
+        def act(path, _):
+            job, = json.loads(self.client.run(VERIFY % path, timeout=180).out)["jobs"]
+            self.assertEqual(job["error"], 0)
+            for direction in ("write", "read"):
+                self.assertEqual(job[direction]["io_bytes"], LOAD_MEBIBYTES << 20)
+
+        self.use("fio with verify", self.VARIANTS, act)
 
     def survive(self, what, misfortune):
         """The work goes on afterwards."""
