@@ -549,14 +549,15 @@ def inject(args):
 
 def cable(args):
     host, _ = _card_of(args)
-    if args.action != "on":
+    if args.action == "off":
         host.set_cable(False, args.card)
+        return
     try:
         if args.action == "flap":
+            host.set_cable(False, args.card)
             time.sleep(1)
     finally:
-        if args.action != "off":
-            host.set_cable(True, args.card)
+        host.set_cable(True, args.card)
 
 
 def link(args):
