@@ -187,9 +187,9 @@ lab: hosts
 
 PREFIX ?= /usr/local
 install: configure
-	@cmake -S . -B $(CMAKE_BUILD) -DCMAKE_INSTALL_PREFIX=$(PREFIX) >/dev/null
+	@cmake -S . -B $(CMAKE_BUILD) -DCMAKE_INSTALL_PREFIX="$(PREFIX)" >/dev/null
 	@cmake --build $(CMAKE_BUILD) --target tern-card tern-switch tern-sim card tern_provider terntop terntrace
-	@DESTDIR=$(DESTDIR) cmake --install $(CMAKE_BUILD) --strip
+	@DESTDIR="$(DESTDIR)" cmake --install $(CMAKE_BUILD) --strip
 
 packages: setup
 	@scripts/setup --packages

@@ -82,20 +82,27 @@ SERVED = "/tmp/served"
 SERVE_TIMEOUT = 60
 # For what `status` asks a host; a guest that hangs does not answer.
 STATUS_TIMEOUT = 5
-# Programs listen on a port of TCP or of RDMA CM, which does not list its ports in /proc/net.
+# Programs listen on a port of TCP or of RDMA CM, which does not list its ports in /proc/net. The
+# program that does may be a child of the command, as with timeout(1).
 SERVE = """
+family() {{
+    all=$1 parents=$1
+    while parents=$(pgrep -d, -P "$parents"); do all="$all,$parents"; done
+    echo "$all" | tr , "$2"
+}}
 exec 3>&1 </dev/null >{output} 2>&1 || exit
-{command} 3>&- &
+{{ {command}
+}} 3>&- &
 pid=$!
 for _ in $(seq $(({seconds} * 10))); do
     if {{ ss -Hltnp; rdma resource show cm_id; }} 2>/dev/null |
-            grep -Eq "LISTEN.*(pid=$pid,| pid $pid )"; then
+            grep -Eq "LISTEN.*(pid=| pid )($(family $pid '|'))[, ]"; then
         exit 0
     fi
     kill -0 $pid 2>/dev/null || break
     sleep 0.1
 done
-kill $pid 2>/dev/null
+kill $(family $pid ' ') 2>/dev/null
 cat {output} >&3
 exit 1"""
 

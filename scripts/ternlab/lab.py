@@ -212,6 +212,9 @@ class Lab:
     def _check_room(self, hosts):
         """Raises a LabError if so many hosts do not fit on one wire."""
         ports, room = sum(options.cards for options in hosts), MAX_HOSTS + 1 - self._first
+        if room < 1:
+            raise LabError(f"there is no host{self._first}: a lab has hosts up to number "
+                           f"{MAX_HOSTS}")
         if len(hosts) > room:
             most = (f"a lab has at most {MAX_HOSTS} hosts" if self._first == 1 else
                     f"a lab has hosts up to number {MAX_HOSTS}, from {self._first} on {room}")

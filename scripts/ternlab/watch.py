@@ -6,6 +6,7 @@ import sys
 import time
 
 from .errors import LabError
+from .paths import COMMAND
 from .query import cards_of
 from .why import Why
 
@@ -110,7 +111,7 @@ def _loop(window, lab):
 def watch(lab):
     """Until q."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise LabError("watch needs a terminal; `scripts/lab query` does not")
+        raise LabError(f"watch needs a terminal; `{COMMAND} query` does not")
     try:
         curses.wrapper(_loop, lab)
     except curses.error as error:

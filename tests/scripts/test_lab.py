@@ -275,6 +275,8 @@ class Refusals(Stateful):
 
     def test_first_number(self):
         """A lab whose numbers begin later has less room."""
+        self.assertEqual(self.refused("up", "--first", "33"),
+                         "there is no host33: a lab has hosts up to number 32")
         self.remember(31, first=31)
         self.assertEqual(self.refused("add", "2"), "a lab has hosts up to number 32, from 31 on 2, "
                          "and these would be 3")

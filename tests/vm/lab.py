@@ -145,7 +145,8 @@ class Changes(unittest.TestCase):
         return {host["name"]: host["pid"] for host in told if host["alive"]}
 
     def assert_connected(self, server, client):
-        self.lab("serve", server, "--", "ibv_rc_pingpong", "-g", "3")
+        # It listens as a child of the command.
+        self.lab("serve", server, "--", "timeout", "600", "ibv_rc_pingpong", "-g", "3")
         self.assertIn("1000 iters", self.lab("run", client, "--", "ibv_rc_pingpong", "-g", "3",
                                              server))
 
