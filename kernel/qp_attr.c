@@ -203,6 +203,8 @@ static int tern_modify_locked(struct tern_qp *qp, const struct ib_qp_attr *attr,
 		tern_ib_qp_died(&qp->core);
 	if (mask & IB_QP_DEST_QPN)
 		qp->dest_qpn = attr->dest_qp_num;
+	if (mask & IB_QP_AV)
+		qp->static_rate = rdma_ah_get_static_rate(&attr->ah_attr);
 	return 0;
 }
 
@@ -321,6 +323,7 @@ int tern_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	memset(attr, 0, sizeof(*attr));
 	tern_attr_from_hw(ibqp->device, &hw, attr);
 	attr->cap = qp->cap;
+	rdma_ah_set_static_rate(&attr->ah_attr, qp->static_rate);
 
 	*init = (struct ib_qp_init_attr) {
 		.event_handler = ibqp->event_handler,

@@ -229,6 +229,7 @@ void check_address(const ibv_ah_attr &is, const ibv_ah_attr &expected)
 	check_attribute(is.grh.traffic_class, expected.grh.traffic_class, "traffic_class");
 	check_attribute(is.grh.flow_label, expected.grh.flow_label, "flow_label");
 	check_attribute(is.sl, expected.sl, "sl");
+	check_attribute(is.static_rate, expected.static_rate, "static_rate");
 	check_attribute(is.port_num, expected.port_num, "port_num of the address");
 }
 
@@ -249,6 +250,7 @@ ibv_qp_attr unusual(const LoneQp &qp)
 	attr.ah_attr.grh.traffic_class = 0x68;
 	attr.ah_attr.grh.flow_label = 0x98765;
 	attr.ah_attr.sl = 4;
+	attr.ah_attr.static_rate = IBV_RATE_10_GBPS;
 	return attr;
 }
 
