@@ -107,7 +107,7 @@ struct tern_qp {
 	bool destroyed;		/* the card may have given the number to another QP */
 	enum ib_qp_state state;
 	u32 dest_qpn;
-	u8 static_rate;		/* enum ib_rate; only told to who asks, as rate_limit paces */
+	u8 static_rate;		/* enum ib_rate; query_qp() returns it, and it limits nothing */
 };
 
 struct tern_srq {

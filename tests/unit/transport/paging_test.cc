@@ -495,19 +495,29 @@ TEST_F(Paging, ErrorEndsTheWait)
 	EXPECT_FALSE(sent());
 }
 
-/* The host answers what it was told before the RESET. */
-TEST_F(Paging, AnAnswerIsNotForTheNextLifeOfAQp)
-{
-	connect();
-	give(request(Opcode::RcWriteOnly, 0, 0, 100, bytes(100)));
-	EXPECT_TRUE(told());
-	expect_fault(faults().responder, 0, 100, true);
-	ASSERT_EQ(qp_->set_state(TERN_QPS_RESET), TERN_AQ_OK);
-	qp_->connect(connection());
-	all_sent();
+/* The host was told of a fault before a RESET, and has not answered. The QP waits for another page
+ * since. */
+class PagingAfterReset : public Paging {
+protected:
+	void SetUp() override
+	{
+		Paging::SetUp();
+		connect();
+		give(request(Opcode::RcWriteOnly, 0, 0, 100, bytes(100)));
+		EXPECT_TRUE(told());
+		expect_fault(faults().responder, 0, 100, true);
+		ASSERT_EQ(qp_->set_state(TERN_QPS_RESET), TERN_AQ_OK);
+		qp_->connect(connection());
+		all_sent();
 
-	give(request(Opcode::RcWriteOnly, 0, kPage, 8, bytes(8)));
-	expect_aeth(0, kRnr);
+		give(request(Opcode::RcWriteOnly, 0, kPage, 8, bytes(8)));
+		expect_aeth(0, kRnr);
+	}
+};
+
+/* The host answers what it was told before the RESET. */
+TEST_F(PagingAfterReset, AnAnswerIsNotForTheNextLifeOfAQp)
+{
 	post(TERN_OP_SEND, at(2 * kPage, 8));
 	EXPECT_FALSE(told()) << "a second event before RESUME_QP";
 	resume_only(TERN_RESUME_FAIL, TERN_RESUME_FAIL);
@@ -523,18 +533,8 @@ TEST_F(Paging, AnAnswerIsNotForTheNextLifeOfAQp)
 }
 
 /* `rdma resource show qp` and debugfs execute QUERY_FAULT, too. */
-TEST_F(Paging, WhoOnlyLooksMakesNoFaultAnOlderOne)
+TEST_F(PagingAfterReset, WhoOnlyLooksMakesNoFaultAnOlderOne)
 {
-	connect();
-	give(request(Opcode::RcWriteOnly, 0, 0, 100, bytes(100)));
-	EXPECT_TRUE(told());
-	expect_fault(faults().responder, 0, 100, true);
-	ASSERT_EQ(qp_->set_state(TERN_QPS_RESET), TERN_AQ_OK);
-	qp_->connect(connection());
-	all_sent();
-
-	give(request(Opcode::RcWriteOnly, 0, kPage, 8, bytes(8)));
-	expect_aeth(0, kRnr);
 	expect_fault(faults().responder, kPage, 8, true); /* somebody looks */
 	resume_only(TERN_RESUME_NONE, TERN_RESUME_FAIL);
 	EXPECT_EQ(qp_state(), TERN_QPS_RTS);
