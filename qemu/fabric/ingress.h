@@ -61,8 +61,8 @@ class CopyCounts {
 public:
 	/** Returns a number for a frame of @copies copies, never 0. */
 	uint32_t add(uint32_t copies);
-	/** A copy of the frame with this number has left. Returns whether it was the last one, and
-	 * then forgets the number. */
+	/** Call this when a copy of frame @number has left. Returns whether it was the last copy;
+	 * the number is then free for another frame. */
 	bool remove(uint32_t number);
 
 private:

@@ -139,7 +139,8 @@ bool Injector::release_overtaken(unsigned to)
 	return room;
 }
 
-/* Returns whether its destination has room for more. Call release_overtaken() then. */
+/* Delivers @held. Returns whether its destination has room for more frames. The caller calls
+ * release_overtaken() afterwards, since @held may have overtaken others. */
 bool Injector::release(HeldFrames::iterator held)
 {
 	const Held frame = std::move(held->second);

@@ -467,8 +467,9 @@ static void tern_realize(PCIDevice *pci, Error **errp)
 }
 
 /*
- * QEMU has removed the BARs, but not yet the device, and stop_engines() gives up the BQL. Other vCPUs
- * must not map the BARs again meanwhile, nor eject the device once more.
+ * Makes the device unreachable for other vCPUs. QEMU has removed its BARs, and removes the device
+ * from the bus after tern_exit(). In between stop_engines() gives up the BQL: a vCPU must neither
+ * map the BARs again nor eject the device a second time.
  */
 static void leave_bus(TernDevice *tern)
 {

@@ -276,7 +276,8 @@ std::string SharedWire::open(Link &link, std::span<Fd, kPeerFds> fds)
 	return error;
 }
 
-/* Call this last, as forget() undoes it. Returns an error message, or empty. */
+/* Has poll_ wait for the link's bell. Returns an error message, or empty. The caller calls it after
+ * all else that may fail, since only forget() stops the waiting. */
 std::string SharedWire::watch(const Link &link) const
 {
 	if (poll_.watch(link.listener.get(), EventPoll::News::Bell))

@@ -25,8 +25,8 @@ bool Channel::wait(short events)
 	}
 }
 
-/* Reads exactly to.size() bytes, and the descriptors that come with them. @begun tells whether a
- * part of the message was read before. */
+/* Reads exactly to.size() bytes, and the descriptors that come with them. @begun is true if a part
+ * of the message has already been read. */
 bool Channel::fill(std::span<std::byte> to, std::vector<Fd> &fds, bool begun)
 {
 	while (!to.empty()) {

@@ -29,7 +29,8 @@ public:
 	/** Replaces the rings of @port and host @id, unless they are recent. */
 	void renew(SharedPort &port, Switch::PortId id);
 
-	/** A new descriptor of the address page, or none, with the cause in errno. */
+	/** Returns a new descriptor of the address page. Returns none, with the cause in errno, if
+	 * that fails. */
 	Fd address_page() const;
 	/** Publishes the addresses and lanes known to @ethernet, and whether every frame must pass
 	 * through the switch. */

@@ -145,7 +145,7 @@ def _guest(image, options, half, disk, arguments):
         os.truncate(empty, parts.SIZE)
 
         def text(file):
-            # QEMU makes its console after it has checked all options.
+            # QEMU creates the file after it has checked its options, so it may be missing.
             return file.read_text(errors="replace") if file.exists() else ""
 
         def said():

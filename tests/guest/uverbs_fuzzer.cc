@@ -409,8 +409,8 @@ const std::array<Operation, Stats::kOps> &operations(size_t &count)
 	static size_t filled = 0;
 	static const std::array<Operation, Stats::kOps> all = [] {
 		std::array<Operation, Stats::kOps> list{};
-		for (const auto part :
-		     {object_operations(), queue_operations(), memory_operations()})
+		for (const auto part : {object_operations(), queue_operations(), wq_operations(),
+		                        memory_operations()})
 			for (const Operation &operation : part)
 				list.at(filled++) = operation;
 		return list;

@@ -161,8 +161,20 @@ struct Operation {
 /** Of an operation that had nothing to work on, which is not counted. */
 inline constexpr int kNothing = -1;
 
+/** An operation that destroys an object of @kind. */
+template <Kind kind>
+int destroy(Fuzzer &f)
+{
+	return f.destroy(kind);
+}
+
+/* The card's limit of receive requests, and the fuzzer's own limit of entries of any queue, which
+ * is lower as the guest has little memory. */
+inline constexpr uint32_t kMaxReceives = 1 << 16, kLarge = 1 << 11;
+
 std::span<const Operation> object_operations();
 std::span<const Operation> queue_operations();
+std::span<const Operation> wq_operations();
 std::span<const Operation> memory_operations();
 const std::array<Operation, Stats::kOps> &operations(size_t &count);
 

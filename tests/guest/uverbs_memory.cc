@@ -373,12 +373,6 @@ int fork_child(Fuzzer &f)
 	return 0;
 }
 
-template <Kind kind>
-int destroy(Fuzzer &f)
-{
-	return f.destroy(kind);
-}
-
 constexpr Operation kOperations[] = {
         {"reg_mr", 20, reg_mr, true},
         {"reg_mr_on_demand", 12, reg_mr_on_demand, true},

@@ -405,12 +405,6 @@ int any_command(Fuzzer &f)
 	                      .extended = f.rng.chance(1, 2)});
 }
 
-template <Kind kind>
-int destroy(Fuzzer &f)
-{
-	return f.destroy(kind);
-}
-
 constexpr Operation kOperations[] = {
         {"open", 2, open_file, true},
         {"get_context", 6, get_context},

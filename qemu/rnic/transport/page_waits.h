@@ -12,8 +12,8 @@
 namespace tern {
 
 /**
- * The page faults that a QP waits for, at most one of each side. One PAGE_FAULT event tells the
- * host of the faults of both sides, and one RESUME_QP resumes both sides.
+ * Holds the page faults that a QP waits for, at most one of each side. One PAGE_FAULT event
+ * announces the faults of both sides to the host, and one RESUME_QP answers them.
  *
  * The host may take its time between QUERY_FAULT and RESUME_QP, and the QP may be reset and wait
  * for other pages meanwhile. So RESUME_QP answers only the faults that QUERY_FAULT has reported.
@@ -30,8 +30,8 @@ public:
 
 	/** The host has sent RESUME_QP: it is to be told of faults that come after it. */
 	void resumed() { told_ = reported_ = false; }
-	/** Ends the wait of @side as RESUME_QP says. Returns false if it does not wait, or goes on
-	 * waiting because the host does not know of its fault. */
+	/** Ends the wait of @side as RESUME_QP says. Returns false if @side does not wait, or if it
+	 * goes on waiting because QUERY_FAULT has not reported its fault. */
 	bool end(QpSide side, hw::tern_hw_resume how);
 	void forget(QpSide side) { waits_[static_cast<size_t>(side)].reset(); }
 	void forget() { waits_.fill(std::nullopt); }
@@ -39,8 +39,8 @@ public:
 	/** What each side waits for. */
 	void query(hw::tern_hw_faults &to) const;
 	/** QUERY_FAULT has reported the present faults to the host. Only the first QUERY_FAULT
-	 * after an event counts: others may be of those who only look, while the host still brings
-	 * the pages of the first one. */
+	 * after an event counts: a later one may come from a tool that lists QPs, while the driver
+	 * still brings the pages that the first one has reported. */
 	void set_reported();
 
 private:

@@ -26,8 +26,8 @@ constexpr bool message_fits(uint64_t length, uint32_t mtu)
 	return length <= kMaxMessage && packets_of(length, mtu) <= kMaxPsns;
 }
 
-/** Whether @size bytes of a SEND fit behind the @placed bytes before them: into the @room of its
- * receive WQE, and into a message. */
+/** Returns whether a SEND may go on with @size bytes after @placed bytes: neither the @room of its
+ * receive WQE nor the longest message is exceeded. */
 constexpr bool send_fits(uint64_t placed, size_t size, uint64_t room)
 {
 	return placed + size <= std::min<uint64_t>(room, kMaxMessage);

@@ -178,7 +178,8 @@ TEST_F(DcqcnTest, TheHighestRateIsTheLeastOfLinkAndParameter)
 	EXPECT_EQ(max_rate(p_, kLink), kLine);
 }
 
-/* Half of the former rate would be above the highest one. */
+/* The reduction starts from the new highest rate: half of the rate from before is still above it.
+ */
 TEST_F(DcqcnTest, ACnpHalvesALoweredHighestRate)
 {
 	flow_.on_cnp(0);

@@ -273,8 +273,8 @@ TEST(Switch, CountsAFloodedFrameOnce)
 		EXPECT_EQ(net.received(i), 1u) << i;
 }
 
-/* The copies leave at different times: some wait, some are lost at once with a link that is down,
- * and others later with one that fails. */
+/* The copies leave at different times: one is sent at once, one is lost at once because its link is
+ * down, one waits for the end of a pause, and one is lost when its link fails. */
 TEST(Switch, HoldsAFloodedFrameUntilItsLastCopyHasLeft)
 {
 	Star net(5, {.pfc = kPfc});

@@ -340,7 +340,8 @@ TEST_F(ServerTest, AnswersAClientThatReadsLate)
 	EXPECT_EQ(replies.size(), kCommands * reply.size());
 }
 
-/* A connection that cannot be accepted keeps the listener readable. */
+/* The listener stays readable while it has a connection that cannot be accepted, but the switch
+ * must not use a processor for that. */
 TEST_F(ServerTest, WaitsWhenThereAreNoDescriptorsForAConnection)
 {
 	using namespace std::chrono_literals;
