@@ -8,7 +8,7 @@ import unittest
 TOP = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "tests/vm"))
 
-from kernel_log import trouble  # noqa: E402
+from kernel_log import leaks, trouble  # noqa: E402
 
 SPLAT = """\
 [    9.000000] tern 0000:00:04.0: ready
@@ -35,6 +35,29 @@ FLUSH = """\
 [   59.302696] ---[ end trace 0000000000000000 ]---
 """
 
+# remap_pfn_range() without memory: Linux 6.12 warns in another function than 6.1.
+UNMAPPED = """\
+[  133.883201] ------------[ cut here ]------------
+[  133.884376] WARNING: CPU: 0 PID: 439 at arch/x86/mm/pat/memtype.c:983 {function}+0x273/0x2e0
+[  133.889375] Call Trace:
+[  133.889525]  <TASK>
+[  133.890423]  untrack_pfn+0xb5/0x3f0
+[  133.899857]  </TASK>
+[  133.900692] ---[ end trace 0000000000000000 ]---
+"""
+
+# kmemleak writes the addresses of the functions up to Linux 6.1.
+LEAK = """\
+unreferenced object 0xffff88805f818000 (size 6464):
+  comm "program", pid 1411, jiffies 4295231737
+  hex dump (first 32 bytes):
+    02 40 00 00 00 00 00 00 00 00 00 00 00 00 00 00  .@..............
+  backtrace (crc 1e01ec):
+    {address}kmem_cache_alloc_node_noprof+0x289/0x320
+    {address}{function}+0x3dc/0x6730
+    {address}kernel_clone+0xd2/0x680
+"""
+
 
 class KernelLog(unittest.TestCase):
     def test_stack_comes_first(self):
@@ -58,6 +81,17 @@ class KernelLog(unittest.TestCase):
         self.assertEqual(trouble(FLUSH), [])
         for name in ("first:one", "second:two"):
             self.assertEqual(len(trouble(FLUSH.replace(name, f"tern_x:tern_{name[-3:]}"))), 2)
+
+    def test_unmapping_of_what_was_not_mapped(self):
+        for function in ("untrack_pfn", "get_pat_info"):
+            self.assertEqual(trouble(UNMAPPED.format(function=function)), [])
+        self.assertEqual(len(trouble(UNMAPPED.format(function="tern_mmap"))), 2)
+
+    def test_leaks_of_others(self):
+        for address in ("", "[<00000000c0ffee00>] "):
+            known = LEAK.format(address=address, function="copy_process")
+            own = LEAK.format(address=address, function="tern_copy_process")
+            self.assertEqual(leaks(known + own + known), [own])
 
     def test_healthy(self):
         self.assertEqual(trouble("[    9.000000] tern 0000:00:04.0: ready\n"), [])

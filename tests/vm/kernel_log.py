@@ -35,7 +35,7 @@ KNOWN = re.compile(
     r"|WARNING: [^\n]* at drivers/infiniband/core/cma\.c:\d+ rdma_resolve_addr\+"
     # remap_pfn_range() that runs out of memory half way unmaps the whole range, and the x86 code
     # warns of pages that were never mapped.
-    r"|WARNING: [^\n]* at arch/x86/mm/pat/memtype\.c:\d+ untrack_pfn\+"
+    r"|WARNING: [^\n]* at arch/x86/mm/pat/memtype\.c:\d+ (untrack_pfn|get_pat_info)\+"
     # The kernel warns if a workqueue that frees memory waits for one that may need memory. SCSI's
     # workqueue of sessions waits so for runtime power management, if a target's device is removed
     # at that moment. Such a warning counts only if it names a workqueue of the driver.
@@ -45,14 +45,16 @@ KNOWN = re.compile(
     r"([^\n]*\] +\? [^\n]*\n)*[^\n]*\] +ib_uverbs_(at|de)tach_mcast\+"
     # Memory may be in several regions, each with a mapping of its own. dma-debug expects one.
     r"|DMA-API: [^\n]*(cacheline tracking EEXIST|exceeded \d+ overlapping mappings)")
-# Leaks of others that kmemleak reports, by the function that has allocated the object.
+# Leaks of others that kmemleak reports, by the function that has allocated the object. Older kernels
+# write its address before its name.
 KNOWN_LEAKS = re.compile(
+    r"^ +(\[<\w+>\] )?("
     # UVERBS_METHOD_GET_CONTEXT frees a context that it cannot use, and keeps its reference to the
     # task: ib_core lacks rdma_restrack_put() there.
-    r"\] (copy_process|copy_creds|taskstats_exit)\+"
+    r"copy_process|copy_creds|taskstats_exit"
     # flow_resources_alloc() allocates two arrays. If the first allocation fails, the function does
     # not free the second array.
-    r"|\] flow_resources_alloc\+")
+    r"|flow_resources_alloc)\+", re.MULTILINE)
 
 
 STAMP = re.compile(r"^\[ *\d+\.\d+\](?:\[ *[TC]\d+\])? ")
