@@ -38,34 +38,102 @@ static void tern_show_qp(struct seq_file *file, struct tern_dev *tdev, u32 qpn)
 		   faults.responder.length ? "responder" : "");
 }
 
-static int tern_qps_show(struct seq_file *file, void *unused)
+/*
+ * There may be many QPs and CQs, so a file of them is read line by line: a read ends early if its
+ * process is killed, and no line is made twice. Position 0 is the header, and object N is at
+ * position N + 1.
+ */
+static void *tern_objects_start(struct xarray *objects, loff_t *pos)
+{
+	unsigned long number = *pos - 1;
+
+	if (!*pos)
+		return pos;
+	if (!xa_find(objects, &number, ULONG_MAX, XA_PRESENT))
+		return NULL;
+	*pos = number + 1;
+	return pos;
+}
+
+static void *tern_objects_next(struct xarray *objects, loff_t *pos)
+{
+	++*pos;
+	return tern_objects_start(objects, pos);
+}
+
+static void tern_objects_stop(struct seq_file *file, void *pos)
+{
+}
+
+static void *tern_qps_start(struct seq_file *file, loff_t *pos)
 {
 	struct tern_dev *tdev = file->private;
-	struct tern_qp_core *qp;
-	unsigned long qpn;
 
-	seq_puts(file, "qpn    state    sq_size    sq_pi sq_event  rq_size    rq_pi sq_psn rq_psn dest_qpn waits_for_pages\n");
-	xa_for_each(&tdev->qps, qpn, qp)
-		tern_show_qp(file, tdev, qpn);
+	return tern_objects_start(&tdev->qps, pos);
+}
+
+static void *tern_qps_next(struct seq_file *file, void *at, loff_t *pos)
+{
+	struct tern_dev *tdev = file->private;
+
+	return tern_objects_next(&tdev->qps, pos);
+}
+
+static int tern_qps_show(struct seq_file *file, void *at)
+{
+	loff_t pos = *(loff_t *)at;
+
+	if (pos)
+		tern_show_qp(file, file->private, pos - 1);
+	else
+		seq_puts(file, "qpn    state    sq_size    sq_pi sq_event  rq_size    rq_pi sq_psn rq_psn dest_qpn waits_for_pages\n");
 	return 0;
 }
-DEFINE_SHOW_ATTRIBUTE(tern_qps);
 
-static int tern_cqs_show(struct seq_file *file, void *unused)
+static const struct seq_operations tern_qps_sops = {
+	.start = tern_qps_start,
+	.next = tern_qps_next,
+	.stop = tern_objects_stop,
+	.show = tern_qps_show,
+};
+DEFINE_SEQ_ATTRIBUTE(tern_qps);
+
+static void *tern_cqs_start(struct seq_file *file, loff_t *pos)
 {
 	struct tern_dev *tdev = file->private;
+
+	return tern_objects_start(&tdev->cqs, pos);
+}
+
+static void *tern_cqs_next(struct seq_file *file, void *at, loff_t *pos)
+{
+	struct tern_dev *tdev = file->private;
+
+	return tern_objects_next(&tdev->cqs, pos);
+}
+
+static int tern_cqs_show(struct seq_file *file, void *at)
+{
+	struct tern_dev *tdev = file->private;
+	loff_t pos = *(loff_t *)at;
 	struct tern_cq_view view;
-	struct tern_cq_core *cq;
-	unsigned long cqn;
+	u32 cqn = pos - 1;
 
-	seq_puts(file, "cqn        size       ci       pi   eqn\n");
-	xa_for_each(&tdev->cqs, cqn, cq)
-		if (tern_cq_core_view(tdev, cqn, &view))
-			seq_printf(file, "%06lx %8u %8x %8x %5x\n", cqn, view.cqes, view.ci,
-				   view.pi, view.eqn);
+	if (!pos)
+		seq_puts(file, "cqn        size       ci       pi   eqn\n");
+	else if (tern_cq_core_view(tdev, cqn, &view))
+		seq_printf(file, "%06x %8u %8x %8x %5x\n", cqn, view.cqes, view.ci, view.pi,
+			   view.eqn);
 	return 0;
 }
-DEFINE_SHOW_ATTRIBUTE(tern_cqs);
+
+static const struct seq_operations tern_cqs_sops = {
+	.start = tern_cqs_start,
+	.next = tern_cqs_next,
+	.stop = tern_objects_stop,
+	.show = tern_cqs_show,
+};
+DEFINE_SEQ_ATTRIBUTE(tern_cqs);
 
 static int tern_eqs_show(struct seq_file *file, void *unused)
 {
