@@ -121,6 +121,9 @@ int tern_mr_create(struct tern_mr *mr, struct ib_pd *ibpd, struct tern_hw_create
 	hw->variant = atomic_inc_return(&to_tib(ibpd->device)->mr_variant);
 	err = tern_cmd_create_mr(tdev, hw, &mr->ibmr.lkey);
 	mr->ibmr.rkey = mr->ibmr.lkey;
+	/* ib_core sets these for memory of the process only. */
+	mr->ibmr.iova = le64_to_cpu(hw->start);
+	mr->ibmr.length = le64_to_cpu(hw->length);
 	return err;
 }
 

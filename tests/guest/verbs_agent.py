@@ -109,6 +109,7 @@ class Agent:
         self.atomic_write = False
         self.queues, self.windows = {}, {}  # by number, by key
         self.rss = []
+        self.device_memory = []
 
     # --- objects
 
@@ -142,6 +143,12 @@ class Agent:
             | e.IBV_QP_INIT_ATTR_RX_HASH))
         self.rss = [qp, table, wq, cq]
         return qp.qp_num
+
+    def register_device_memory(self, length):
+        """Makes a region of the card's memory. It lives as long as the program."""
+        memory = DM(self.context, AllocDmAttr(length))
+        region = DMMR(self.pd, length, e.IBV_ACCESS_ZERO_BASED, dm=memory, offset=0)
+        self.device_memory = [region, memory]
 
     def connect(self, local, **how):
         self.queues[local].connect(**how)

@@ -10,7 +10,7 @@ import re
 import signal
 import subprocess
 
-from agent import Agent
+from agent import BUFFER, Agent
 from programs import Programs
 from scenario import NETDEV, Options, main, wait_until
 from ternlab import inject, pace, query
@@ -175,6 +175,15 @@ class Inside(Programs):
             self.assertGreaterEqual(region["drv_page_shift"], 12)
             self.assertIn((RTS, qpns[1]), self.raw_qps())
             self.assertEqual(agents[0].poll(local=qpns[0], kind="send")[0]["status"], 0)
+
+    def test_resource_of_device_memory(self):
+        agent = Agent(self.host, self.devices[self.host.name])
+        try:
+            agent.register_device_memory(length=8192)
+            lengths = [region["mrlen"] for region in self.details(agent, "mr")]
+            self.assertEqual(sorted(lengths), [8192, BUFFER])
+        finally:
+            agent.close()
 
     def test_resource_details_of_an_srq(self):
         """Linux asks the driver since 6.7."""
@@ -459,6 +468,22 @@ class Inside(Programs):
         self.assertGreaterEqual(len(events), 2)
         self.assertGreater(sum(int(row["ci"], 16) for row in events), 0)
         self.assertEqual(self.dump_of("commands"), [])
+
+    def test_debugfs_of_many_qps(self):
+        """The card is asked once for each, although their lines take several reads."""
+        agent = Agent(self.host, self.devices[self.host.name])
+        try:
+            qpns = {agent.create(service="UD") for _ in range(200)}
+            with self.traced() as lines:
+                rows = self.dump_of("QPs")
+        finally:
+            agent.close()
+        shown = [int(row["qpn"], 16) for row in rows]
+        self.assertEqual(len(shown), len(set(shown)))
+        self.assertLessEqual(qpns, set(shown))
+        asked = sum(bool(re.search("tern_cmd_submit: .* QUERY_QP", line)) for line in lines)
+        self.assertGreaterEqual(asked, len(shown))
+        self.assertLess(asked, 1.2 * len(shown))
 
     # --- devlink
 
