@@ -46,9 +46,16 @@ int tern_cq_core_create(struct tern_dev *tdev, struct tern_cq_core *cq, const st
 		return err;
 
 	err = xa_insert_bh(&tdev->cqs, cq->cqn, cq, GFP_KERNEL);
-	if (err)
+	if (err) {
 		tern_object_drop(tdev, cq->cqn, err, tern_cmd_destroy_cq);
-	return err;
+		return err;
+	}
+	if (cq->recheck) {
+		xa_lock_bh(&tdev->cqs);
+		__xa_set_mark(&tdev->cqs, cq->cqn, TERN_CQ_RECHECK);
+		xa_unlock_bh(&tdev->cqs);
+	}
+	return 0;
 }
 
 /* Moves the CQ to @buf, whose record the caller has filled. Then the old buffer is unused. */
@@ -339,9 +346,7 @@ static void tern_cqs_recheck_work(struct work_struct *work)
 	unsigned long cqn, flags;
 
 	xa_lock_bh(&tdev->cqs);
-	xa_for_each(&tdev->cqs, cqn, cq) {
-		if (!cq->recheck)
-			continue;
+	xa_for_each_marked(&tdev->cqs, cqn, cq, TERN_CQ_RECHECK) {
 		if (!IS_ENABLED(CONFIG_PREEMPT_RT))
 			local_irq_save(flags);
 		cq->recheck(cq);

@@ -8,6 +8,9 @@
 struct tern_dev;
 struct tern_eq;
 
+/* The mark in tern_dev.cqs of those with a recheck handler: processes may have many others. */
+#define TERN_CQ_RECHECK	XA_MARK_0
+
 struct tern_cq_core {
 	u32 cqn;
 	struct tern_eq *eq;
