@@ -129,7 +129,7 @@ static u32 tern_tx_max_frame(const struct net_device *ndev)
 
 static bool tern_tx_can_sum(const struct sk_buff *skb)
 {
-	u32 start = skb_checksum_start_offset(skb);
+	int start = skb_checksum_start_offset(skb);	/* negative if XDP has moved the data */
 
 	return start >= ETH_HLEN && start + skb->csum_offset + sizeof(__sum16) <= skb->len;
 }
