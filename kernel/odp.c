@@ -178,8 +178,13 @@ static int tern_odp_map(struct tern_odp *odp, struct ib_umem_odp *umem, u64 addr
 	err = tern_sparse_reach(to_tdev(umem->umem.ibdev), &odp->sparse, tern_odp_leaf(odp, addr),
 				tern_odp_leaf(odp, end - 1));
 	mutex_unlock(&odp->lock);
-	if (err)
+	if (err) {
+		/* A child that is new has no pages, and may get none. */
+		mutex_lock(&umem->umem_mutex);
+		tern_odp_check_empty(odp, umem);
+		mutex_unlock(&umem->umem_mutex);
 		return err;
+	}
 
 	/*
 	 * The core gives up after a second of concurrent invalidations. Faulting in a page for
