@@ -122,7 +122,7 @@ static void tern_get_drvinfo(struct net_device *ndev, struct ethtool_drvinfo *in
 
 static int tern_get_link_ksettings(struct net_device *ndev, struct ethtool_link_ksettings *ks)
 {
-	u32 speed = tern_reg_read(&tern_dev_of(ndev)->engines[0], TERN_REG_LINK_SPEED);
+	u32 speed = tern_hw_link_speed(tern_dev_of(ndev));
 
 	ethtool_link_ksettings_zero_link_mode(ks, supported);
 	ethtool_link_ksettings_zero_link_mode(ks, advertising);

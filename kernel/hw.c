@@ -124,3 +124,10 @@ bool tern_hw_link_up(const struct tern_dev *tdev)
 
 	return link != TERN_REG_GONE && (link & TERN_LINK_UP);
 }
+
+u32 tern_hw_link_speed(const struct tern_dev *tdev)
+{
+	u32 speed = tern_reg_read(&tdev->engines[0], TERN_REG_LINK_SPEED);
+
+	return speed == TERN_REG_GONE ? 0 : speed;
+}

@@ -37,5 +37,7 @@ int tern_hw_reset(struct tern_dev *tdev);
 int tern_hw_enable(struct tern_engine *engine, dma_addr_t aq, dma_addr_t acq, u32 log_size);
 void tern_hw_aq_irq(struct tern_engine *engine, bool on);
 bool tern_hw_link_up(const struct tern_dev *tdev);
+/* In Mb/s; 0 of a card that is gone. */
+u32 tern_hw_link_speed(const struct tern_dev *tdev);
 
 #endif

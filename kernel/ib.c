@@ -242,8 +242,7 @@ static int tern_query_port(struct ib_device *ibdev, u32 port, struct ib_port_att
 	props->pkey_tbl_len = 1;
 	props->max_vl_num = 1;
 	tern_query_violations(tdev, props);
-	tern_port_speed(tern_reg_read(&tdev->engines[0], TERN_REG_LINK_SPEED),
-			&props->active_speed, &props->active_width);
+	tern_port_speed(tern_hw_link_speed(tdev), &props->active_speed, &props->active_width);
 	return 0;
 }
 
@@ -251,7 +250,7 @@ static int tern_query_port(struct ib_device *ibdev, u32 port, struct ib_port_att
 /* In units of 100 Mb/s. */
 static int tern_query_port_speed(struct ib_device *ibdev, u32 port, u64 *speed)
 {
-	*speed = tern_reg_read(&to_tdev(ibdev)->engines[0], TERN_REG_LINK_SPEED) / 100;
+	*speed = tern_hw_link_speed(to_tdev(ibdev)) / 100;
 	return 0;
 }
 #endif
