@@ -358,6 +358,15 @@ static int tern_get_rxnfc(struct net_device *ndev, struct ethtool_rxnfc *info, u
 	}
 }
 
+#ifdef TERN_HAVE_RX_RING_COUNT
+static u32 tern_get_rx_ring_count(struct net_device *ndev)
+{
+	const struct tern_netdev *nd = netdev_priv(ndev);
+
+	return nd->settings.queues;
+}
+#endif
+
 #ifdef TERN_HAVE_RXFH_FIELDS
 static int tern_get_rxfh_fields(struct net_device *ndev, struct ethtool_rxfh_fields *fields)
 {
@@ -421,6 +430,9 @@ const struct ethtool_ops tern_ethtool_ops = {
 	.get_coalesce = tern_get_coalesce,
 	.set_coalesce = tern_set_coalesce,
 	.get_rxnfc = tern_get_rxnfc,
+#ifdef TERN_HAVE_RX_RING_COUNT
+	.get_rx_ring_count = tern_get_rx_ring_count,
+#endif
 #ifdef TERN_HAVE_RXFH_FIELDS
 	.get_rxfh_fields = tern_get_rxfh_fields,
 #endif
