@@ -69,7 +69,7 @@ static int tern_db_page_create(struct tern_ib *ib, struct tern_ucontext *uctx)
 
 	page = ida_alloc_range(&ib->db_ida, tdev->num_engines, tdev->db_pages - 1, GFP_KERNEL);
 	if (page < 0)
-		return page;
+		return page == -ENOSPC ? -ENOMEM : page;
 	uctx->engine = &tdev->engines[page % tdev->num_engines];
 	uctx->bar_page = page;
 	uctx->db_page = page / tdev->num_engines;
