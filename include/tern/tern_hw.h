@@ -137,6 +137,7 @@ enum tern_hw_fatal {
 #define TERN_CAP_CONGESTION	0x08000000u	/* congestion control has parameters */
 #define TERN_CAP_QP_STATS	0x10000000u	/* sets of counters for chosen QPs */
 #define TERN_CAP_MASKED_ATOMIC	0x20000000u	/* atomics of parts of a word */
+#define TERN_CAP_NULL_KEY	0x40000000u	/* TERN_LKEY_NULL */
 
 /* TERN_REG_CTRL */
 #define TERN_CTRL_ENABLE	0x00000001u	/* latches the admin ring registers */
@@ -375,6 +376,7 @@ struct tern_hw_data_seg {
 /* Keys: index in 31:8, variant (chosen by the driver) in 7:0. Index 0 is reserved. */
 #define TERN_LKEY_END		0x00000000u	/* ends the list of a receive WQE */
 #define TERN_LKEY_LOCAL_DMA	0x00000001u	/* addr is an IOVA; QPs of the kernel's page only */
+#define TERN_LKEY_NULL		0x00000002u	/* no memory: reads as zeroes, ignores writes */
 
 /* ---- tag operations ----------------------------------------------------------- */
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Memory other than plain buffers: the card's own, dma-bufs, and regions that change. */
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -165,6 +166,59 @@ void device_memory_exported(Session &s)
 		}
 	}
 	s.peer.barrier(1);
+}
+
+/* Whether @bytes are those of the pattern of @seed from @offset on. */
+bool has_pattern(std::span<const uint8_t> bytes, uint64_t seed, size_t offset)
+{
+	for (const uint8_t byte : bytes)
+		if (byte != pattern(seed, offset++))
+			return false;
+	return true;
+}
+
+/* A region without memory reads as zeroes and ignores what is written. */
+void null_region(Session &s)
+{
+	constexpr uint32_t kLong = 6000, kShort = 100, kWord = sizeof(uint64_t);
+	Endpoint ep(s, {.sge = 3});
+	const Buffer buffer(s.device, kSize);
+	const MrPtr null(ibv_alloc_null_mr(s.device.pd()));
+	check(null.get(), "ibv_alloc_null_mr: %s", std::strerror(errno));
+	const auto nothing = [&](uint32_t length) {
+		return ibv_sge{0xdead'beef, length, null->lkey};
+	};
+	ep.connect();
+	const RemoteBuffer remote = ep.exchange(buffer);
+
+	buffer.fill(1);
+	if (!s.active)
+		ep.recv(1, std::array{buffer.sge(0, kLong), nothing(kShort),
+		                      buffer.sge(kLong, kShort)});
+	s.peer.barrier(1);
+	if (s.active) {
+		ep.send(1, IBV_WR_SEND,
+		        std::array{nothing(kLong), buffer.sge(0, kShort), nothing(kShort)});
+		ep.expect_send(1);
+		ep.send(2, IBV_WR_RDMA_READ, std::array{nothing(kShort), buffer.sge(0, kShort)},
+		        remote, kLong);
+		ep.expect_send(2);
+		ep.fetch_add(3, nothing(kWord), remote, 0, 7);
+		ep.expect_send(3);
+		check(has_pattern(buffer.bytes().first(kShort), 1, kLong + kShort), "bytes read");
+		check(has_pattern(buffer.bytes().subspan(kShort), 1, kShort), "other bytes");
+	} else {
+		check(ep.expect_recv(1).byte_len == kLong + 2 * kShort, "length of the SEND");
+	}
+	s.peer.barrier(2);
+	if (!s.active) {
+		const auto zeroes = buffer.bytes().subspan(kWord, kLong + kShort - kWord);
+		check(buffer.bytes()[0] == 7, "a word after a fetch and add");
+		check(std::ranges::count(zeroes, 0) == std::ssize(zeroes), "zeroes sent");
+		check(has_pattern(buffer.bytes().subspan(kLong + kShort), 1, kLong + kShort),
+		      "bytes behind them");
+	}
+	s.peer.barrier(3);
 }
 
 void rereg(const Buffer &buffer, int flags, ibv_pd *pd, const Buffer *to, int access)
@@ -355,6 +409,7 @@ constexpr Case kCases[] = {
          device_memory_limits},
         {"device-memory-exported", "a dma-buf of device memory that is freed",
          device_memory_exported},
+        {"null-region", "a region without memory at both ends", null_region},
         {"rereg", "pages, domain and rights of a region change", rereg_parts},
         {"rereg-writable", "a region for reading is to be written", rereg_writable},
         {"rereg-in-use", "a region changes while the peer uses it", rereg_in_use},

@@ -25,6 +25,7 @@ constexpr ContextOps kContextOps = [] {
 	ops.advise_mr = ibv_cmd_advise_mr;
 	ops.alloc_dm = alloc_dm;
 	ops.alloc_mw = alloc_mw;
+	ops.alloc_null_mr = alloc_null_mr;
 	ops.alloc_parent_domain = alloc_parent_domain;
 	ops.alloc_pd = alloc_pd;
 	ops.alloc_td = alloc_td;

@@ -95,9 +95,12 @@ struct VerbsDevice {
 
 struct VerbsMr {
 	ibv_mr mr;
-	int type; /* set by the ibv_cmd_* functions */
+	int type; /* kNullMr, or set by the ibv_cmd_* functions */
 	int access;
 };
+
+/* The type of an ibv_mr that the kernel does not know. */
+constexpr int kNullMr = 1;
 
 struct VerbsDm {
 	ibv_dm dm;
@@ -165,7 +168,7 @@ struct ContextOps {
 	ibv_dm *(*alloc_dm)(ibv_context *context, ibv_alloc_dm_attr *attr);
 	TERN_SINCE_65(UnusedOp alloc_dmah;)
 	ibv_mw *(*alloc_mw)(ibv_pd *pd, ibv_mw_type type);
-	UnusedOp alloc_null_mr;
+	ibv_mr *(*alloc_null_mr)(ibv_pd *pd);
 	ibv_pd *(*alloc_parent_domain)(ibv_context *context, ibv_parent_domain_init_attr *attr);
 	ibv_pd *(*alloc_pd)(ibv_context *context);
 	ibv_td *(*alloc_td)(ibv_context *context, ibv_td_init_attr *attr);

@@ -25,6 +25,7 @@ ibv_pd *alloc_parent_domain(ibv_context *context, ibv_parent_domain_init_attr *a
 ibv_mr *reg_mr(ibv_pd *pd, void *addr, size_t length, uint64_t hca_va, int access);
 ibv_mr *reg_dmabuf_mr(ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd,
                       int access);
+ibv_mr *alloc_null_mr(ibv_pd *pd);
 int rereg_mr(private_abi::VerbsMr *mr, int flags, ibv_pd *pd, void *addr, size_t length,
              int access);
 int dereg_mr(private_abi::VerbsMr *mr);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "context.h"
 #include "verbs.h"
 #include "verbs_object.h"
 
@@ -25,6 +26,21 @@ ibv_mr *reg_dmabuf_mr(ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova,
 	});
 }
 
+/* The card knows the key, so that there is nothing to make. */
+ibv_mr *alloc_null_mr(ibv_pd *pd)
+{
+	return make_object<ibv_mr, VerbsMr>([&](VerbsMr &mr) {
+		if (!Context::of(pd->context)->has(TERN_CAP_NULL_KEY))
+			return EOPNOTSUPP;
+		mr.mr.context = pd->context;
+		mr.mr.pd = pd;
+		mr.mr.length = SIZE_MAX;
+		mr.mr.lkey = TERN_LKEY_NULL;
+		mr.type = kNullMr;
+		return 0;
+	});
+}
+
 int rereg_mr(VerbsMr *mr, int flags, ibv_pd *pd, void *addr, size_t length, int access)
 {
 	ReregMrCmd cmd = {};
@@ -37,7 +53,7 @@ int rereg_mr(VerbsMr *mr, int flags, ibv_pd *pd, void *addr, size_t length, int 
 
 int dereg_mr(VerbsMr *mr)
 {
-	return free_object(ibv_cmd_dereg_mr(mr), mr);
+	return free_object(mr->type == kNullMr ? 0 : ibv_cmd_dereg_mr(mr), mr);
 }
 
 ibv_mr *import_mr(ibv_pd *pd, uint32_t handle)

@@ -113,7 +113,9 @@ std::optional<const Region *> Memory::authorize(const Sge &sge, Domain domain, b
 	}
 
 	const Region *region = find(sge.lkey);
-	if (!region || region->is_window() || !region->valid || region->pdn != domain.pdn ||
+	if (!region)
+		return sge.lkey == TERN_LKEY_NULL ? std::optional(&kNullRegion) : std::nullopt;
+	if (region->is_window() || !region->valid || region->pdn != domain.pdn ||
 	    !contains(*region, sge.addr, sge.length) ||
 	    (write && !(region->access & TERN_ACCESS_LOCAL_WRITE)))
 		return std::nullopt;
@@ -150,6 +152,11 @@ Access Memory::copy(const Region *region, uint64_t addr, std::span<Byte> data, u
 		else
 			ok = host_.read(addr, data);
 		return ok ? Access::Ok : Access::Fault;
+	}
+	if (region == &kNullRegion) {
+		if constexpr (!kWrite)
+			std::ranges::fill(data, std::byte{0});
+		return Access::Ok;
 	}
 	const auto [holder, offset] = place_of(*region, addr);
 	uint64_t done;
@@ -214,7 +221,7 @@ bool Memory::locate(const Region *region, uint64_t addr, size_t size, HostRanges
 	if (!region)
 		return ranges.add(addr, static_cast<uint32_t>(size));
 	const auto [holder, offset] = place_of(*region, addr);
-	if (holder.device)
+	if (region == &kNullRegion || holder.device)
 		return false;
 	ranges.keys.add(holder.key());
 	if (&holder != region)

@@ -241,6 +241,8 @@ public:
 	TableCache &tables() { return tables_; }
 
 private:
+	/* The region of TERN_LKEY_NULL. It has no memory. */
+	static inline const Region kNullRegion{};
 	/* The region of @sge, null for LOCAL_DMA, if @domain may access all of it; else none. */
 	std::optional<const Region *> authorize(const Sge &sge, Domain domain, bool write) const;
 	/* The region of @rkey if a peer may access it so; else null. */

@@ -181,6 +181,35 @@ TEST_F(RegionTest, LocalDmaDoesNotWrap)
 	EXPECT_EQ(check({kMax, 2, TERN_LKEY_LOCAL_DMA}, kKernel, false), Access::Denied);
 }
 
+TEST_F(RegionTest, NullKeyHasNoMemory)
+{
+	const uint32_t key = create(kAllRights);
+	const auto data = pattern(16);
+	const Sge all{kMax, std::numeric_limits<uint32_t>::max(), TERN_LKEY_NULL};
+	EXPECT_EQ(check(all, kUser, true), Access::Ok);
+
+	ASSERT_EQ(memory_.scatter(std::array{Sge{kStart, 16, key}}, kUser, 0, data), Access::Ok);
+	const Sge sges[] = {{7, 5, TERN_LKEY_NULL}, {kStart, 6, key}, {7, 5, TERN_LKEY_NULL}};
+	std::vector<std::byte> gathered(16, std::byte{0xff}), expected(16);
+	std::copy_n(data.begin(), 6, expected.begin() + 5);
+	EXPECT_EQ(memory_.gather(sges, kUser, 0, gathered), Access::Ok);
+	EXPECT_EQ(gathered, expected);
+
+	EXPECT_EQ(memory_.scatter(sges, kUser, 0, data), Access::Ok);
+	EXPECT_EQ(content(kStart, 6), std::vector(data.begin() + 5, data.begin() + 11));
+
+	HostRanges ranges;
+	EXPECT_FALSE(memory_.locate(sges, kUser, 0, 16, ranges));
+}
+
+TEST_F(RegionTest, NullKeyIsForLocalAccess)
+{
+	EXPECT_EQ(memory_.check_remote(TERN_LKEY_NULL, kStart, 1, kTarget, TERN_ACCESS_REMOTE_READ),
+	          Access::Denied);
+	EXPECT_FALSE(memory_.may_invalidate(TERN_LKEY_NULL, kTarget, Memory::Invalidator::Host));
+	EXPECT_EQ(memory_.destroy_region(TERN_LKEY_NULL), Memory::Destroyed::Missing);
+}
+
 /* A list of entries in odd places, taken at every offset. */
 TEST_F(RegionTest, ScatterAndGatherAtAnyOffset)
 {

@@ -95,6 +95,32 @@ TEST_F(PluginMemory, RegionsOfDmaBufs)
 	EXPECT_EQ(ibv_dereg_mr(mr), 0);
 }
 
+TEST_F(PluginMemory, ANullRegionIsNotInTheKernel)
+{
+	ibv_mr *mr = ibv_alloc_null_mr(pd_);
+	ASSERT_NE(mr, nullptr);
+	EXPECT_EQ(mr->lkey, uint32_t{TERN_LKEY_NULL});
+	EXPECT_EQ(mr->length, SIZE_MAX);
+	/* libibverbs refuses this by the type of the region. */
+	EXPECT_EQ(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, nullptr, nullptr, 0, 0),
+	          int{IBV_REREG_MR_ERR_INPUT});
+	const int before = fake_.mrs;
+	EXPECT_EQ(ibv_dereg_mr(mr), 0);
+	EXPECT_EQ(fake_.mrs, before);
+}
+
+TEST_F(Plugin, NullRegionsOfCardsThatHaveNone)
+{
+	fake_.caps = FakeUverbs::kAllCaps & ~TERN_CAP_NULL_KEY;
+	ibv_context *context = open();
+	ASSERT_NE(context, nullptr);
+	ibv_pd *pd = ibv_alloc_pd(context);
+	EXPECT_EQ(ibv_alloc_null_mr(pd), nullptr);
+	EXPECT_EQ(errno, EOPNOTSUPP);
+	EXPECT_EQ(ibv_dealloc_pd(pd), 0);
+	EXPECT_EQ(ibv_close_device(context), 0);
+}
+
 TEST_F(PluginMemory, RegionsChange)
 {
 	ibv_pd *other = ibv_alloc_pd(context_);
