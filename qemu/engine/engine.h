@@ -82,6 +82,7 @@ struct tern_engine_ops {
 	void (*lock)(void);
 };
 
+/* Returns NULL if there are no descriptors left. */
 struct tern_engine *tern_engine_new(const struct tern_engine_config *config,
                                     const struct tern_engine_ops *ops, void *opaque);
 /* When the thread has ended or was never started. Does nothing for NULL. */

@@ -66,6 +66,9 @@ public:
 	{
 	}
 
+	/** Returns false if there was no descriptor left for it. */
+	bool usable() const { return parking_.can_wake(); }
+
 	void thread();
 
 	bool share_ram(int fd, uint64_t size) { return link_.shared()->share(fd, size); }

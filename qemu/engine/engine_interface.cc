@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <cstring>
+#include <memory>
 
 #include "qemu/engine/engine_class.h"
 
@@ -12,7 +13,8 @@ struct tern_engine final : tern::Engine {
 tern_engine *tern_engine_new(const tern_engine_config *config, const tern_engine_ops *ops,
                              void *opaque)
 {
-	return new tern_engine(*config, *ops, opaque, config->first);
+	auto engine = std::make_unique<tern_engine>(*config, *ops, opaque, config->first);
+	return engine->usable() ? engine.release() : nullptr;
 }
 
 void tern_engine_free(tern_engine *engine)

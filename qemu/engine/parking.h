@@ -27,8 +27,8 @@ private:
  */
 class Parking {
 public:
-	Parking() { poll_.watch(bell_.fd(), shm::EventPoll::News::Bell); }
-
+	/** Returns false if there was no descriptor left: then nothing can end a sleep. */
+	bool can_wake() const { return watched_; }
 	/** For other descriptors whose events end the sleep. */
 	const shm::EventPoll &poll() const { return poll_; }
 
@@ -50,6 +50,7 @@ private:
 	std::atomic<uint32_t> asleep_{0};
 	const shm::Bell bell_ = shm::Bell::make();
 	const shm::EventPoll poll_;
+	const bool watched_ = poll_.watch(bell_.fd(), shm::EventPoll::News::Bell);
 };
 
 } // namespace tern

@@ -306,7 +306,9 @@ static bool init_engine(TernDevice *tern, unsigned number, uint64_t card, Error 
 	engine->tern = tern;
 	tern_dma_init(&engine->dma, PCI_DEVICE(tern));
 	engine->engine = tern_engine_new(&config, &engine_ops, engine);
-	if (tern->wire && !connect_wire(engine, errp)) {
+	if (!engine->engine)
+		error_setg(errp, "tern: no file descriptors for an engine");
+	if (!engine->engine || (tern->wire && !connect_wire(engine, errp))) {
 		tern_dma_exit(&engine->dma);
 		return false;
 	}

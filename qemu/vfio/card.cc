@@ -106,6 +106,8 @@ std::string Card::add_engine(uint64_t id)
 	Engine &engine = engines_.emplace_back(Engine{
 	        *this, number, dma_.reader(number), {nullptr, tern_engine_free}, std::thread()});
 	engine.core.reset(tern_engine_new(&config, &kOps, &engine));
+	if (!engine.core)
+		return "no file descriptors for an engine";
 	const char *error = tern_engine_connect(engine.core.get());
 	return error ? "wire: " + std::string(error) : std::string();
 }

@@ -32,14 +32,17 @@ public:
 		sigprocmask(SIG_BLOCK, &set, nullptr);
 		signal(SIGPIPE, SIG_IGN);
 		fd_ = Fd(signalfd(-1, &set, SFD_CLOEXEC));
-		loop.watch(fd_.get(), EPOLLIN, *this);
+		watched_ = loop.watch(fd_.get(), EPOLLIN, *this);
 	}
+	/** Returns false if there was no descriptor left: then no signal ends the program. */
+	bool watched() const { return watched_; }
 
 	void ready(uint32_t) override { came_ = true; }
 	bool came() const { return came_; }
 
 private:
 	Fd fd_;
+	bool watched_;
 	bool came_ = false;
 };
 
@@ -125,6 +128,8 @@ int serve(const Arguments &arguments)
 	raise_descriptor_limit();
 	Server server;
 	Signals signals(server.loop());
+	if (!signals.watched())
+		return fail("no file descriptor for signals");
 	if (const std::string error = open(server, arguments); !error.empty())
 		return fail(error);
 	while (!signals.came())

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <vector>
 
+#include "tests/support/no_descriptors.h"
+
 namespace tern {
 namespace {
 
@@ -60,6 +62,15 @@ TEST_F(LinkTest, WithTheCableBackTheyWaitAgain)
 		link_.rings().pop_sent();
 	EXPECT_EQ(link_.take_room(), 0);
 	EXPECT_TRUE(link_.transmit(frame_));
+}
+
+/* Nothing could wake the engine's thread. */
+TEST_F(LinkTest, ThereIsNoEngineWithoutDescriptors)
+{
+	tern_engine_config config{};
+	config.engines = config.vectors = config.doorbell_pages = config.link_speed_mbps = 1;
+	const test::NoDescriptors none;
+	EXPECT_EQ(tern_engine_new(&config, &ops_, nullptr), nullptr);
 }
 
 } // namespace

@@ -10,8 +10,8 @@
 #include <thread>
 #include <unistd.h>
 
+#include "tests/support/no_descriptors.h"
 #include "tests/unit/shm/shared_wire_fixture.h"
-#include "tests/unit/wire/no_descriptors.h"
 
 namespace tern::shm {
 namespace {
@@ -130,7 +130,7 @@ TEST_F(DescriptorsTest, AHostThatCannotMakeItsSpillSaysWhy)
 	const EventPoll poll;
 	std::optional<SharedWire> wire;
 	{
-		const wire::NoDescriptors none;
+		const test::NoDescriptors none;
 		wire.emplace(path, poll, 0, 0);
 	}
 	EXPECT_EQ(wire->connect(), path + ": no memory to share: Too many open files");
@@ -142,7 +142,7 @@ TEST_F(DescriptorsTest, ASwitchThatCannotMakeRingsSaysWhy)
 	step();
 	ASSERT_TRUE(send_message(host, {}));
 	{
-		const wire::NoDescriptors none;
+		const test::NoDescriptors none;
 		step();
 	}
 	Message message;

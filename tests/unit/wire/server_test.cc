@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "qemu/wire/server.h"
+#include "tests/support/no_descriptors.h"
 #include "tests/unit/wire/frames.h"
-#include "tests/unit/wire/no_descriptors.h"
 
 namespace tern::wire {
 namespace {
@@ -349,7 +349,7 @@ TEST_F(ServerTest, WaitsWhenThereAreNoDescriptorsForAConnection)
 	Client host(path);
 	testing::internal::CaptureStderr();
 	{
-		const NoDescriptors none;
+		const test::NoDescriptors none;
 		const auto begin = Clock::now();
 		step();
 		server.step(50);
@@ -373,7 +373,7 @@ TEST_F(ServerTest, AcceptsAgainWhenAHostHasLeft)
 	Client second(path);
 	testing::internal::CaptureStderr();
 	{
-		const NoDescriptors none;
+		const test::NoDescriptors none;
 		step();
 	}
 	first.reset();

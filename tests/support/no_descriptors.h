@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
-namespace tern::wire {
+namespace tern::test {
 
 /** Allows this process no further descriptors. */
 class NoDescriptors {
@@ -21,4 +21,4 @@ private:
 	rlimit before_{};
 };
 
-} // namespace tern::wire
+} // namespace tern::test
