@@ -5,7 +5,18 @@
 #include <cstdio>
 #include <system_error>
 
+#include "text.h"
+
 namespace tern::tools {
+
+namespace {
+
+void print_error(const char *program, const std::exception &error)
+{
+	std::fprintf(stderr, "%s: %s\n", program, printable(error.what()).c_str());
+}
+
+} // namespace
 
 int next_option(int argc, char **argv, const option *options)
 {
@@ -52,10 +63,10 @@ int report_errors(const char *program, int (*run)(int argc, char **argv), int ar
 	try {
 		return run(argc, argv);
 	} catch (const UsageError &error) {
-		std::fprintf(stderr, "%s: %s\n", program, error.what());
+		print_error(program, error);
 		return 2;
 	} catch (const std::exception &error) {
-		std::fprintf(stderr, "%s: %s\n", program, error.what());
+		print_error(program, error);
 		return 1;
 	}
 }

@@ -1,19 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "text.h"
 
+#include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 
 namespace tern::tools {
 
+std::string printable(std::string_view text)
+{
+	std::string result(text);
+
+	std::ranges::replace_if(
+	        result, [](char c) { return c < ' ' || c > '~'; }, '?');
+	return result;
+}
+
 std::string quotable(std::string_view text)
 {
 	std::string result;
 
-	for (const char c : text) {
+	for (const char c : printable(text)) {
 		if (c == '"' || c == '\\')
 			result += '\\';
-		result += c >= ' ' && c <= '~' ? c : '?';
+		result += c;
 	}
 	return result;
 }

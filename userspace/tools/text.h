@@ -7,8 +7,14 @@
 namespace tern::tools {
 
 /**
- * @text between the quotes of a JSON string or of a Prometheus label: quotes and backslashes
- * escaped, other bytes outside of printable ASCII as "?". Programs choose their names.
+ * @text for a terminal, which obeys control characters: bytes outside of printable ASCII, also ends
+ * of lines, as "?". Programs without rights choose their names and those that they report.
+ */
+std::string printable(std::string_view text);
+
+/**
+ * @text between the quotes of a JSON string or of a Prometheus label: as printable(), and quotes
+ * and backslashes escaped.
  */
 std::string quotable(std::string_view text);
 

@@ -45,8 +45,8 @@ std::string qp_columns(const QpSample &qp)
 
 std::string qp_lines(const QpSample &qp, const Sample &sample)
 {
-	const std::string name = print("%7u %-15s %-10s %#8x", qp.pid, qp.program.c_str(),
-	                               qp.device.c_str(), qp.qpn);
+	const std::string name = printable(print("%7u %-15s %-10s %#8x", qp.pid, qp.program.c_str(),
+	                                         qp.device.c_str(), qp.qpn));
 	std::string lines;
 
 	for (uint32_t i = 0; i < TERN_GROUPS; i++) {
@@ -218,7 +218,7 @@ std::string to_text(const Sample &sample)
 	std::string text;
 
 	for (const DeviceSample &device : sample.devices) {
-		text += device.name + ":";
+		text += printable(device.name) + ":";
 		for (size_t i = 0; i < kCounters.size(); i++)
 			text += print("%s %s %.0f/s", i ? "," : "", kCounters[i],
 			              per_second(device.counters[i], sample));

@@ -330,10 +330,10 @@ std::string to_line(const tern_trace_event &event, uint64_t start)
 {
 	const std::string queue = queue_of(event);
 
-	return print("%14.3f us %15s %-7u %-12s %-9s %s",
-	             static_cast<double>(event.time - start) / 1000, program_of(event).c_str(),
-	             event.tgid, device_of(event).c_str(), queue.empty() ? "-" : queue.c_str(),
-	             describe(event).c_str());
+	return printable(print("%14.3f us %15s %-7u %-12s %-9s %s",
+	                       static_cast<double>(event.time - start) / 1000,
+	                       program_of(event).c_str(), event.tgid, device_of(event).c_str(),
+	                       queue.empty() ? "-" : queue.c_str(), describe(event).c_str()));
 }
 
 std::string to_chrome(std::vector<tern_trace_event> events, uint64_t lost)

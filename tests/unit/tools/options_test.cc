@@ -23,6 +23,17 @@ TEST(Options, Seconds)
 		EXPECT_THROW(parse_seconds("--interval", wrong), UsageError) << wrong;
 }
 
+/* A message may have the path of a library that another process has chosen. */
+TEST(Options, ErrorsHaveNoControlCharacters)
+{
+	testing::internal::CaptureStderr();
+	report_errors(
+	        "t", [](int, char **) -> int { throw Error("no \033[2J\n"); }, 0, nullptr);
+	report_errors(
+	        "t", [](int, char **) -> int { throw UsageError("no \r"); }, 0, nullptr);
+	EXPECT_EQ(testing::internal::GetCapturedStderr(), "t: no ?[2J?\nt: no ?\n");
+}
+
 TEST(Options, ErrorsGiveExitCodes)
 {
 	EXPECT_EQ(report_errors(

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "top_report.h"
 
+#include <algorithm>
 #include <gtest/gtest.h>
 
 #include "text.h"
@@ -34,6 +35,23 @@ TEST(Report, Text)
 
 	EXPECT_NE(text.find("tern0: roce_retrans_pkts 8/s, "), std::string::npos) << text;
 	EXPECT_NE(text.find("write           40      0.004       1.1"), std::string::npos) << text;
+}
+
+/* Processes without rights choose these names, and root's terminal would obey an escape sequence.
+ */
+TEST(Report, TextHasNoControlCharactersOfNames)
+{
+	Sample named = sample();
+	named.qps[0].program = "\033[2J\n\xc3";
+	named.qps[0].device = "te\rn0";
+	named.devices[0].name = "tern\a";
+	const std::string text = to_text(named);
+
+	EXPECT_NE(text.find("?[2J??"), std::string::npos) << text;
+	EXPECT_NE(text.find(" te?n0 "), std::string::npos);
+	EXPECT_NE(text.find("tern?:"), std::string::npos);
+	EXPECT_EQ(std::ranges::count(text, '\n'), 3) << "devices, names of columns, the QP";
+	EXPECT_EQ(text.find_first_of("\033\r\a\xc3"), std::string::npos);
 }
 
 TEST(Report, TextLeavesOutIdleQps)

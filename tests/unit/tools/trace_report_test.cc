@@ -78,6 +78,17 @@ TEST(Line, SaysWhatWhenAndOfWhichQp)
 	        to_line(completion(1000, 3), 1000).ends_with("WQE 3, 0 bytes, CQ 0x5: SUCCESS"));
 }
 
+TEST(Line, HasNoControlCharactersOfNames)
+{
+	tern_trace_event named = post(1000, 3);
+	std::strcpy(named.program, "\033[2J\n");
+	std::strcpy(named.device, "te\rn0\xff");
+	const std::string line = to_line(named, 1000);
+
+	EXPECT_NE(line.find(" ?[2J? "), std::string::npos) << line;
+	EXPECT_NE(line.find(" te?n0? "), std::string::npos) << line;
+}
+
 TEST(Chrome, ACompletionEndsItsRequestAndThoseBefore)
 {
 	const std::string json =
