@@ -205,7 +205,7 @@ void ChromeTrace::put(const char *phase, const tern_trace_event &event, const st
 		json_.text("name", quotable(name));
 		json_.text("cat", id.empty() ? "event" : "request");
 		if (!id.empty())
-			json_.text("id", id);
+			json_.text("id", quotable(id));
 		else
 			json_.text("s", "t");
 		json_.thousandths("ts", event.time - start_);

@@ -141,6 +141,18 @@ TEST(Chrome, QpsOfTwoCardsWithTheSameNumber)
 	EXPECT_EQ(count(json, R"("id":"tern1:0:1")"), 1u);
 }
 
+TEST(Chrome, QuotesWhatDevicesAreNamed)
+{
+	tern_trace_event named = post(1000, 0), command = event(TERN_TRACE_SUBMIT, 2000, 1, "a\"b");
+	std::strcpy(named.device, "t\"x");
+	std::strcpy(command.device, "t\"x");
+	const std::string json = to_chrome({named, command}, 0);
+
+	EXPECT_EQ(count(json, R"("id":"t\"x:0x11:0")"), 1u) << json;
+	EXPECT_EQ(count(json, R"("id":"t\"x:0:1")"), 1u) << json;
+	EXPECT_EQ(count(json, R"(t"x)"), 0u);
+}
+
 TEST(Chrome, SortsAndTellsOfLoss)
 {
 	const std::string json = to_chrome({completion(2000, 0), post(1000, 0)}, 12);
