@@ -329,10 +329,11 @@ bool TraceFilter::wants(const tern_trace_event &event)
 std::string to_line(const tern_trace_event &event, uint64_t start)
 {
 	const std::string queue = queue_of(event);
+	const auto since = static_cast<int64_t>(event.time - start);
 
 	return printable(print("%14.3f us %15s %-7u %-12s %-9s %s",
-	                       static_cast<double>(event.time - start) / 1000,
-	                       program_of(event).c_str(), event.tgid, device_of(event).c_str(),
+	                       static_cast<double>(since) / 1000, program_of(event).c_str(),
+	                       event.tgid, device_of(event).c_str(),
 	                       queue.empty() ? "-" : queue.c_str(), describe(event).c_str()));
 }
 

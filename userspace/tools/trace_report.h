@@ -46,7 +46,8 @@ private:
 	std::set<Key> cqs_;
 };
 
-/** A line without its end; @start is the time in ns from which it counts. */
+/** A line without its end; @start is the time in ns from which it counts; @event may be
+ * from before it. */
 std::string to_line(const tern_trace_event &event, uint64_t start);
 
 /**

@@ -89,6 +89,12 @@ TEST(Line, HasNoControlCharactersOfNames)
 	EXPECT_NE(line.find(" te?n0? "), std::string::npos) << line;
 }
 
+/* Two CPUs add events to the ring in another order than that of their times. */
+TEST(Line, AnEventFromBeforeTheFirstOneHasANegativeTime)
+{
+	EXPECT_TRUE(to_line(post(500, 3), 1000).starts_with("        -0.500 us "));
+}
+
 TEST(Chrome, ACompletionEndsItsRequestAndThoseBefore)
 {
 	const std::string json =
