@@ -84,6 +84,18 @@ bool has_qp(const tern_trace_event &event)
 	       event.kind == TERN_TRACE_FAULT;
 }
 
+/* Whether it is the driver's and its number is that of a QP. */
+bool is_about_qp(const tern_trace_event &event)
+{
+	static constexpr std::string_view kOthers[] = {"COMM_EST", "SQ_DRAINED", "LAST_WQE",
+	                                               "PAGE_FAULT"};
+	const std::string name = field(event.text);
+
+	return event.kind == TERN_TRACE_FAULT ||
+	       (event.kind == TERN_TRACE_EVENT &&
+	        (name.starts_with("QP_") || std::ranges::count(kOthers, name)));
+}
+
 bool is_about_cq(const tern_trace_event &event)
 {
 	return event.kind == TERN_TRACE_EVENT &&
@@ -314,9 +326,12 @@ bool TraceFilter::wants(const tern_trace_event &event)
 		return true;
 	}
 	if (is_about_cq(event))
-		return (!pid_ && !qpn_) || cqs_.contains(object);
-	if (event.kind == TERN_TRACE_EVENT || event.kind == TERN_TRACE_FAULT)
+		return wants_all() || cqs_.contains(object);
+	if (is_about_qp(event))
 		return is_of_qp(object);
+	/* The link concerns everybody. Whose an SRQ or a WQ is, nobody tells. */
+	if (event.kind == TERN_TRACE_EVENT)
+		return wants_all() || field(event.text) == "LINK";
 	if (qpn_ && event.kind == TERN_TRACE_MODIFY)
 		return event.number == qpn_;
 	if (qpn_ && is_object(event))

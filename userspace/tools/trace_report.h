@@ -23,6 +23,7 @@ void name_device(tern_trace_event &event, const std::map<std::string, std::strin
  * Selects the events of the process or QP that is traced. The BPF programs have already filtered
  * the events of the provider. The driver's tracepoints report all processes and QPs, so their
  * events are selected by process, by QP number and by the CQs that had completions of the QP.
+ * Of other events those of the link are selected, those of SRQs and WQs only without a filter.
  */
 class TraceFilter {
 public:
@@ -36,6 +37,7 @@ private:
 	/* A device and a number there, or a process that uses it. */
 	using Key = std::pair<std::string, uint32_t>;
 
+	bool wants_all() const { return !pid_ && !qpn_; }
 	bool is_of_process(const Key &process) const;
 	bool is_of_qp(const Key &qp) const;
 
@@ -46,8 +48,10 @@ private:
 	std::set<Key> cqs_;
 };
 
-/** A line without its end; @start is the time in ns from which it counts; @event may be
- * from before it. */
+/**
+ * Returns a line without its end. @start is the time in ns from which it counts, also backwards:
+ * @event may be older.
+ */
 std::string to_line(const tern_trace_event &event, uint64_t start);
 
 /**

@@ -183,6 +183,13 @@ TEST(Filter, OfAQp)
 	EXPECT_FALSE(filter.wants(event(TERN_TRACE_DESTROY, 3, kQpn, "DESTROY_CQ")));
 	EXPECT_TRUE(filter.wants(event(TERN_TRACE_FAULT, 3)));
 	EXPECT_FALSE(filter.wants(event(TERN_TRACE_FAULT, 3, kQpn + 1)));
+	for (const char *name :
+	     {"QP_FATAL", "QP_ACCESS_ERR", "COMM_EST", "SQ_DRAINED", "LAST_WQE", "PAGE_FAULT"})
+		EXPECT_TRUE(filter.wants(event(TERN_TRACE_EVENT, 4, kQpn, name))) << name;
+	for (const char *name : {"SRQ_LIMIT", "SRQ_ERR", "WQ_FATAL"})
+		EXPECT_FALSE(filter.wants(event(TERN_TRACE_EVENT, 4, kQpn, name)))
+		        << name << " has the number of another object";
+	EXPECT_TRUE(filter.wants(event(TERN_TRACE_EVENT, 4, 0, "LINK"))) << "concerns all";
 }
 
 TEST(Filter, OfAProcess)
@@ -196,6 +203,9 @@ TEST(Filter, OfAProcess)
 	EXPECT_FALSE(filter.wants(event(TERN_TRACE_FAULT, 1))) << "not known to be its QP";
 	EXPECT_TRUE(filter.wants(post(2, 0)));
 	EXPECT_TRUE(filter.wants(event(TERN_TRACE_FAULT, 3)));
+	EXPECT_TRUE(filter.wants(event(TERN_TRACE_EVENT, 4, kQpn, "QP_FATAL")));
+	EXPECT_FALSE(filter.wants(event(TERN_TRACE_EVENT, 4, kQpn, "SRQ_LIMIT")));
+	EXPECT_TRUE(filter.wants(event(TERN_TRACE_EVENT, 4, 0, "LINK")));
 }
 
 TEST(Filter, AWqOfTheSameNumberIsNoQp)
@@ -232,6 +242,8 @@ TEST(Filter, OfAll)
 
 	EXPECT_TRUE(filter.wants(event(TERN_TRACE_EVENT, 1, kCqn, "COMP")));
 	EXPECT_TRUE(filter.wants(event(TERN_TRACE_FAULT, 1)));
+	EXPECT_TRUE(filter.wants(event(TERN_TRACE_EVENT, 1, kQpn, "SRQ_LIMIT")));
+	EXPECT_TRUE(filter.wants(event(TERN_TRACE_EVENT, 1, 0, "LINK")));
 }
 
 /* The driver names the PCI function. */
