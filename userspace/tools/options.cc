@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "options.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <system_error>
@@ -18,13 +19,21 @@ void print_error(const char *program, const std::exception &error)
 
 } // namespace
 
+/*
+ * "+:" has getopt_long() stop at an argument that is no option, and tell a missing value from an
+ * unknown option. The word at hand is remembered before the call, as getopt_long() goes on to the
+ * next word only after the last short option of a word.
+ */
 int next_option(int argc, char **argv, const option *options)
 {
 	opterr = 0;
-	const int found = getopt_long(argc, argv, "", options, nullptr);
+	const char *word = argv[std::max(optind, 1)]; /* zero has getopt_long() begin anew */
+	const int found = getopt_long(argc, argv, "+:", options, nullptr);
 
 	if (found == '?')
-		throw UsageError(std::string("wrong option ") + argv[optind - 1] + "; see --help");
+		throw UsageError(std::string("wrong option ") + word + "; see --help");
+	if (found == ':')
+		throw UsageError(std::string(word) + " needs a value; see --help");
 	if (found == -1 && optind != argc)
 		throw UsageError(std::string("unexpected argument ") + argv[optind] +
 		                 "; see --help");

@@ -2,6 +2,8 @@
 #include "options.h"
 
 #include <gtest/gtest.h>
+#include <string>
+#include <vector>
 
 using namespace tern::tools;
 
@@ -21,6 +23,40 @@ TEST(Options, Seconds)
 	EXPECT_EQ(parse_seconds("--interval", "0.25"), 250u);
 	for (const char *wrong : {"", "0", "-1", "nan", "inf", "1s", "86401"})
 		EXPECT_THROW(parse_seconds("--interval", wrong), UsageError) << wrong;
+}
+
+/* What next_option() says of the first wrong one of @words; empty if none is wrong. */
+std::string complaint(std::vector<std::string> words)
+{
+	static const option kOptions[] = {
+	        {"pid", required_argument, nullptr, 'p'}, {"json", no_argument, nullptr, 'j'}, {}};
+	std::string tool = "tool";
+	std::vector<char *> argv{tool.data()};
+
+	for (std::string &word : words)
+		argv.push_back(word.data());
+	argv.push_back(nullptr);
+	optind = 0;
+	try {
+		while (next_option(static_cast<int>(argv.size()) - 1, argv.data(), kOptions) != -1)
+			continue;
+	} catch (const UsageError &error) {
+		return error.what();
+	}
+	return {};
+}
+
+TEST(Options, AreRefusedByTheirNames)
+{
+	EXPECT_EQ(complaint({"--json", "--pid", "3", "--pid=4"}), "");
+	EXPECT_EQ(complaint({"--bogus"}), "wrong option --bogus; see --help");
+	EXPECT_EQ(complaint({"--json", "--bogus", "--json"}), "wrong option --bogus; see --help");
+	EXPECT_EQ(complaint({"-x"}), "wrong option -x; see --help");
+	EXPECT_EQ(complaint({"-xy"}), "wrong option -xy; see --help");
+	EXPECT_EQ(complaint({"--json=1"}), "wrong option --json=1; see --help");
+	EXPECT_EQ(complaint({"--json", "--pid"}), "--pid needs a value; see --help");
+	EXPECT_EQ(complaint({"--json", "more"}), "unexpected argument more; see --help");
+	EXPECT_EQ(complaint({"more", "--json"}), "unexpected argument more; see --help");
 }
 
 /* A message may have the path of a library that another process has chosen. */
