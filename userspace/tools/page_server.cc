@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <cerrno>
 #include <cstring>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -13,21 +14,62 @@ namespace tern::tools {
 
 namespace {
 
-constexpr int kMaxReads = 8; /* of a request, each of which may take the limit of time */
+using Clock = std::chrono::steady_clock;
 
-/* The head of a request; less if the client stops or sends too much. */
-std::string read_head(int client)
+constexpr size_t kMaxHead = 8192;
+
+/* A connection whose reads and writes fail when the time of its client is over. */
+class Client {
+public:
+	Client(int fd, Clock::duration limit) : fd_(fd), end_(Clock::now() + limit) {}
+	~Client() { close(fd_); }
+	Client(const Client &) = delete;
+	Client &operator=(const Client &) = delete;
+
+	/** The head of a request; less if the client stops or sends too much. */
+	std::string read_head() const;
+	void send_all(const std::string &bytes) const;
+
+private:
+	/* Until the socket is ready for @events. False if that takes too long. */
+	bool wait(short events) const;
+
+	const int fd_;
+	const Clock::time_point end_;
+};
+
+bool Client::wait(short events) const
+{
+	const auto left = std::chrono::ceil<std::chrono::milliseconds>(end_ - Clock::now());
+	pollfd wanted{.fd = fd_, .events = events, .revents = 0};
+
+	return left.count() > 0 && poll(&wanted, 1, static_cast<int>(left.count())) == 1;
+}
+
+std::string Client::read_head() const
 {
 	std::string head;
 	char bytes[1024];
 
-	for (int i = 0; i < kMaxReads && head.find("\r\n\r\n") == std::string::npos; i++) {
-		const ssize_t got = recv(client, bytes, sizeof(bytes), 0);
+	while (head.size() < kMaxHead && head.find("\r\n\r\n") == std::string::npos &&
+	       wait(POLLIN)) {
+		const ssize_t got = recv(fd_, bytes, sizeof(bytes), 0);
 		if (got <= 0)
 			break;
 		head.append(bytes, static_cast<size_t>(got));
 	}
 	return head;
+}
+
+void Client::send_all(const std::string &bytes) const
+{
+	for (size_t sent = 0; sent < bytes.size() && wait(POLLOUT);) {
+		const ssize_t now =
+		        send(fd_, bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
+		if (now <= 0)
+			return;
+		sent += static_cast<size_t>(now);
+	}
 }
 
 std::string response(const std::string &status, const std::string &body)
@@ -37,21 +79,10 @@ std::string response(const std::string &status, const std::string &body)
 	       std::to_string(body.size()) + "\r\nConnection: close\r\n\r\n" + body;
 }
 
-void send_all(int client, const std::string &bytes)
-{
-	for (size_t sent = 0; sent < bytes.size();) {
-		const ssize_t now =
-		        send(client, bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
-		if (now <= 0)
-			return;
-		sent += static_cast<size_t>(now);
-	}
-}
-
 } // namespace
 
-PageServer::PageServer(const std::string &address, uint16_t port)
-        : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0))
+PageServer::PageServer(const std::string &address, uint16_t port, std::chrono::milliseconds limit)
+        : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)), limit_(limit)
 {
 	sockaddr_in where{};
 	const int on = 1;
@@ -78,17 +109,14 @@ PageServer::~PageServer()
 
 void PageServer::answer(const std::string &page) const
 {
-	const int client = accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC);
-	const timeval limit{.tv_sec = 1, .tv_usec = 0};
+	const int fd = accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
-	if (client < 0)
+	if (fd < 0)
 		return;
-	setsockopt(client, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
-	setsockopt(client, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
-	const bool get = read_head(client).starts_with("GET ");
-	send_all(client, get ? response("200 OK", page)
-	                     : response("405 Method Not Allowed", "only GET is known\n"));
-	close(client);
+	const Client client(fd, limit_);
+	const bool get = client.read_head().starts_with("GET ");
+	client.send_all(get ? response("200 OK", page)
+	                    : response("405 Method Not Allowed", "only GET is known\n"));
 }
 
 } // namespace tern::tools

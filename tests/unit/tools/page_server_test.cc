@@ -2,8 +2,11 @@
 #include "page_server.h"
 
 #include <arpa/inet.h>
+#include <atomic>
+#include <chrono>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
+#include <thread>
 #include <unistd.h>
 
 #include "options.h"
@@ -20,15 +23,24 @@ uint16_t port_of(const PageServer &server)
 	return ntohs(where.sin_port);
 }
 
-/* What the server answers to @request, with page "tern 1\n". */
-std::string ask(const PageServer &server, const std::string &request)
+/* A socket that is connected to the server; its receive buffer has @room bytes if not zero. */
+int connect_to(const PageServer &server, int room = 0)
 {
 	const int client = socket(AF_INET, SOCK_STREAM, 0);
 	sockaddr_in where{};
 	where.sin_family = AF_INET;
 	where.sin_port = htons(port_of(server));
 	where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	if (room)
+		setsockopt(client, SOL_SOCKET, SO_RCVBUF, &room, sizeof(room));
 	EXPECT_EQ(connect(client, reinterpret_cast<sockaddr *>(&where), sizeof(where)), 0);
+	return client;
+}
+
+/* What the server answers to @request, with page "tern 1\n". */
+std::string ask(const PageServer &server, const std::string &request)
+{
+	const int client = connect_to(server);
 	EXPECT_EQ(send(client, request.data(), request.size(), 0),
 	          static_cast<ssize_t>(request.size()));
 	server.answer("tern 1\n");
@@ -49,6 +61,39 @@ TEST(PageServer, AnswersGetWithThePage)
 	EXPECT_TRUE(said.starts_with("HTTP/1.0 200 OK\r\n")) << said;
 	EXPECT_TRUE(said.ends_with("Content-Length: 7\r\nConnection: close\r\n\r\ntern 1\n"))
 	        << said;
+}
+
+/* It takes a byte at a time, so that each send() makes progress, and there would be no end. */
+TEST(PageServer, GivesUpOnAClientThatReadsSlowly)
+{
+	const PageServer server("127.0.0.1", 0, std::chrono::milliseconds(100));
+	const std::string page(16 << 20, 'x'), request = "GET / HTTP/1.0\r\n\r\n";
+	const int client = connect_to(server, 2048);
+	std::atomic<bool> answered = false;
+	size_t all = 0;
+
+	send(client, request.data(), request.size(), 0);
+	std::thread reader([&] {
+		static char bytes[1 << 16];
+		for (ssize_t got; (got = recv(client, bytes, answered ? sizeof(bytes) : 1, 0)) > 0;)
+			all += static_cast<size_t>(got);
+	});
+	server.answer(page);
+	answered = true;
+	reader.join();
+	EXPECT_LT(all, page.size());
+	close(client);
+}
+
+TEST(PageServer, GivesUpOnAClientThatAsksNothing)
+{
+	const PageServer server("127.0.0.1", 0, std::chrono::milliseconds(1));
+	const int client = connect_to(server);
+	char bytes[64];
+
+	server.answer("tern 1\n");
+	EXPECT_EQ(recv(client, bytes, sizeof(bytes), 0), 0) << "closed, without an answer";
+	close(client);
 }
 
 TEST(PageServer, RefusesOtherMethods)
