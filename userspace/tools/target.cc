@@ -5,6 +5,8 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <poll.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "options.h"
@@ -23,6 +25,12 @@ constexpr const char *kVersion = TERN_PROVIDER_SUFFIX;
 std::string process(uint32_t pid)
 {
 	return "/proc/" + std::to_string(pid);
+}
+
+/* The header of glibc 2.36 lacks the linkage of C. */
+int open_process(uint32_t pid)
+{
+	return static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
 }
 
 Error no_provider(const std::string &path, const std::string &reason)
@@ -95,9 +103,30 @@ std::string find_provider(const std::string &given, uint32_t pid)
 	return real;
 }
 
+Process::Process(uint32_t pid) : pid_(pid), fd_(pid ? open_process(pid) : -1)
+{
+	/* Any other error says that there is no process of that number. */
+	if (pid && fd_ < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM))
+		throw Error("cannot watch process " + std::to_string(pid) + ": " +
+		            std::strerror(errno));
+}
+
+Process::~Process()
+{
+	if (fd_ >= 0)
+		close(fd_);
+}
+
+bool Process::has_ended() const
+{
+	pollfd ended{.fd = fd_, .events = POLLIN, .revents = 0};
+
+	return pid_ && (fd_ < 0 || poll(&ended, 1, 0) == 1);
+}
+
 bool is_alive(uint32_t pid)
 {
-	return access(process(pid).c_str(), F_OK) == 0;
+	return pid && !Process(pid).has_ended();
 }
 
 } // namespace tern::tools

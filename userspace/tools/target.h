@@ -16,7 +16,24 @@ void check_system();
  */
 std::string find_provider(const std::string &given, uint32_t pid);
 
-/** Whether process @pid exists. */
+/** A process. Not mistaken for a later one that has its number. */
+class Process {
+public:
+	/** Process @pid; zero stands for any process, which never ends. Throws Error. */
+	explicit Process(uint32_t pid);
+	~Process();
+	Process(const Process &) = delete;
+	Process &operator=(const Process &) = delete;
+
+	/** Also if its parent has not waited for it yet. */
+	bool has_ended() const;
+
+private:
+	const uint32_t pid_;
+	const int fd_; /* -1: there is none */
+};
+
+/** Whether there is a process @pid that has not ended. */
 bool is_alive(uint32_t pid);
 
 } // namespace tern::tools

@@ -183,7 +183,7 @@ bool print(const Sample &sample, bool json)
 	return std::fflush(stdout) == 0;
 }
 
-void print_intervals(const Watch &watch, const Arguments &arguments)
+void print_intervals(const Watch &watch, const Process &process, const Arguments &arguments)
 {
 	Sampler sampler(watch.read());
 	uint64_t due = now_ms();
@@ -194,17 +194,17 @@ void print_intervals(const Watch &watch, const Arguments &arguments)
 			poll(nullptr, 0, static_cast<int>(due - now));
 		if (!print(take(watch, sampler), arguments.json))
 			throw Error("cannot write the output");
-		if (stopped || (arguments.pid && !is_alive(arguments.pid)))
+		if (stopped || process.has_ended())
 			return;
 	}
 }
 
-void serve_pages(const Watch &watch, const Arguments &arguments)
+void serve_pages(const Watch &watch, const Process &process, const Arguments &arguments)
 {
 	const PageServer server(arguments.address, arguments.port);
 	Sampler sampler(watch.read());
 
-	while (!stopped && !(arguments.pid && !is_alive(arguments.pid))) {
+	while (!stopped && !process.has_ended()) {
 		pollfd wait{.fd = server.fd(), .events = POLLIN, .revents = 0};
 		if (poll(&wait, 1, kTurnMs) == 1)
 			server.answer(to_prometheus(take(watch, sampler)));
@@ -221,6 +221,7 @@ int run(int argc, char **argv)
 	}
 	check_system();
 	check_devices();
+	const Process process(arguments.pid);
 	const Watch watch(find_provider(arguments.library, arguments.pid), arguments.pid);
 
 	struct sigaction stop = {};
@@ -229,9 +230,9 @@ int run(int argc, char **argv)
 	sigaction(SIGTERM, &stop, nullptr);
 	signal(SIGPIPE, SIG_IGN);
 	if (arguments.port)
-		serve_pages(watch, arguments);
+		serve_pages(watch, process, arguments);
 	else
-		print_intervals(watch, arguments);
+		print_intervals(watch, process, arguments);
 	return 0;
 }
 

@@ -181,14 +181,13 @@ private:
 	Attachments attachments_;
 };
 
-void collect(Trace &trace, const Arguments &arguments)
+void collect(Trace &trace, const Process &process, const Arguments &arguments)
 {
 	using Clock = std::chrono::steady_clock;
 	constexpr int kTurnMs = 100; /* how late an end is noticed */
 	const auto end = Clock::now() + std::chrono::milliseconds(arguments.duration_ms);
 
-	while (!stopped && (!arguments.duration_ms || Clock::now() < end) &&
-	       (!arguments.pid || is_alive(arguments.pid))) {
+	while (!stopped && (!arguments.duration_ms || Clock::now() < end) && !process.has_ended()) {
 		trace.take(kTurnMs);
 		if (std::fflush(stdout))
 			throw Error("cannot write the output");
@@ -206,6 +205,7 @@ int run(int argc, char **argv)
 	}
 	check_system();
 	check_devices();
+	const Process process(arguments.pid);
 	const std::string library = find_provider(arguments.library, arguments.pid);
 	if (arguments.qpn && !has_qp(arguments.qpn))
 		throw Error("no device here has a QP " + std::to_string(arguments.qpn));
@@ -223,7 +223,7 @@ int run(int argc, char **argv)
 	sigaction(SIGTERM, &stop, nullptr);
 	signal(SIGPIPE, SIG_IGN);
 	std::fputs("terntrace: attached\n", stderr);
-	collect(trace, arguments);
+	collect(trace, process, arguments);
 
 	if (file.is_open() && !(file << to_chrome(trace.events(), trace.lost()) << '\n'
 	                             << std::flush))

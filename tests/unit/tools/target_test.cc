@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include <fcntl.h>
@@ -108,6 +109,68 @@ TEST(Provider, ThatIsGivenIsFoundBehindItsLinks)
 	std::filesystem::create_symlink("/dev/null", link);
 	EXPECT_EQ(find_provider(link, 0), "/dev/null");
 	EXPECT_THROW(find_provider(folder.path() + "/none", 0), Error);
+}
+
+/* A child that ends when it is told to. It is waited for when the object is destroyed. */
+class Child {
+public:
+	Child()
+	{
+		EXPECT_EQ(pipe(pipe_), 0);
+		pid_ = fork();
+		if (!pid_) {
+			char byte;
+			close(pipe_[1]);
+			_exit(static_cast<int>(read(pipe_[0], &byte, 1)));
+		}
+		close(pipe_[0]);
+	}
+	~Child() { waitpid(pid_, nullptr, 0); }
+	Child(const Child &) = delete;
+	Child &operator=(const Child &) = delete;
+
+	uint32_t pid() const { return static_cast<uint32_t>(pid_); }
+
+	/* It is a zombie then. */
+	void end()
+	{
+		siginfo_t info;
+		close(pipe_[1]);
+		EXPECT_EQ(waitid(P_PID, pid(), &info, WEXITED | WNOWAIT), 0);
+	}
+
+private:
+	int pipe_[2] = {-1, -1};
+	pid_t pid_ = -1;
+};
+
+TEST(Process, HasEndedBeforeItsParentWaitsForIt)
+{
+	Child child;
+	const Process process(child.pid());
+
+	EXPECT_FALSE(process.has_ended());
+	EXPECT_TRUE(is_alive(child.pid()));
+	child.end();
+	EXPECT_TRUE(process.has_ended());
+	EXPECT_FALSE(is_alive(child.pid()));
+}
+
+TEST(Process, ThatIsNoneHasEnded)
+{
+	std::optional<Child> child(std::in_place);
+	const uint32_t pid = child->pid();
+
+	child->end();
+	child.reset();
+	EXPECT_TRUE(Process(pid).has_ended());
+	EXPECT_FALSE(is_alive(pid));
+	EXPECT_FALSE(is_alive(0)) << "no process has this number";
+}
+
+TEST(Process, AnyNeverEnds)
+{
+	EXPECT_FALSE(Process(0).has_ended());
 }
 
 } // namespace
