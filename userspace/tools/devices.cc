@@ -13,21 +13,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kDebugfs = "/sys/kernel/debug/tern";
-constexpr const char *kClass = "/sys/class/infiniband";
+const std::string kSys = "/sys";
+const std::string kDebugfs = "/kernel/debug/tern";
+const std::string kClass = "/class/infiniband";
 
-Device read_device(const fs::path &folder)
+std::optional<uint64_t> read_number(const fs::path &path)
 {
-	Device device{.name = folder.filename(),
-	              .pci = fs::canonical(folder / "device").filename(),
-	              .counters = {},
-	              .cqs = {}};
+	std::ifstream file(path);
+	uint64_t value;
 
-	for (size_t i = 0; i < kCounters.size(); i++)
-		std::ifstream(folder / "ports/1/hw_counters" / kCounters[i]) >> device.counters[i];
-	std::ifstream cqs(kDebugfs / device.pci / "CQs");
-	device.cqs = parse_cqs(cqs);
-	return device;
+	return file >> value ? std::optional(value) : std::nullopt;
 }
 
 /* A device may vanish while it is read. */
@@ -52,20 +47,39 @@ void check_devices()
 {
 	std::error_code error;
 
-	for (const auto &entry : fs::directory_iterator(kClass, error))
+	for (const auto &entry : fs::directory_iterator(kSys + kClass, error))
 		if (is_tern(entry.path()) && !answers(entry.path()))
 			throw Error("the card of " + entry.path().filename().string() +
 			            " does not answer its driver; `devlink health` may tell why");
 }
 
-std::vector<Device> read_devices()
+std::optional<Device> read_device(const std::string &folder, const std::string &sys)
+{
+	const fs::path path = folder;
+	std::error_code error;
+	Device device{.name = path.filename(),
+	              .pci = fs::canonical(path / "device", error).filename(),
+	              .counters = {},
+	              .cqs = {}};
+
+	if (error)
+		return std::nullopt;
+	for (size_t i = 0; i < kCounters.size(); i++)
+		device.counters[i] = read_number(path / "ports/1/hw_counters" / kCounters[i]);
+	std::ifstream cqs(sys + kDebugfs + "/" + device.pci + "/CQs");
+	device.cqs = parse_cqs(cqs);
+	return device;
+}
+
+std::vector<Device> read_devices(const std::string &sys)
 {
 	std::vector<Device> devices;
 	std::error_code error;
 
-	for (const auto &entry : fs::directory_iterator(kClass, error))
+	for (const auto &entry : fs::directory_iterator(sys + kClass, error))
 		if (is_tern(entry.path()))
-			devices.push_back(read_device(entry.path()));
+			if (auto device = read_device(entry.path(), sys))
+				devices.push_back(std::move(*device));
 	return devices;
 }
 
@@ -74,7 +88,7 @@ std::map<std::string, std::string> device_names()
 	std::map<std::string, std::string> names;
 	std::error_code error;
 
-	for (const auto &entry : fs::directory_iterator(kClass, error))
+	for (const auto &entry : fs::directory_iterator(kSys + kClass, error))
 		if (is_tern(entry.path()))
 			names[fs::read_symlink(entry.path() / "device", error).filename()] =
 			        entry.path().filename();
@@ -101,7 +115,7 @@ bool has_qp(uint32_t qpn)
 {
 	std::error_code error;
 
-	for (const auto &entry : fs::directory_iterator(kDebugfs, error)) {
+	for (const auto &entry : fs::directory_iterator(kSys + kDebugfs, error)) {
 		std::ifstream file(entry.path() / "QPs");
 		std::string line;
 
@@ -115,7 +129,7 @@ bool has_qp(uint32_t qpn)
 		}
 	}
 	if (error)
-		throw Error("cannot read " + kDebugfs.string() + ": " + error.message());
+		throw Error("cannot read " + kSys + kDebugfs + ": " + error.message());
 	return false;
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <istream>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,12 +27,15 @@ struct CqDepth {
 struct Device {
 	std::string name; /* of the RDMA device */
 	std::string pci;
-	std::array<uint64_t, kCounters.size()> counters{};
+	std::array<std::optional<uint64_t>, kCounters.size()> counters{}; /* none: not readable */
 	std::map<uint32_t, CqDepth> cqs; /* by number; empty without debugfs */
 };
 
-/** Reads all Tern devices of this host. */
-std::vector<Device> read_devices();
+/** Reads all Tern devices of the host whose sysfs is mounted at @sys. */
+std::vector<Device> read_devices(const std::string &sys = "/sys");
+
+/** Reads the device of @folder, in class/infiniband of @sys. Nothing if it has vanished. */
+std::optional<Device> read_device(const std::string &folder, const std::string &sys);
 
 /** Returns the name of each Tern device of this host, by its PCI address. */
 std::map<std::string, std::string> device_names();

@@ -54,8 +54,10 @@ Sample Sampler::next(Counts counts)
 {
 	Sample result{.interval_ms = counts.time_ms - last_.time_ms, .devices = {}, .qps = {}};
 
-	for (const Device &device : counts.devices)
+	for (Device &device : counts.devices) {
+		repeat_unknown(device);
 		result.devices.push_back(sample(device));
+	}
 	for (const Counts::Qp &qp : counts.qps)
 		result.qps.push_back(sample(counts, qp));
 	std::ranges::sort(result.qps, {},
@@ -99,15 +101,27 @@ QpSample Sampler::sample(const Counts &counts, const Counts::Qp &qp) const
 	return result;
 }
 
+/* A counter that cannot be read is as it was last, or its next value would count as a rate. */
+void Sampler::repeat_unknown(Device &device) const
+{
+	const auto before = std::ranges::find(last_.devices, device.name, &Device::name);
+
+	for (size_t i = 0; before != last_.devices.end() && i < kCounters.size(); i++)
+		if (!device.counters[i])
+			device.counters[i] = before->counters[i];
+}
+
 DeviceSample Sampler::sample(const Device &device) const
 {
 	const auto before = std::ranges::find(last_.devices, device.name, &Device::name);
 	DeviceSample result{.name = device.name, .counters = {}};
 
-	for (size_t i = 0; i < kCounters.size(); i++)
-		result.counters[i] = count(device.counters[i], before == last_.devices.end()
-		                                                       ? device.counters[i]
-		                                                       : before->counters[i]);
+	for (size_t i = 0; i < kCounters.size(); i++) {
+		const uint64_t now = device.counters[i].value_or(0);
+		result.counters[i] = count(now, before == last_.devices.end()
+		                                        ? now
+		                                        : before->counters[i].value_or(now));
+	}
 	return result;
 }
 

@@ -85,6 +85,7 @@ private:
 	static QpId id_of(const tern_qp_key &key) { return {key.tgid, key.device, key.qpn}; }
 	QpSample sample(const Counts &counts, const Counts::Qp &qp) const;
 	DeviceSample sample(const Device &device) const;
+	void repeat_unknown(Device &device) const;
 
 	Counts last_;
 	Totals totals_;

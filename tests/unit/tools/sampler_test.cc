@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <gtest/gtest.h>
+#include <utility>
 
 using namespace tern::tools;
 
@@ -75,6 +76,27 @@ TEST(Sampler, NewDevicesHaveNoRate)
 	Sampler sampler(Counts{});
 
 	EXPECT_EQ(sampler.next(counts(9, {})).devices[0].counters[0].recent, 0u);
+}
+
+TEST(Sampler, ACounterThatCannotBeReadStaysAsItWas)
+{
+	const auto unreadable = [](uint64_t time_ms) {
+		Counts result = counts(time_ms, {});
+		result.devices[0].counters[0].reset();
+		return result;
+	};
+	const auto next = [&](Sampler &sampler, const Counts &now) {
+		const Counter counter = sampler.next(now).devices[0].counters[0];
+		return std::pair(counter.total, counter.recent);
+	};
+	Sampler sampler(counts(1000, {})), late(unreadable(1000));
+	using Pair = std::pair<uint64_t, uint64_t>;
+
+	EXPECT_EQ(next(sampler, unreadable(1100)), Pair(1000, 0));
+	EXPECT_EQ(next(sampler, unreadable(1200)), Pair(1000, 0));
+	EXPECT_EQ(next(sampler, counts(1300, {})), Pair(1300, 300));
+	EXPECT_EQ(next(late, unreadable(1100)), Pair(0, 0));
+	EXPECT_EQ(next(late, counts(1200, {})), Pair(1200, 0)) << "it has no rate yet";
 }
 
 TEST(Sampler, PageFaultsAreOfTheDevice)
