@@ -11,6 +11,7 @@
 #include "attach.h"
 #include "bpf/entries.h"
 #include "devices.h"
+#include "map_keys.h"
 #include "options.h"
 #include "page_server.h"
 #include "sampler.h"
@@ -105,17 +106,11 @@ uint64_t now_ms()
 template <class Key, class Value, class Visit>
 void for_each(const bpf_map *map, Visit visit)
 {
-	std::vector<Key> keys;
-	Key key;
+	const auto next = [map](const Key *previous, Key &key) {
+		return !bpf_map__get_next_key(map, previous, &key, sizeof(key));
+	};
 
-	/* The kernel starts again at the first key if the previous key was deleted meanwhile; the
-	 * limit ends the loop then. */
-	for (const Key *previous = nullptr;
-	     keys.size() < bpf_map__max_entries(map) &&
-	     !bpf_map__get_next_key(map, previous, &key, sizeof(key));
-	     previous = &keys.back())
-		keys.push_back(key);
-	for (const Key &each : keys) {
+	for (const Key &each : map_keys<Key>(bpf_map__max_entries(map), next)) {
 		Value value;
 		if (!bpf_map__lookup_elem(map, &each, sizeof(each), &value, sizeof(value), 0))
 			visit(each, value);
