@@ -70,6 +70,13 @@ struct Sample {
 	std::vector<QpSample> qps; /* by process, device and number */
 };
 
+/** Returns when the interval ends that follows the one that was to end at @due, and ended @now. */
+inline uint64_t next_due(uint64_t due, uint64_t now, uint64_t interval)
+{
+	/* Do not catch up with what was missed: each sample would be of no time. */
+	return due + interval > now ? due + interval : now + interval;
+}
+
 /** Compares each set of counts with the one before. */
 class Sampler {
 public:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* What processes do with Tern's cards, live: by process and QP. docs/man/terntop.8 */
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -178,15 +179,21 @@ bool print(const Sample &sample, bool json)
 	return std::fflush(stdout) == 0;
 }
 
+/* Or until a signal or the end of @process. A signal that comes just before poll() waits a turn. */
+void wait_until(uint64_t due, const Process &process)
+{
+	for (uint64_t now; !stopped && !process.has_ended() && (now = now_ms()) < due;)
+		poll(nullptr, 0, static_cast<int>(std::min<uint64_t>(due - now, kTurnMs)));
+}
+
 void print_intervals(const Watch &watch, const Process &process, const Arguments &arguments)
 {
 	Sampler sampler(watch.read());
 	uint64_t due = now_ms();
 
 	for (uint32_t i = 0; !arguments.count || i < arguments.count; i++) {
-		due += arguments.interval_ms;
-		for (uint64_t now; !stopped && (now = now_ms()) < due;)
-			poll(nullptr, 0, static_cast<int>(due - now));
+		due = next_due(due, now_ms(), arguments.interval_ms);
+		wait_until(due, process);
 		if (!print(take(watch, sampler), arguments.json))
 			throw Error("cannot write the output");
 		if (stopped || process.has_ended())

@@ -71,6 +71,13 @@ TEST(Sampler, CountsNewQpsFromZero)
 	EXPECT_EQ(sampler.next(counts(3, {qp(2, 2)})).qps[0].messages[TERN_GROUP_WRITE].recent, 2u);
 }
 
+TEST(Sampler, IntervalsGoOnWithoutABurstAfterAPause)
+{
+	EXPECT_EQ(next_due(1000, 1000, 500), 1500u);
+	EXPECT_EQ(next_due(1000, 1020, 500), 1500u) << "a delay does not add up";
+	EXPECT_EQ(next_due(1000, 9000, 500), 9500u) << "after SIGSTOP and SIGCONT";
+}
+
 TEST(Sampler, NewDevicesHaveNoRate)
 {
 	Sampler sampler(Counts{});
