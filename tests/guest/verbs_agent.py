@@ -173,6 +173,11 @@ class Agent:
         attr = QPAttr(qp_state=e.IBV_QPS_ERR)
         self.queues[local].qp.modify(attr, e.IBV_QP_STATE)
 
+    def reset(self, local):
+        """To RESET: what is posted is gone."""
+        attr = QPAttr(qp_state=e.IBV_QPS_RESET)
+        self.queues[local].qp.modify(attr, e.IBV_QP_STATE)
+
     def bind(self, local, offset, length):
         """A window of type 2 on the region; returns its key."""
         queue = self.queues[local]
@@ -263,7 +268,7 @@ class Agent:
         queue = self.queues[local]
         sge = SGE(self.mr.buf + offset, length, self.mr.lkey)
         request = SendWR(opcode=OPCODES[opcode], num_sge=1, sg=[sge])
-        request.send_flags = e.IBV_SEND_SIGNALED
+        request.send_flags = e.IBV_SEND_SIGNALED if more.get("signalled", True) else 0
         if "imm" in more:
             request.imm_data = more["imm"]
         if opcode in ("WRITE", "WRITE_IMM", "READ"):

@@ -209,6 +209,31 @@ class SeeInside(Programs):
         waited = [self.find(line, "python3", qpns[0]) for line in lines]
         self.assertIn(1, [qp["outstanding"] for (qp,) in filter(None, waited)])
 
+    def await_outstanding(self, qpn, number):
+        """Until terntop tells so of the agent's QP."""
+        said = rf'"qp":{qpn},((?!"qp":).)*"outstanding":{number},'
+        self.assertTrue(wait_until(
+            lambda: re.search(said, self.host.run(f"tail -n 1 {TOP}").out), 20), said)
+
+    def test_what_ends_without_a_completion(self):
+        """Requests of a QP that is reset or destroyed, while its process goes on."""
+        for end in ("reset", "destroy"):
+            with self.subTest(end), self.top(), self.connected() as (agents, qpns):
+                agent, qpn = agents[0], qpns[0]
+                agent.send(local=qpn, opcode="SEND", length=10, count=3)  # no receive: they wait
+                self.await_outstanding(qpn, 3)
+                getattr(agent, end)(local=qpn)
+                self.await_outstanding(qpn, 0)
+
+    def test_unsignalled_requests_that_are_flushed(self):
+        with self.top(), self.connected() as (agents, qpns):
+            agent, qpn = agents[0], qpns[0]
+            agent.send(local=qpn, opcode="SEND", length=10, count=3, signalled=False)
+            self.await_outstanding(qpn, 3)
+            agent.error(local=qpn)
+            self.assertEqual(len(agent.poll(local=qpn, kind="send", count=3)), 3)
+            self.await_outstanding(qpn, 0)
+
     def test_cq_depth(self):
         """Completions that nobody has polled."""
         with self.top(), self.connected() as (agents, qpns):

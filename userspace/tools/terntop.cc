@@ -33,6 +33,18 @@ constexpr EntryField kFaultFields[] = {
         {"qpn", offsetof(tern_entry_page_fault, qpn), 4},
 };
 
+constexpr EntryField kObjectFields[] = {
+        {"dev", offsetof(tern_entry_object, dev), 4},
+        {"op", offsetof(tern_entry_object, op), 4},
+        {"num", offsetof(tern_entry_object, num), 4},
+};
+constexpr EntryField kModifyFields[] = {
+        {"dev", offsetof(tern_entry_modify_qp, dev), 4},
+        {"state", offsetof(tern_entry_modify_qp, state), 4},
+        {"qpn", offsetof(tern_entry_modify_qp, qpn), 4},
+        {"err", offsetof(tern_entry_modify_qp, err), 4},
+};
+
 struct Arguments {
 	uint32_t interval_ms = 0; /* zero until an option or the default has set it */
 	uint32_t count = 0;       /* zero: until a signal */
@@ -124,7 +136,10 @@ public:
 	Watch(const std::string &library, uint32_t pid)
 	{
 		check_loaded(top_bpf::load(skeleton_.get()));
+		tell_devices(read_devices());
 		const auto &programs = skeleton_->progs;
+		attachments_.tracepoint(programs.on_destroy, "tern_destroy", kObjectFields);
+		attachments_.tracepoint(programs.on_modify_qp, "tern_modify_qp", kModifyFields);
 		attachments_.usdt(programs.on_post, pid, library, "post");
 		attachments_.usdt(programs.on_complete, pid, library, "complete");
 		attachments_.tracepoint(programs.on_page_fault, "tern_page_fault", kFaultFields);
@@ -135,6 +150,7 @@ public:
 		Counts counts{
 		        .time_ms = now_ms(), .qps = {}, .faults = {}, .devices = read_devices()};
 
+		tell_devices(counts.devices); /* a device may have come */
 		for_each<tern_qp_key, tern_qp_stats>(
 		        skeleton_->maps.qps,
 		        [&](const tern_qp_key &key, const tern_qp_stats &stats) {
@@ -157,6 +173,20 @@ public:
 	}
 
 private:
+	using Name = char[TERN_NAME_SIZE];
+
+	/* The names that the provider and the driver have for the same device. */
+	void tell_devices(const std::vector<Device> &devices) const
+	{
+		for (const Device &device : devices) {
+			Name pci = {}, name = {};
+			device.pci.copy(pci, sizeof(pci) - 1);
+			device.name.copy(name, sizeof(name) - 1);
+			bpf_map__update_elem(skeleton_->maps.devices, pci, sizeof(pci), name,
+			                     sizeof(name), BPF_ANY);
+		}
+	}
+
 	Opened<top_bpf> skeleton_;
 	Attachments attachments_;
 };

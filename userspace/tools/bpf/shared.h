@@ -50,6 +50,13 @@ struct tern_qp_key {
 	__u32 qpn;
 };
 
+/* The names that the driver and the RDMA device have for a QP, with the process that uses it. */
+struct tern_qp_name {
+	char device[TERN_NAME_SIZE];
+	__u32 tgid;
+	__u32 qpn;
+};
+
 /* All counted since terntop began. */
 struct tern_qp_stats {
 	char program[TERN_COMM_SIZE];
@@ -57,7 +64,7 @@ struct tern_qp_stats {
 	__u64 messages[TERN_GROUPS]; /* posted; of TERN_GROUP_RECV received */
 	__u64 bytes[TERN_GROUPS];
 	__u64 posted;    /* work requests of the send queue */
-	__u64 completed; /* of these, those that a completion covers */
+	__u64 completed; /* of these, those that a completion covers, or that went with the QP */
 	__u64 errors;    /* completions with an error */
 	__u32 send_cqn;  /* zero until the first completion */
 	__u32 recv_cqn;

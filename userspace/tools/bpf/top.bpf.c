@@ -6,13 +6,32 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-/* terntop removes the QPs of processes that have ended, not those that a process has destroyed. */
+/*
+ * terntop removes the QPs of processes that have ended. Those that a process has destroyed stay until
+ * the least recently used are replaced, for their totals.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 4096);
 	__type(key, struct tern_qp_key);
 	__type(value, struct tern_qp_stats);
 } qps SEC(".maps");
+
+/* The QPs of the map qps by what the driver tells of them. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct tern_qp_name);
+	__type(value, struct tern_qp_key);
+} named_qps SEC(".maps");
+
+/* The name of each RDMA device by its PCI address, both filled up with zeros. By terntop. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 256);
+	__type(key, char[TERN_NAME_SIZE]);
+	__type(value, char[TERN_NAME_SIZE]);
+} devices SEC(".maps");
 
 /* Requests of destroyed QPs stay here until the least recently used are replaced. */
 struct {
@@ -35,6 +54,7 @@ static const struct tern_qp_stats no_stats;
 static __always_inline struct tern_qp_stats *stats_of(const struct tern_qp_key *key)
 {
 	struct tern_qp_stats *stats = bpf_map_lookup_elem(&qps, key);
+	struct tern_qp_name name = { .tgid = key->tgid, .qpn = key->qpn };
 
 	if (stats)
 		return stats;
@@ -44,6 +64,8 @@ static __always_inline struct tern_qp_stats *stats_of(const struct tern_qp_key *
 		return 0;
 	read_program(stats->program);
 	bpf_probe_read_user_str(stats->device, sizeof(stats->device), (const void *)key->device);
+	__builtin_memcpy(name.device, stats->device, sizeof(name.device));
+	bpf_map_update_elem(&named_qps, &name, key, BPF_ANY);
 	return stats;
 }
 
@@ -126,15 +148,27 @@ static __always_inline int is_message(__u32 opcode, __u32 flags)
 	}
 }
 
+/*
+ * An unsignalled request has a completion only if it fails. Those behind it are flushed, each with
+ * a completion of its own.
+ */
+static __always_inline void complete_unknown(struct tern_qp_stats *stats, __u32 status)
+{
+	if (status && stats->completed < stats->posted)
+		stats->completed++;
+}
+
 static __always_inline void complete_send(struct tern_qp_stats *stats,
-					  const struct tern_wr_key *key)
+					  const struct tern_wr_key *key, __u32 status)
 {
 	const struct tern_wr *wr = bpf_map_lookup_elem(&wrs, key);
 	__u64 taken;
 	__u32 bucket;
 
-	if (!wr)
-		return; /* posted before terntop began */
+	if (!wr) { /* unsignalled, or posted before terntop began */
+		complete_unknown(stats, status);
+		return;
+	}
 	taken = bpf_ktime_get_ns() - wr->time;
 	bucket = tern_latency_bucket(taken);
 	barrier_var(bucket); /* so that the verifier sees the check of what is used */
@@ -167,7 +201,52 @@ int BPF_USDT(on_complete, void *device, __u32 cqn, __u32 qpn, __u32 opcode, __u3
 		return 0;
 	}
 	stats->send_cqn = cqn;
-	complete_send(stats, &wr_key);
+	complete_send(stats, &wr_key, status);
+	return 0;
+}
+
+/* What was posted to a QP is gone, without completions. @dev locates a string of @entry. */
+static __always_inline void forget_posted(const void *entry, __u32 dev, __u32 qpn)
+{
+	struct tern_qp_name name = {
+		.tgid = bpf_get_current_pid_tgid() >> 32,
+		.qpn = qpn,
+	};
+	char pci[TERN_NAME_SIZE] = {};
+	const struct tern_qp_key *key;
+	struct tern_qp_stats *stats;
+	const char *device;
+
+	read_string(pci, entry, dev);
+	device = bpf_map_lookup_elem(&devices, pci);
+	if (!device)
+		return;
+	__builtin_memcpy(name.device, device, sizeof(name.device));
+	key = bpf_map_lookup_elem(&named_qps, &name);
+	stats = key ? bpf_map_lookup_elem(&qps, key) : 0;
+	if (stats)
+		stats->completed = stats->posted;
+}
+
+SEC("tp/tern/tern_destroy")
+int on_destroy(const struct tern_entry_object *entry)
+{
+	char op[TERN_NAME_SIZE] = {};
+
+	read_string(op, entry, entry->op);
+	if (!bpf_strncmp(op, sizeof(op), "DESTROY_QP"))
+		forget_posted(entry, entry->dev, entry->num);
+	return 0;
+}
+
+SEC("tp/tern/tern_modify_qp")
+int on_modify_qp(const struct tern_entry_modify_qp *entry)
+{
+	char state[TERN_NAME_SIZE] = {};
+
+	read_string(state, entry, entry->state);
+	if (!entry->err && !bpf_strncmp(state, sizeof(state), "RESET"))
+		forget_posted(entry, entry->dev, entry->qpn);
 	return 0;
 }
 
