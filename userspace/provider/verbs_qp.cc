@@ -184,16 +184,19 @@ int add_to_table(Qp &qp, Context &context)
  * Removes a QP from the table after the kernel has destroyed it. The kernel may have reused the
  * number. If the table already has a new QP of this number, add_to_table() of the new QP has
  * removed the CQEs of the old QP in the CQs that both use, and all CQEs there belong to the new
- * QP. In its other CQs the old QP still has CQEs, which this function removes.
+ * QP. In its other CQs the old QP still has CQEs, which this function removes. It does so while the
+ * table has the QP, as drop_qp() needs that.
  */
 void remove_from_table(Qp &qp, Context &context)
 {
-	const QpTable &qps = context.state.qps;
+	QpTable &qps = context.state.qps;
 	const uint32_t qpn = qp.verbs.qp.qp_num;
 	const QpCqs cqs(qp);
+	const bool is_newest = qps.find<SendQueue>(qpn, cqs.send) == &qp.sq;
 
-	context.state.qps.remove(qpn, &qp.sq);
-	cqs.drop_if([&](const CompletionQueue *cq) { return !qps.completes_to(qpn, cq); });
+	cqs.drop_if(
+	        [&](const CompletionQueue *cq) { return is_newest || !qps.completes_to(qpn, cq); });
+	qps.remove(qpn, &qp.sq);
 }
 
 /*

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The plugin's SRQs, with tags and of XRC too, through libibverbs. */
 #include <utility>
+#include <vector>
 
 #include "plugin_services_fixture.h"
 
@@ -454,6 +455,94 @@ TEST_F(PluginXrc, CompletionsComeForQpsOfOthers)
 	srq_ = create_xrc_srq();
 	ASSERT_NE(srq_, nullptr);
 	EXPECT_EQ(ibv_poll_cq(recv_cq_, 1, &wc), 0);
+}
+
+/*
+ * The driver has destroyed an XRC SRQ and has given its number to an SRQ without a CQ of its own.
+ * ibv_destroy_srq() of the first still waits until the program has acknowledged its events.
+ */
+class PluginReusedSrqn : public PluginXrc {
+protected:
+	static constexpr uint32_t kForeignQpn = 0x900, kSlots = 4;
+
+	/* The first SRQ has an unpolled CQE, of a QP of another process. The new one has a QP. */
+	PluginReusedSrqn()
+	{
+		EXPECT_EQ(post_srq(srq_, 5), 0);
+		complete_srq(recv_cq_memory_, 0, kForeignQpn, 0);
+		fake_.next_srqn = fake_.last_srq.srqn;
+		plain_ = create_srq(kSlots);
+		srq_qp_ = create(IBV_QPT_RC, plain_);
+		for (uint64_t i = 0; i < kSlots; i++)
+			EXPECT_EQ(post_srq(plain_, 20 + i), 0);
+	}
+	~PluginReusedSrqn() override
+	{
+		if (srq_qp_) {
+			EXPECT_EQ(ibv_destroy_qp(srq_qp_), 0);
+		}
+		EXPECT_EQ(ibv_destroy_srq(plain_), 0);
+	}
+
+	/* The card completes request @post of the new SRQ to CQE @n. */
+	void arrive(uint32_t n, uint32_t post)
+	{
+		complete_srq(recv_cq_memory_, n, srq_qp_->qp_num, post);
+	}
+	void destroy_old() { EXPECT_EQ(ibv_destroy_srq(std::exchange(srq_, nullptr)), 0); }
+
+	/* How many more requests the new SRQ takes. */
+	uint32_t room()
+	{
+		uint32_t n = 0;
+		while (!post_srq(plain_, 100 + n))
+			n++;
+		return n;
+	}
+	/* The wr_id of each completion that can be polled. */
+	std::vector<uint64_t> poll()
+	{
+		std::vector<uint64_t> found;
+		for (ibv_wc wc; ibv_poll_cq(recv_cq_, 1, &wc) == 1;)
+			found.push_back(wc.wr_id);
+		return found;
+	}
+
+	ibv_srq *plain_ = nullptr;
+	ibv_qp *srq_qp_ = nullptr;
+};
+
+using WrIds = std::vector<uint64_t>;
+
+TEST_F(PluginReusedSrqn, CompletionsAreOfTheSrqOfTheirQp)
+{
+	arrive(1, 2);
+	EXPECT_EQ(poll(), (WrIds{5, 22})) << "of each SRQ its own";
+	EXPECT_EQ(room(), 1u);
+}
+
+TEST_F(PluginReusedSrqn, ThoseOfTheNewSrqStayWhenTheOldOneHasGone)
+{
+	arrive(1, 2);
+	destroy_old();
+	EXPECT_EQ(poll(), WrIds{22}) << "but not that of the old one";
+	EXPECT_EQ(room(), 1u) << "nor was its slot given to the new one";
+}
+
+TEST_F(PluginReusedSrqn, AQpOfTheNewSrqThatRestartsGivesItsSlotsBack)
+{
+	arrive(1, 2);
+	set_state(srq_qp_, IBV_QPS_RESET);
+	EXPECT_EQ(room(), 1u);
+	EXPECT_EQ(poll(), WrIds{5}) << "that of the XRC SRQ stays";
+}
+
+TEST_F(PluginReusedSrqn, AQpOfTheNewSrqThatGoesGivesItsSlotsBack)
+{
+	arrive(1, 2);
+	EXPECT_EQ(ibv_destroy_qp(std::exchange(srq_qp_, nullptr)), 0);
+	EXPECT_EQ(room(), 1u);
+	EXPECT_EQ(poll(), WrIds{5}) << "that of the XRC SRQ stays";
 }
 
 /* rdma_create_qp_ex() passes the SRQ of its id. With uverbs and mlx5 it has no effect. */

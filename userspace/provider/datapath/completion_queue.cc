@@ -173,15 +173,27 @@ bool CompletionQueue::find_tagged(const tern_hw_cqe &cqe, const Tail &tail, uint
 }
 
 /*
+ * The SRQ that @cqe names if it has no CQ of its own. It is found through its QP, as it can
+ * complete to many CQs and lives longer than its QPs. Null for another SRQ, and for a destroyed QP.
+ */
+SharedRecvQueue *CompletionQueue::plain_srq_of(const tern_hw_cqe &cqe, uint32_t qpn) const
+{
+	auto *srq = config_.qps->find<SharedRecvQueue>(qpn, this);
+	const auto *named = config_.plain_srqs->find<SharedRecvQueue>(cqe.srqn.get(), nullptr);
+
+	return srq == named ? srq : nullptr;
+}
+
+/*
  * SRQs of type XRC and TM complete to their own CQ and are found by SRQ number, as an XRC QP may
- * belong to another process. Any other SRQ is found through the QP, as it can complete to many
- * CQs and lives longer than its QPs.
+ * belong to another process. The other SRQs come first: one of them may have the number of an SRQ
+ * that the driver has destroyed and that waits in ibv_destroy_srq() for acknowledged events.
  */
 SharedRecvQueue *CompletionQueue::srq_of(const tern_hw_cqe &cqe, uint32_t qpn) const
 {
-	if (auto *srq = config_.srqs->find<SharedRecvQueue>(cqe.srqn.get(), this))
+	if (auto *srq = plain_srq_of(cqe, qpn))
 		return srq;
-	return config_.qps->find<SharedRecvQueue>(qpn, this);
+	return config_.srqs->find<SharedRecvQueue>(cqe.srqn.get(), this);
 }
 
 /*
@@ -277,7 +289,8 @@ void CompletionQueue::drop_qp(uint32_t qpn)
 			return false;
 		if (tail.is_recv() && srqn) {
 			/* CQEs of an SRQ with its own CQ stay valid after the QP. */
-			if (config_.srqs->find<SharedRecvQueue>(srqn, this))
+			if (!plain_srq_of(cqe, qpn) &&
+			    config_.srqs->find<SharedRecvQueue>(srqn, this))
 				return false;
 			free_slot(cqe);
 		}
@@ -295,7 +308,7 @@ void CompletionQueue::drop_wq(uint32_t wqn)
 void CompletionQueue::drop_srq(uint32_t srqn)
 {
 	drop_if([&](const tern_hw_cqe &cqe, const Tail &tail) {
-		return tail.is_recv() && cqe.srqn.get() == srqn;
+		return tail.is_recv() && cqe.srqn.get() == srqn && !plain_srq_of(cqe, tail.qpn());
 	});
 }
 

@@ -83,10 +83,16 @@ public:
 	/** Says whether the card may raise the event of a CQE later (ibv_modify_cq()). */
 	void set_moderated(bool moderated) { moderated_ = moderated; }
 
-	/** Removes the unpolled CQEs of QP @qpn, and frees the slots of SRQs that they name. */
+	/**
+	 * Removes the unpolled CQEs of QP @qpn, and frees the slots of SRQs that they name. The
+	 * table still has the QP, which tells which SRQs these are.
+	 */
 	void drop_qp(uint32_t qpn);
 
-	/** Removes the unpolled CQEs of SRQ @srqn, which has a CQ of its own, for any QP. */
+	/**
+	 * Removes the unpolled CQEs of SRQ @srqn, which has a CQ of its own, for any QP. Those of a
+	 * newer SRQ of this number, which has no CQ of its own, stay.
+	 */
 	void drop_srq(uint32_t srqn);
 
 	/** Removes the unpolled CQEs of WQ @wqn. */
@@ -102,6 +108,7 @@ private:
 	bool resolve(const hw::tern_hw_cqe &cqe, const Tail &tail, Completion &completion) const;
 	bool find_tagged(const hw::tern_hw_cqe &cqe, const Tail &tail, uint64_t &wr_id) const;
 	bool find_request(const hw::tern_hw_cqe &cqe, const Tail &tail, uint64_t &wr_id) const;
+	SharedRecvQueue *plain_srq_of(const hw::tern_hw_cqe &cqe, uint32_t qpn) const;
 	SharedRecvQueue *srq_of(const hw::tern_hw_cqe &cqe, uint32_t qpn) const;
 	void free_slot(const hw::tern_hw_cqe &cqe) const;
 	template <class Match>
