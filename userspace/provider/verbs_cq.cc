@@ -96,6 +96,14 @@ int configure(Cq &cq, const ibv_cq_init_attr_ex &attr, const Context &context)
 	return set_poll_ops(cq, attr.wc_flags, context);
 }
 
+/* Returns what it was before. */
+bool set_moderated(CompletionQueue &queue, bool moderated)
+{
+	const std::lock_guard guard(queue.lock());
+
+	return queue.set_moderated(moderated);
+}
+
 } // namespace
 
 ibv_cq *create_cq(ibv_context *ibv, int cqe, ibv_comp_channel *channel, int comp_vector)
@@ -153,21 +161,26 @@ int resize_cq(ibv_cq *ibv, int cqe)
 	return err;
 }
 
+/*
+ * Another thread may arm the CQ meanwhile. arm() has to know for as long as the card may hold an
+ * event back: before the command if that begins, after it if that ends.
+ */
 int modify_cq(ibv_cq *cq, ibv_modify_cq_attr *attr)
 {
 	ModifyCqCmd cmd = {};
+	CompletionQueue &queue = Cq::of(cq)->queue;
+	const bool changes = attr->attr_mask & IBV_CQ_ATTR_MODERATE;
+	const bool begins = changes && attr->moderate.cq_period;
 
 	if (!Context::of(cq->context)->has(TERN_CAP_MODIFY_CQ))
 		return EOPNOTSUPP;
-	if (const int err = ibv_cmd_modify_cq(cq, attr, &cmd, sizeof(cmd)))
-		return err;
-	if (attr->attr_mask & IBV_CQ_ATTR_MODERATE) {
-		CompletionQueue &queue = Cq::of(cq)->queue;
-		const std::lock_guard guard(queue.lock());
-
-		queue.set_moderated(attr->moderate.cq_period);
-	}
-	return 0;
+	const bool before = begins && set_moderated(queue, true);
+	const int err = ibv_cmd_modify_cq(cq, attr, &cmd, sizeof(cmd));
+	if (err && begins)
+		set_moderated(queue, before);
+	else if (!err && changes && !begins)
+		set_moderated(queue, false);
+	return err;
 }
 
 int poll_cq(ibv_cq *cq, int num_entries, ibv_wc *wc)

@@ -127,6 +127,7 @@ void FakeUverbs::reset(const std::string &modalias)
 	on_wq = nullptr;
 	on_srq = nullptr;
 	on_modify = nullptr;
+	on_moderate = nullptr;
 	on_query = nullptr;
 	contexts = pds = mrs = cqs = qps = 0;
 	ahs = srqs = xrcds = mws = groups = flows = 0;

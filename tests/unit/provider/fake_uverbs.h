@@ -56,6 +56,8 @@ public:
 	std::function<void(tern_srq_buf &)> on_srq; /* also of a resize */
 	/** What another thread does while the driver modifies a QP or a WQ. */
 	std::function<void()> on_modify;
+	/** The same when the driver has changed how a CQ is moderated. */
+	std::function<void()> on_moderate;
 	/** The same after the driver has read the state of a QP. */
 	std::function<void()> on_query;
 

@@ -175,6 +175,8 @@ int FakeUverbs::command_of_service(uint32_t number, const std::byte *body, size_
 		last_moderation = reinterpret_cast<const ib_uverbs_ex_modify_cq *>(
 		                          body + sizeof(ib_uverbs_ex_cmd_hdr))
 		                          ->attr;
+		if (on_moderate)
+			on_moderate();
 		return 0;
 	case IB_USER_VERBS_CMD_CREATE_AH:
 		return create_ah(body, room);

@@ -433,6 +433,46 @@ TEST_F(PluginCqEx, EventsCanBeModerated)
 	EXPECT_EQ(ibv_modify_cq(ibv_cq_ex_to_cq(cq_), &attr), EINVAL);
 }
 
+/*
+ * The card may hold the event of a CQE back as soon as the driver has told it to, so from then on
+ * a CQ is armed from the first CQE that is not polled, and not from behind that of the last event.
+ */
+TEST_F(PluginCqEx, ArmingKnowsOfModerationBeforeTheCard)
+{
+	ibv_cq *cq = ibv_cq_ex_to_cq(cq_);
+	const auto moderate = [&](uint16_t period) {
+		ibv_modify_cq_attr attr = {};
+		attr.attr_mask = IBV_CQ_ATTR_MODERATE;
+		attr.moderate = {.cq_count = 8, .cq_period = period};
+		return ibv_modify_cq(cq, &attr);
+	};
+	/* The CQE from which the CQ is armed, if one came after it was armed before. */
+	const auto armed_from = [&] {
+		EXPECT_EQ(ibv_req_notify_cq(cq, 0), 0);
+		EXPECT_EQ(ibv_req_notify_cq(cq, 0), 0);
+		return fake_.doorbell(TERN_DB_CQ_ARM) >> TERN_DB_INDEX_SHIFT;
+	};
+	uint64_t meanwhile = ~uint64_t{0};
+
+	arrive(0, 1);
+	EXPECT_EQ(armed_from(), 1u);
+	fake_.fail(IB_USER_VERBS_EX_CMD_MODIFY_CQ, EINVAL);
+	EXPECT_EQ(moderate(100), EINVAL);
+	EXPECT_EQ(armed_from(), 1u) << "as before";
+	fake_.on_moderate = [&] { meanwhile = armed_from(); };
+	EXPECT_EQ(moderate(100), 0);
+	EXPECT_EQ(meanwhile, 0u);
+	EXPECT_EQ(armed_from(), 0u);
+	EXPECT_EQ(moderate(0), 0);
+	EXPECT_EQ(meanwhile, 0u) << "an event may still be held back";
+	EXPECT_EQ(armed_from(), 1u);
+	EXPECT_EQ(moderate(100), 0);
+	fake_.on_moderate = nullptr;
+	fake_.fail(IB_USER_VERBS_EX_CMD_MODIFY_CQ, EINVAL);
+	EXPECT_EQ(moderate(0), EINVAL);
+	EXPECT_EQ(armed_from(), 0u) << "as before";
+}
+
 TEST_F(PluginCqEx, TheClockCanBeRead)
 {
 	fake_.set_clock(0x123456789abcdef0);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 
 #include "datapath/doorbell.h"
 #include "datapath/queue_table.h"
@@ -80,8 +81,11 @@ public:
 	 * requested before, be it there or to come.
 	 */
 	void arm(bool solicited_only);
-	/** Says whether the card may raise the event of a CQE later (ibv_modify_cq()). */
-	void set_moderated(bool moderated) { moderated_ = moderated; }
+	/**
+	 * Says whether the card may raise the event of a CQE later (ibv_modify_cq()). Returns what
+	 * it was before.
+	 */
+	bool set_moderated(bool moderated) { return std::exchange(moderated_, moderated); }
 
 	/**
 	 * Removes the unpolled CQEs of QP @qpn, and frees the slots of SRQs that they name. The
