@@ -152,6 +152,8 @@ std::vector<unsigned> Parser::cards(TomlTable &table, std::string_view key)
 	std::vector<unsigned> all;
 	for (const std::string &pattern : table.texts(key))
 		std::ranges::copy(cards_like(table, key, pattern), std::back_inserter(all));
+	if (all.empty())
+		table.fail(key, "must name a card");
 	return all;
 }
 
@@ -222,14 +224,15 @@ void Parser::parse_flow(TomlTable &table)
 	flow.dscp = static_cast<uint8_t>(table.integer("dscp", 0, kMaxDscp, 0));
 	flow.timeout = static_cast<uint8_t>(table.integer("timeout", 0, kMaxTimeout, kTimeout));
 	const bool in_turn = table.word("order", kOrders) != 0;
-	const uint64_t peers = table.integer("peers", 1, kMaxCards, to.size());
+	const uint64_t peers =
+	        std::min<uint64_t>(table.integer("peers", 1, kMaxCards, to.size()), to.size());
 	const uint64_t qps = table.integer("qps", 1, kMaxPort, 1);
 	flow.rotation = in_turn ? s_.rotations + 1 : 0;
 	check_flow(table, flow);
 	const size_t before = s_.flows.size();
 	for (size_t i = 0; i < from.size(); i++) {
 		flow.rotation = in_turn ? ++s_.rotations : 0;
-		for (uint64_t k = 0; k < std::min<uint64_t>(peers, to.size()); k++) {
+		for (uint64_t k = 0; k < peers; k++) {
 			flow.from = from[i];
 			flow.to = to[(i + 1 + k * to.size() / peers) % to.size()];
 			if (flow.from == flow.to)

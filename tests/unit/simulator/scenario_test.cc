@@ -58,6 +58,14 @@ TEST(Scenario, AllToAllAndAFewPeers)
 	EXPECT_EQ(s.flows[5].to, 0u) << "around";
 }
 
+TEST(Scenario, MorePeersThanCardsAreAllCards)
+{
+	const Scenario s = parse_scenario(
+	        kGood + "[[flow]]\nfrom = 'h1'\nto = ['h2', 'h3']\npeers = 7\n", "x");
+	ASSERT_EQ(s.flows.size(), 1u + 2);
+	EXPECT_EQ((std::set{s.flows[1].to, s.flows[2].to}), (std::set{1u, 2u})) << "each once";
+}
+
 TEST(Scenario, CardsThatSendInTurnDoNotMeet)
 {
 	const Scenario s = parse_scenario("duration = '1 ms'\n"
@@ -157,6 +165,8 @@ INSTANTIATE_TEST_SUITE_P(
                     "bad.toml:14: flow.to: \"tor\" is a switch"},
                 Bad{"[[flow]]\nfrom = 'h1'\nto = 'h1'\n",
                     "bad.toml:14: flow.to: there is no flow from a card to itself"},
+                Bad{"[[flow]]\nfrom = 'h1'\nto = []\n", "bad.toml:14: flow.to: must name a card"},
+                Bad{"[[flow]]\nfrom = []\nto = 'h1'\n", "bad.toml:13: flow.from: must name a card"},
                 Bad{"[[flow]]\nfrom = 'h1'\nto = 'h2'\nservice = 'xrc'\n",
                     "bad.toml:15: flow.service: must be one of rc, uc, ud"},
                 Bad{"[[flow]]\nfrom = 'h1'\nto = 'h2'\nservice = 'ud'\n",
