@@ -95,6 +95,8 @@ int run(const Arguments &arguments)
 	world.run();
 	const double taken = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
 	print_table(world, stdout);
+	if (std::fflush(stdout) || std::ferror(stdout))
+		return fail("standard output: cannot write");
 	/* Of the processor's time. Not a result: it differs from run to run. */
 	const auto packets = static_cast<double>(world.packets());
 	std::fprintf(stderr, "simulated in %.2f s: %.0f packets/s, %.0f ns each\n", taken,

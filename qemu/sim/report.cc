@@ -374,7 +374,7 @@ struct Curve {
 	double scale; /* of the values */
 };
 
-/* Writes NAME.dat and draws NAME.svg; false if gnuplot fails. */
+/* Writes NAME.dat and the commands that draw NAME.svg. Returns whether they could be written. */
 bool draw(const World &world, const std::string &folder, const std::string &name,
           const std::string &axis, const std::vector<Curve> &curves)
 {
@@ -400,8 +400,10 @@ bool draw(const World &world, const std::string &folder, const std::string &name
 	       << "set xlabel 'ms'\nset ylabel '" << axis << "'\nset yrange [0:*]\nset grid\n"
 	       << "set key outside noenhanced\nplot for [n=2:" << curves.size() + 1 << "] '" << name
 	       << ".dat' using 1:n with lines title columnheader(n)\n";
-	std::ofstream(base + ".gnuplot") << script.str();
-	return true;
+	std::ofstream commands(base + ".gnuplot");
+	commands << script.str();
+	commands.close();
+	return static_cast<bool>(commands);
 }
 
 } // namespace

@@ -110,6 +110,24 @@ class Program(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("cannot write", done.stderr)
 
+    def test_output_that_cannot_be_written(self):
+        for words, place in ((), "standard output"), (("--json", "/dev/full"), "/dev/full"):
+            with self.subTest(place), open("/dev/full", "w", encoding="utf-8") as full:
+                done = subprocess.run([PROGRAM, TOP / "examples/two-hosts.toml", *words],
+                                      stdout=subprocess.DEVNULL if words else full,
+                                      stderr=subprocess.PIPE, text=True)
+                self.assertEqual(done.returncode, 1, done.stderr)
+                self.assertIn(f"tern-sim: {place}: cannot write\n", done.stderr)
+
+    def test_a_plot_that_cannot_be_written(self):
+        for name in ("rates.dat", "queues.gnuplot"):
+            with self.subTest(name):
+                folder = self.folder / name
+                (folder / name).mkdir(parents=True)
+                done = run(TOP / "examples/two-hosts.toml", "--plot", folder)
+                self.assertEqual(done.returncode, 1, done.stderr)
+                self.assertIn(f"tern-sim: {folder}: cannot write\n", done.stderr)
+
 
 if __name__ == "__main__":
     unittest.main()
