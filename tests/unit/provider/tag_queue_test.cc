@@ -154,7 +154,12 @@ TEST_F(TagQueueTest, Refused)
 	wr = add_wr(0);
 	wr.tm.add.num_sge = -1;
 	EXPECT_EQ(post(wr), EINVAL);
+	wr.tm.add.num_sge = 1;
+	wr.tm.add.sg_list = nullptr;
+	EXPECT_EQ(post(wr), EINVAL);
 	EXPECT_EQ(doorbell(), kNoDoorbell);
+	for (uint32_t i = 0; i < kEntries; i++)
+		add(i); /* each entry is still free */
 }
 
 /* Operations are free again when a completion tells of one at or after them. */

@@ -31,7 +31,7 @@ int TagQueue::init(const Config &config)
 
 int TagQueue::build_add(ibv_ops_wr &wr, tern_hw_tag_op &op)
 {
-	if (wr.tm.add.num_sge < 0 || wr.tm.add.num_sge > 1)
+	if (wr.tm.add.num_sge && (wr.tm.add.num_sge != 1 || !wr.tm.add.sg_list))
 		return EINVAL;
 	if (free_head_ == config_.entries)
 		return ENOMEM;
