@@ -198,6 +198,34 @@ TEST_F(PluginQp, EveryCommandCanFail)
 	EXPECT_EQ(ibv_destroy_cq(send_cq_), EBUSY);
 }
 
+/*
+ * As when the device has been removed. libibverbs reports EIO unless the program has asked for
+ * something else by RDMAV_ALLOW_DISASSOC_DESTROY. Objects stay as they were, with their CQEs.
+ */
+TEST_F(PluginQp, NothingIsDestroyedWhenTheDeviceIsGone)
+{
+	ASSERT_EQ(post_send(qp_, 1), 0);
+	ASSERT_EQ(post_recv(qp_, 2), 0);
+	complete(send_cq_memory_, 0, qp_->qp_num, TERN_OP_SEND, 0);
+	complete(recv_cq_memory_, 0, qp_->qp_num, TERN_CQE_RECV, 0);
+
+	fake_.fail(IB_USER_VERBS_CMD_DESTROY_QP, EIO);
+	EXPECT_EQ(ibv_destroy_qp(qp_), EIO);
+	fake_.fail(IB_USER_VERBS_CMD_DESTROY_CQ, EIO);
+	EXPECT_EQ(ibv_destroy_cq(send_cq_), EIO);
+	fake_.fail(IB_USER_VERBS_CMD_DEREG_MR, EIO);
+	EXPECT_EQ(ibv_dereg_mr(mr_), EIO);
+	fake_.fail(IB_USER_VERBS_CMD_DEALLOC_PD, EIO);
+	EXPECT_EQ(ibv_dealloc_pd(pd_), EIO);
+
+	ibv_wc wc;
+	ASSERT_EQ(ibv_poll_cq(send_cq_, 1, &wc), 1);
+	EXPECT_EQ(wc.wr_id, 1u);
+	ASSERT_EQ(ibv_poll_cq(recv_cq_, 1, &wc), 1);
+	EXPECT_EQ(wc.wr_id, 2u);
+	EXPECT_EQ(post_send(qp_, 3), 0);
+}
+
 TEST_F(PluginQp, NonsenseFromTheDriverIsRefusedAndUndone)
 {
 	const auto cq_refused = [&](auto spoil) {
