@@ -391,6 +391,20 @@ TEST_F(SessionTest, AVectorWithoutEventfdIsPending)
 	EXPECT_EQ(set_irqs(VFIO_IRQ_SET_DATA_NONE | VFIO_IRQ_SET_ACTION_TRIGGER, 0, 0), 0);
 }
 
+/* As QEMU does it when the guest disables MSI-X. */
+TEST_F(SessionTest, AfterTheReleaseNoVectorHasAnEventfd)
+{
+	const Fd before = listen_to(3);
+	enable_msix();
+	EXPECT_EQ(set_irqs(VFIO_IRQ_SET_DATA_NONE | VFIO_IRQ_SET_ACTION_TRIGGER, 0, 0), 0);
+	interrupts.raise(3);
+	EXPECT_EQ(rung(before), 0u);
+	EXPECT_EQ(pending(0), 8u);
+	const Fd after = listen_to(3);
+	EXPECT_EQ(rung(after), 1u);
+	EXPECT_EQ(rung(before), 0u);
+}
+
 /* What a client may say of interrupts that the card does not have. */
 TEST_F(SessionTest, OtherInterruptsLeaveMsixAlone)
 {
