@@ -363,6 +363,16 @@ class Host:
             raise LabError(f"{self.name} has no RDMA device on {interface}\n{self.last_words()}")
         return name
 
+    def pci(self, card=0):
+        """The PCI address of a card."""
+        link = self.run(f"readlink -f /sys/class/net/{netdev(card)}/device").out
+        return link.strip().rpartition("/")[2]
+
+    def hw_counter(self, name, card=0):
+        """A counter of a card's RDMA device."""
+        device = self.rdma_device(card=card)
+        return int(self.run(f"cat /sys/class/infiniband/{device}/ports/1/hw_counters/{name}").out)
+
     def gids(self, device):
         """The GID table as [(index, GID, type)]."""
         # One process for all: a table may have a thousand entries, empty ones give an error.

@@ -50,7 +50,8 @@ def _command(host, port, arguments, address):
 @contextlib.contextmanager
 def streams(receiver, senders, arguments="", cgroup=None, addresses=None):
     """WRITEs from each of the senders, until the end of the block. The programs run in the cgroup
-    (a folder) if one is given, and have the GIDs of these addresses of the hosts."""
+    (a folder) if one is given, and have the GIDs of these addresses of the hosts. Yields their
+    tasks."""
     def command(host, port):
         return enter + _command(host, port, arguments, addresses and addresses[host])
 
@@ -62,7 +63,7 @@ def streams(receiver, senders, arguments="", cgroup=None, addresses=None):
             tasks.append(serving)
             pair.await_listener(receiver, port, serving)
             tasks.append(sender.spawn(f"{command(sender, port)} {receiver.ipv4}"))
-        yield
+        yield tasks
     finally:
         for task in tasks:
             task.kill()

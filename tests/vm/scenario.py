@@ -6,6 +6,7 @@ With TERN_TEST_DEVICE=rxe its hosts get virtio cards and Soft-RoCE instead of
 Tern, which tells whether a failure is Tern's or the scenario's.
 """
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -71,6 +72,9 @@ class Scenario(unittest.TestCase):
     # How often to measure again what a receiver that waited for a processor has spoilt: the wire
     # drops what such a receiver does not take for a second.
     CHANCES = 5
+    VERBS_CHECK_PORT = 18600
+    # The switch's commands for faults, and its counters of them.
+    FAULTS = {"loss": "lost", "dup": "duplicated", "reorder": "reordered", "corrupt": "corrupted"}
     killed = ports_before = 0  # of kill_switch()
     maxDiff = None
 
@@ -198,8 +202,15 @@ class Scenario(unittest.TestCase):
             return (self.lab.wire.pid(), counters["links_cut"]), missing
 
         links, missing = self.ledger
-        wait_until(lambda: read() == self.ledger or read()[0] != links, 5)
-        type(self).ledger = now = read()
+        looks = []
+
+        def told():
+            looks.append(read())
+            return looks[-1] == self.ledger or looks[-1][0] != links
+
+        # The last look counts: where programs go on, the next one may meet a packet on its way.
+        wait_until(told, 5)
+        type(self).ledger = now = looks[-1]
         if now[0] == links:
             self.assertEqual(now[1], missing, "packets that nobody has counted")
             return
@@ -208,6 +219,22 @@ class Scenario(unittest.TestCase):
             if not wait_until(lambda: read() != self.ledger, 0.5):
                 break
             type(self).ledger = read()
+
+    def await_traffic(self, host, *tasks, packets=100):
+        """Waits until programs are under way: the host's card sends and receives so many packets
+        while it waits. The tasks, if any are given, must still run then."""
+        def moved():
+            return host.hw_counter("sent_pkts") + host.hw_counter("rcvd_pkts")
+
+        begin = moved()
+        self.assertTrue(wait_until(lambda: moved() >= begin + packets or
+                                   not all(task.running() for task in tasks), 60),
+                        f"{host.name}'s card does nothing")
+        self.assert_running(*tasks)
+
+    def assert_running(self, *tasks):
+        for task in tasks:
+            self.assertTrue(task.running(), f"has ended: {task.said()}")
 
     def revoked(self):
         """The packets whose payload was taken back before the receiver had it, as the cards count
@@ -233,6 +260,22 @@ class Scenario(unittest.TestCase):
                 break
             print(f"{dropped} frames dropped: again")
         return result, not dropped
+
+    @contextlib.contextmanager
+    def faulty_wire(self, **percent):
+        """So many of a hundred frames have a fault in the block: faulty_wire(loss=1). Each of the
+        faults must have occurred."""
+        before = self.lab.wire.counters()
+        try:
+            for fault, share in percent.items():
+                self.lab.wire.tell(f"{fault} {share}")
+            yield
+        finally:
+            for fault in percent:
+                self.lab.wire.tell(f"{fault} 0")
+        now = self.lab.wire.counters()
+        for counter in (self.FAULTS[fault] for fault in percent):
+            self.assertGreater(now[counter], before[counter], counter)
 
     def settle(self):
         """Waits until nothing is under way: what programs cause may go on after their end. The
@@ -322,6 +365,28 @@ class Scenario(unittest.TestCase):
             server, f"{command} {self.verbs(server, option='-g')}",
             client, f"{command} {self.verbs(client, option='-g')} {server.ipv4}",
             port=port, timeout=timeout)
+
+    # --- tern_verbs_check, of tests/guest
+
+    @classmethod
+    def verbs_check_halves(cls, server, client, cases, arguments="", seed=1):
+        """The commands of the server and the client, of which the latter has the arguments."""
+        def command(host):
+            device = host.rdma_device()
+            return (f"/opt/tern/bin/tern_verbs_check --dev {device} "
+                    f"--gid-index {host.gid_index(device)} --seed {seed}")
+
+        return (f"{command(server)} server",
+                f"{command(client)} {arguments} --peer {server.ipv4} {cases} stop")
+
+    def verbs_check(self, cases, arguments="", hosts=None, seed=1, timeout=300):
+        """Returns what the client has said: no case has failed."""
+        server, client = hosts or self.hosts[:2]
+        halves = self.verbs_check_halves(server, client, cases, arguments, seed)
+        said = pair.run_pair(server, halves[0], client, halves[1], port=self.VERBS_CHECK_PORT,
+                             timeout=timeout)
+        self.assertRegex(said, r"\d cases, 0 failed")
+        return said
 
     # --- the Ethernet side
 
