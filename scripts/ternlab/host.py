@@ -3,6 +3,7 @@
 
 import dataclasses
 import ipaddress
+import json
 import os
 import re
 import time
@@ -372,6 +373,12 @@ class Host:
         """A counter of a card's RDMA device."""
         device = self.rdma_device(card=card)
         return int(self.run(f"cat /sys/class/infiniband/{device}/ports/1/hw_counters/{name}").out)
+
+    def hw_counters(self):
+        """All of the first card's, by name."""
+        said = self.run(f"rdma -j statistic show link {self.rdma_device()}/1").out
+        return {name: value for name, value in json.loads(said)[0].items()
+                if isinstance(value, int)}
 
     def gids(self, device):
         """The GID table as [(index, GID, type)]."""

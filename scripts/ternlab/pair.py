@@ -8,6 +8,10 @@ from .errors import CommandError, LabError
 from .progress import wait_until
 
 PERFTEST_PORT = 18515  # and that of rdma-core's pingpongs
+# perftest's -u. A runnable thread may wait for a second beside busy processes, and the retries of
+# perftest's own 14 last for two seconds. With 18 each of them comes after 1.3 s: the card waits for
+# 4.096 us * 2^18 and another 0.25 s.
+ACK_TIMEOUT = 18
 # At its end perftest measures the CPU's frequency, and fails or reports infinite times where
 # the measurements spread: on a busy machine.
 SPREAD = "Correlation coefficient"

@@ -122,17 +122,13 @@ class Programs(Scenario):
 
         def command(host):
             device = self.devices[host.name]
-            address = host.ipv6 if ip == 6 else host.ipv4
-            gid_index = host.gid_index(device, address, kind)
+            gid_index = host.gid_index(device, self.address(host, ip), kind)
             return f"{PATIENT} {program} {arguments} -d {device} -g {gid_index}"
 
         return pair.run_pair(server, command(server), client,
                              f"{command(client)} {server.ipv4}", timeout=timeout)
 
     # --- RDMA CM
-
-    def address(self, host, ip):
-        return host.ipv6 if ip == 6 else host.ipv4
 
     def cm_pair(self, server_command, client_command, hosts, port=CM_PORT, timeout=60):
         server, client = hosts

@@ -65,10 +65,6 @@ class Scenario(unittest.TestCase):
     TOPOLOGY = None  # a file, of which topology.hosts() has made HOSTS
     IMAGE = {}  # options of Image.get()
     TOLERATED = None  # pattern of trouble in a kernel's log that the tests cause
-    # perftest's -u. A runnable thread may wait for a second beside busy processes, and the retries
-    # of perftest's own 14 last for two seconds. With 18 each of them comes after 1.3 s: the card
-    # waits for 4.096 us * 2^18 and another 0.25 s.
-    ACK_TIMEOUT = 18
     # How often to measure again what a receiver that waited for a processor has spoilt: the wire
     # drops what such a receiver does not take for a second.
     CHANCES = 5
@@ -336,6 +332,10 @@ class Scenario(unittest.TestCase):
 
     # --- programs in two halves: the first host serves, the second asks
 
+    @staticmethod
+    def address(host, ip):
+        return host.ipv6 if ip == 6 else host.ipv4
+
     def verbs(self, host, address=None, option="-x"):
         """Options by which perftest (-x) and the pingpongs (-g) find the device and its GID."""
         device = host.rdma_device()
@@ -343,7 +343,7 @@ class Scenario(unittest.TestCase):
 
     def patient(self, host, address=None):
         """As verbs(), of a perftest whose peer is not going to die."""
-        return f"-u {self.ACK_TIMEOUT} {self.verbs(host, address)}"
+        return f"-u {pair.ACK_TIMEOUT} {self.verbs(host, address)}"
 
     def perftest(self, program, arguments="", timeout=180, hosts=None, ip=4):
         """Over the IPv4 or the IPv6 GIDs; what the programs say to each other goes by IPv4."""
@@ -353,8 +353,7 @@ class Scenario(unittest.TestCase):
             self.ping(client, server.ipv6, count=1)
 
         def command(host):
-            address = host.ipv6 if ip == 6 else host.ipv4
-            return f"{program} {self.patient(host, address)} {arguments}"
+            return f"{program} {self.patient(host, self.address(host, ip))} {arguments}"
 
         return pair.perftest(server, client, command(server), command(client), timeout=timeout)
 
