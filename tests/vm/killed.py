@@ -8,7 +8,7 @@ from programs import Programs
 from scenario import main, pair, wait_until
 
 SEED = 7
-CHECK, CHECK_PORT = "/opt/tern/bin/tern_verbs_check", 18600
+ENDLESS = 600  # seconds; the programs are killed long before
 
 
 class Killed(Programs):
@@ -24,13 +24,19 @@ class Killed(Programs):
             "sysctl -q vm.stat_refresh=1; grep nr_foll_pin_ /proc/vmstat").out.splitlines())
         return objects, int(pins["nr_foll_pin_acquired"]) - int(pins["nr_foll_pin_released"])
 
-    def kill_one(self, victim, after, commands, port):
-        """Half @victim of a pair dies so many seconds after both began, then the other."""
+    def kill_one(self, victim, after, commands, port, in_traffic):
+        """Half @victim of a pair dies so many seconds after both began, or after packets go to and
+        fro; then the other."""
         serving = self.hosts[0].spawn(commands[0])
         pair.await_listener(self.hosts[0], port, serving)
         tasks = [serving, self.hosts[1].spawn(commands[1])]
+        if in_traffic:
+            self.await_traffic(self.hosts[victim], *tasks)
         time.sleep(after)
+        # A half that has ended by itself would leave nothing to kill.
+        self.assert_running(*tasks)
         tasks[victim].kill()
+        self.assertNotEqual(tasks[victim].wait(check=False).code, 0)
         for task in tasks:
             task.give_up()
 
@@ -40,7 +46,7 @@ class Killed(Programs):
         with self.cell(row, "result"):
             for turn in range(times):
                 after = chance.uniform(0.05, 1.5)
-                self.kill_one(turn % 2, after, commands, port)
+                self.kill_one(turn % 2, after, commands, port, in_traffic=turn >= times // 2)
                 for host, had in zip(self.hosts, before):
                     gone = wait_until(lambda: self.holdings(host) == had, 15)
                     self.assertTrue(gone, f"{host.name}, killed after {after:.2f} s: had {had}, "
@@ -53,10 +59,10 @@ class Killed(Programs):
 
     def test_perftest(self):
         server, client = self.hosts[:2]
-        for program, arguments in (("ib_write_bw", "-s 1048576 -q 8 -D 20"),
-                                   ("ib_read_bw", "-s 65536 -q 4 -D 20"),
-                                   ("ib_send_bw", "-c UD -s 2048 -D 20"),
-                                   ("ib_send_bw", "-s 4096 --use-srq -q 4 -D 20")):
+        for program, arguments in (("ib_write_bw", f"-s 1048576 -q 8 -D {ENDLESS}"),
+                                   ("ib_read_bw", f"-s 65536 -q 4 -D {ENDLESS}"),
+                                   ("ib_send_bw", f"-c UD -s 2048 -D {ENDLESS}"),
+                                   ("ib_send_bw", f"-s 4096 --use-srq -q 4 -D {ENDLESS}")):
             self.check_load(f"{program} {arguments}", [
                 f"{program} {arguments} {self.device_options(server)}",
                 f"{program} {arguments} {self.device_options(client)} {server.ipv4}"],
@@ -64,16 +70,9 @@ class Killed(Programs):
 
     def test_stress(self):
         """Every kind of request, and regions, windows and QPs that come and go."""
-        server, client = self.hosts[:2]
-
-        def command(host):
-            device = self.devices[host.name]
-            return f"{CHECK} --dev {device} --gid-index {host.gid_index(device)} --seed 8"
-
-        self.check_load("tern_verbs_check stress", [
-            f"{command(server)} server",
-            f"{command(client)} --seconds 20 --qps 8 --peer {server.ipv4} stress stop"],
-            CHECK_PORT)
+        self.check_load("tern_verbs_check stress", self.verbs_check_halves(
+            *self.hosts[:2], "stress", f"--seconds {ENDLESS} --qps 8", seed=8),
+            self.VERBS_CHECK_PORT)
 
 
 if __name__ == "__main__":
