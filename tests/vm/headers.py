@@ -6,6 +6,7 @@ import contextlib
 
 import roce_capture
 import vlans
+from incast import streams
 from programs import Programs
 from scenario import LabError, NETDEV, RXE, main, pair, wait_until
 
@@ -209,43 +210,34 @@ class Headers(Programs):
         """A QP on the VLAN and one without do not hear each other, though all else fits."""
         with self.vlan() as addresses:
             server, client = self.hosts
-            client.run(f"ip address add {addresses[client]}/32 dev lo")
+            alias = f"{addresses[client]}/32 dev lo"
+            client.run(f"ip address add {alias}")
+            self.addCleanup(client.run, f"ip address del {alias}")
+            command = "ibv_rc_pingpong -n 5 -d {} -g {}"
+            device = self.devices[server.name]
+            serve = command.format(device, server.gid_index(device, addresses[server]))
+            device = self.devices[client.name]
+            ask = f"{command.format(device, client.gid_index(device))} {server.ipv4}"
             with self.cell("VLAN to none: not heard", "result"):
-                with self.assertRaises(LabError):
-                    self.mismatched(addresses)
-            client.run(f"ip address del {addresses[client]}/32 dev lo")
-
-    def mismatched(self, addresses):
-        server, client = self.hosts
-        command = "ibv_rc_pingpong -n 5 -d {} -g {}"
-        one = command.format(self.devices[server.name], server.gid_index(
-            self.devices[server.name], addresses[server]))
-        two = command.format(self.devices[client.name],
-                             client.gid_index(self.devices[client.name]))
-        pair.run_pair(server, one, client, f"{two} {server.ipv4}", timeout=15)
+                refused = server.hw_counter("rx_addr_err")
+                with self.assertRaisesRegex(LabError, "retry counter exceeded"):
+                    pair.run_pair(server, serve, client, ask, timeout=15)
+                self.assertGreater(server.hw_counter("rx_addr_err"), refused)
 
     # --- changes while programs run
 
     @contextlib.contextmanager
-    def traffic(self, seconds=6):
-        """perftest for that long, which has to end well, and is under way in the block."""
+    def traffic(self, addresses=None):
+        """WRITEs from the client to the server, which are under way before the block and after it.
+        Yields a function that waits for more of them."""
         server, client = self.hosts
-        command = f"ib_write_bw -F -s 16384 -D {seconds}"
-        tasks = [server.spawn(f"{command} {self.patient(server)}")]
-        try:
-            pair.await_listener(server, pair.PERFTEST_PORT, tasks[0])
-            tasks.append(client.spawn(f"{command} {self.patient(client)} {server.ipv4}"))
-            device = self.devices[client.name]
-            running = wait_until(
-                lambda: "ib_write_bw" in client.run(f"rdma resource show qp link {device}/1").out,
-                20)
-            self.assertTrue(running)
-            yield tasks
-            for task in tasks[::-1]:
-                task.wait(timeout=seconds + 60)
-        finally:
-            for task in tasks:
-                task.give_up()
+        with streams(server, [client], addresses=addresses) as tasks:
+            def go_on():
+                self.await_traffic(client, *tasks)
+
+            go_on()
+            yield go_on
+            go_on()
 
     def test_gids_come_and_go(self):
         self.skip_on_rxe("ends WRITEs with REM_INV_REQ_ERR when it has to retransmit")
@@ -260,20 +252,22 @@ class Headers(Programs):
 
     def test_own_gid_goes_and_returns(self):
         """A QP keeps the address that it was given, in the card; the next ones get the new."""
+        host = self.hosts[1]
+        device = self.devices[host.name]
+        extra = {each: f"10.79.9.{each.index}" for each in self.hosts}
+        for each, address in extra.items():
+            each.run(f"ip address add {address}/24 dev {NETDEV}")
+            self.addCleanup(each.run, f"ip address del {address}/24 dev {NETDEV}", check=False)
         with self.cell("an address goes under traffic", "result"):
-            host = self.hosts[1]
-            extra = {each: f"10.79.9.{each.index}" for each in self.hosts}
-            for each, address in extra.items():
-                each.run(f"ip address add {address}/24 dev {NETDEV}")
             self.run_with(PINGPONGS["RC"], extra)
-            host.run(f"ip address del {extra[host]}/24 dev {NETDEV}")
-            gone = wait_until(
-                lambda: extra[host] not in str(host.gids(self.devices[host.name])), 10)
-            self.assertTrue(gone)
-            host.run(f"ip address add {extra[host]}/24 dev {NETDEV}")
+            with self.traffic(extra) as go_on:
+                host.run(f"ip address del {extra[host]}/24 dev {NETDEV}")
+                self.assertTrue(wait_until(
+                    lambda: extra[host] not in str(host.gids(device)), 10), host.gids(device))
+                go_on()
+                host.run(f"ip address add {extra[host]}/24 dev {NETDEV}")
+                host.gid_index(device, extra[host])
             self.run_with(PINGPONGS["RC"], extra)
-            for each, address in extra.items():
-                each.run(f"ip address del {address}/24 dev {NETDEV}")
 
 
 if __name__ == "__main__":
