@@ -4,14 +4,12 @@
 import os
 import re
 import signal
-import time
 
 import roce_capture
-from incast import get_parameters, is_paced, set_parameters, streams
+from incast import ENDLESS, get_parameters, is_paced, set_parameters, streams
 from scenario import NETDEV, Options, Scenario, main, pair, wait_until
 from ternlab import parts
 
-CHECK, CHECK_PORT = "/opt/tern/bin/tern_verbs_check", 18600
 PORT = 18610
 
 
@@ -26,6 +24,13 @@ class SharedMemory(Scenario):
         """One for each pair of hosts, at the same time."""
         self.lab.each(lambda job: self.pingpong(arguments, hosts=job[1], port=PORT + job[0]),
                       list(enumerate(pairs)))
+
+    def writers(self, server, client, arguments="-s 65536"):
+        """The two halves of a program that writes until it is ended, or fails."""
+        command = f"ib_write_bw {arguments} -D {ENDLESS} -p {PORT}"
+        serving = server.spawn(f"{command} {self.verbs(server)}")
+        pair.await_listener(server, PORT, serving)
+        return [client.spawn(f"{command} {self.verbs(client)} {server.ipv4}"), serving]
 
     def await_ping(self, host, address):
         self.assertTrue(wait_until(
@@ -52,24 +57,18 @@ class EightHosts(SharedMemory):
     def test_others_go_on_when_one_dies(self):
         """One QEMU is killed in the middle of its traffic."""
         one, two, three, victim = self.hosts[:4]
-        command = "ib_write_bw -s 65536 -D 15 -p {port}"
-        serving = victim.spawn(f"{command.format(port=PORT)} {self.verbs(victim)}")
-        pair.await_listener(victim, PORT, serving)
-        doomed = three.spawn(f"{command.format(port=PORT)} {self.verbs(three)} {victim.ipv4}")
-        lasting = f"ib_write_bw -F -s 65536 -D 15 -p {PORT + 1}"
-        other = three.spawn(f"{lasting} {self.patient(three)}")
-        pair.await_listener(three, PORT + 1, other)
-        asking = one.spawn(f"{lasting} {self.patient(one)} {three.ipv4}")
-        time.sleep(4)
-        os.kill(victim.process.pid, signal.SIGKILL)
-        victim.process.wait(10)
-        self.addCleanup(self.restart, victim)
-        for task in (asking, other):
-            task.wait(timeout=120)
+        doomed = self.writers(victim, three)
+        with streams(three, [one]) as lasting:
+            self.await_traffic(victim, *doomed)
+            self.await_traffic(one, *lasting)
+            os.kill(victim.process.pid, signal.SIGKILL)
+            victim.process.wait(10)
+            self.addCleanup(self.restart, victim)
+            self.await_traffic(one, *lasting)
         self.ping(one, two.ipv4)
         self.pingpongs([(one, three), (two, self.hosts[4])])
-        serving.give_up()
-        doomed.give_up()
+        for task in doomed:
+            task.give_up()
 
     def restart(self, host):
         host.stop()
@@ -157,7 +156,7 @@ class TwoKinds(SharedMemory):
         server, client = self.hosts[:2]
 
         def counters():
-            return [self.rdma_counter(host, name) for host in (server, client)
+            return [host.hw_counter(name) for host in (server, client)
                     for name in ("roce_retrans_pkts", "local_ack_timeout_err")]
 
         before = counters()
@@ -167,10 +166,6 @@ class TwoKinds(SharedMemory):
         regions = int(storm.wait(timeout=60).out.split()[0])
         self.assertGreater(regions, 100)
         return [after - was for after, was in zip(counters(), before)]
-
-    def rdma_counter(self, host, name):
-        return int(host.run("cat /sys/class/infiniband/"
-                            f"{host.rdma_device()}/ports/1/hw_counters/{name}").out)
 
     def roce_received(self, host):
         return int(re.search(r"roce_rx_packets: (\d+)", host.run(f"ethtool -S {NETDEV}").out)[1])
@@ -192,12 +187,8 @@ class TwoKinds(SharedMemory):
         self.assertTrue(wait_until(silent, 10, interval=0.5), counts)
 
     def pull_cable(self, host, peer):
-        command = "ib_write_bw -s 65536 -D 15"
-        serving = peer.spawn(f"{command} {self.verbs(peer)}")
-        pair.await_listener(peer, pair.PERFTEST_PORT, serving)
-        before = self.roce_received(peer)
-        asking = host.spawn(f"{command} {self.verbs(host)} {peer.ipv4}")
-        self.assertTrue(wait_until(lambda: self.roce_received(peer) > before + 1000, 30))
+        tasks = self.writers(peer, host)
+        self.await_traffic(peer, *tasks, packets=1000)
         host.set_cable(False)
         self.addCleanup(host.set_cable, True)
         self.await_carrier("0", host)
@@ -207,7 +198,7 @@ class TwoKinds(SharedMemory):
         self.assertNotEqual(lost.code, 0)
         host.set_cable(True)
         self.await_carrier("1", host)
-        for task in (asking, serving):
+        for task in tasks:
             task.give_up()
         self.await_ping(host, peer.ipv4)
         self.pingpong("-n 50 -c", hosts=(host, peer))
@@ -215,34 +206,23 @@ class TwoKinds(SharedMemory):
     def test_stopped_host(self):
         """Stopped in mid-traffic it holds up nobody for long, and then goes on."""
         one, two, three = self.hosts
-        command = "ib_write_bw -s 65536 -D 6"
-        serving = two.spawn(f"{command} {self.verbs(two)}")
-        pair.await_listener(two, pair.PERFTEST_PORT, serving)
-        asking = one.spawn(f"{command} {self.verbs(one)} {two.ipv4}")
-        time.sleep(2)
+        tasks = self.writers(two, one)
+        self.await_traffic(two, *tasks)
         with two.qmp() as monitor:
             monitor.execute("stop")
             try:
                 self.await_ping(one, three.ipv4)
                 self.ping(one, three.ipv4)
-                self.pingpong("-n 50 -c", hosts=(one, three), port=PORT)
+                self.pingpong("-n 50 -c", hosts=(one, three))
             finally:
                 monitor.execute("cont")
-        for task in (asking, serving):
+        for task in tasks:
             task.give_up()
         self.await_ping(one, two.ipv4)
         self.pingpong("-n 50 -c")
 
     def test_memory_comes_and_goes_under_load(self):
-        server, client = self.hosts[:2]
-
-        def command(host):
-            device = host.rdma_device()
-            return f"{CHECK} --dev {device} --gid-index {host.gid_index(device)} --seed 9"
-
-        pair.run_pair(server, f"{command(server)} server", client,
-                      f"{command(client)} --seconds 20 --qps 8 --peer {server.ipv4} stress stop",
-                      port=CHECK_PORT, timeout=240)
+        self.verbs_check("stress", "--seconds 20 --qps 8", seed=9)
         for _ in range(4):
             self.kill_writer()
         self.pingpong("-n 50 -c")
@@ -250,13 +230,10 @@ class TwoKinds(SharedMemory):
     def kill_writer(self):
         """Its regions go while packets from them are on their way."""
         server, client = self.hosts[:2]
-        command = "ib_write_bw -s 1048576 -q 4 -D 20"
-        serving = server.spawn(f"{command} {self.verbs(server)}")
-        pair.await_listener(server, pair.PERFTEST_PORT, serving)
-        asking = client.spawn(f"{command} {self.verbs(client)} {server.ipv4}")
-        time.sleep(1.5)
-        asking.kill()
-        for task in (asking, serving):
+        tasks = self.writers(server, client, "-s 1048576 -q 4")
+        self.await_traffic(server, *tasks)
+        tasks[0].kill()
+        for task in tasks:
             task.give_up()
 
 
