@@ -127,7 +127,7 @@ progress.say = slow
 
     def test_short(self):
         """A step that takes no time says nothing."""
-        work = LAB + "\nwith progress.step('short'):\n    pass\n"
+        work = LAB + "progress.PATIENCE = 600\nwith progress.step('short'):\n    pass\n"
         self.assertEqual(in_file(sys.executable, "-c", work), (0, ""))
         code, seen = on_terminal(sys.executable, "-c", work)
         self.assertEqual((code, left(seen)), (0, []))

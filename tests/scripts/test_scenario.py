@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a signal leaves of a scenario (tests/vm/report.py)."""
+"""What a signal leaves of a scenario, and tests that it does not have (tests/vm/report.py)."""
 
 import os
 import pathlib
@@ -12,14 +12,16 @@ import tempfile
 import unittest
 
 TESTS = pathlib.Path(__file__).resolve().parents[1]
-SCENARIO = """
+START = f"""
 import os
 import signal
 import sys
 import unittest
-sys.path[:0] = ["{tests}/vm", "{tests}/../scripts"]
+sys.path[:0] = ["{TESTS}/vm", "{TESTS}/../scripts"]
 import report
 
+"""
+SCENARIO = START + """
 class Base(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -33,19 +35,44 @@ class Scenario(Base):
     def test_2(self):
         print("went on")
 
+# Whoever runs this may have it ignored (nohup, a shell in the background).
+signal.signal(signal.{name}, {handler})
 report.main()
 """
 
 
-class Signals(unittest.TestCase):
+TWO = START + """
+class Two(unittest.TestCase):
+    def test_1(self):
+        print("ran")
+
+    def test_2(self):
+        print("ran")
+
+report.main()
+"""
+
+
+class Report(unittest.TestCase):
+    def scenario(self, name):
+        """A name, of which nothing stays behind."""
+        scenario = f"vm.{name}-{os.getpid()}"
+        build = TESTS.parent / "build"
+        self.addCleanup(shutil.rmtree, build / "failed" / scenario, True)
+        self.addCleanup((build / f"costs/{scenario}.json").unlink, True)
+        return scenario
+
+
+class Signals(Report):
     def test_in_a_test(self):
         """The tests end, and labs are taken down."""
         for name in ("SIGTERM", "SIGHUP", "SIGINT"):
             with self.subTest(name), tempfile.TemporaryDirectory() as folder:
                 script = pathlib.Path(folder, "scenario.py")
-                script.write_text(SCENARIO.format(tests=TESTS, name=name), encoding="ascii")
-                scenario = f"vm.signals-{os.getpid()}"
-                self.addCleanup(shutil.rmtree, TESTS.parent / "build/failed" / scenario, True)
+                script.write_text(SCENARIO.format(
+                    name=name, handler="signal.default_int_handler"
+                    if name == "SIGINT" else "signal.SIG_DFL"), encoding="ascii")
+                scenario = self.scenario("signals")
                 done = subprocess.run(
                     [sys.executable, "-B", script], capture_output=True, text=True, check=False,
                     env={**os.environ, "TERN_SCENARIO": scenario, "TERN_STACK": ""})
@@ -53,6 +80,32 @@ class Signals(unittest.TestCase):
                 self.assertIn(done.returncode, (128 + code, -code), done.stderr)
                 self.assertIn("lab is down", done.stdout)
                 self.assertNotIn("went on", done.stdout)
+
+
+class Names(Report):
+    """Of tests that are asked for."""
+
+    def run_tests(self, text, *arguments):
+        with tempfile.TemporaryDirectory() as folder:
+            script = pathlib.Path(folder, "scenario.py")
+            script.write_text(text, encoding="ascii")
+            return subprocess.run(
+                [sys.executable, "-B", script, *arguments], capture_output=True, text=True,
+                check=False, env={**os.environ, "TERN_SCENARIO": self.scenario("names"),
+                                  "TERN_STACK": ""})
+
+    def test_names(self):
+        """A name that no test has is an error, also beside one that a test has."""
+        self.assertEqual(self.run_tests(TWO, "-k", "test_1", "-k", "test_2").returncode, 0)
+        done = self.run_tests(TWO, "-k", "test_1", "-k", "test_3")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("there is no test *test_3*", done.stderr)
+        self.assertNotIn("ran", done.stdout)
+
+    def test_none(self):
+        done = self.run_tests(START + "report.main()\n")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("there is no test *", done.stderr)
 
 
 if __name__ == "__main__":

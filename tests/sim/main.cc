@@ -49,5 +49,10 @@ int main(int argc, char **argv)
 		             argv[0]);
 		return 2;
 	}
-	return RUN_ALL_TESTS();
+	const int result = RUN_ALL_TESTS();
+	if (!::testing::UnitTest::GetInstance()->test_to_run_count()) {
+		std::fprintf(stderr, "%s: no test has this name\n", argv[0]);
+		return 2;
+	}
+	return result;
 }

@@ -4,6 +4,7 @@
 CTest names a scenario in TERN_SCENARIO; one that runs by itself has its file's name.
 """
 
+import fnmatch
 import json
 import os
 import pathlib
@@ -106,12 +107,32 @@ class Ended(KeyboardInterrupt):
     """A signal has ended the tests. unittest takes any other exception for a test's failure."""
 
 
+class Program(unittest.TestProgram):
+    """unittest.main() that refuses to run nothing, or to leave out a name of -k: nobody would
+    notice that a test has another name now."""
+
+    def runTests(self):
+        names = [test.id() for test in each_test(self.test)]
+        for pattern in self.testNamePatterns or ["*"]:
+            if not any(fnmatch.fnmatchcase(name, pattern) for name in names):
+                sys.exit(f"{NAME}: there is no test {pattern}")
+        super().runTests()
+
+
+def each_test(suite):
+    for test in suite:
+        if isinstance(test, unittest.TestSuite):
+            yield from each_test(test)
+        else:
+            yield test
+
+
 def run_tests():
     """Returns the result. unittest does no cleanups if a signal ends it: here those of classes take
     down labs."""
     exit_on_signals(Ended)
     try:
-        return unittest.main(exit=False).result
+        return Program(exit=False).result
     except KeyboardInterrupt:
         for case in unittest.TestCase.__subclasses__():
             clean_up(case)
