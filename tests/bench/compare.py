@@ -8,7 +8,6 @@ and with all values and the plots to the build folder.
 """
 
 import argparse
-import concurrent.futures
 import json
 import pathlib
 import signal
@@ -87,11 +86,12 @@ class Bench:
         return median, rare
 
     def passive(self, stack):
-        """How much of a processor the serving guest needs while it is written to."""
+        """How much of a processor the serving guest needs while it is written to. None if nobody
+        wrote."""
         seen = stack.server.spawn(f"vmstat -n 1 {PASSIVE_SECONDS}")
-        with concurrent.futures.ThreadPoolExecutor(1) as pool:
-            pool.submit(stack.stream, PASSIVE_SECONDS).result()
-        return _busy(seen.wait().out, stack.server)
+        written = stack.stream(PASSIVE_SECONDS)
+        told = seen.wait().out
+        return _busy(told, stack.server) if written else None
 
     def measure(self, stack):
         add, name = self.results.add, stack.name
