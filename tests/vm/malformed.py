@@ -8,6 +8,7 @@ compare, must not notice.
 """
 
 import concurrent.futures
+import itertools
 import json
 import random
 import re
@@ -27,7 +28,9 @@ CMP_SWAP, FETCH_ADD, FLUSH, RESERVED = 0x13, 0x14, 0x1c, 0x1f
 UC, UD = 0x20, 0x60
 # AETH syndromes, table 45: ACK without credits, and NAKs.
 ACK, RNR_NAK, SEQ_NAK, INV_REQ_NAK, ACCESS_NAK = 0x1f, 0x20, 0x60, 0x61, 0x62
-QKEY, QPN, PSN, MTU = 0x11111111, 0x66, 0x1000, 1024
+QKEY, PSN, MTU = 0x11111111, 0x1000, 1024
+# What the outsider calls the QPs that the victims and the witness are connected with.
+QPN, WITNESS = 0x66, 0x67
 
 # What moves in good traffic, too: between busy programs, or for want of CPU.
 USUAL = {"sent_pkts", "sent_bytes", "rcvd_pkts", "rcvd_bytes", "rx_send_requests",
@@ -35,8 +38,7 @@ USUAL = {"sent_pkts", "sent_bytes", "rcvd_pkts", "rcvd_bytes", "rx_send_requests
          "local_ack_timeout_err", "rcvd_rnr_err", "send_rnr_err", "implied_nak_seq_err",
          "duplicate_request", "duplicate_ack", "packet_seq_err", "sent_seq_err",
          "out_of_sequence"}
-CHECK = "/opt/tern/bin/tern_verbs_check"
-CHECK_PORT = 18600
+SPARE = 1 << 16  # in the buffer, what only the witness writes to
 
 
 def aeth(syndrome, msn=0):
@@ -76,6 +78,9 @@ class Malformed(Programs):
             cls.agents.append(Agent(host, cls.devices[host.name]))
             cls.addClassCleanup(cls.agents[-1].close)
         cls.live = cls.connect_live()
+        cls.witness = cls.agents[0].create(service="RC")
+        cls.connect_to_outsider(cls.witness, WITNESS)
+        cls.witness_psns = itertools.count(PSN)
 
     def check_resources(self):
         """The agents and the other traffic keep theirs to the end."""
@@ -96,26 +101,22 @@ class Malformed(Programs):
         """Two programs that compare their data, again and again until all tests are over. They
         leave most of the processors to the others."""
         one, two = cls.hosts
-
-        def command(host):
-            device = cls.devices[host.name]
-            return f"{CHECK} --dev {device} --gid-index {host.gid_index(device)} --seed 3"
-
-        halves = (one, f"{command(one)} server",
-                  two, f"{command(two)} --seconds 10 --interval 2000 --qps 2 --peer {one.ipv4} "
-                       "stress stop")
+        serve, ask = cls.verbs_check_halves(
+            one, two, "stress", "--seconds 10 --interval 2000 --qps 2", seed=3)
         over = threading.Event()
 
         def run():
             while not over.is_set():
-                pair.run_pair(*halves, port=CHECK_PORT)
+                pair.run_pair(one, serve, two, ask, port=cls.VERBS_CHECK_PORT)
 
         pool = concurrent.futures.ThreadPoolExecutor(1)
         cls.addClassCleanup(pool.shutdown)
         running = pool.submit(run)
         cls.addClassCleanup(running.result)  # raises what run() did
         cls.addClassCleanup(over.set)
-        wait_until(lambda: running.done() or cls.in_use(one)["qp"] > cls.clean[one.name]["qp"], 20)
+        if not wait_until(lambda: running.done() or
+                          cls.in_use(one)["qp"] > cls.clean[one.name]["qp"], 20):
+            raise AssertionError("the traffic has not begun")
 
     @staticmethod
     def long(gid):
@@ -138,22 +139,27 @@ class Malformed(Programs):
         one.receive(local=own, offset=8192, length=5000)
         two.fill(offset=0, length=5000, seed=9)
         two.send(local=other, opcode="SEND", offset=0, length=5000)
-        self.assertEqual([done["status"] for done in two.poll(local=other, kind="send")], [0])
-        self.assertEqual([done["status"] for done in one.poll(local=own, kind="receive")], [0])
+        two.completions(local=other, kind="send")
+        one.completions(local=own, kind="receive")
         self.assertTrue(one.check(offset=8192, length=5000, seed=9))
         two.send(local=other, opcode="READ", offset=16384, length=5000, rkey=one.rkey,
                  address=one.address + 8192)
-        self.assertEqual([done["status"] for done in two.poll(local=other, kind="send")], [0])
+        two.completions(local=other, kind="send")
         self.assertTrue(two.check(offset=16384, length=5000, seed=9))
 
     # --- victims
+
+    @classmethod
+    def connect_to_outsider(cls, qpn, dest, **how):
+        cls.agents[0].connect(local=qpn, qpn=dest, psn=PSN, rq_psn=PSN, gid=cls.long(IPV4),
+                              gid_index=cls.gid_indices[0], mtu=3, qkey=QKEY, min_rnr_timer=20,
+                              **how)
 
     def victim(self, service="RC", receives=4, length=4096, access=True, **how):
         """A QP whose peer is the outsider."""
         agent = self.agents[0]
         qpn = agent.create(service=service, access=access)
-        agent.connect(local=qpn, qpn=QPN, psn=PSN, rq_psn=PSN, gid=self.long(IPV4),
-                      gid_index=self.gid_indices[0], mtu=3, qkey=QKEY, min_rnr_timer=20, **how)
+        self.connect_to_outsider(qpn, QPN, **how)
         if receives:
             agent.receive(local=qpn, offset=0, length=length, count=receives)
         return qpn
@@ -166,6 +172,25 @@ class Malformed(Programs):
         device = self.devices[self.hosts[0].name]
         table = json.loads(self.hosts[0].run(f"rdma -j statistic show link {device}/1").out)[0]
         return {name: value for name, value in table.items() if isinstance(value, int)}
+
+    def await_processed(self):
+        """Waits until the card has acknowledged a good packet behind all that the outsider has
+        sent, and so has processed that, too. Returns the packets that have come meanwhile."""
+        agent, psn = self.agents[0], next(self.witness_psns)
+        self.outsider.send(self.packet(
+            self.witness, WRITE_ONLY, reth(agent.address + SPARE, agent.rkey, 4) + b"good",
+            psn=psn).frame())
+        heard, answers = [], []
+
+        def answered():
+            for roce in self.outsider.take():
+                (answers if roce.qpn == WITNESS else heard).append(roce)
+            return answers
+
+        self.assertTrue(wait_until(answered, 20), heard)
+        self.assertEqual([(roce.opcode, roce.syndrome >> 5, roce.psn) for roce in answers],
+                         [(ACKNOWLEDGE, 0, psn)])
+        return heard
 
     def inject(self, kind, frames, counted, answers=()):
         """Sends frames; the counters named rise by as much and no other does.
@@ -190,10 +215,9 @@ class Malformed(Programs):
                     found[name] == by or name in USUAL and found[name] > by
                     for name, by in counted.items())
 
+            heard = self.await_processed()
+            wait_until(lambda: heard.extend(self.outsider.take()) or len(heard) >= len(answers), 3)
             wait_until(lambda: matches(grown()), 3)
-            heard = []
-            wait_until(lambda: heard.extend(self.outsider.take()) or len(heard) >= len(answers),
-                       3 if answers else 0.2)
             found = grown()
             self.assertTrue(matches(found), f"{found} instead of {counted}")
             self.assertEqual([roce.syndrome for roce in heard if roce.opcode == ACKNOWLEDGE],
@@ -232,7 +256,7 @@ class Malformed(Programs):
         qpn = self.victim()
         self.still_works(qpn)
         self.still_works(qpn, PSN + 1)
-        self.assertEqual(len(self.agents[0].poll(local=qpn, kind="receive", count=2)), 2)
+        self.agents[0].completions(local=qpn, kind="receive", count=2)
 
     def test_dropped(self):
         self.dropped("bad ICRC", "rx_icrc_encapsulated", *({"icrc": 1 << bit} for bit in
@@ -317,8 +341,8 @@ class Malformed(Programs):
         wait_until(lambda: heard.extend(self.outsider.take()) or heard, 3)
         self.assertEqual([(roce.opcode, roce.syndrome >> 5) for roce in heard], [(ACKNOWLEDGE, 0)])
         self.still_works(qpn, PSN + 1)
-        self.assertEqual(len(self.agents[0].poll(local=qpn, kind="receive", count=3, timeout=1)),
-                         2)
+        self.agents[0].completions(local=qpn, kind="receive", count=2)
+        self.assertEqual(self.agents[0].poll(local=qpn, kind="receive", patience=0), [])
         self.inject("responses to nothing", [
             self.packet(qpn, ACKNOWLEDGE, aeth(ACK), psn=PSN + 5),
             self.packet(qpn, ACKNOWLEDGE, aeth(INV_REQ_NAK), psn=PSN),
@@ -435,8 +459,7 @@ class Malformed(Programs):
         body = b"good" if service == "UC" else deth() + b"good"
         self.outsider.send(self.packet(qpn, base | SEND_ONLY, body, psn=PSN + 100,
                                        wants_ack=False).frame())
-        done = self.agents[0].poll(local=qpn, kind="receive", count=deliveries + 1)
-        self.assertEqual([wc["status"] for wc in done], [0] * (deliveries + 1))
+        done = self.agents[0].completions(local=qpn, kind="receive", count=deliveries + 1)
         self.assertEqual(done[-1]["length"], 4 if service == "UC" else 44)
         self.agents[0].destroy(local=qpn)
         self.check_live()
