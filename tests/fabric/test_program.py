@@ -79,6 +79,26 @@ class Program(unittest.TestCase):
                           ("count", "s1:a", "CNP")])
         self.assertEqual(result["flows"][0]["messages"], 20)
 
+    def test_thousand_cards(self):
+        """Ten leaves with a hundred hosts each, which all write to hosts of the next leaf."""
+        leaves, hosts = 10, 100
+        text = ['duration = "200 us"']
+        text += [f'[[switch]]\nname = "spine{n}"' for n in range(1, 5)]
+        for leaf in range(1, leaves + 1):
+            text += [f'[[switch]]\nname = "leaf{leaf}"',
+                     f'[[host]]\nname = "h{leaf}x"\ncount = {hosts}',
+                     f'[[link]]\nends = ["h{leaf}x*", "leaf{leaf}"]\nrate = "25 Gb/s"',
+                     f'[[link]]\nends = ["leaf{leaf}", "spine*"]\nrate = "400 Gb/s"']
+            text += [f'[[flow]]\nfrom = "h{leaf}x{host}"\nto = "h{leaf % leaves + 1}x{host}"\n'
+                     'size = "16 KiB"' for host in range(1, hosts + 1)]
+        scenario = self.folder / "thousand.toml"
+        scenario.write_text("\n".join(text), encoding="ascii")
+        _, _, result = self.result(scenario)
+        flows = result["flows"]
+        self.assertEqual(len(flows), leaves * hosts)
+        self.assertEqual({flow["status"] for flow in flows}, {0})
+        self.assertGreater(min(flow["messages"] for flow in flows), 0)
+
     def test_plots(self):
         done = run(TOP / "examples/incast.toml", "--plot", self.folder)
         self.assertEqual((done.returncode, done.stdout.count("Gb/s") > 0), (0, True), done.stderr)
