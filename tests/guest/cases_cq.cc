@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include <fcntl.h>
 #include <time.h>
 
 #include "cases.h"
@@ -64,7 +65,7 @@ void extended_cq(Session &s)
 	const Buffer buffer(device, 2 * kLength);
 	ibv_cq_ex *cq = create_cq_ex(device, 32);
 	if (!cq)
-		return;
+		return lacking("times of completions");
 	const LoneQp qp(device, IBV_QPT_RC, CqPtr(ibv_cq_ex_to_cq(cq)));
 	qp.lead_to(IBV_QPS_RTS);
 
@@ -119,16 +120,107 @@ void resized_cq(Session &s)
 		expect(1); /* the others may come before, while and after the ring is replaced */
 		const int err = ibv_resize_cq(qp.cq(), cqe);
 		if (err == EOPNOTSUPP || err == ENOSYS)
-			return;
+			return lacking("ibv_resize_cq");
 		check(!err, "ibv_resize_cq to %d: %s", cqe, std::strerror(err));
 		check(qp.cq()->cqe >= cqe, "%d entries", qp.cq()->cqe);
 		expect(2 * kMessages - 1);
 	}
 }
 
+/** A QP that sends to itself, with a CQ whose events are counted. */
+class Counted {
+public:
+	explicit Counted(const Device &device)
+	        : buffer_(device, 2 * kLength), channel_(ibv_create_comp_channel(device.context())),
+	          qp_(device, IBV_QPT_RC,
+	              CqPtr(ibv_create_cq(device.context(), 2 * kMessages, nullptr, channel_.get(),
+	                                  0)))
+	{
+		qp_.lead_to(IBV_QPS_RTS);
+		fcntl(channel_->fd, F_SETFL, O_NONBLOCK);
+	}
+	~Counted() { ibv_ack_cq_events(qp_.cq(), events_); }
+
+	/* How many events so many messages cause, one after the other, on a CQ that is armed before
+	 * each. At least one comes in the end. */
+	unsigned events()
+	{
+		const unsigned before = events_;
+		for (unsigned n = 0; n < kMessages; n++) {
+			check(!ibv_req_notify_cq(qp_.cq(), 0), "ibv_req_notify_cq");
+			exchange(qp_, buffer_, n, 1);
+			for (int half = 0; half < 2; half++)
+				check(qp_.completion().status == IBV_WC_SUCCESS, "a message");
+			look();
+		}
+		check(eventually([&] { return look() > before; }), "no event");
+		return events_ - before;
+	}
+	/* Every event of the next message, which an armed CQ has. */
+	void expect_event()
+	{
+		const unsigned before = events_;
+		check(!ibv_req_notify_cq(qp_.cq(), 0), "ibv_req_notify_cq");
+		exchange(qp_, buffer_, 0, 1);
+		for (int half = 0; half < 2; half++)
+			check(qp_.completion().status == IBV_WC_SUCCESS, "a message");
+		check(eventually([&] { return look() > before; }), "no event");
+	}
+	void moderate(uint16_t count, uint16_t period) const
+	{
+		ibv_modify_cq_attr attr = {IBV_CQ_ATTR_MODERATE, {count, period}};
+		const int err = ibv_modify_cq(qp_.cq(), &attr);
+		check(!err, "ibv_modify_cq: %s", std::strerror(err));
+	}
+
+	static constexpr unsigned kMessages = 60;
+
+private:
+	unsigned look()
+	{
+		ibv_cq *cq;
+		void *context;
+		while (!ibv_get_cq_event(channel_.get(), &cq, &context))
+			events_++;
+		return events_;
+	}
+
+	Buffer buffer_;
+	ChannelPtr channel_;
+	LoneQp qp_;
+	unsigned events_ = 0;
+};
+
+/* With moderation an event stands for many completions, or for those of a period. */
+void moderated_cq(Session &s)
+{
+	constexpr uint16_t kCount = 24, kPeriod = 50'000; /* us */
+	Counted cq(s.device);
+
+	for (unsigned n = 0; n < Counted::kMessages; n++)
+		cq.expect_event();
+	cq.moderate(kCount, kPeriod);
+	/* On a busy machine each message may take as long as a period. */
+	for (int chances = 5;; chances--) {
+		const auto begin = Clock::now();
+		const unsigned events = cq.events();
+		const auto periods = (Clock::now() - begin) / std::chrono::microseconds(kPeriod);
+		const auto most =
+		        2 * Counted::kMessages / kCount + static_cast<unsigned>(periods) + 1;
+		check(events <= most, "%u events, not %u at most", events, most);
+		if (most < Counted::kMessages / 2)
+			break;
+		check(chances > 0, "messages take too long");
+	}
+	cq.moderate(0, 0);
+	for (unsigned n = 0; n < Counted::kMessages; n++)
+		cq.expect_event();
+}
+
 constexpr Case kCases[] = {
         {"cq-ex", "fields and times of completions", extended_cq},
         {"resize-cq", "rings of CQs that are replaced", resized_cq},
+        {"moderated-cq", "fewer events than completions", moderated_cq},
 };
 
 } // namespace

@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 
 #include "cases.h"
+#include "terndv.h"
 
 namespace tern::guest {
 namespace {
@@ -47,12 +48,20 @@ void spread(std::span<const ibv_sge> sges, uint64_t seed)
 			reinterpret_cast<uint8_t *>(sge.addr)[k] = pattern(seed, i++);
 }
 
+/* What a Tern card grants: users have it all. */
+constexpr size_t kTernSges = 30;
+constexpr uint32_t kTernInline = 960;
+
+bool is_tern(const Device &device)
+{
+	return terndv_is_supported(device.context()->device);
+}
+
 void sg(Session &s)
 {
 	constexpr size_t kTotal = 20000;
-	const auto sge_limit = static_cast<size_t>(s.device.attr().max_sge);
-	const size_t most = std::min<size_t>(30, sge_limit);
-	check(most >= 16, "the device takes %zu SGEs only", most);
+	const auto most = static_cast<size_t>(s.device.attr().max_sge);
+	check(most >= (is_tern(s.device) ? kTernSges : 16), "the device takes %zu SGEs only", most);
 	Endpoint ep(s, {.sge = static_cast<uint32_t>(most)});
 	const Buffer from(s.device, 32768), to(s.device, 32768), flat(s.device, kTotal);
 	ep.connect();
@@ -87,15 +96,20 @@ void sg(Session &s)
 
 void inline_data(Session &s)
 {
-	Endpoint ep(s, {.sge = 2, .inline_data = 64});
-	const uint32_t most = std::min(ep.max_inline(), 1024u);
+	const uint32_t wanted =
+	        s.peer.exchange(is_tern(s.device)) && is_tern(s.device) ? kTernInline : 64;
+	Endpoint ep(s, {.sge = 2, .inline_data = wanted});
+	check(ep.max_inline() >= wanted, "%u bytes inline", ep.max_inline());
+	const uint32_t ours = std::min(ep.max_inline(), 1024u);
+	const uint32_t most = std::min(ours, s.peer.exchange(ours));
 	const Buffer in(s.device, 2048);
 	std::vector<uint8_t> out(most); /* needs no registration */
 	ep.connect();
 	const RemoteBuffer remote = ep.exchange(in);
 	constexpr unsigned kFlags = IBV_SEND_SIGNALED | IBV_SEND_INLINE;
 
-	for (uint32_t n = 0; n <= most; n += n < 70 ? 1 : 33) {
+	for (uint32_t n = 0, next; n <= most; n = next) {
+		next = n == most ? n + 1 : std::min(n + (n < 70 ? 1 : 33), most);
 		if (!s.active)
 			ep.recv(n, in.sge(0, 1024));
 		s.peer.barrier(1);

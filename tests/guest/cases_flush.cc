@@ -35,10 +35,22 @@ Ability ability(Session &s)
 	const bool theirs = s.peer.exchange(ours);
 	const Ability both = s.active ? Ability{ours, theirs} : Ability{theirs, ours};
 	if (!both.ask)
-		std::printf("  no verb of this device posts a FLUSH\n");
+		lacking("a verb that posts a FLUSH");
 	else if (!both.grant)
-		std::printf("  no region of this kernel can be flushed\n");
+		lacking("regions that can be flushed");
 	return both;
+}
+
+/* By the name that rdma-core has for it since release 45, or else by Tern's own. */
+template <class Qp>
+void post_flush(Qp *qp, uint32_t rkey, uint64_t addr, size_t length, uint8_t type, uint8_t level)
+{
+	if constexpr (requires { ibv_wr_flush(qp, rkey, addr, length, type, level); }) {
+		/* Both are used. */
+		if (level == TERNDV_FLUSH_RANGE)
+			return ibv_wr_flush(qp, rkey, addr, length, type, level);
+	}
+	terndv_wr_flush(qp, rkey, addr, length, type, level);
 }
 
 /** One end of a connection: the active one can post FLUSHes. */
@@ -74,7 +86,7 @@ public:
 	{
 		ex_->wr_id = wr_id;
 		ex_->wr_flags = flags;
-		terndv_wr_flush(ex_, rkey, addr, length, type, level);
+		post_flush(ex_, rkey, addr, length, type, level);
 	}
 	void finish() const
 	{

@@ -156,7 +156,7 @@ void device_memory_exported(Session &s)
 			dma_buf = Socket(dm_export ? dm_export(dm.dm()) : -1);
 		}
 		if (dma_buf.fd() < 0) {
-			std::printf("    libibverbs or the kernel cannot export device memory\n");
+			lacking("dma-bufs of device memory");
 		} else {
 			check(!ibv_alloc_dm(s.device.context(), &all),
 			      "pages of a dma-buf were given away");
@@ -400,7 +400,7 @@ void dma_buf_of_memory_file(Session &s)
 	if (ours && theirs)
 		use_dma_buf(s, {memory_file_buffer(kDmaBufPages), kDmaBufPages * kPage});
 	else
-		std::printf("  no %s\n", kUdmabuf);
+		lacking(kUdmabuf);
 }
 
 constexpr Case kCases[] = {

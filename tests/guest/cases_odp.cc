@@ -464,7 +464,7 @@ void where_offered(Session &s, Body body)
 	if (s.peer.exchange(ours) && ours)
 		body(s);
 	else
-		std::printf("    a device has no regions on demand\n");
+		lacking("regions on demand");
 }
 
 constexpr Case kCases[] = {

@@ -133,6 +133,64 @@ void frames(Session &s)
 	check(qp.silent(), "a frame that no flow asked for");
 }
 
+/* A flow names a VLAN: frames of another one, or of none, are not for it. */
+void vlan(Session &s)
+{
+	constexpr uint16_t kVlan = 77, kOtherVlan = 78, kPriority = 5 << 13, kVlanId = 0xfff;
+	constexpr uint64_t kFrames = 10;
+	constexpr size_t kTag = 4;
+	const LoneQp qp(s.device, IBV_QPT_RAW_PACKET);
+	const Buffer buffer(s.device, kRoom);
+	const Mac ours = own_mac(s.device), theirs = s.peer.exchange(ours);
+	const auto write_tagged = [](std::span<uint8_t> frame, const Mac &to, const Mac &from,
+	                             uint16_t tci, uint64_t seed) {
+		/* The frame behind its addresses moves up, to make room for the tag. */
+		write_frame(frame.subspan(kTag), to, from, kEthertype, seed);
+		std::copy_n(frame.begin() + kTag, 12, frame.begin());
+		frame[12] = 0x81;
+		frame[13] = 0;
+		frame[14] = static_cast<uint8_t>(tci >> 8);
+		frame[15] = static_cast<uint8_t>(tci);
+	};
+
+	qp.lead_to(IBV_QPS_RTS);
+	if (s.active) {
+		const auto send = [&](size_t length) {
+			check(!qp.post_send(1, buffer.sge(0, length)), "ibv_post_send");
+			check(qp.completion().status == IBV_WC_SUCCESS, "SEND");
+		};
+		for (uint64_t n = 0; n < kFrames; n++) {
+			s.peer.barrier(1);
+			write_frame(buffer.bytes().first(kFrame), theirs, ours, kEthertype, n);
+			send(kFrame);
+			for (const uint16_t id : {kOtherVlan, kVlan}) {
+				write_tagged(buffer.bytes().first(kFrame), theirs, ours,
+				             id | (n & 1 ? kPriority : 0), n);
+				send(kFrame);
+			}
+		}
+		return;
+	}
+
+	EthFlow steered = {flow_attr(1, sizeof(steered)), eth_spec(ours, kEthertype)};
+	steered.eth.val.vlan_tag = htons(kVlan);
+	steered.eth.mask.vlan_tag = htons(kVlanId);
+	const FlowPtr flow(ibv_create_flow(qp.get(), &steered.attr));
+	check(flow.get(), "a flow of a VLAN: %s", std::strerror(errno));
+	std::array<uint8_t, kFrame> expected;
+	for (uint64_t n = 0; n < kFrames; n++) {
+		check(!qp.post_recv(n, buffer.sge(0, kRoom)), "ibv_post_recv");
+		s.peer.barrier(1);
+		const ibv_wc wc = qp.completion();
+		check(wc.status == IBV_WC_SUCCESS && wc.byte_len == kFrame, "RECV of %u bytes: %s",
+		      wc.byte_len, ibv_wc_status_str(wc.status));
+		write_tagged(expected, ours, theirs, kVlan | (n & 1 ? kPriority : 0), n);
+		check(std::equal(expected.begin(), expected.end(), buffer.data()),
+		      "frame %lu has other bytes", n);
+	}
+	check(qp.silent(), "a frame of another VLAN");
+}
+
 /* A flow that is gone gets nothing more. */
 void flow_goes(Session &s)
 {
@@ -421,6 +479,7 @@ void counters(Session &s)
 
 constexpr Case kCases[] = {
         {"raw", "frames that a flow asks for, and others", frames},
+        {"raw-vlan", "frames of the VLAN that a flow asks for, and others", vlan},
         {"raw-udp", "a UDP port for the QP, another for the net_device", udp},
         {"raw-counters", "counters of a flow", counters},
         {"raw-flow-goes", "a flow that is destroyed", flow_goes},

@@ -42,4 +42,13 @@ public:
 	throw CheckFailed(text);
 }
 
+/**
+ * Says that a case leaves something out because the stack or the device lacks @what. vm.checks
+ * compares these lines with what each stack is known to lack.
+ */
+inline void lacking(const char *what)
+{
+	std::printf("  lacking: %s\n", what);
+}
+
 } // namespace tern::guest
