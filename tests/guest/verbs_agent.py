@@ -160,7 +160,7 @@ class Agent:
         attr, _ = self.queues[local].qp.query(e.IBV_QP_STATE)
         return STATES[attr.qp_state]
 
-    def next_event(self, patience=30):
+    def next_event(self, patience):
         """The type of the next asynchronous event. If there is none, SIGALRM ends the program."""
         signal.alarm(patience)
         event = self.context.get_async_event()
@@ -179,7 +179,7 @@ class Agent:
         self.queues[local].qp.modify(attr, e.IBV_QP_STATE)
 
     def bind(self, local, offset, length):
-        """A window of type 2 on the region; returns its key."""
+        """A window of type 2 on the region; returns its key. The request completes as a send."""
         queue = self.queues[local]
         window = MW(self.pd, e.IBV_MW_TYPE_2)
         request = SendWR(opcode=e.IBV_WR_BIND_MW, num_sge=0, send_flags=e.IBV_SEND_SIGNALED)
@@ -187,8 +187,7 @@ class Agent:
                                                e.IBV_ACCESS_REMOTE_WRITE))
         queue.qp.post_send(request)
         self.windows[request.rkey] = window
-        done = self.poll(local, "send", 1, 5)
-        return request.rkey, done
+        return request.rkey
 
     def all_kinds(self, gid, gid_index):
         """Creates an object of each kind in a context of its own, changes those that can be
@@ -288,7 +287,7 @@ class Agent:
         qp.wr_atomic_write(rkey, address, struct.pack("=Q", value))
         qp.wr_complete()
 
-    def poll(self, local, kind, count=1, timeout=30):
+    def poll(self, local, kind, timeout, count=1):
         queue = self.queues[local]
         cq = queue.send_cq if kind == "send" else queue.recv_cq
         found = []

@@ -5,10 +5,14 @@ import json
 import pathlib
 
 from scenario import LabError
+from ternlab import pace
 
 GUEST = pathlib.Path(__file__).resolve().parents[1] / "guest"
 PROGRAM, CONSTANTS = GUEST / "verbs_agent.py", GUEST / "verbs_constants.py"
 BUFFER = 1 << 17
+# Seconds of the reference machine: until the guest gives up a step that waits, and until it must
+# have answered.
+PATIENCE, ANSWER = 30, 60
 
 
 class AgentError(LabError):
@@ -37,18 +41,32 @@ class Agent:
         if name.startswith("_"):
             raise AttributeError(name)
 
-        def step(**arguments):
-            self._task.write((json.dumps([name, arguments]) + "\n").encode())
-            return self._answer(f"{name} {arguments}")
+        return lambda **arguments: self._do(name, **arguments)
 
-        return step
+    def _do(self, name, **arguments):
+        self._task.write((json.dumps([name, arguments]) + "\n").encode())
+        return self._answer(f"{name} {arguments}")
+
+    def poll(self, patience=PATIENCE, **arguments):
+        """Completions of any status, fewer than @count if time is up."""
+        return self._do("poll", timeout=pace.scaled(patience), **arguments)
+
+    def completions(self, count=1, **arguments):
+        """As poll(), but all of them must come, and be of success."""
+        found = self.poll(count=count, **arguments)
+        if [done["status"] for done in found] != [0] * count:
+            raise AssertionError(f"{self.host.name}: {found} instead of {count} good completions")
+        return found
+
+    def next_event(self):
+        return self._do("next_event", patience=round(pace.scaled(PATIENCE)))
 
     def can(self, operation):
         """Whether the device has what not every one has."""
         return self._optional.get(operation, True)
 
     def _answer(self, step):
-        line = self._task.read_line()
+        line = self._task.read_line(ANSWER)
         try:
             answer = json.loads(line)
         except ValueError:

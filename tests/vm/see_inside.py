@@ -52,13 +52,13 @@ class SeeInside(Programs):
         far = {"rkey": two.rkey, "address": two.address}
         two.receive(local=qpns[1], offset=0, length=4096, count=rounds)
         one.send(local=qpns[0], opcode="SEND", length=100, count=rounds)
-        one.poll(local=qpns[0], kind="send", count=rounds)
+        one.completions(local=qpns[0], kind="send", count=rounds)
         one.send(local=qpns[0], opcode="WRITE", length=3000, count=rounds, **far)
-        one.poll(local=qpns[0], kind="send", count=rounds)
+        one.completions(local=qpns[0], kind="send", count=rounds)
         one.send(local=qpns[0], opcode="READ", length=500, **far)
         one.send(local=qpns[0], opcode="FETCH_ADD", length=8, compare_add=1, **far)
-        one.poll(local=qpns[0], kind="send", count=2)
-        two.poll(local=qpns[1], kind="recv", count=rounds)
+        one.completions(local=qpns[0], kind="send", count=2)
+        two.completions(local=qpns[1], kind="recv", count=rounds)
 
     @contextlib.contextmanager
     def top(self, options=f"--interval {INTERVAL}", host=None):
@@ -245,7 +245,7 @@ class SeeInside(Programs):
                 return '"send_cq":{"depth":3,' in self.host.run(f"tail -n 1 {TOP}").out
 
             self.assertTrue(wait_until(told, 20))
-            self.assertEqual(len(agents[0].poll(local=qpns[0], kind="send", count=3)), 3)
+            agents[0].completions(local=qpns[0], kind="send", count=3)
 
     def test_page_faults(self):
         with self.top() as lines, self.connected(on_demand=True) as (agents, qpns):
@@ -402,7 +402,7 @@ class SeeInside(Programs):
 
     def test_silent_card(self):
         """It cannot read the driver's commands, and nobody starts it again."""
-        pci = self.host.run(f"basename $(readlink -f /sys/class/net/{NETDEV}/device)").out.strip()
+        pci = self.host.pci()
         reporter = f"pci/{pci} reporter fw_fatal"
         self.host.run(f"devlink health set {reporter} auto_recover false && "
                       f"setpci -s {pci} COMMAND=0:4")
