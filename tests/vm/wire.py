@@ -102,20 +102,25 @@ class Wire(Scenario):
         wire.tell("seed 7")
         # Only SENDs have faults here. A pingpong destroys its QP when it has all completions, even
         # if its last ACK was lost, and then nobody answers the retransmission of its peer.
-        kinds = ("drop",) if RXE else ("drop", "duplicate", "reorder by=2", "corrupt")
+        kinds = {"drop": "lost"} if RXE else {"drop": "lost", "duplicate": "duplicated",
+                                              "reorder by=2": "reordered", "corrupt": "corrupted"}
+        before = wire.counters()
         wire.add_rules([f"{kind} opcode=SEND probability=0.01" for kind in kinds])
         self.pingpong("-n 200 -c -s 20000")
         wire.tell("clear")
+        now = wire.counters()
+        for counter in kinds.values():
+            self.assertGreater(now[counter], before[counter], counter)
         # All packets may have faults here: perftest keeps its QPs until both sides have finished.
-        for fault, percent in ({"loss": 1} if RXE else
-                               {"loss": 1, "dup": 1, "reorder": 1, "corrupt": 0.5}).items():
-            wire.tell(f"{fault} {percent}")
-        self.perftest("ib_write_bw", "-s 65536 -n 50")
-        self.perftest("ib_read_bw", "-s 65536 -n 50")
-        self.perftest("ib_atomic_bw", "-n 200")
-        # Two flipped bits can cancel out in TCP's checksum; a real wire has the FCS.
-        wire.tell("corrupt 0")
-        self.transfer(*self.hosts[:2], mebibytes=4)
+        others = {} if RXE else {"dup": 1, "reorder": 1}
+        with self.faulty_wire(loss=1, **others):
+            # Two flipped bits can cancel out in TCP's checksum; a real wire has the FCS. So TCP
+            # goes without.
+            with self.faulty_wire(**({} if RXE else {"corrupt": 0.5})):
+                self.perftest("ib_write_bw", "-s 65536 -n 50")
+                self.perftest("ib_read_bw", "-s 65536 -n 50")
+                self.perftest("ib_atomic_bw", "-n 200")
+            self.transfer(*self.hosts[:2], mebibytes=4)
 
 
 if __name__ == "__main__":
