@@ -24,6 +24,7 @@ LIMIT = 40 if SLOW else 4
 # 20 s, and a program may meet two.
 PATIENCE = 60
 STOP, DONE = "/tmp/stop", "/tmp/done"
+FAILURE = re.compile(r"\bthe card (.*)[\r\n]")  # as the driver says it
 # Programs end with errors, which is fine; what hangs is killed. Both ends are on the same card.
 WORK = f"""
 work=$1 device=$2 gid=$3 own=$4 peer=$5 port=$6 limit=$7
@@ -68,8 +69,7 @@ class FalseReports(Programs):
     def setUpClass(cls):
         super().setUpClass()
         cls.host, cls.peer = cls.hosts
-        path = f"/sys/class/net/{NETDEV}/device"
-        cls.pci = cls.host.run(f"readlink -f {path}").out.strip().rpartition("/")[2]
+        cls.pci = cls.host.pci()
         cls.host.write_file("/tmp/work", WORK.encode())
 
     def start(self, programs):
@@ -128,11 +128,11 @@ class FalseReports(Programs):
 
     def failure(self, chance):
         """Has the card report what is not true until the driver gives it up; the reason."""
-        before = len(self.host.run("dmesg").out)
+        before = len(self.host.console())
         self.falsify(2, chance)
-        self.assertTrue(wait_until(
-            lambda: "the card " in self.host.run("dmesg").out[before:], PATIENCE, 0.2))
-        return re.search("the card (.*)", self.host.run("dmesg").out[before:])[1]
+        found = wait_until(lambda: FAILURE.search(self.host.console(), before), PATIENCE, 0.2)
+        self.assertTrue(found)
+        return found[1]
 
     def test_lost_completions(self):
         """The kernel waits for completions of its MADs that never come. The driver finds out by
