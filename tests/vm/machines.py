@@ -7,7 +7,6 @@ for true ones.
 
 import json
 import os
-import pathlib
 import subprocess
 import tempfile
 import unittest
@@ -15,8 +14,9 @@ import unittest
 from kernel_log import trouble
 from scenario import Options, main, report, wait_until
 from ternlab import paths
+from ternlab.paths import SCRIPTS
 
-LAB = pathlib.Path(__file__).resolve().parents[2] / "scripts/lab"
+LAB = SCRIPTS / "lab"
 MTU = "1400"  # what a VXLAN takes over an Ethernet of 1500 bytes, rounded down
 CABLE = """
     ip -n {one} link add cable type veth peer name cable netns {two}"""
@@ -159,7 +159,8 @@ class TwoWires(TwoMachines):
             server.do("ip", "link", "set", "cable", "up")
         self.assertNotEqual(code, 0)
         self.assertIn("status 12", said)  # transport retry counter exceeded
-        server.host_does("pkill ib_write_bw; true")  # It may have ended by itself.
+        # It may have ended by itself, and must have let go of its port.
+        server.host_does("while pkill ib_write_bw; do sleep 0.1; done")
         self.assertEqual(self.end_of(self.pingpong("-n", "10"))[1], 0)
 
     def test_another_first_number(self):

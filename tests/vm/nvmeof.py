@@ -142,6 +142,7 @@ class NvmeOf(Programs):
                 lost = wait_until(lambda: "live" not in initiator.run(
                     "cat /sys/class/nvme/nvme*/state").out, 30)
                 self.assertTrue(lost)
+                self.assertNotIn("nvmet_rdma", target.run("cat /proc/modules").out)
         finally:
             disconnect(initiator)
             stop(target)
@@ -160,7 +161,7 @@ class NvmeOf(Programs):
     def fail_target_card(self):
         """Returns how many seconds the card has taken to come back, with an initiator."""
         target, initiator = self.hosts
-        pci = target.run(f"basename $(readlink /sys/class/net/{NETDEV}/device)").out.strip()
+        pci = target.pci()
 
         def recoveries():
             told = target.run(f"devlink -j health show pci/{pci} reporter fw_fatal").out
