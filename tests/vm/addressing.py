@@ -37,18 +37,27 @@ class Addressing(Scenario):
 
     def gid_goes(self, host, address):
         device = host.rdma_device()
-        gone = wait_until(
-            lambda: all(address != str(gid.ipv4_mapped) for _, gid, _ in host.gids(device)), 10)
-        self.assertTrue(gone, host.gids(device))
+
+        def gone():
+            gids = host.gids(device)
+            return gids and all(address != str(gid.ipv4_mapped) for _, gid, _ in gids)
+
+        self.assertTrue(wait_until(gone, 10), host.gids(device))
 
     def test_gid_change_event(self):
         """A program that watches hears that the GID table has changed."""
         host = self.hosts[0]
         watcher = self.watch(host)
         self.addCleanup(host.run, f"ip address del 10.81.0.1/24 dev {NETDEV}", check=False)
-        host.run(f"ip address add 10.81.0.1/24 dev {NETDEV}")
-        # Its words: "  event_type GID table change (18), port 1"
-        self.assertTrue(wait_until(lambda: "(18)" in watcher.output(), 10), watcher.output())
+
+        def events():
+            """In its words: "  event_type GID table change (18), port 1"."""
+            return watcher.output().count("(18)")
+
+        for action in ("add", "del"):
+            before = events()
+            host.run(f"ip address {action} 10.81.0.1/24 dev {NETDEV}")
+            self.assertTrue(wait_until(lambda: events() > before, 10), watcher.output())
 
     # --- VLANs
 
@@ -217,6 +226,19 @@ class Addressing(Scenario):
         self.assertTrue(wait_until(
             lambda: self.hosts[0].run(f"ping -c 1 -W 1 {addresses[1]}", check=False).code == 0, 10))
         self.pingpong_from(addresses, 18721)
+        self.change_leg(self.hosts[0], addresses[0])
+        self.pingpong_from(addresses, 18722)
+
+    def change_leg(self, host, address):
+        """Another leg of the bond becomes the active one, and then the card again: the bond's
+        addresses are GIDs of the active leg alone."""
+        active = "/sys/class/net/bond0/bonding/active_slave"
+        self.addCleanup(host.run, "ip link del spare0")
+        host.run("ip link add spare0 type dummy && ip link set spare0 master bond0")
+        host.run(f"echo spare0 >{active}")
+        self.gid_goes(host, address)
+        host.run(f"echo {NETDEV} >{active}")
+        host.gid_index(host.rdma_device(), address)
 
     def test_bond_comes_and_goes(self):
         host = self.hosts[0]
