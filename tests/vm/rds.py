@@ -118,8 +118,14 @@ class Atomics(Peers):
         self.client.run(f"""modprobe -a nd_e820 nd_pmem && udevadm settle && mkdir -p {DAX} &&
             zcat /tmp/ext4.gz >/dev/pmem0 && mount -o dax=always /dev/pmem0 {DAX}""")
         self.addCleanup(self.client.run, f"umount {DAX}")
+
+        def executed():
+            return sum(host.hw_counter("rx_atomic_requests") for host in self.hosts)
+
+        before = executed()
         with self.cell("RDS: atomics", "result"), self.sending("atomics"):
             pass
+        self.assertGreater(executed(), before)
 
 
 if __name__ == "__main__":
