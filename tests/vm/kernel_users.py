@@ -18,18 +18,22 @@ class KernelUsers(Scenario):
                              [(1, "RTS", "ib_core")])
 
     def test_unbind_under_connections(self):
-        """The peer's end of a connection dies by itself; ours must not keep the card."""
+        """Both ends of a connection die by themselves, and ours does not keep the card."""
         one = self.hosts[0]
-        slot = self.slot(one)
-        with self.connection():
+        slot = one.pci()
+        with self.connection() as connection:
             one.run(f"echo {slot} >/sys/bus/pci/drivers/tern/unbind", timeout=60)
             self.assertEqual(one.run("rdma link").out.strip(), "")
+            ended = wait_until(lambda: not any(task.running() for task in connection.tasks), 60)
+            said = [task.said() for task in connection.tasks]
+            self.assertTrue(ended, said)
+            self.assertIn("device removal", said[0])
         self.rebind(one, slot)
 
     def test_dead_card_under_connections(self):
         """A function-level reset behind the driver's back: what was posted ends as flushed."""
         one = self.hosts[0]
-        slot = self.slot(one)
+        slot = one.pci()
         with self.connection():
             one.run(f"setpci -s {slot} CAP_EXP+8.w=8000:8000")
             dead = wait_until(lambda: "the card was reset by others" in one.run("dmesg").out, 30)
@@ -39,7 +43,7 @@ class KernelUsers(Scenario):
 
     def test_remove_and_rescan(self):
         one = self.hosts[0]
-        slot = self.slot(one)
+        slot = one.pci()
         with self.connection():
             self.replug(one, slot)
         self.come_back(one)
@@ -64,11 +68,6 @@ class KernelUsers(Scenario):
         host.rdma_device()
         with self.connection():
             pass
-
-    def slot(self, host):
-        """The card's PCI address."""
-        link = host.run(f"readlink -f /sys/class/net/{NETDEV}/device").out
-        return link.strip().rpartition("/")[2]
 
 
 class Connection:
