@@ -17,12 +17,13 @@ import unittest
 import roce_capture
 import vlans
 from scenario import LabError, NETDEV, Options, Scenario, main, pair, wait_until
-from incast import PFC_CLASS, is_paced, jain, set_parameters, streams
+from incast import PFC_CLASS, get_parameters, is_paced, jain, set_parameters, streams
 from ternlab import topology
 from ternlab.host import DEFAULT_WIRE
+from ternlab.paths import SCRIPTS
 
 HERE = pathlib.Path(__file__).resolve().parent
-LAB = HERE.parent.parent / "scripts/lab"
+LAB = SCRIPTS / "lab"
 TOPOLOGY = HERE / "fabric.toml"
 RATE = 200e6
 # How much of a link the hosts use depends on how busy the machine is; `make bench-fabric` measures
@@ -70,8 +71,11 @@ class Fabric(Scenario):
 
     def bottleneck(self, priority):
         """The queue to the receiver."""
-        end = self.end("tor", edge(self.receiver))
-        empty = dict.fromkeys(("frames", "marked", "dropped", "max_length"), 0)
+        return self.queue("tor", edge(self.receiver), priority)
+
+    def queue(self, name, peer, priority):
+        end = self.end(name, peer)
+        empty = dict.fromkeys(("frames", "bytes", "marked", "dropped", "max_length"), 0)
         return next((queue for queue in end["queues"] if queue["priority"] == priority), empty)
 
     def pfc_dropped(self):
@@ -82,9 +86,9 @@ class Fabric(Scenario):
     def set_all(self, **parameters):
         self.lab.each(lambda host: set_parameters(host, **parameters))
 
-    def counter(self, host, name):
-        told = host.run(f"rdma -j statistic show link {host.rdma_device()}/1").out
-        return int(re.search(rf'"{name}":(\d+)', told)[1])
+    def restore_in_the_end(self, *names):
+        for host in self.hosts:
+            self.addCleanup(set_parameters, host, **get_parameters(host, names))
 
     # --- streams to the receiver
 
@@ -167,30 +171,33 @@ class Fabric(Scenario):
     def test_incast(self):
         """With PFC alone nothing is lost, and senders are paused. With DCQCN, too, they are told
         by CNPs, slow down, and are fair. `make bench-fabric` measures how short their queue is."""
-        self.addCleanup(self.set_all, pfc_enable=0, pfc_trust_dscp=0, rp_algorithm=1)
+        self.restore_in_the_end("pfc_enable", "pfc_trust_dscp", "rp_algorithm", *SLOW_DCQCN)
+        sent = self.pauses()[0]
+        before = [self.pauses_of(host) for host in self.senders]
         self.set_all(pfc_enable=1 << 3, pfc_trust_dscp=1, rp_algorithm=0)
         rates, grown = self.good_incast(0, False, lambda rates: min(rates) > LEAST_RATE)
         # One may be on a link when the report is made.
         self.assertTrue(wait_until(lambda: len(set(self.pauses())) == 1, 20), self.pauses())
-        self.assertGreater(self.pauses()[0], 0)
-        for host in self.senders:
-            self.assertGreater(self.pauses_of(host), 0)
+        self.assertGreater(self.pauses()[0], sent)
+        for host, was in zip(self.senders, before):
+            self.assertGreater(self.pauses_of(host), was)
         self.assertEqual(grown["marked"], 0, "senders that do not react are not capable of ECN")
         self.assertGreater(min(rates), LEAST_RATE)
 
+        before = [host.hw_counter("rp_cnp_handled") for host in self.senders]
         self.set_all(rp_algorithm=1, **SLOW_DCQCN)
         rates, grown = self.good_incast(
             6, True, lambda rates: min(rates) > LEAST_RATE and jain(rates) >= FAIR)
         self.assertGreater(grown["marked"], 0)
-        for host in self.senders:
-            self.assertGreater(self.counter(host, "rp_cnp_handled"), 0)
+        for host, was in zip(self.senders, before):
+            self.assertGreater(host.hw_counter("rp_cnp_handled"), was)
         self.assertGreater(min(rates), LEAST_RATE)
         self.assertGreaterEqual(jain(rates), FAIR, rates)
 
     def test_priority_of_a_tag(self):
         """A QP's service level is the priority in its packets' VLAN tags, and so that of queues and
         pauses; their DSCP has priority 0."""
-        self.addCleanup(self.set_all, pfc_enable=0, rp_algorithm=1)
+        self.restore_in_the_end("pfc_enable", "rp_algorithm")
         self.set_all(pfc_enable=1 << 3, rp_algorithm=0)
         before, pauses = self.bottleneck(3), [self.pauses_of(host) for host in self.senders]
         with vlans.added(self.hosts, VLAN) as addresses:
@@ -199,6 +206,63 @@ class Fabric(Scenario):
                     self.pauses_of(host) > was for host, was in zip(self.senders, pauses)), 60))
         self.assertGreater(self.bottleneck(3)["frames"], before["frames"])
         self.assertEqual(self.bottleneck(3)["dropped"], before["dropped"])
+
+    def shares(self):
+        """What two queues to a slow link send in some seconds, in bytes: of priority 4, which has
+        the weight 3, and of priority 2, which has 1. What each sender has under way is less than
+        its queue takes, so nothing is lost, and takes the link longer than most pauses of a
+        sender."""
+        first, second, _, receiver = self.hosts
+
+        def sent():
+            return [self.queue("leaf2", edge(receiver, 1), priority)["bytes"]
+                    for priority in (4, 2)]
+
+        with contextlib.ExitStack() as running:
+            for port, (priority, sender) in enumerate(((4, first), (2, second)), 18600):
+                running.enter_context(streams(
+                    receiver, [sender], f"-t 5 --tclass={priority * 8 << 2}", card=1, port=port))
+            begin = sent()
+            self.assertTrue(wait_until(lambda: all(
+                now > was + (1 << 18) for now, was in zip(sent(), begin)), 60), sent())
+            before = sent()
+            time.sleep(4)
+            return [now - was for now, was in zip(sent(), before)]
+
+    def test_weights(self):
+        """Queues that are not empty share the link by their weights: 3 to 1."""
+        for host in self.hosts:
+            self.addCleanup(set_parameters, host, 1, **get_parameters(host, ["rp_algorithm"], 1))
+            set_parameters(host, 1, rp_algorithm=0)
+        for _ in range(self.CHANCES):
+            heavy, light = self.shares()
+            # On a busy machine a sender may wait for a processor, and its queue is empty then.
+            if 2.4 < heavy / light < 3.6:
+                break
+        self.assertGreater(heavy / light, 2.4)
+        self.assertLess(heavy / light, 3.6)
+
+    def test_bad_link(self):
+        """One that loses frames and delays them by chance, in both directions: all data arrive."""
+        near, far = self.hosts[0], self.hosts[2]
+        ends = [("c.2", "leaf1"), ("leaf1", "c.2")]
+
+        def lost():
+            told = topology.report(self.lab.wire)
+            return [self.end(*end, told)["lost"] for end in ends]
+
+        def command(host):
+            device = host.rdma_device(card=1)
+            return (f"ib_write_bw -b -u {pair.ACK_TIMEOUT} -s 65536 -n 100 -d {device} "
+                    f"-x {host.gid_index(device, host.addresses(1)[0])}")
+
+        before = lost()
+        said = far.run(f"ping -q -i 0.2 -c 20 -w 30 {near.addresses(1)[0]}", check=False).out
+        least, _, most, _ = map(float, re.search(r"= ([\d.]+)/([\d.]+)/([\d.]+)/([\d.]+)",
+                                                 said).groups())
+        self.assertGreater(most - least, 10, said)
+        pair.perftest(near, far, command(near), command(far))
+        self.assertTrue(all(now > was for now, was in zip(lost(), before)), lost())
 
     def answers(self, asking, asked, patience):
         """Whether a ping comes back: the first one, or a later one within patience seconds."""
@@ -323,6 +387,7 @@ class Fabric(Scenario):
     def test_switch_dies(self):
         """It comes back with the topology as the file has it, and the hosts connect again."""
         one, two = self.hosts[:2]
+        self.addCleanup(self.order, "link", "leaf1", "spine1", "on")
         self.order("link", "leaf1", "spine1", "off")
         self.kill_switch()
         self.await_switch()
@@ -335,7 +400,7 @@ class Fabric(Scenario):
         good = TOPOLOGY.read_text(encoding="utf-8")
         lines = good.count("\n")
         for text, wrong in (
-                ("[[link]]\nends = ['d', 'tor9']\n",
+                ("[[link]]\nends = ['d.1', 'tor9']\n",
                  f"{lines + 2}: link.ends: there is no host or switch \"tor9\""),
                 ("[[host]]\nname = 'd'\n", f"{lines + 2}: host.name: there is a \"d\" already"),
                 ("[[link]]\nends = ['tor', 'leaf1']\nrate = '0 Mb/s'\n",
