@@ -26,7 +26,6 @@ OPERATIONS = {
 MASKED = {0xd3: "MASKED COMPARE_SWAP", 0xd4: "MASKED FETCH_ADD"}
 RESPONSES = range(0x0d, 0x13)
 WITH_RETH = (0x06, 0x0a, 0x0b, 0x0c, 0x1d)
-WITH_AETH = (0x0d, 0x0f, 0x10, 0x11, 0x12)
 ACK = 0x11
 # AETH's kinds, NAK codes, credits and RNR timers: IBA vol. 1, 9.3.1 and tables 45 and 46.
 NAKS = ("PSN sequence error", "invalid request", "remote access error",

@@ -5,6 +5,7 @@ takes the topologies of examples/.
 argv[1] is tern-switch.
 """
 
+import contextlib
 import json
 import os
 import pathlib
@@ -14,14 +15,13 @@ import struct
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 from unittest import mock
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "scripts"))
 
-from ternlab import topology  # noqa: E402
+from ternlab import progress, topology  # noqa: E402
 from ternlab.errors import LabError  # noqa: E402
 from ternlab.host import Options  # noqa: E402
 from ternlab.wire import Wire  # noqa: E402
@@ -65,15 +65,13 @@ def arp(operation, to, source, sender, asked):
 
 
 def wait_until(condition, seconds=20):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        try:
-            if condition():
-                return True
-        except (LabError, OSError):
-            pass  # it does not listen yet
-        time.sleep(0.02)
-    return False
+    """Of a switch that may not listen yet."""
+    def holds():
+        with contextlib.suppress(LabError, OSError):
+            return condition()
+        return None
+
+    return progress.wait_until(holds, seconds, 0.02)
 
 
 class Restart(unittest.TestCase):

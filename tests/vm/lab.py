@@ -14,8 +14,9 @@ import unittest
 from scenario import Options, Scenario, main, pair, report, wait_until
 from ternlab import stack
 from ternlab.image import Image
+from ternlab.paths import SCRIPTS
 
-LAB = pathlib.Path(__file__).resolve().parents[2] / "scripts/lab"
+LAB = SCRIPTS / "lab"
 
 
 def run(*words):
@@ -99,10 +100,8 @@ class PowerCut(Scenario):
         victim, peer = self.hosts
         serving = victim.spawn(f"ib_write_bw -D 60 {self.verbs(victim)}")
         pair.await_listener(victim, pair.PERFTEST_PORT, serving)
-        sent = f"cat /sys/class/infiniband/{peer.rdma_device()}/ports/1/hw_counters/sent_bytes"
-        before = int(peer.run(sent).out)
         asking = peer.spawn(f"ib_write_bw -D 60 {self.verbs(peer)} {victim.ipv4}")
-        self.assertTrue(wait_until(lambda: int(peer.run(sent).out) > before + (1 << 20), 30))
+        self.await_traffic(peer, serving, asking)
         self.assertEqual(self.command("kill", "host1"), (0, ""))
         self.assertIn("status 12", asking.wait(check=False).out)  # transport retry counter exceeded
         serving.give_up()

@@ -9,7 +9,6 @@ compare, must not notice.
 
 import concurrent.futures
 import itertools
-import json
 import random
 import re
 import struct
@@ -168,11 +167,6 @@ class Malformed(Programs):
         more = {"target_mac": self.mac, "target": self.hosts[0].ipv4, **more}
         return Packet(opcode=opcode, qpn=qpn, psn=psn, body=body, **more)
 
-    def counters(self):
-        device = self.devices[self.hosts[0].name]
-        table = json.loads(self.hosts[0].run(f"rdma -j statistic show link {device}/1").out)[0]
-        return {name: value for name, value in table.items() if isinstance(value, int)}
-
     def await_processed(self):
         """Waits until the card has acknowledged a good packet behind all that the outsider has
         sent, and so has processed that, too. Returns the packets that have come meanwhile."""
@@ -199,12 +193,12 @@ class Malformed(Programs):
         """
         with self.cell(kind, "counted") as note:
             self.outsider.take()
-            before = self.counters()
+            before = self.hosts[0].hw_counters()
             for frame in frames:
                 self.outsider.send(frame.frame() if isinstance(frame, Packet) else frame)
 
             def grown():
-                after = self.counters()
+                after = self.hosts[0].hw_counters()
                 return {name: after[name] - before[name] for name in after
                         if after[name] != before[name]
                         and (name in counted or name not in USUAL)}
@@ -266,7 +260,7 @@ class Malformed(Programs):
         self.dropped("bad P_Key", "rx_pkey_err", *({"pkey": key} for key in (0, 1, 0x9234)))
         violations = re.search(r"bad_pkey_cntr:\s+0x(\w+)",
                                self.hosts[0].run("ibv_devinfo -v").out).group(1)
-        self.assertEqual(int(violations, 16), self.counters()["rx_pkey_err"],
+        self.assertEqual(int(violations, 16), self.hosts[0].hw_counters()["rx_pkey_err"],
                          "what ibv_query_port() says")
         self.assertGreaterEqual(int(violations, 16), 3)
         self.dropped("opcode of an unknown service", "rx_opcode_err",

@@ -20,11 +20,12 @@ from kernel_log import trouble
 from scenario import main, report, wait_until
 from ternlab import own_kernel, parts, paths
 from ternlab.image import Image
+from ternlab.paths import SCRIPTS
 from ternlab.process import Process
 from ternlab.qmp import Qmp
 
 HERE = pathlib.Path(__file__).resolve().parent
-LAB = HERE.parents[1] / "scripts/lab"
+LAB = SCRIPTS / "lab"
 ROOT_OFFSET = 129 << 20  # of the root file system in the image, in bytes
 # debugfs says this of a folder that exists and of a file that does not, and goes on.
 EXPECTED = re.compile(r"mkdir: Ext2 directory already exists|^rm: File not found")

@@ -74,19 +74,15 @@ class Services(Programs):
             self.everywhere(f"{row}, IPv{ip}" if ip == 6 else row,
                             lambda hosts: run(program, arguments, hosts=hosts, ip=ip))
 
-    def packets_lost(self):
-        counters = self.lab.wire.counters()
-        return counters["dropped"] + counters["direct_lost"]
-
     def unacknowledged(self, program, arguments, **how):
         """perftest(), up to three times. If the receiver's engine waits for a processor for a
         second, the wire loses packets, and the server then waits for their messages for ever."""
         for chances in reversed(range(3)):
-            lost = self.packets_lost()
+            lost = self.dropped()
             try:
                 return self.perftest(program, arguments, timeout=30, **how)
             except LabError:
-                if not chances or self.packets_lost() == lost:
+                if not chances or self.dropped() == lost:
                     raise
         raise AssertionError("there is always a last chance")
 

@@ -8,7 +8,6 @@ import signal
 import roce_capture
 from incast import ENDLESS, get_parameters, is_paced, set_parameters, streams
 from scenario import NETDEV, Options, Scenario, main, pair, wait_until
-from ternlab import parts
 
 PORT = 18610
 
@@ -71,12 +70,8 @@ class EightHosts(SharedMemory):
             task.give_up()
 
     def restart(self, host):
-        host.stop()
-        host.log.unlink()
         self.seen[host.name] = ""
-        host.start(self.lab.wire, True, parts.archive(host.image))
-        host.wait_ready()
-        host.configure()
+        self.lab.restart(host.name)
         self.await_ping(self.hosts[0], host.ipv4)
         self.pingpongs([(self.hosts[0], host)])
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """SMC-R: TCP sockets of stock programs, whose bytes go by RDMA WRITE once both ends agree."""
 
-import json
 import pathlib
 
 import upper_layer
@@ -24,11 +23,6 @@ class Smc(upper_layer.UpperLayer):
         super().setUp()
         self.addCleanup(self.lab.each, lambda host: upper_layer.unload(host, "smc_diag smc"))
 
-    def sent(self, host):
-        """The bytes that RDMA has sent."""
-        port = f"{self.devices[host.name]}/1"
-        return json.loads(host.run(f"rdma -j statistic show link {port}").out)[0]["sent_bytes"]
-
     def copy(self, address):
         """If the ends do not agree, all of it works as well by TCP.
 
@@ -36,9 +30,9 @@ class Smc(upper_layer.UpperLayer):
         on a busy host, and then uses TCP; the next connection tries again.
         """
         for _ in range(CHANCES):
-            before = self.sent(self.client)
+            before = self.client.hw_counter("sent_bytes")
             self.transfer(self.client, self.server, MEBIBYTES, address, socat=f"{SMC} socat")
-            by_rdma = self.sent(self.client) - before
+            by_rdma = self.client.hw_counter("sent_bytes") - before
             if by_rdma > MEBIBYTES << 20:
                 return
         self.fail(f"only {by_rdma} bytes went by RDMA")
@@ -82,12 +76,12 @@ class Smc(upper_layer.UpperLayer):
                                        f"SYSTEM:'cat >/dev/null; {settle}',nofork")
             self.addCleanup(server.give_up)
             pair.await_listener(self.server, PORT, server)
-            before = self.sent(self.client)
+            before = self.client.hw_counter("sent_bytes")
             client = self.client.spawn(
                 f"{SMC} bash -c 'exec 3>/dev/tcp/{self.server.ipv4}/{PORT}; cat /dev/zero >&3; "
                 f"{settle}; exit 1'")
             self.addCleanup(client.give_up)
-            if wait_until(lambda: self.sent(self.client) > before + (1 << 20), 20):
+            if wait_until(lambda: self.client.hw_counter("sent_bytes") > before + (1 << 20), 20):
                 return server, client
             client.give_up()
             server.give_up()

@@ -7,7 +7,7 @@ The first host serves, the second asks.
 import json
 
 from programs import EVERY_CELL, Programs
-from scenario import LabError, NETDEV, wait_until
+from scenario import LabError, wait_until
 
 DRIVER = "/sys/bus/pci/drivers/tern"
 CONFIGFS = "/sys/kernel/config"
@@ -74,8 +74,7 @@ class UpperLayer(Programs):
         self.assertTrue(failed, "nobody has noticed that the cable is out")
 
     def lose_card(self, meanwhile=lambda: None):
-        device = self.client.run(f"readlink -f /sys/class/net/{NETDEV}/device").out
-        slot = device.strip().rpartition("/")[2]
+        slot = self.client.pci()
         self.client.run(f"echo {slot} >{DRIVER}/unbind", timeout=60)
         meanwhile()
         self.client.run(f"echo {slot} >{DRIVER}/bind", timeout=60)

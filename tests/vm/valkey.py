@@ -146,9 +146,7 @@ class Valkey(Programs):
     def test_cable_out(self):
         """The connections survive: what was lost is sent again."""
         def sent_again():
-            return sum(int(host.run(
-                f"cat /sys/class/infiniband/{self.devices[host.name]}"
-                "/ports/1/hw_counters/roce_retrans_pkts").out) for host in self.hosts)
+            return sum(host.hw_counter("roce_retrans_pkts") for host in self.hosts)
 
         with self.cell("cable out for a while", "result"):
             task = self.load(5, "-n 16000 -d 1000 -t set --csv")

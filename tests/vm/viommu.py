@@ -5,9 +5,8 @@ The first host has the cards forget an address as soon as it is unmapped, the se
 forget all at once, now and then.
 """
 
-from scenario import NETDEV, Options, Scenario, main, pair
+from scenario import NETDEV, Options, Scenario, main
 
-CHECK, CHECK_PORT = "/opt/tern/bin/tern_verbs_check", 18600
 DEVICE = f"/sys/class/net/{NETDEV}/device"
 ATS_CONTROL = 0x106
 
@@ -31,21 +30,11 @@ class Viommu(Scenario):
             for _ in range(10):
                 self.pingpong("-s 262144 -n 20 -c", port=port)
 
-        def check(port):
-            server, client = self.hosts
+        def check():
+            self.verbs_check("stress rereg rereg-in-use odp-churn odp-implicit-churn",
+                             "--seconds 10", seed=5)
 
-            def command(host):
-                device = host.rdma_device()
-                return f"{CHECK} --dev {device} --gid-index {host.gid_index(device)} --seed 5"
-
-            pair.run_pair(
-                server, f"{command(server)} server", client,
-                f"{command(client)} --seconds 10 --peer {server.ipv4} "
-                "stress rereg rereg-in-use odp-churn odp-implicit-churn stop",
-                port=port, timeout=240)
-
-        self.lab.each(lambda job: job[0](job[1]),
-                      [(check, CHECK_PORT), (register, 18610), (register, 18611)])
+        self.lab.each(lambda job: job(), [check, lambda: register(18610), lambda: register(18611)])
 
     def test_network(self):
         one, two = self.hosts
