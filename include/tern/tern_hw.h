@@ -35,6 +35,7 @@ using __be32 = Be<uint32_t>;
 
 /* ---- PCI identity ------------------------------------------------------ */
 
+/* PCI identity, BARs and the version of this interface */
 enum {
 	TERN_PCI_VENDOR_ID = 0x1234,
 	TERN_PCI_DEVICE_ID = 0x7e44,
@@ -61,6 +62,8 @@ enum {
  * A RoCE packet reaches the engine of its destination QPN, and a multicast packet all engines.
  * Engine 0 receives all other frames, and packets whose QPN names no engine of the card.
  */
+
+/* Engines: bytes of the registers of each, most engines, lowest bit of the engine in a number */
 enum {
 	TERN_REGS_SIZE = 4096,
 	TERN_MAX_ENGINES = 16,
@@ -69,6 +72,7 @@ enum {
 
 /* ---- registers (BAR 0), all 32 bits wide, aligned accesses of 4 bytes ---- */
 
+/* Registers: offsets in an engine's part of BAR 0, 32 bits wide */
 enum {
 	TERN_REG_VERSION = 0x00,	/* RO: major in 31:16, minor in 15:0 */
 	TERN_REG_STATUS = 0x04,		/* RO: TERN_STATUS_* */
@@ -149,6 +153,7 @@ enum tern_hw_fatal {
 
 /* ---- doorbells (BAR 2), one aligned 8-byte store each -------------------- */
 
+/* Doorbell pages */
 enum {
 	TERN_DB_PAGE_SIZE = 4096,
 	TERN_DB_PAGE_KERNEL = 0,	/* the driver's own; the others go to processes */
@@ -161,6 +166,7 @@ enum {
 	TERN_DB_TAG_OPS = 0x20,	/* SRQN in 23:0, producer index of its tag operations in 63:32 */
 };
 
+/* Fields of a doorbell */
 #define TERN_DB_NUM_MASK	0x00ffffffu
 #define TERN_DB_CQ_SOLICITED	0x01000000u	/* event only for solicited or failed completions */
 #define TERN_DB_INDEX_SHIFT	32
@@ -177,8 +183,10 @@ enum {
  * while the object lives; the card may cache them.
  *
  * The entries (of any level) of a region with TERN_MR_ON_DEMAND may be absent, and the host may
- * add and remove them at any time. An absent entry is zero. A present entry has TERN_PAGE_PRESENT,
- * and TERN_PAGE_WRITE if the card may write to the page. Such a region has at least one level.
+ * add and remove them at any time. An absent entry is zero. A present entry, of any level, has
+ * TERN_PAGE_PRESENT besides the IOVA; one of the last level also has TERN_PAGE_WRITE if the card
+ * may write to the page. Such a region has at least one level. Entries of all other page lists
+ * have neither bit.
  */
 struct tern_hw_pages {
 	__le64 iova;
@@ -187,6 +195,7 @@ struct tern_hw_pages {
 	__u8 rsvd[6];
 };
 
+/* Limits of page lists */
 enum {
 	TERN_TABLE_SIZE = 4096,
 	TERN_TABLE_ENTRIES = 512,
@@ -195,12 +204,13 @@ enum {
 	TERN_MAX_PAGE_SHIFT = 30,
 };
 
-#define TERN_PAGE_PRESENT	0x1ull
+/* Bits of the entries of a region on demand */
+#define TERN_PAGE_PRESENT	0x1ull	/* entries of every level */
 #define TERN_PAGE_WRITE		0x2ull	/* leaf pages only */
 
 /* ---- records: indices in host memory, 64-byte aligned --------------------- */
 
-/* Of a QP. Producer indices are free-running. */
+/* The record of a QP. Producer indices are free-running. */
 struct tern_hw_qp_record {
 	__le32 rq_pi;		/* host: receive WQEs posted */
 	__le32 sq_pi;		/* host: send blocks posted (TERN_CAP_SHADOW_DB) */
@@ -209,13 +219,13 @@ struct tern_hw_qp_record {
 	__le32 rsvd1[7];
 };
 
-/* Of an SRQ. */
+/* The record of an SRQ. */
 struct tern_hw_srq_record {
 	__le32 pi;		/* host: receive WQEs posted, free-running */
 	__le32 rsvd[15];
 };
 
-/* Of a CQ. */
+/* The record of a CQ. */
 struct tern_hw_cq_record {
 	__le32 ci;		/* host: CQEs consumed, free-running */
 	__le32 rsvd[15];
@@ -223,6 +233,7 @@ struct tern_hw_cq_record {
 
 /* ---- work queue entries ---------------------------------------------------- */
 
+/* Limits of work queue entries */
 enum {
 	TERN_SQ_BLOCK = 64,		/* a send WQE takes one or more blocks */
 	TERN_SEG_SIZE = 16,
@@ -232,7 +243,7 @@ enum {
 	TERN_MAX_INLINE = 960,
 };
 
-/* enum tern_hw_wqe_op: of a send WQE, and of the CQE that completes it */
+/* Opcode of a send WQE, and of the CQE that completes it. */
 enum tern_hw_wqe_op {
 	TERN_OP_SEND = 0x01,
 	TERN_OP_SEND_IMM = 0x02,
@@ -269,12 +280,13 @@ struct tern_hw_ctrl_seg {
 };
 
 /*
- * The same of QPs of type ETH (TERN_CAP_ETH_OFFLOAD): the frame is finished by the card.
- * With csum_start, the 16 bits at csum_start + csum_offset become the Internet checksum of all
- * from csum_start on (0xffff for 0 at UDP's csum_offset, 6); they hold the sum of the pseudo
- * header. With mss, too, the frame may be longer than the MTU: it is sent as TCP segments of mss
- * bytes of payload. csum_start is then that of the TCP header, and the pseudo header is that of
- * the whole.
+ * First segment of a send WQE of QPs of type ETH, in place of struct tern_hw_ctrl_seg. The card
+ * finishes the frame (TERN_CAP_ETH_OFFLOAD). With csum_start, the 16 bits at csum_start +
+ * csum_offset hold the sum of the pseudo header, and become the Internet checksum of all bytes
+ * from csum_start on (0xffff for 0 at UDP's csum_offset, 6). With mss besides, the frame may be
+ * longer than the MTU: it is sent as TCP segments of at most mss bytes of payload. csum_start is
+ * then that of the TCP header. The length in the pseudo header is that of TCP header and payload
+ * of the whole WQE; the card corrects it for each segment.
  */
 struct tern_hw_eth_ctrl_seg {
 	__u8 opcode;		/* TERN_OP_SEND */
@@ -288,7 +300,8 @@ struct tern_hw_eth_ctrl_seg {
 	__le16 rsvd1;
 };
 
-enum { TERN_MAX_TSO = 65536 };	/* bytes of a frame with mss, headers included */
+/* Longest send WQE with mss, headers included, in bytes */
+enum { TERN_MAX_TSO = 65536 };
 
 /* Where a datagram goes: 48 bytes after the control segment of QPs of type UD and GSI. */
 struct tern_hw_ud_seg {
@@ -328,7 +341,7 @@ struct tern_hw_atomic_mask_seg {
 #define TERN_FLUSH_GLOBAL	0x1u	/* visible to all that read that memory */
 #define TERN_FLUSH_PERSISTENT	0x2u	/* survives a loss of power */
 
-/* how much of a region a FLUSH is about: the numbers of enum ib_selectivity_level */
+/* How much of a region a FLUSH is about: the numbers of enum ib_selectivity_level. */
 enum tern_hw_flush_level {
 	TERN_FLUSH_RANGE = 0,
 	TERN_FLUSH_MR = 1,	/* all of it: the peer looks at neither addr nor length */
@@ -380,6 +393,7 @@ struct tern_hw_data_seg {
 
 /* ---- tag operations ----------------------------------------------------------- */
 
+/* Limits of tag matching */
 enum {
 	TERN_MAX_RNDV_HDR = 64,		/* a longer rendezvous request is never matched */
 };
@@ -394,15 +408,15 @@ enum tern_hw_tag_opcode {
 #define TERN_TAG_SIGNALED	0x01u	/* write a CQE on success too */
 #define TERN_TAG_COUNT		0x02u	/* the host has dealt with so many unexpected messages */
 
-/* An entry of the ring of an SRQ with TERN_SRQ_TAGS. What an opcode does not use is zero. */
+/* An entry of the ring of an SRQ with TERN_SRQ_TAGS. Fields that its opcode does not use are 0. */
 struct tern_hw_tag_op {
 	__u8 opcode;		/* enum tern_hw_tag_opcode */
 	__u8 flags;		/* TERN_TAG_* */
 	__u8 rsvd0[2];
 	__le32 entry;		/* ADD: one that is free, of the list; DEL: the one to remove */
-	__le32 unexpected;	/* with TERN_TAG_COUNT, since the SRQ was created, modulo 2^32 */
+	__le32 unexpected;	/* with TERN_TAG_COUNT: since the SRQ was created, modulo 2^32 */
 	__le32 rsvd1;
-	/* ADD: what (tag of the message & mask) is to be, and where its data goes */
+	/* ADD: a message matches if (its tag & mask) == tag; its data goes to buf */
 	__le64 tag;
 	__le64 mask;
 	struct tern_hw_data_seg buf;
@@ -411,7 +425,7 @@ struct tern_hw_tag_op {
 
 /* ---- completion queue entry ------------------------------------------------- */
 
-/* opcode of a receive completion; a send completion has the WQE's own opcode */
+/* Opcode of a receive completion; a send completion has the WQE's own opcode. */
 enum tern_hw_cqe_op {
 	TERN_CQE_RECV = 0x80,		/* SEND arrived */
 	TERN_CQE_RECV_WRITE_IMM = 0x81,	/* WRITE with immediate arrived */
@@ -425,6 +439,7 @@ enum tern_hw_cqe_op {
 	TERN_CQE_NO_TAG = 0x87,		/* has none: in a slot */
 };
 
+/* flags of a CQE */
 #define TERN_CQE_IMM		0x01u	/* imm is immediate data */
 #define TERN_CQE_INV		0x02u	/* imm is the key that the message invalidated */
 #define TERN_CQE_GRH		0x04u	/* datagram: the first 40 bytes hold its GRH */
@@ -432,18 +447,18 @@ enum tern_hw_cqe_op {
 #define TERN_CQE_TAG_MATCH	0x10u	/* TAG_RECV: the match; tag and app_ctx are the message's */
 #define TERN_CQE_TAG_DATA	0x20u	/* TAG_RECV: the end; the entry is free again */
 #define TERN_CQE_TAG_SYNC_REQ	0x40u	/* operation: entries wait for a count of the host */
-/* the same bits of a RECV of an ETH QP */
+/* flags of a CQE with opcode RECV of an ETH QP, where they replace TAG_MATCH and TAG_DATA */
 #define TERN_CQE_IP_OK		0x10u	/* the checksum of the IPv4 header is right */
 #define TERN_CQE_L4_OK		0x20u	/* so is that of TCP or UDP */
 
-/* net_type: the header in those 40 bytes; an IPv4 header is in the last 20 of them */
+/* The header in the first 40 bytes of a datagram; an IPv4 header is in the last 20 of them. */
 enum tern_hw_net_type {
 	TERN_NET_ROCE_V1 = 1,
 	TERN_NET_IPV4 = 2,
 	TERN_NET_IPV6 = 3,
 };
 
-/* status: the numbers of enum ib_wc_status and ibv_wc_status */
+/* Status of a CQE: the numbers of enum ib_wc_status and ibv_wc_status. */
 enum tern_hw_cqe_status {
 	TERN_WC_SUCCESS = 0,
 	TERN_WC_LOC_LEN_ERR = 1,
@@ -464,15 +479,15 @@ enum tern_hw_cqe_status {
 	TERN_WC_TM_RNDV_INCOMPLETE = 23,
 };
 
-/* The phase is 1 in the first pass over the ring, then 0, then 1 ... */
+/* The phase of an entry: 1 in the first pass over the ring, then 0, then 1 again */
 #define TERN_PHASE	0x01u
 
 /*
- * The card writes bytes 0..55, then the last 8 with one store. A send CQE completes
- * the WQE that began at block wqe_index and all before it; a receive CQE
- * completes exactly receive WQE wqe_index. Both indices are free-running, but for
- * a receive WQE of an SRQ wqe_index is its slot. With TERN_CQE_TAG_ADD, DEL and SYNC
- * it is the free-running index of the operation, with TAG_RECV the entry of the list.
+ * The card writes bytes 0..55, then the last 8 with one store. A send CQE completes the WQE that
+ * began at block wqe_index and all before it. A receive CQE completes receive WQE wqe_index and no
+ * other. Both indices are free-running: they count blocks or WQEs since RESET. For a receive WQE of
+ * an SRQ wqe_index is its slot, with TERN_CQE_TAG_ADD, TAG_DEL and TAG_SYNC the free-running index
+ * of the operation, with TAG_RECV the entry of the list.
  */
 struct tern_hw_cqe {
 	__le32 wqe_index;
@@ -593,14 +608,15 @@ enum tern_hw_aq_status {
 	TERN_AQ_DMA_FAULT = 7,		/* memory named by the command is not reachable */
 };
 
+/* Bytes of a command, and of its completion */
 enum { TERN_AQ_ENTRY = 128 };
 
 /* The bodies of commands; each fits in 120 bytes. */
 
 /* Sets of counters that are not made by CREATE_STATS. */
 enum {
-	TERN_STATS_ALL = 0,		/* whatever the engine counts */
-	TERN_STATS_UNBOUND = 0xffffff,	/* what is not counted for a QP that is bound to a set */
+	TERN_STATS_ALL = 0,		/* all that the engine counts */
+	TERN_STATS_UNBOUND = 0xffffff,	/* all but what is counted for a QP bound to a set */
 };
 
 /* QUERY_STATS: the card writes the first count values of enum tern_hw_stat, each a __le64. */
@@ -624,19 +640,19 @@ struct tern_hw_create_eq {
 };
 
 /*
- * DESTROY_EQ, DEALLOC_PD, DESTROY_MR and DEALLOC_MW (the key; of a window and of a region of
- * CREATE_FAST_MR the variant does not count), DESTROY_CQ, QUERY_QP,
- * DESTROY_QP, QUERY_SRQ, DESTROY_SRQ, DEALLOC_XRCD, DESTROY_FLOW, CREATE_FAST_MR (the PDN),
- * SYNC_MR (the key), QUERY_FAULT (the QPN), DESTROY_WQ, DESTROY_WQ_TABLE, DESTROY_COUNTERS,
- * READ_COUNTERS; ALLOC_PD, ALLOC_XRCD and CREATE_COUNTERS (the doorbell page of the process that
- * owns the new object, or TERN_DB_PAGE_KERNEL)
+ * The number of an object: DESTROY_EQ, DEALLOC_PD, DESTROY_MR and DEALLOC_MW (the key; of a window
+ * and of a region of CREATE_FAST_MR the variant does not count), DESTROY_CQ, QUERY_QP, DESTROY_QP,
+ * QUERY_SRQ, DESTROY_SRQ, DEALLOC_XRCD, DESTROY_FLOW, CREATE_FAST_MR (the PDN), SYNC_MR (the key),
+ * QUERY_FAULT (the QPN), DESTROY_WQ, DESTROY_WQ_TABLE, DESTROY_COUNTERS, READ_COUNTERS,
+ * DESTROY_STATS; ALLOC_PD, ALLOC_XRCD and CREATE_COUNTERS (the doorbell page of the process that
+ * owns the new object, or TERN_DB_PAGE_KERNEL).
  */
 struct tern_hw_object {
 	__le32 id;
 	__le32 rsvd;
 };
 
-/* access of a region and of a QP: the bits of enum ib_access_flags, but for FLUSH_GLOBAL */
+/* access of a region and of a QP: the bits of enum ib_access_flags, except FLUSH_GLOBAL */
 #define TERN_ACCESS_LOCAL_WRITE		0x1u
 #define TERN_ACCESS_REMOTE_WRITE	0x2u
 #define TERN_ACCESS_REMOTE_READ		0x4u
@@ -660,7 +676,7 @@ struct tern_hw_create_mr {
 	__u8 rsvd;
 };
 
-/* what of a region MODIFY_MR changes; the key stays */
+/* mask of MODIFY_MR: what it changes; the key stays */
 #define TERN_MODIFY_MR_PD		0x1u
 #define TERN_MODIFY_MR_ACCESS		0x2u
 #define TERN_MODIFY_MR_TRANSLATION	0x4u	/* start, length and pages */
@@ -681,13 +697,13 @@ struct tern_hw_fault {
 	__u8 rsvd[7];
 };
 
-/* result of QUERY_FAULT */
+/* Result of QUERY_FAULT. */
 struct tern_hw_faults {
 	struct tern_hw_fault requester;
 	struct tern_hw_fault responder;
 };
 
-/* The faults that QUERY_FAULT told are dealt with; the QP goes on, or fails. */
+/* RESUME_QP: answers the faults that QUERY_FAULT has told; the QP goes on, or fails. */
 struct tern_hw_resume_qp {
 	__le32 qpn;
 	__u8 requester;		/* enum tern_hw_resume */
@@ -767,9 +783,13 @@ struct tern_hw_create_srq {
 	__le32 db_page;			/* of TERN_DB_TAG_OPS */
 };
 
+/* flags of CREATE_SRQ */
 #define TERN_SRQ_TAGS	0x01u	/* not for XRC; RESIZE_SRQ refuses such an SRQ */
 
-/* The buffer, ring and record move; slots keep their numbers, so it can only grow. */
+/*
+ * The buffer, ring and record move. Slots keep their numbers, so log_size is at least the present
+ * one; the same size is allowed.
+ */
 struct tern_hw_resize_srq {
 	struct tern_hw_pages pages;
 	__le64 record;
@@ -781,7 +801,7 @@ struct tern_hw_resize_srq {
 
 struct tern_hw_set_srq_limit {
 	__le32 srqn;
-	__le32 limit;		/* SRQ_LIMIT when fewer WQEs are left; 0 asks for none */
+	__le32 limit;		/* SRQ_LIMIT when fewer WQEs are left; at most the slots; 0: none */
 };
 
 struct tern_hw_mcast {
@@ -819,6 +839,7 @@ struct tern_hw_create_qp {
 	__le32 xrcdn;			/* XRC_TGT */
 };
 
+/* flags of CREATE_QP */
 #define TERN_QP_SIGNAL_ALL	0x01u	/* every send WQE completes with a CQE */
 #define TERN_QP_SRQ		0x02u	/* receives into an SRQ: RC, UC, UD */
 #define TERN_QP_NO_MC_LOOPBACK	0x04u	/* its multicasts do not come back to this card: UD */
@@ -834,7 +855,7 @@ struct tern_hw_create_wq {
 	__u8 rsvd[6];
 };
 
-/* the numbers of enum ib_wq_state; a new WQ is in RESET */
+/* The numbers of enum ib_wq_state; a new WQ is in RESET. */
 enum tern_hw_wq_state {
 	TERN_WQS_RESET = 0,
 	TERN_WQS_RDY = 1,
@@ -847,6 +868,7 @@ struct tern_hw_modify_wq {
 	__u8 rsvd[3];
 };
 
+/* Largest log_size of CREATE_WQ_TABLE and SET_ETH_RSS */
 enum { TERN_MAX_LOG_WQ_TABLE = 7 };
 
 /* Which WQ takes a frame: entry hash modulo 2^log_size. Read once. */
@@ -856,7 +878,7 @@ struct tern_hw_create_wq_table {
 	__u8 rsvd[7];
 };
 
-/* What the hash is taken of: the bits of enum ib_uverbs_rx_hash fields. 0: entry 0 takes all. */
+/* hash_fields: the bits of enum ibv_rx_hash_fields. 0: entry 0 takes all frames. */
 #define TERN_HASH_SRC_IPV4	(1u << 0)
 #define TERN_HASH_DST_IPV4	(1u << 1)
 #define TERN_HASH_SRC_IPV6	(1u << 2)
@@ -866,6 +888,7 @@ struct tern_hw_create_wq_table {
 #define TERN_HASH_SRC_PORT_UDP	(1u << 6)
 #define TERN_HASH_DST_PORT_UDP	(1u << 7)
 
+/* Bytes of a Toeplitz key */
 enum { TERN_HASH_KEY_SIZE = 40 };
 
 /* A QP of type RAW without queues: a flow that names it gives frames to the WQs of a table. */
@@ -876,7 +899,7 @@ struct tern_hw_create_rss_qp {
 	__u8 key[TERN_HASH_KEY_SIZE];	/* Toeplitz */
 };
 
-/* state of a QP: the numbers of enum ib_qp_state */
+/* State of a QP: the numbers of enum ib_qp_state. */
 enum tern_hw_qp_state {
 	TERN_QPS_RESET = 0,
 	TERN_QPS_INIT = 1,
@@ -908,7 +931,8 @@ enum tern_hw_qp_state {
 #define TERN_QP_DEST_QPN		(1u << 20)
 #define TERN_QP_RATE_LIMIT		(1u << 25)
 
-enum { TERN_MAX_RATE_LIMIT = 400000000 };	/* kb/s */
+/* Highest rate limit of a QP, kb/s */
+enum { TERN_MAX_RATE_LIMIT = 400000000 };
 
 /* How fast a QP sends; all that it puts on the wire counts, as whole frames without FCS. */
 struct tern_hw_rate_limit {
@@ -922,14 +946,14 @@ struct tern_hw_rate_limit {
 struct tern_hw_qp_attr {
 	__u8 state;		/* enum tern_hw_qp_state */
 	__u8 cur_state;		/* what the driver takes it to be, with CUR_STATE */
-	__u8 access;		/* remote rights: TERN_ACCESS_REMOTE_*, FLUSH_GLOBAL */
+	__u8 access;		/* TERN_ACCESS_REMOTE_*, FLUSH_GLOBAL; LOCAL_WRITE has no effect */
 	__u8 path_mtu;		/* enum ib_mtu: 1 = 256 ... 5 = 4096 */
 	__u8 timeout;		/* local ACK timeout: 4.096 us << timeout; 0 is none */
 	__u8 retry_cnt;		/* 0..7 */
 	__u8 rnr_retry;		/* 0..7, 7 is for ever */
 	__u8 min_rnr_timer;	/* 0..31, IBA table 45 */
-	__u8 max_rd_atomic;	/* as requester */
-	__u8 max_dest_rd_atomic;	/* as responder */
+	__u8 max_rd_atomic;	/* as requester; 0: READs and atomics are LOC_QP_OP_ERR */
+	__u8 max_dest_rd_atomic;	/* as responder; 0: NAK Invalid Request */
 	__u8 sq_draining;	/* QUERY_QP: SQD asked for, not yet reached */
 	__u8 en_sqd_async_notify;
 	__le32 rq_psn;		/* 24 bits */
@@ -989,7 +1013,8 @@ struct tern_hw_set_eth {
 	__le32 rx_mode;
 };
 
-enum { TERN_MAX_ETH_QPS = 64 };	/* without TERN_CAP_ETH_QUEUES 1 */
+/* Most QPs of type ETH; without TERN_CAP_ETH_QUEUES one */
+enum { TERN_MAX_ETH_QPS = 64 };
 
 /*
  * Which ETH QP takes a frame: entry hash modulo 2^log_size. The table is read once, and
@@ -1010,7 +1035,10 @@ enum tern_hw_flow_type {
 	TERN_FLOW_SNIFFER = 3,		/* a copy of every frame that arrives, RoCE included */
 };
 
-/* What a frame is compared by, as it goes on the wire. An IPv4 address takes the first 4 bytes. */
+/*
+ * The fields of a frame that a flow compares, in the byte order of the wire. An IPv4 address is in
+ * the first 4 bytes of src_ip and dst_ip; the other 12 bytes of the mask are zero.
+ */
 struct tern_hw_flow_key {
 	__u8 dmac[6];
 	__u8 smac[6];
@@ -1024,7 +1052,13 @@ struct tern_hw_flow_key {
 	__u8 tos;		/* IPv6: traffic class */
 };
 
-/* A frame matches when (frame & mask) == key. Flows are tried by priority, then by age. */
+/*
+ * A frame matches when (frame & mask) == key, and all fields with a bit in the mask are in the
+ * frame: an IP header of ip_version directly behind the Ethernet header or its VLAN tag, and ports
+ * directly behind that (not behind an extension header of IPv6), in a packet that is no fragment or
+ * the first one. A bit of key outside the mask is BAD_FIELD. Flows are tried by priority, then by
+ * age.
+ */
 struct tern_hw_create_flow {
 	__le32 qpn;		/* a QP of type RAW */
 	__le16 priority;	/* lowest first */
@@ -1058,7 +1092,7 @@ enum tern_hw_congestion_param {
 	TERN_CC_RP_RATE_REDUCE_MONITOR_PERIOD,	/* between two reductions, at least */
 	TERN_CC_RP_INITIAL_ALPHA_VALUE,
 	TERN_CC_RP_GD,				/* a CNP takes alpha / 2^(gd - 10) */
-	TERN_CC_RP_TIMER_SLACK,			/* how late a packet costs the rate nothing */
+	TERN_CC_RP_TIMER_SLACK,			/* delay of a packet that does not lower the rate */
 	TERN_CC_RP_TIMELY_T_LOW,		/* TIMELY: below, additive increase */
 	TERN_CC_RP_TIMELY_T_HIGH,		/* above, decrease */
 	TERN_CC_RP_TIMELY_MIN_RTT,		/* of which the gradient is a multiple */
@@ -1086,7 +1120,7 @@ struct tern_hw_set_congestion {
 	__le32 value;
 };
 
-/* result of QUERY_CONGESTION */
+/* Result of QUERY_CONGESTION. */
 struct tern_hw_congestion {
 	__le32 value[TERN_CC_COUNT];
 };
@@ -1170,7 +1204,7 @@ struct tern_hw_refused {
 	__u8 rsvd[6];
 };
 
-/* CREATE_*, ALLOC_*: the number of the new object (regions and windows: the key) */
+/* Commands that create an object: its number (of a region or window the key). */
 struct tern_hw_created {
 	__le32 id;
 	__le32 rsvd;
@@ -1181,7 +1215,7 @@ struct tern_hw_srq_attr {
 	__le32 rsvd;
 };
 
-/* READ_COUNTERS: the frames that its flows took, since CREATE_COUNTERS */
+/* READ_COUNTERS: the frames that flows with these counters took, since CREATE_COUNTERS. */
 struct tern_hw_counters {
 	__le64 packets;
 	__le64 bytes;		/* without FCS */
@@ -1208,7 +1242,7 @@ struct tern_hw_aq_cqe {
 
 /* ---- counters ------------------------------------------------------------------- */
 
-/* QUERY_STATS: one __le64 each, since reset */
+/* Counters of QUERY_STATS: one __le64 each, since reset. */
 enum tern_hw_stat {
 	/* the port */
 	TERN_STAT_TX_FRAMES,
@@ -1230,7 +1264,7 @@ enum tern_hw_stat {
 	TERN_STAT_ROCE_RX_PACKETS,
 	TERN_STAT_ROCE_RX_BYTES,
 	/* RoCE packets that were dropped, by reason */
-	TERN_STAT_RX_MALFORMED,		/* truncated, bad header or length */
+	TERN_STAT_RX_MALFORMED,		/* truncated, bad header or length, too long */
 	TERN_STAT_RX_BAD_ICRC,
 	TERN_STAT_RX_BAD_PKEY,
 	TERN_STAT_RX_NO_QP,		/* no such QP, or of another service */
@@ -1267,7 +1301,7 @@ enum tern_hw_stat {
 	TERN_STAT_RESP_CQE_ERRORS,
 	TERN_STAT_RESP_CQE_FLUSHED,
 	/* host interface */
-	TERN_STAT_DB_DROPPED,		/* no such queue, or not bound to the page */
+	TERN_STAT_DB_DROPPED,		/* no such queue, other page, impossible ci of an EQ */
 	TERN_STAT_DMA_FAULTS,
 	TERN_STAT_CQ_OVERRUNS,
 	TERN_STAT_EQ_OVERRUNS,
@@ -1295,15 +1329,15 @@ enum tern_hw_stat {
 	TERN_STAT_ETH_RX_CSUM_BAD,	/* wrong checksum of IPv4, TCP or UDP; delivered too */
 	/* responder */
 	TERN_STAT_RESP_FLUSHES,
-	/* lent payload that its host wanted back before the peer had read it */
-	TERN_STAT_TX_REVOKED,		/* packets lost so, at the sender */
-	TERN_STAT_RX_REVOKED,		/* ... and as found by the receiver */
+	/* lent payload that its host withdrew before the peer had read it */
+	TERN_STAT_TX_REVOKED,		/* packets that the sender revoked */
+	TERN_STAT_RX_REVOKED,		/* packets that the receiver found revoked */
 	/* congestion control: notification point, reaction point */
 	TERN_STAT_NP_ECN_MARKED,	/* RoCEv2 packets that arrived with CE */
 	TERN_STAT_NP_CNP_SENT,
 	TERN_STAT_RP_CNP_HANDLED,
 	TERN_STAT_RP_CNP_IGNORED,	/* no such QP, or its rate is not controlled */
-	/* pause frames that named the priority and were obeyed, those that end a pause, too */
+	/* pause frames that named the priority and were obeyed, including those that end a pause */
 	TERN_STAT_RX_PRIO0_PAUSE,
 	TERN_STAT_RX_PRIO1_PAUSE,
 	TERN_STAT_RX_PRIO2_PAUSE,

@@ -8,19 +8,43 @@ import pathlib
 import re
 import struct
 import sys
+import textwrap
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 PAGE = TOP / "docs/hardware.md"
 HEADER = TOP / "include/tern/tern_hw.h"
 FORMATS = {"u8": "<B", "le16": "<H", "le32": "<I", "le64": "<Q", "be16": ">H", "be32": ">I"}
+WIDTH = 160
 ROW = "| {} | {} | {} | {} | {} |\n"
 LAYOUTS = "## 13. Layouts\n"
 NUMBERS = "## 14. Numbers\n"
 
 
 def quoted(comment):
-    """Puts names of the header into backquotes."""
-    return re.sub(r"(?<!`)\b((?:TERN_|tern_hw_)\w+\*?)", r"`\1`", comment)
+    """Puts names of constants, types and fields into backquotes."""
+    return re.sub(r"(?<!`)\b((?:TERN_|[a-z]+_|__)\w+\*?)", r"`\1`", comment)
+
+
+def sentence(comment):
+    """Returns a comment with a capital letter, unless it begins with a name, and a full stop."""
+    if "_" not in comment.split(maxsplit=1)[0]:
+        comment = comment[0].upper() + comment[1:]
+    return comment.rstrip(".") + "."
+
+
+def paragraphs(comment):
+    """Returns the text of a comment of one or more lines, without its marks."""
+    lines = [line.strip().lstrip("*").strip() for line in comment.split("\n")]
+    text = "\n".join(lines).strip()
+    return "\n\n".join(part.replace("\n", " ") for part in re.split(r"\n{2,}", text))
+
+
+def titled(title, comment):
+    """Returns what stands above a table: @title with the comment that the header has for it."""
+    if not comment:
+        return f"\n{title}:\n\n"
+    parts = f"{title}. {quoted(sentence(comment))}".split("\n\n")
+    return "\n" + "\n\n".join(textwrap.fill(part, WIDTH) for part in parts) + "\n\n"
 
 
 def plain(tail):
@@ -47,10 +71,12 @@ class Header:
     """The structs of the header: {name: [(offset, size, type, field, comment)]} and sizes."""
 
     def __init__(self, source):
-        self.source, self.structs = source, {}
+        self.source, self.structs, self.comments = source, {}, {}
         self.sizes = {kind: struct.calcsize(form) for kind, form in FORMATS.items()}
         aligns = dict(self.sizes)
-        for name, body in re.findall(r"^struct (\w+) \{\n(.*?)^\};", source, re.M | re.S):
+        for above, name, body in re.findall(
+                r"^(?:/\*((?:(?!\*/).)*)\*/\n)?struct (\w+) \{\n(.*?)^\};", source, re.M | re.S):
+            self.comments[name] = paragraphs(above)
             body = re.sub(r"\tunion \{.*?(\n\t\t__u8 body.*?)\n\t\};", r"\1", body, flags=re.S)
             rows, offset, align = [], 0, 1
             for kind, field, count, comment in re.findall(
@@ -85,7 +111,7 @@ class Header:
         """Returns a table for each struct."""
         text = ""
         for name, rows in self.structs.items():
-            text += f"\n`{name}`, {self.sizes[name]} bytes:\n\n"
+            text += titled(f"`{name}`, {self.sizes[name]} bytes", self.comments[name])
             text += ROW.format(*"offset bytes type field meaning".split()) + "| --- " * 5 + "|\n"
             for offset, size, kind, field, comment in rows:
                 comment = quoted(comment)
@@ -94,38 +120,46 @@ class Header:
         return re.sub(" {2,}", " ", text)
 
     def groups(self):
-        """Returns the enums and macros, in order: [(title, [(name, value, comment)])].
+        """Returns the enums and macros, in order: [(enum, comment, [(name, value, comment)])].
 
-        A title is the comment in the line before or else the section's. A row without a name is a
-        heading inside an enum. Macros belong together up to the next empty line or comment.
+        The comment is the one that ends in the line before; an enum without a name and a group of
+        macros must have one. A row without a name is a heading inside an enum. Macros belong
+        together up to the next empty line or comment.
         """
-        groups, section, comment, together = [], "", "", False
+        groups, comment, together = [], "", False
         for found in re.finditer(
                 r"^enum ?(?P<enum>\w*) \{(?P<body>.*?)\}(?P<rest>;[^\n]*)"
                 r"|^#define (?P<macro>TERN_\w+)[ \t]+(?P<value>[^\s/]+( << \w+\))?)(?P<tail>[^\n]*)"
-                r"|^/\* (?P<comment>[^\n]*) \*/$|^(?P<other>[^\n]*)$", self.source, re.M | re.S):
+                r"|^/\*(?P<comment>(?:(?!\*/).)*)\*/$|^(?P<other>[^\n]*)$",
+                self.source, re.M | re.S):
             if found["macro"]:
                 if not together:
-                    groups.append((comment or section, []))
-                groups[-1][1].append((found["macro"], found["value"], plain(found["tail"])))
+                    groups.append(("", comment, []))
+                groups[-1][2].append((found["macro"], found["value"], plain(found["tail"])))
             elif found["body"]:
-                title = f"enum {found['enum']}" if found["enum"] else comment or section
-                groups.append((title, members(found["body"], found["rest"])))
+                groups.append((found["enum"], comment, members(found["body"], found["rest"])))
+            elif found["comment"]:
+                comment = paragraphs(found["comment"])
             else:
-                comment = found["comment"] or ""
-                if comment.startswith("---"):
-                    section, comment = comment.strip("- "), ""
+                comment = ""
             together = bool(found["macro"])
-        return [(title, rows) for title, rows in groups if rows]
+        groups = [group for group in groups if group[2]]
+        for enum, comment, rows in groups:
+            if not enum and (not comment or comment.startswith("---")):
+                raise ValueError(f"{rows[0][0] or rows[1][0]}: no comment says what this group is")
+        return groups
 
     def numbers(self):
         """Returns a table for each enum and group of macros."""
         text = ""
-        for title, rows in self.groups():
-            text += f"\n{quoted(title).rstrip(chr(46))}:\n\n"
+        for enum, comment, rows in self.groups():
+            if enum:
+                text += titled(f"enum `{enum}`", comment)
+            else:
+                text += f"\n{quoted(sentence(comment)).rstrip('.')}:\n\n"
             text += "| name | value | meaning |\n" + "| --- " * 3 + "|\n"
-            for name, value, comment in rows:
-                text += f"| {f'`{name}`' if name else ''} | {value} | {quoted(comment)} |\n"
+            for name, value, meaning in rows:
+                text += f"| {f'`{name}`' if name else ''} | {value} | {quoted(meaning)} |\n"
         return re.sub(" {2,}", " ", text)
 
 
@@ -135,7 +169,7 @@ def main(arguments):
     wanted, found, section = page.partition(LAYOUTS)
     wanted += found + section.partition("\n\n`tern_hw_")[0] + "\n" + header.layouts()
     section = section.partition(NUMBERS)[2]
-    wanted += "\n" + NUMBERS + section.partition("\n\nPCI identity:")[0] + "\n" + header.numbers()
+    wanted += "\n" + NUMBERS + section.partition("\n\nPCI identity")[0] + "\n" + header.numbers()
     if not section or len(header.structs) < 50:
         print(f"{PAGE}: no layouts or no numbers, or {HEADER} cannot be read")
         return 1
