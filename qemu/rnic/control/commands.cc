@@ -105,9 +105,12 @@ CommandStatus create_eq(Card &card, const tern_hw_create_eq &cmd, tern_hw_create
 	const auto pages = PageList::make(cmd.pages, 0, sizeof(tern_hw_eqe) << cmd.log_size);
 	if (!pages)
 		return bad_field(cmd.pages);
-	return created(card.eqs,
-	               std::make_unique<EventQueue>(*pages, cmd.log_size, cmd.vector.get()),
-	               TERN_DB_PAGE_KERNEL, result);
+	const auto status = created(
+	        card.eqs, std::make_unique<EventQueue>(*pages, cmd.log_size, cmd.vector.get()),
+	        TERN_DB_PAGE_KERNEL, result);
+	if (status == TERN_AQ_OK && !cmd.vector.get())
+		card.raise_pending_events();
+	return status;
 }
 
 /* Creates an object of the process to which doorbell page @page belongs. */
@@ -126,9 +129,14 @@ CommandStatus destroy_eq(Card &card, uint32_t eqn)
 {
 	const EventQueue *eq = card.eqs.find(eqn);
 	const PageList pages = eq ? eq->pages() : PageList();
+	/* No COMP is among them: its CQ would use the EQ. */
+	const PendingEvents waiting = eq ? eq->waiting() : PendingEvents();
 	const auto status = destroy_unused(card.eqs, eqn);
-	if (status == TERN_AQ_OK)
-		pages.forget(card.memory.tables());
+	if (status != TERN_AQ_OK)
+		return status;
+	for (const auto &[type, id] : waiting)
+		card.raise_event(type, id);
+	pages.forget(card.memory.tables());
 	return status;
 }
 

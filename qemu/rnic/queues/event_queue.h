@@ -27,6 +27,9 @@ inline constexpr hw::tern_hw_event kSrqEvents[] = {hw::TERN_EVENT_SRQ_LIMIT,
                                                    hw::TERN_EVENT_SRQ_ERR};
 inline constexpr hw::tern_hw_event kWqEvents[] = {hw::TERN_EVENT_WQ_FATAL};
 
+/** Events that no event queue can take now, each type once for each object. */
+using PendingEvents = std::set<std::pair<hw::tern_hw_event, uint32_t>>;
+
 /**
  * One event queue with its interrupt vector. No event is lost: when the ring is full, events wait
  * until the host has made room, each type once per object.
@@ -58,6 +61,8 @@ public:
 	/** The host has consumed up to @ci and requests an interrupt for later events. Returns as
 	 * post(). */
 	bool arm(Host &host, uint32_t ci);
+	/** The events that wait for room. */
+	const PendingEvents &waiting() const { return waiting_; }
 	/** Drops waiting @events of the destroyed object @id. */
 	void forget(std::span<const hw::tern_hw_event> events, uint32_t id);
 	void describe(Json &to) const;
@@ -72,7 +77,7 @@ private:
 	uint32_t pi_ = 0;
 	uint32_t ci_ = 0;
 	bool armed_ = false;
-	std::set<std::pair<hw::tern_hw_event, uint32_t>> waiting_; /* events that found no room */
+	PendingEvents waiting_; /* events that found no room */
 };
 
 } // namespace tern

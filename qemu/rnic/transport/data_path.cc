@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "qemu/rnic/transport/data_path.h"
 
+#include <utility>
+
 #include "qemu/rnic/limits.h"
 
 namespace tern {
@@ -101,12 +103,22 @@ void DataPath::raise_event(tern_hw_event type, uint32_t id)
 {
 	auto host = event_host();
 	EventQueue *eq = eq_of_vector(0);
+	if (!eq && type != TERN_EVENT_LINK)
+		pending_events.emplace(type, id);
 	if (eq && !eq->post(host, type, id))
 		stop(TERN_FATAL_EQ_DMA);
 }
 
+void DataPath::raise_pending_events()
+{
+	for (const auto &[type, id] : std::exchange(pending_events, {}))
+		raise_event(type, id);
+}
+
 void DataPath::drop_events(std::span<const tern_hw_event> events, uint32_t id)
 {
+	for (const tern_hw_event type : events)
+		pending_events.erase({type, id});
 	eqs.for_each([&](uint32_t, EventQueue &eq) { eq.forget(events, id); });
 }
 

@@ -48,8 +48,11 @@ struct DataPath {
 	bool run_tag_ops(uint32_t srqn, SharedRecvQueue &srq, unsigned &budget);
 	/** Raises SRQ_LIMIT if @srq has reached its limit. */
 	void check_srq_limit(uint32_t srqn, SharedRecvQueue &srq);
-	/** Raises an asynchronous event on the EQ of vector 0; dropped if there is none. */
+	/** Raises an asynchronous event on the EQ of vector 0. If there is none, the event waits
+	 * until there is one; only LINK is dropped, because the register LINK has its state. */
 	void raise_event(hw::tern_hw_event type, uint32_t id);
+	/** There is an EQ of vector 0 now: raises the events that have waited for it. */
+	void raise_pending_events();
 	/** Drops pending events of a destroyed object, because its number may be reused. */
 	void drop_events(std::span<const hw::tern_hw_event> events, uint32_t id);
 	/** An address vector with the source @source; the caller adds the destination. */
@@ -93,6 +96,7 @@ struct DataPath {
 	TimerQueue timers;
 	std::array<Timer, kPriorities> pause_timers;
 	ObjectTable<EventQueue> eqs;
+	PendingEvents pending_events; /* of vector 0 while it has no EQ */
 	ObjectTable<CompletionQueue> cqs;
 	ObjectTable<SharedRecvQueue> srqs;
 	hw::tern_hw_fatal fatal = hw::TERN_FATAL_NONE;

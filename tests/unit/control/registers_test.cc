@@ -228,6 +228,92 @@ TEST_F(RegistersTest, EventQueueOverflow)
 	                                   TERN_EVENT_LINK}));
 }
 
+/* Asynchronous events that come before there is an EQ of vector 0. */
+class EventsBeforeTheirEq : public OneCard {
+protected:
+	void SetUp() override
+	{
+		driver_.enable();
+		completions_.emplace(driver_.create_eq(1));
+		driver_.set_gid(0, TERN_GID_ROCE_V2, kCardGid);
+		pd_ = driver_.alloc_pd();
+		cq_ = driver_.create_cq(*completions_, 4);
+		qp_ = make_qp();
+		qp_->connect(connection());
+	}
+	void fail(HostQp &qp) { EXPECT_TRUE(card_.fail_qp(qp.number)); }
+	std::vector<std::pair<int, uint32_t>> of_new_eq(unsigned log_size = 8)
+	{
+		eq_.emplace(driver_.create_eq(0, log_size));
+		std::vector<std::pair<int, uint32_t>> all;
+		for (const auto &e : events())
+			all.emplace_back(e.type, e.id.get());
+		return all;
+	}
+	using Events = std::vector<std::pair<int, uint32_t>>;
+
+	std::optional<HostEq> completions_;
+};
+
+/* They wait for it, and interrupt when it is armed. */
+TEST_F(EventsBeforeTheirEq, Wait)
+{
+	fail(*qp_);
+	run();
+	EXPECT_EQ(of_new_eq(), (Events{{TERN_EVENT_QP_FATAL, qp_->number}}));
+	EXPECT_EQ(host_.interrupts.count(0), 0u);
+}
+
+TEST_F(EventsBeforeTheirEq, InterruptWhenItIsArmed)
+{
+	fail(*qp_);
+	eq_.emplace(driver_.create_eq(0));
+	EXPECT_EQ(host_.interrupts.count(0), 0u);
+	driver_.arm(*eq_);
+	EXPECT_EQ(host_.interrupts.count(0), 1u);
+}
+
+/* An object that is destroyed takes them along. */
+TEST_F(EventsBeforeTheirEq, OfWhatIsDestroyed)
+{
+	fail(*qp_);
+	run();
+	EXPECT_EQ(driver_.destroy(TERN_AQ_DESTROY_QP, qp_->number), TERN_AQ_OK);
+	EXPECT_TRUE(of_new_eq().empty());
+}
+
+/* The register LINK says what the event would. */
+TEST_F(EventsBeforeTheirEq, NotLink)
+{
+	card_.set_link(false);
+	EXPECT_TRUE(of_new_eq().empty());
+}
+
+/* Events that found no room in an EQ that is destroyed go to the next one. */
+TEST_F(EventsBeforeTheirEq, OfADestroyedEq)
+{
+	eq_.emplace(driver_.create_eq(0, 1));
+	for (int i = 0; i < 2; i++)
+		card_.set_link(i % 2);
+	fail(*qp_);
+	EXPECT_EQ(stat(TERN_STAT_EQ_OVERRUNS), 1u);
+	EXPECT_EQ(driver_.destroy(TERN_AQ_DESTROY_EQ, eq_->number), TERN_AQ_OK);
+	EXPECT_EQ(of_new_eq(), (Events{{TERN_EVENT_QP_FATAL, qp_->number}}));
+}
+
+/* More than it holds: the others come when there is room, as from any EQ. */
+TEST_F(EventsBeforeTheirEq, MoreThanItHolds)
+{
+	std::vector<std::unique_ptr<HostQp>> qps;
+	for (int i = 0; i < 3; i++) {
+		qps.push_back(make_qp());
+		qps.back()->connect(connection());
+		fail(*qps.back());
+	}
+	EXPECT_EQ(of_new_eq(1).size(), 2u);
+	EXPECT_EQ(events().size(), 1u);
+}
+
 /* A QP and a CQ that go take their waiting events along. */
 TEST_F(RegistersTest, WaitingEventsOfWhatIsDestroyed)
 {

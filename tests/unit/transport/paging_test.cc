@@ -178,6 +178,38 @@ TEST_F(Paging, AWholeAddressSpace)
 	EXPECT_EQ(driver_.status_of(c), TERN_AQ_BAD_FIELD) << "without tables";
 }
 
+/* A fault before there is an EQ for its event: the QP would wait for ever if the event were lost.
+ */
+class PagingBeforeEvents : public Paging {
+protected:
+	void SetUp() override
+	{
+		driver_.enable();
+		completions_.emplace(driver_.create_eq(1));
+		driver_.set_gid(0, TERN_GID_ROCE_V2, kCardGid);
+		pd_ = driver_.alloc_pd();
+		cq_ = driver_.create_cq(*completions_, 8);
+		paged_.emplace(
+		        driver_.create_mr(pd_, kStart, kPages * kPage, kAllAccess, {4, 12, true}));
+		qp_ = make_qp();
+		qp_->connect(connection());
+	}
+
+	std::optional<HostEq> completions_;
+};
+
+TEST_F(PagingBeforeEvents, TheEventWaits)
+{
+	paged_->write(0, bytes(8));
+	post(TERN_OP_SEND, at(0, 8));
+	EXPECT_EQ(stat(TERN_STAT_PAGE_FAULTS), 1u);
+	eq_.emplace(driver_.create_eq(0));
+	EXPECT_TRUE(told());
+	bring(0, false);
+	resume(TERN_RESUME_RETRY, TERN_RESUME_NONE);
+	EXPECT_EQ(all_sent().size(), 1u);
+}
+
 /* ---- requester ---- */
 
 TEST_F(Paging, SendWaitsForWhatItSends)
