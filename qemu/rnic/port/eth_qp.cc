@@ -203,7 +203,7 @@ void EthQp::fail_send(const SendWqe &wqe, tern_hw_cqe_status status)
 {
 	const uint32_t index = sq_.head();
 	data_.stats.add(counters_.tx_errors);
-	sq_.advance(std::max<uint32_t>(wqe.blocks, 1));
+	sq_.consume(wqe);
 	complete_send(index, wqe.opcode, status, 0);
 	enter_error();
 }

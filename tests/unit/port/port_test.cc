@@ -100,6 +100,38 @@ TEST_F(PortTest, MtuLimitsSends)
 	EXPECT_EQ(stat(TERN_STAT_ETH_TX_ERRORS), 1u);
 }
 
+/* As with RC and UD: where the WQE after one of unknown size begins is not known. */
+TEST_F(PortTest, SendWqeOfUnknownSize)
+{
+	for (const int segs : {0, 65, 64}) {
+		/* Five segments: the second block, with the last of them, looks like a WQE. */
+		SendRequest request;
+		request.sges.assign(3, mr_->sge(0, 64));
+		request.sges.push_back(mr_->sge(0x10000, 64));
+		auto blocks = encode(request);
+		blocks[offsetof(tern_hw_ctrl_seg, segs)] = static_cast<std::byte>(segs);
+		const uint32_t bad = eth_->post_blocks(blocks, false);
+		eth_->post_send({.sges = {mr_->sge(0, 64)}});
+		run();
+		const auto cqes = cq_->drain();
+		ASSERT_EQ(cqes.size(), 1u);
+		EXPECT_EQ(cqes[0].wqe_index.get(), bad);
+		EXPECT_EQ(cqes[0].status, TERN_WC_LOC_QP_OP_ERR);
+		const uint32_t later = eth_->post_send({.sges = {mr_->sge(0, 64)}});
+		run();
+		const auto flushed = cq_->drain();
+		ASSERT_EQ(flushed.size(), 1u);
+		EXPECT_EQ(flushed[0].wqe_index.get(), later);
+		EXPECT_EQ(flushed[0].status, TERN_WC_WR_FLUSH_ERR);
+		EXPECT_TRUE(host_.wire.frames().empty());
+
+		EXPECT_EQ(eth_->set_state(TERN_QPS_RESET), TERN_AQ_OK);
+		eth_->forget();
+		for (const auto state : {TERN_QPS_INIT, TERN_QPS_RTR, TERN_QPS_RTS})
+			EXPECT_EQ(eth_->set_state(state), TERN_AQ_OK);
+	}
+}
+
 TEST_F(PortTest, Receives)
 {
 	eth_->post_recv(mr_->sge(0x10000, 2048));

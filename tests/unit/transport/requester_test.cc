@@ -649,6 +649,8 @@ TEST_F(Requester, WqeChangesUnderWay)
 	EXPECT_EQ(completions(), (Completions{{0, TERN_WC_LOC_QP_OP_ERR}}));
 }
 
+class UnknownSize : public Requester, public ::testing::WithParamInterface<int> {};
+
 struct BadWqe {
 	const char *name;
 	size_t at;
@@ -677,6 +679,37 @@ INSTANTIATE_TEST_SUITE_P(All, RequesterBadWqe,
                                            BadWqe{"RaddrReserved", 28, 1},
                                            BadWqe{"InlineWithoutData", 1, TERN_WQE_INLINE}),
                          [](const auto &info) { return info.param.name; });
+
+/* Where the WQE after one of unknown size begins is not known: what was posted behind it does not
+ * complete. What is posted later does. */
+TEST_P(UnknownSize, NothingBehindItCompletes)
+{
+	auto blocks = encode(write(8));
+	blocks[offsetof(tern_hw_ctrl_seg, segs)] = static_cast<std::byte>(GetParam());
+	qp_->post_blocks(blocks, false);
+	qp_->post_send(write(8), false);
+	qp_->post_send(write(8));
+	run();
+	EXPECT_EQ(completions(), (Completions{{0, TERN_WC_LOC_QP_OP_ERR}}));
+	const uint32_t later = post(write(8));
+	EXPECT_EQ(completions(), (Completions{{later, TERN_WC_WR_FLUSH_ERR}}));
+}
+
+/* In ERR it completes neither. */
+TEST_P(UnknownSize, InError)
+{
+	EXPECT_EQ(qp_->set_state(TERN_QPS_ERR), TERN_AQ_OK);
+	auto blocks = encode(write(8));
+	blocks[offsetof(tern_hw_ctrl_seg, segs)] = static_cast<std::byte>(GetParam());
+	qp_->post_blocks(blocks, false);
+	qp_->post_send(write(8));
+	run();
+	EXPECT_TRUE(completions().empty());
+	const uint32_t later = post(write(8));
+	EXPECT_EQ(completions(), (Completions{{later, TERN_WC_WR_FLUSH_ERR}}));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, UnknownSize, ::testing::Values(0, 65, 64));
 
 /* ---- the doorbell ---- */
 

@@ -270,6 +270,32 @@ TEST_F(Ud, OtherOpcodes)
 	}
 }
 
+/* Where the WQE after one of unknown size begins is not known: what was posted behind it neither
+ * completes nor is sent. What is posted later is flushed, and in RTS sent. */
+TEST_F(Ud, WqeOfUnknownSize)
+{
+	for (const int segs : {0, 65, 64}) {
+		auto blocks = encode(send(1));
+		blocks[offsetof(tern_hw_ctrl_seg, segs)] = static_cast<std::byte>(segs);
+		const uint32_t bad = qp_->post_blocks(blocks, false);
+		qp_->post_send(send(1));
+		run();
+		const auto cqe = only_cqe();
+		EXPECT_EQ(cqe.wqe_index.get(), bad);
+		EXPECT_EQ(cqe.status, TERN_WC_LOC_QP_OP_ERR);
+		const uint32_t later = qp_->post_send(send(1));
+		run();
+		const auto flushed = only_cqe();
+		EXPECT_EQ(flushed.wqe_index.get(), later);
+		EXPECT_EQ(flushed.status, TERN_WC_WR_FLUSH_ERR);
+		EXPECT_EQ(qp_->set_state(TERN_QPS_RTS), TERN_AQ_OK);
+		qp_->post_send(send(1));
+		run();
+		EXPECT_EQ(only_cqe().status, TERN_WC_SUCCESS);
+		EXPECT_EQ(all_sent().size(), 1u);
+	}
+}
+
 /* In SQE the receive queue goes on, sends are flushed; RTS makes all good. */
 TEST_F(Ud, SendErrorState)
 {
