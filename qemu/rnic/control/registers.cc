@@ -79,7 +79,7 @@ void ring_cq(Card &card, uint32_t page, uint32_t cqn, bool solicited, uint32_t c
 void ring_eq(Card &card, uint32_t page, uint32_t eqn, uint32_t ci)
 {
 	EventQueue *eq = card.eqs.find(eqn);
-	if (!eq || page != TERN_DB_PAGE_KERNEL) {
+	if (!eq || page != TERN_DB_PAGE_KERNEL || !eq->possible(ci)) {
 		card.drop(TERN_STAT_DB_DROPPED, 0);
 		return;
 	}

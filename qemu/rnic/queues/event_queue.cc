@@ -49,8 +49,6 @@ bool EventQueue::post(Host &host, tern_hw_event type, uint32_t id)
 
 bool EventQueue::arm(Host &host, uint32_t ci)
 {
-	if (pi_ - ci > 1u << log_size_)
-		return true; /* impossible index: ignored, as only the host itself is affected */
 	ci_ = ci;
 	armed_ = true;
 	while (!waiting_.empty() && !full()) {

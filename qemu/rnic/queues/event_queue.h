@@ -58,8 +58,10 @@ public:
 	/** Writes an event now, or when there is room. Returns false if the ring cannot be written
 	 * (fatal to the card). */
 	bool post(Host &host, hw::tern_hw_event type, uint32_t id);
-	/** The host has consumed up to @ci and requests an interrupt for later events. Returns as
-	 * post(). */
+	/** Whether the ring can have the consumer index @ci. */
+	bool possible(uint32_t ci) const { return pi_ - ci <= 1u << log_size_; }
+	/** The host has consumed up to @ci, which is possible, and requests an interrupt for later
+	 * events. Returns as post(). */
 	bool arm(Host &host, uint32_t ci);
 	/** The events that wait for room. */
 	const PendingEvents &waiting() const { return waiting_; }

@@ -314,6 +314,22 @@ TEST_F(EventsBeforeTheirEq, MoreThanItHolds)
 	EXPECT_EQ(events().size(), 1u);
 }
 
+/* A consumer index that the ring cannot have is ignored, and counted. */
+TEST_F(RegistersTest, ImpossibleConsumerIndexOfAnEq)
+{
+	set_up_card();
+	const uint64_t before = stat(TERN_STAT_DB_DROPPED);
+	driver_.doorbell(0, TERN_DB_EQ_ARM, eq_->number, eq_->ring.ci + 1);
+	driver_.doorbell(0, TERN_DB_EQ_ARM, eq_->number, eq_->ring.ci - (1u << 8) - 1);
+	EXPECT_EQ(stat(TERN_STAT_DB_DROPPED), before + 2);
+	card_.set_link(false);
+	EXPECT_EQ(host_.interrupts.count(0), 1u) << "it is armed as it was";
+	driver_.doorbell(0, TERN_DB_EQ_ARM, eq_->number, eq_->ring.ci + 2);
+	EXPECT_EQ(host_.interrupts.count(0), 1u);
+	driver_.arm(*eq_);
+	EXPECT_EQ(host_.interrupts.count(0), 2u);
+}
+
 /* A QP and a CQ that go take their waiting events along. */
 TEST_F(RegistersTest, WaitingEventsOfWhatIsDestroyed)
 {
