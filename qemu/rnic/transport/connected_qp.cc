@@ -57,6 +57,9 @@ void ConnectedQp::apply(uint32_t mask, const tern_hw_qp_attr &attr)
 		mtu_ = 128u << attr.path_mtu;
 	if (mask & TERN_QP_AV) {
 		source_ = *data_.gids.find(attr_.sgid_index);
+		/* SET_ETH does not change the MAC of packets of this connection. */
+		if (source_.mac == Mac{})
+			source_.mac = data_.out.mac;
 		const AddressVector av = address();
 		path_ = PathHeader(av);
 		remote_gid_ = av.dgid;

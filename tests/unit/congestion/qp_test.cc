@@ -179,6 +179,30 @@ TEST_F(Congestion, CnpHasTheMacOfTheGid)
 	EXPECT_EQ(all[0].path.smac, kUpperMac);
 }
 
+/* A GID without a MAC has the port's at the time of the address vector, for all packets. */
+TEST_F(Congestion, CnpHasTheMacOfTheOtherPackets)
+{
+	constexpr Mac kNewMac{2, 0, 0, 0, 0, 0x22};
+	auto c = make_command(TERN_AQ_SET_ETH);
+	c.set_eth.mask = TERN_ETH_MAC;
+	std::ranges::copy(kNewMac, c.set_eth.mac);
+	EXPECT_EQ(driver_.status_of(c), TERN_AQ_OK);
+	AddressVector av = path();
+	av.traffic_class = kCe;
+	av.dmac = kNewMac;
+	TestPacket p{.opcode = Opcode::RcWriteOnly,
+	             .psn = kRqPsn,
+	             .ack_request = true,
+	             .payload = content(0, kMtu)};
+	p.ext.reth = {mr_->va, mr_->key, kMtu};
+	give(p, av);
+	const auto all = packets();
+	ASSERT_EQ(all.size(), 2u);
+	EXPECT_EQ(all[0].bth.opcode, kCnpOpcode);
+	EXPECT_EQ(all[0].path.smac, kCardMac);
+	EXPECT_EQ(all[1].path.smac, kCardMac);
+}
+
 TEST_F(Congestion, UnmarkedPacketsGetNone)
 {
 	for (const uint8_t ecn : {0, 1, 2})
