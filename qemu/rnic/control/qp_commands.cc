@@ -237,20 +237,21 @@ std::optional<CommandStatus> modify_qp(Card &card, const tern_hw_modify_qp &cmd,
 	Qp *qp = card.qps.find(cmd.qpn.get());
 	if (!qp)
 		return TERN_AQ_BAD_OBJECT;
-	const auto valid =
-	        check_fields({{cmd.attr.rsvd, !cmd.attr.rsvd},
-	                      {cmd.attr.rate_limit.rsvd, all_zero(cmd.attr.rate_limit.rsvd)}});
+	auto valid = check_fields({{cmd.attr.rsvd, !cmd.attr.rsvd},
+	                           {cmd.attr.rate_limit.rsvd, all_zero(cmd.attr.rate_limit.rsvd)}});
+	if (valid == TERN_AQ_OK)
+		valid = qp->check(cmd);
 	if (valid != TERN_AQ_OK)
 		return valid;
 	const Stats::Scope scope(card.stats, qp->stats_set());
 	/* They must not be executed if the QP returns to RTS. */
 	if (qp->state() == TERN_QPS_SQE && !qp->flush_failed_sends(slice.budget))
 		return std::nullopt;
-	const auto status = qp->modify(cmd);
+	qp->modify(cmd);
 	if (qp->state() == TERN_QPS_RESET &&
 	    !card.memory.release_windows(cmd.qpn.get(), slice.budget))
 		return std::nullopt;
-	return status;
+	return TERN_AQ_OK;
 }
 
 CommandStatus query_qp(Card &card, uint32_t qpn, tern_hw_qp_attr &attr)

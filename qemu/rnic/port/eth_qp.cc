@@ -49,13 +49,14 @@ EthQp::~EthQp()
 		port_.ethernet.remove(*this);
 }
 
-CommandStatus EthQp::modify(const tern_hw_modify_qp &cmd)
+CommandStatus EthQp::check(const tern_hw_modify_qp &cmd) const
+{
+	return check_attributes(config_.type, state_, cmd.attr_mask.get(), cmd.attr);
+}
+
+void EthQp::modify(const tern_hw_modify_qp &cmd)
 {
 	const uint32_t mask = cmd.attr_mask.get();
-	const auto status = check_attributes(config_.type, state_, mask, cmd.attr);
-	if (status != TERN_AQ_OK)
-		return status;
-
 	const auto to = next_state(state_, mask, cmd.attr);
 	if (to == TERN_QPS_RESET)
 		reset();
@@ -67,7 +68,6 @@ CommandStatus EthQp::modify(const tern_hw_modify_qp &cmd)
 		set_rate_limit(cmd.attr.rate_limit);
 	if (state_ == TERN_QPS_RTS)
 		data_.scheduler.activate(*this);
-	return TERN_AQ_OK;
 }
 
 void EthQp::query(tern_hw_qp_attr &attr) const

@@ -38,7 +38,8 @@ public:
 	~EthQp() override;
 
 	bool deliver(const Packet &packet) override;
-	CommandStatus modify(const hw::tern_hw_modify_qp &cmd) override;
+	CommandStatus check(const hw::tern_hw_modify_qp &cmd) const override;
+	void modify(const hw::tern_hw_modify_qp &cmd) override;
 	void query(hw::tern_hw_qp_attr &attr) const override;
 	void reset() override;
 

@@ -12,7 +12,7 @@ RssQp::RssQp(DataPath &data, const ObjectTable<ReceiveWq> &wqs, const WqTable &t
 	state_ = TERN_QPS_RTR;
 }
 
-CommandStatus RssQp::modify(const tern_hw_modify_qp &)
+CommandStatus RssQp::check(const tern_hw_modify_qp &) const
 {
 	return TERN_AQ_BAD_STATE;
 }

@@ -23,7 +23,8 @@ public:
 
 	bool deliver(const Packet &) override { return false; }
 	void on_timer(uint64_t) override {}
-	CommandStatus modify(const hw::tern_hw_modify_qp &cmd) override;
+	CommandStatus check(const hw::tern_hw_modify_qp &cmd) const override;
+	void modify(const hw::tern_hw_modify_qp &) override {}
 	void query(hw::tern_hw_qp_attr &attr) const override;
 	void reset() override {}
 

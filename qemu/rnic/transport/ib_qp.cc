@@ -53,8 +53,10 @@ void IbQp::check_drained()
 
 /* ---- MODIFY_QP ---- */
 
-CommandStatus IbQp::check(uint32_t mask, const tern_hw_qp_attr &attr) const
+CommandStatus IbQp::check(const tern_hw_modify_qp &cmd) const
 {
+	const uint32_t mask = cmd.attr_mask.get();
+	const tern_hw_qp_attr &attr = cmd.attr;
 	const auto status = check_attributes(config_.type, state_, mask, attr);
 	if (status != TERN_AQ_OK)
 		return status;
@@ -63,13 +65,10 @@ CommandStatus IbQp::check(uint32_t mask, const tern_hw_qp_attr &attr) const
 	return TERN_AQ_OK;
 }
 
-CommandStatus IbQp::modify(const tern_hw_modify_qp &cmd)
+void IbQp::modify(const tern_hw_modify_qp &cmd)
 {
 	const uint32_t mask = cmd.attr_mask.get();
 	const tern_hw_qp_attr &attr = cmd.attr;
-	const auto status = check(mask, attr);
-	if (status != TERN_AQ_OK)
-		return status;
 	/* The event must be requested with each transition to SQD. A QP that stays in SQD keeps the
 	 * request, because the event may still be due. */
 	if (next_state(state_, mask, attr) != state_)
@@ -77,7 +76,6 @@ CommandStatus IbQp::modify(const tern_hw_modify_qp &cmd)
 	apply(mask, attr);
 	if (mask & TERN_QP_STATE)
 		enter(static_cast<tern_hw_qp_state>(attr.state));
-	return TERN_AQ_OK;
 }
 
 void IbQp::apply(uint32_t mask, const tern_hw_qp_attr &attr)

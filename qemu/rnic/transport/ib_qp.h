@@ -14,7 +14,8 @@ namespace tern {
  */
 class IbQp : public Qp {
 public:
-	CommandStatus modify(const hw::tern_hw_modify_qp &cmd) final;
+	CommandStatus check(const hw::tern_hw_modify_qp &cmd) const final;
+	void modify(const hw::tern_hw_modify_qp &cmd) final;
 	void query(hw::tern_hw_qp_attr &attr) const override;
 	void reset() final;
 	void describe(Json &to) const override;
@@ -67,7 +68,6 @@ protected:
 	hw::tern_hw_qp_attr attr_{};
 
 private:
-	CommandStatus check(uint32_t mask, const hw::tern_hw_qp_attr &attr) const;
 	void enter(hw::tern_hw_qp_state to);
 
 	bool draining_ = false;

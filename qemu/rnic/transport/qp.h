@@ -88,8 +88,10 @@ public:
 	/** In SQE: flushes the send WQEs that were posted before the error, up to @budget; returns
 	 * whether all are flushed. */
 	bool flush_failed_sends(unsigned &budget);
-	/** MODIFY_QP; all or nothing. */
-	virtual CommandStatus modify(const hw::tern_hw_modify_qp &cmd) = 0;
+	/** Whether MODIFY_QP can be executed in this state. */
+	virtual CommandStatus check(const hw::tern_hw_modify_qp &cmd) const = 0;
+	/** MODIFY_QP, which check() allows. */
+	virtual void modify(const hw::tern_hw_modify_qp &cmd) = 0;
 	virtual void query(hw::tern_hw_qp_attr &attr) const = 0;
 	/** To RESET. The windows bound through the QP remain, see Memory::release_windows(). */
 	virtual void reset() = 0;

@@ -60,7 +60,8 @@ protected:
 	{
 		tern_hw_modify_qp cmd{.qpn = {}, .attr_mask = TERN_QP_STATE | mask, .attr = attr};
 		cmd.attr.state = static_cast<uint8_t>(to);
-		ASSERT_EQ(qp_->modify(cmd), TERN_AQ_OK);
+		ASSERT_EQ(qp_->check(cmd), TERN_AQ_OK);
+		qp_->modify(cmd);
 	}
 	void post(const SendRequest &request)
 	{

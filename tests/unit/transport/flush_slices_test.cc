@@ -255,5 +255,21 @@ TEST_F(FlushSlicesUd, BackToRtsAtOnce)
 	EXPECT_EQ(cq_->drain().at(0).status, TERN_WC_SUCCESS);
 }
 
+/* A command that is refused flushes nothing: it is answered before the next slice of the flush. */
+TEST_F(FlushSlicesUd, ARefusedCommandDoesNotFlush)
+{
+	qp_->post_send(datagram(mr_->key ^ 1), false);
+	for (uint32_t i = 1; i < 500; i++)
+		qp_->post_send(datagram(mr_->key), false);
+	qp_->publish();
+	const uint32_t command = driver_.submit(modify(*qp_, TERN_QPS_SQD));
+	while (!driver_.result(command))
+		step();
+	EXPECT_EQ(driver_.result(command)->status, TERN_AQ_BAD_STATE);
+	run();
+	EXPECT_GT(cq_->drain().size(), 400u) << "flushed later";
+	EXPECT_EQ(qp_state(), TERN_QPS_SQE);
+}
+
 } // namespace
 } // namespace tern::test
