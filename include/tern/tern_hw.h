@@ -1269,7 +1269,7 @@ enum tern_hw_stat {
 	TERN_STAT_RX_BAD_PKEY,
 	TERN_STAT_RX_NO_QP,		/* no such QP, or of another service */
 	TERN_STAT_RX_BAD_ADDR,		/* GIDs are not those of the connection */
-	TERN_STAT_RX_BAD_STATE,		/* the QP is not ready to receive */
+	TERN_STAT_RX_BAD_STATE,		/* the QP cannot receive, or has 64 responses to send */
 	TERN_STAT_RX_BAD_OPCODE,	/* reserved, not of RC or XRC */
 	/* requester */
 	TERN_STAT_REQ_RETRANSMITS,	/* request packets sent again */

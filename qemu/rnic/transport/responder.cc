@@ -54,9 +54,10 @@ void Responder::end()
 
 void Responder::receive(const Packet &packet)
 {
-	/* Treated as lost. */
-	if (responses_.size() >= kMaxResponses)
+	if (responses_.size() >= kMaxResponses) {
+		data_.drop(TERN_STAT_RX_BAD_STATE, qp_.number);
 		return;
+	}
 	const int32_t distance = packet.bth.psn - expected_;
 	if (distance == 0)
 		receive_expected(packet);

@@ -549,6 +549,24 @@ TEST_F(Responder, CommunicationEstablished)
 	EXPECT_FALSE(event(TERN_EVENT_COMM_EST, qp_->number));
 }
 
+/* Requests that arrive while 64 responses wait are dropped, and counted. */
+TEST_F(Responder, TooManyResponses)
+{
+	constexpr uint32_t kMost = 64;
+	host_.wire.accept_only(0);
+	give(add(0, 8, 1));
+	for (uint32_t i = 1; i < kMost; i++)
+		give(add(0, 8, 1)); /* a duplicate has a response of its own */
+	EXPECT_EQ(stat(TERN_STAT_RX_BAD_STATE), 0u);
+	give(write(Opcode::RcWriteOnly, 1, 0, 8, 8));
+	EXPECT_EQ(stat(TERN_STAT_RX_BAD_STATE), 1u);
+	EXPECT_EQ(stat(TERN_STAT_RESP_WRITES), 0u);
+	open_wire();
+	EXPECT_EQ(all_sent().size(), kMost);
+	give(write(Opcode::RcWriteOnly, 1, 0, 8, 8));
+	expect_aeth(1, kAethAck);
+}
+
 /* A peer that repeats itself while the wire is shut makes nothing grow without bound. */
 TEST_F(Responder, FloodWhileTheWireIsShut)
 {
@@ -561,6 +579,7 @@ TEST_F(Responder, FloodWhileTheWireIsShut)
 	}
 	open_wire();
 	EXPECT_LT(all_sent().size(), 100u);
+	EXPECT_GT(stat(TERN_STAT_RX_BAD_STATE), 1000u);
 }
 
 } // namespace
