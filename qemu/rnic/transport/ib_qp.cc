@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "qemu/rnic/transport/ib_qp.h"
 
+#include <algorithm>
+
 namespace tern {
 
 using namespace hw;
@@ -53,6 +55,19 @@ void IbQp::check_drained()
 
 /* ---- MODIFY_QP ---- */
 
+/* RoCEv2 is over IPv4 or over IPv6: a packet cannot have an address of either. */
+CommandStatus IbQp::check_address(const tern_hw_qp_attr &attr) const
+{
+	const GidEntry *source = data_.gids.find(attr.sgid_index);
+	if (!source)
+		return bad_field(attr.sgid_index);
+	Gid destination;
+	std::ranges::copy(attr.dgid, destination.bytes.begin());
+	const bool mixed = source->gid.is_ipv4() != destination.is_ipv4();
+	return source->type == TERN_GID_ROCE_V2 && mixed ? bad_field(attr.dgid)
+	                                                 : CommandStatus(TERN_AQ_OK);
+}
+
 CommandStatus IbQp::check(const tern_hw_modify_qp &cmd) const
 {
 	const uint32_t mask = cmd.attr_mask.get();
@@ -60,9 +75,7 @@ CommandStatus IbQp::check(const tern_hw_modify_qp &cmd) const
 	const auto status = check_attributes(config_.type, state_, mask, attr);
 	if (status != TERN_AQ_OK)
 		return status;
-	if ((mask & TERN_QP_AV) && !data_.gids.find(attr.sgid_index))
-		return bad_field(attr.sgid_index);
-	return TERN_AQ_OK;
+	return mask & TERN_QP_AV ? check_address(attr) : TERN_AQ_OK;
 }
 
 void IbQp::modify(const tern_hw_modify_qp &cmd)

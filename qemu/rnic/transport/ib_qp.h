@@ -68,6 +68,7 @@ protected:
 	hw::tern_hw_qp_attr attr_{};
 
 private:
+	CommandStatus check_address(const hw::tern_hw_qp_attr &attr) const;
 	void enter(hw::tern_hw_qp_state to);
 
 	bool draining_ = false;

@@ -98,6 +98,30 @@ TEST_F(QpState, AddressNeedsAGid)
 	EXPECT_ANY_THROW(qp_->to_rtr(c));
 }
 
+/* RoCEv2 over IPv4 needs two IPv4 addresses, over IPv6 none; RoCEv1 takes any GIDs. */
+TEST_F(QpState, AddressesOfOneKind)
+{
+	constexpr Gid kCardGid6{{0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}};
+	constexpr Gid kPeerGid6{{0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2}};
+	driver_.set_gid(1, TERN_GID_ROCE_V2, kCardGid6);
+	driver_.set_gid(2, TERN_GID_ROCE_V1, kCardGid6);
+	auto c = connection();
+	qp_->to_init(c);
+	c.dgid = kPeerGid6;
+	EXPECT_ANY_THROW(qp_->to_rtr(c));
+	c.sgid_index = 1;
+	c.dgid = kPeerGid;
+	EXPECT_ANY_THROW(qp_->to_rtr(c));
+	EXPECT_EQ(qp_->query().state, TERN_QPS_INIT);
+	c.sgid_index = 2;
+	qp_->to_rtr(c);
+	qp_ = make_qp();
+	qp_->to_init(c);
+	c.sgid_index = 1;
+	c.dgid = kPeerGid6;
+	qp_->to_rtr(c);
+}
+
 TEST_F(QpState, QueryTellsWhatWasSet)
 {
 	qp_->connect(connection());
