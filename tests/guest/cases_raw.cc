@@ -93,6 +93,25 @@ void write_frame(std::span<uint8_t> frame, const Mac &to, const Mac &from, uint1
 	frame[13] = static_cast<uint8_t>(ethertype);
 }
 
+/* Receives @count frames, and no other. @write(frame, n) writes what the nth is to be. */
+template <class Write>
+void expect_frames(Session &s, const LoneQp &qp, const Buffer &buffer, uint64_t count, Write write)
+{
+	std::array<uint8_t, kFrame> expected;
+
+	for (uint64_t n = 0; n < count; n++) {
+		check(!qp.post_recv(n, buffer.sge(0, kRoom)), "ibv_post_recv");
+		s.peer.barrier(1);
+		const ibv_wc wc = qp.completion();
+		check(wc.status == IBV_WC_SUCCESS && wc.byte_len == kFrame, "RECV of %u bytes: %s",
+		      wc.byte_len, ibv_wc_status_str(wc.status));
+		write(std::span<uint8_t>(expected), n);
+		check(std::equal(expected.begin(), expected.end(), buffer.data()),
+		      "frame %lu has other bytes", n);
+	}
+	check(qp.silent(), "a frame that does not match the flow");
+}
+
 /* What matches arrives, byte for byte; what does not goes elsewhere. */
 void frames(Session &s)
 {
@@ -100,7 +119,6 @@ void frames(Session &s)
 	const LoneQp qp(s.device, IBV_QPT_RAW_PACKET);
 	const Buffer buffer(s.device, kRoom);
 	const Mac ours = own_mac(s.device), theirs = s.peer.exchange(ours);
-	std::array<uint8_t, kFrame> expected;
 
 	qp.lead_to(IBV_QPS_RTS);
 	if (s.active) {
@@ -120,17 +138,9 @@ void frames(Session &s)
 
 	const FlowPtr flow = eth_flow(qp, ours, kEthertype);
 	check(flow.get(), "ibv_create_flow: %s", std::strerror(errno));
-	for (uint64_t n = 0; n < kFrames; n++) {
-		check(!qp.post_recv(n, buffer.sge(0, kRoom)), "ibv_post_recv");
-		s.peer.barrier(1);
-		const ibv_wc wc = qp.completion();
-		check(wc.status == IBV_WC_SUCCESS && wc.byte_len == kFrame, "RECV of %u bytes: %s",
-		      wc.byte_len, ibv_wc_status_str(wc.status));
-		write_frame(expected, ours, theirs, kEthertype, n);
-		check(std::equal(expected.begin(), expected.end(), buffer.data()),
-		      "frame %lu has other bytes", n);
-	}
-	check(qp.silent(), "a frame that no flow asked for");
+	expect_frames(s, qp, buffer, kFrames, [&](std::span<uint8_t> frame, uint64_t n) {
+		write_frame(frame, ours, theirs, kEthertype, n);
+	});
 }
 
 /* A flow names a VLAN: frames of another one, or of none, are not for it. */
@@ -177,18 +187,9 @@ void vlan(Session &s)
 	steered.eth.mask.vlan_tag = htons(kVlanId);
 	const FlowPtr flow(ibv_create_flow(qp.get(), &steered.attr));
 	check(flow.get(), "a flow of a VLAN: %s", std::strerror(errno));
-	std::array<uint8_t, kFrame> expected;
-	for (uint64_t n = 0; n < kFrames; n++) {
-		check(!qp.post_recv(n, buffer.sge(0, kRoom)), "ibv_post_recv");
-		s.peer.barrier(1);
-		const ibv_wc wc = qp.completion();
-		check(wc.status == IBV_WC_SUCCESS && wc.byte_len == kFrame, "RECV of %u bytes: %s",
-		      wc.byte_len, ibv_wc_status_str(wc.status));
-		write_tagged(expected, ours, theirs, kVlan | (n & 1 ? kPriority : 0), n);
-		check(std::equal(expected.begin(), expected.end(), buffer.data()),
-		      "frame %lu has other bytes", n);
-	}
-	check(qp.silent(), "a frame of another VLAN");
+	expect_frames(s, qp, buffer, kFrames, [&](std::span<uint8_t> frame, uint64_t n) {
+		write_tagged(frame, ours, theirs, kVlan | (n & 1 ? kPriority : 0), n);
+	});
 }
 
 /* A flow that is gone gets nothing more. */

@@ -61,6 +61,18 @@ protected:
 		mr_->write(0, content_);
 	}
 
+	/** A card with a connected QP whose CQ uses the EQ of vector 1. Vector 0 has none. */
+	void set_up_without_events()
+	{
+		driver_.enable();
+		completions_.emplace(driver_.create_eq(1));
+		driver_.set_gid(0, hw::TERN_GID_ROCE_V2, kCardGid);
+		pd_ = driver_.alloc_pd();
+		cq_ = driver_.create_cq(*completions_, 8);
+		qp_ = make_qp();
+		qp_->connect(connection());
+	}
+
 	std::unique_ptr<HostQp> make_qp(uint8_t sq_log_size = 8, uint8_t rq_log_size = 5)
 	{
 		QpOptions options;
@@ -205,6 +217,7 @@ protected:
 	Rnic card_;
 	Driver driver_;
 	std::optional<HostEq> eq_;
+	std::optional<HostEq> completions_; /* of set_up_without_events() */
 	uint32_t pd_ = 0;
 	std::unique_ptr<HostCq> cq_;
 	std::optional<HostMr> mr_;

@@ -45,8 +45,8 @@ KNOWN = re.compile(
     r"([^\n]*\] +\? [^\n]*\n)*[^\n]*\] +ib_uverbs_(at|de)tach_mcast\+"
     # Memory may be in several regions, each with a mapping of its own. dma-debug expects one.
     r"|DMA-API: [^\n]*(cacheline tracking EEXIST|exceeded \d+ overlapping mappings)")
-# Leaks of others that kmemleak reports, by the function that has allocated the object. Older kernels
-# write its address before its name.
+# Leaks of others that kmemleak reports, by the function that has allocated the object. Older
+# kernels write its address before its name.
 KNOWN_LEAKS = re.compile(
     r"^ +(\[<\w+>\] )?("
     # UVERBS_METHOD_GET_CONTEXT frees a context that it cannot use, and keeps its reference to the

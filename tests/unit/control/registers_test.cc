@@ -231,16 +231,7 @@ TEST_F(RegistersTest, EventQueueOverflow)
 /* Asynchronous events that come before there is an EQ of vector 0. */
 class EventsBeforeTheirEq : public OneCard {
 protected:
-	void SetUp() override
-	{
-		driver_.enable();
-		completions_.emplace(driver_.create_eq(1));
-		driver_.set_gid(0, TERN_GID_ROCE_V2, kCardGid);
-		pd_ = driver_.alloc_pd();
-		cq_ = driver_.create_cq(*completions_, 4);
-		qp_ = make_qp();
-		qp_->connect(connection());
-	}
+	void SetUp() override { set_up_without_events(); }
 	void fail(HostQp &qp) { EXPECT_TRUE(card_.fail_qp(qp.number)); }
 	std::vector<std::pair<int, uint32_t>> of_new_eq(unsigned log_size = 8)
 	{
@@ -251,8 +242,6 @@ protected:
 		return all;
 	}
 	using Events = std::vector<std::pair<int, uint32_t>>;
-
-	std::optional<HostEq> completions_;
 };
 
 /* They wait for it, and interrupt when it is armed. */

@@ -178,24 +178,16 @@ TEST_F(Paging, AWholeAddressSpace)
 	EXPECT_EQ(driver_.status_of(c), TERN_AQ_BAD_FIELD) << "without tables";
 }
 
-/* A fault before there is an EQ for its event: the QP would wait for ever if the event were lost.
- */
+/* A fault before there is an EQ for its event. If the event were lost, the QP would wait for
+ * ever. */
 class PagingBeforeEvents : public Paging {
 protected:
 	void SetUp() override
 	{
-		driver_.enable();
-		completions_.emplace(driver_.create_eq(1));
-		driver_.set_gid(0, TERN_GID_ROCE_V2, kCardGid);
-		pd_ = driver_.alloc_pd();
-		cq_ = driver_.create_cq(*completions_, 8);
+		set_up_without_events();
 		paged_.emplace(
 		        driver_.create_mr(pd_, kStart, kPages * kPage, kAllAccess, {4, 12, true}));
-		qp_ = make_qp();
-		qp_->connect(connection());
 	}
-
-	std::optional<HostEq> completions_;
 };
 
 TEST_F(PagingBeforeEvents, TheEventWaits)

@@ -132,59 +132,6 @@ TEST_F(Requester, AckFuture)
 	EXPECT_EQ(completions().size(), 1u);
 }
 
-/* A NAK with a reserved code acknowledges what comes before its PSN, as each NAK
- * does, and is ignored otherwise: the request goes on. */
-TEST_F(Requester, ReservedNakCode)
-{
-	for (uint32_t i = 0; i < 3; i++)
-		post(send(1));
-	all_sent();
-	for (const uint8_t code : {4, 5, 31}) {
-		const uint64_t before = stat(TERN_STAT_REQ_BAD_RESP);
-		ack(1, kAethNak | code);
-		EXPECT_EQ(stat(TERN_STAT_REQ_BAD_RESP), before + 1);
-		EXPECT_EQ(completions(),
-		          code == 4 ? (Completions{{0, TERN_WC_SUCCESS}}) : Completions{});
-	}
-	EXPECT_TRUE(all_sent().empty());
-	EXPECT_EQ(qp_state(), TERN_QPS_RTS);
-	ack(2);
-	EXPECT_EQ(completions(), (Completions{{1, TERN_WC_SUCCESS}, {2, TERN_WC_SUCCESS}}));
-}
-
-/* The reserved kind of a syndrome (IBA table 44) says nothing: it acknowledges nothing. */
-TEST_F(Requester, ReservedSyndrome)
-{
-	post(send(1));
-	post(send(1));
-	all_sent();
-	ack(1, 0x40);
-	EXPECT_EQ(stat(TERN_STAT_REQ_BAD_RESP), 1u);
-	EXPECT_TRUE(completions().empty());
-	EXPECT_TRUE(all_sent().empty());
-	EXPECT_EQ(qp_state(), TERN_QPS_RTS);
-	ack(1);
-	EXPECT_EQ(completions().size(), 2u);
-}
-
-/* A READ response with the syndrome of a NAK is dropped; its data is requested again in time. */
-TEST_F(Requester, ReadResponseWithTheSyndromeOfANak)
-{
-	post(read(8));
-	all_sent();
-	TestPacket p{.opcode = Opcode::RcReadResponseOnly,
-	             .psn = psn(0),
-	             .payload = std::vector<std::byte>(8)};
-	p.ext.aeth = {kAethNak, 0};
-	give(p);
-	EXPECT_EQ(stat(TERN_STAT_REQ_BAD_RESP), 1u);
-	EXPECT_TRUE(completions().empty());
-	pass(kTimeout);
-	EXPECT_EQ(psns_sent(), (Psns{0}));
-	read_response(Opcode::RcReadResponseOnly, 0, 8);
-	EXPECT_EQ(completions(), (Completions{{0, TERN_WC_SUCCESS}}));
-}
-
 TEST_F(Requester, UnsignaledCompletesInSilence)
 {
 	post(send(1, 0));
