@@ -17,6 +17,7 @@ namespace {
 
 using namespace hw;
 
+constexpr Gid kGid{{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 1}};
 constexpr size_t kMemory = size_t{1} << 38; /* of which only what is touched takes room */
 constexpr unsigned kTurn = 256;
 constexpr uint32_t kObjects = 4096; /* a power of two, as tables double */
@@ -36,8 +37,7 @@ public:
 		card_.set_link(true);
 		driver.enable();
 		eq.emplace(driver.create_eq(0));
-		driver.set_gid(0, TERN_GID_ROCE_V2,
-		               tern::Gid{{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 1}});
+		driver.set_gid(0, TERN_GID_ROCE_V2, kGid);
 		pd = driver.alloc_pd();
 		cqn = driver.create_cq(*eq)->number;
 		area.emplace(driver.create_mr(pd, 0, kRegion, test::kAllAccess, kPages));
@@ -89,6 +89,7 @@ void connect(Host &host, uint32_t requests)
 	const auto qp = host.make_qp(TERN_QPT_RC);
 	test::Connection path;
 	path.dest_qpn = kDestQpn;
+	path.dgid = kGid;
 	qp->connect(path);
 	for (uint32_t i = 0; i < requests; i++)
 		qp->post_send({.opcode = TERN_OP_WRITE, .sges = {host.area->sge(0, 8)}}, false);

@@ -183,9 +183,7 @@ class Headers(Programs):
                         packets = self.run_with(program, addresses, V1)
                         self.assertEqual({roce.tag & 0xfff for roce in packets}, {VLAN})
         for host in self.hosts:
-            device = self.devices[host.name]
-            gone = wait_until(lambda: str(addresses[host]) not in str(host.gids(device)), 10)
-            self.assertTrue(gone, host.gids(device))
+            self.await_gid_gone(host, self.devices[host.name], str(addresses[host]))
 
     def test_priority(self):
         """The service level is the tag's priority."""
@@ -262,8 +260,7 @@ class Headers(Programs):
             self.run_with(PINGPONGS["RC"], extra)
             with self.traffic(extra) as go_on:
                 host.run(f"ip address del {extra[host]}/24 dev {NETDEV}")
-                self.assertTrue(wait_until(
-                    lambda: extra[host] not in str(host.gids(device)), 10), host.gids(device))
+                self.await_gid_gone(host, device, extra[host])
                 go_on()
                 host.run(f"ip address add {extra[host]}/24 dev {NETDEV}")
                 host.gid_index(device, extra[host])

@@ -160,7 +160,8 @@ class TwoWires(TwoMachines):
         self.assertNotEqual(code, 0)
         self.assertIn("status 12", said)  # transport retry counter exceeded
         # It may have ended by itself, and must have let go of its port.
-        server.host_does("while pkill ib_write_bw; do sleep 0.1; done")
+        server.host_does("pkill ib_write_bw; for i in $(seq 600); do "
+                         "ss -Htln sport = 18515 | grep -q . || break; sleep 0.1; done")
         self.assertEqual(self.end_of(self.pingpong("-n", "10"))[1], 0)
 
     def test_another_first_number(self):

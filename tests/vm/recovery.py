@@ -156,8 +156,8 @@ class Recovery(Programs):
                 works = wait_until(lambda: self.fw_fatal()["state"] == "healthy" and
                                    "LOWER_UP" in self.host.run(link).out, 30, 0.5)
                 self.assertTrue(works, (nth, self.fw_fatal(), self.host.run(link).out))
-            # The others met a card that was to be reset in any case.
-            self.assertGreater(self.fw_fatal()["error"] - before, turns // 2)
+            # Failures before the driver resets the card have no effect.
+            self.assertGreater(self.fw_fatal()["error"], before)
             self.await_settings()
             self.host.gid_index(self.device)
             self.pingpong("-n 20 -c")

@@ -216,6 +216,15 @@ class Scenario(unittest.TestCase):
                 break
             type(self).ledger = read()
 
+    def await_gid_gone(self, host, device, address):
+        """Waits until the GID table, which has others, has none of the address."""
+        def gone():
+            gids = host.gids(device)
+            return gids and all(address not in (str(gid), str(gid.ipv4_mapped))
+                                for _, gid, _ in gids)
+
+        self.assertTrue(wait_until(gone, 10), host.gids(device))
+
     def await_traffic(self, host, *tasks, packets=100):
         """Waits until programs are under way: the host's card sends and receives so many packets
         while it waits. The tasks, if any are given, must still run then."""

@@ -62,12 +62,7 @@ class Verbs(Scenario):
         for kind in ("RoCE v2",) if RXE else ("RoCE v2", "IB/RoCE v1"):
             host.gid_index(device, "10.78.0.1", kind)
         host.run(f"ip address del 10.78.0.1/24 dev {NETDEV}")
-
-        def gone():
-            gids = host.gids(device)
-            return gids and all("10.78.0.1" != str(gid.ipv4_mapped) for _, gid, _ in gids)
-
-        self.assertTrue(wait_until(gone, 10), host.gids(device))
+        self.await_gid_gone(host, device, "10.78.0.1")
 
     def test_active_mtu_follows_interface(self):
         host = self.hosts[0]
