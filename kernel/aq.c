@@ -388,10 +388,10 @@ int tern_aqs_init(struct tern_dev *tdev)
 	return 0;
 
 err_reset:
-	/* The reset may fail, and an engine that is enabled writes to its rings. */
 	tern_hw_reset(tdev);
-	pci_clear_master(tdev->pdev);
 err_free:
+	/* The reset may have failed, and an engine that is enabled writes to its rings. */
+	pci_clear_master(tdev->pdev);
 	while (count)
 		tern_aq_free(&tdev->engines[--count]);
 	return err;

@@ -40,8 +40,8 @@ static void tern_show_qp(struct seq_file *file, struct tern_dev *tdev, u32 qpn)
 
 /*
  * There may be many QPs and CQs, so a file of them is read line by line: a read ends early if its
- * process is killed, and no line is made twice. Position 0 is the header, and object N is at
- * position N + 1.
+ * process is killed, and makes at most one line that does not fit and is made again. Position 0 is
+ * the header, and object N is at position N + 1.
  */
 static void *tern_objects_start(struct xarray *objects, loff_t *pos)
 {

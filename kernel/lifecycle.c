@@ -84,7 +84,7 @@ static int tern_start_card(struct tern_dev *tdev)
 		return err;
 	err = tern_aqs_init(tdev);
 	if (err)
-		goto err_master;
+		return err;
 	WRITE_ONCE(tdev->failure, NULL);
 	WRITE_ONCE(tdev->accusation, NULL);
 	clear_bit(TERN_STATE_DEAD, &tdev->state); /* commands are possible from here on */
@@ -101,9 +101,6 @@ static int tern_start_card(struct tern_dev *tdev)
 
 err_aq:
 	tern_stop_card(tdev);
-	return err;
-err_master:
-	pci_clear_master(tdev->pdev);
 	return err;
 }
 

@@ -179,7 +179,7 @@ static int tern_odp_map(struct tern_odp *odp, struct ib_umem_odp *umem, u64 addr
 				tern_odp_leaf(odp, end - 1));
 	mutex_unlock(&odp->lock);
 	if (err) {
-		/* A child that is new has no pages, and may get none. */
+		/* A new child has no pages. If it gets none, nothing else has it reaped. */
 		mutex_lock(&umem->umem_mutex);
 		tern_odp_check_empty(odp, umem);
 		mutex_unlock(&umem->umem_mutex);

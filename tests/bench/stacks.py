@@ -51,7 +51,7 @@ class Perftest(Stack):
     hopeless = set()  # stack and program, whose chances are used up for the whole run
 
     def run(self, program, arguments, chances=None):
-        """Its row; None from a stack that has had its chances. It may have more than these."""
+        """Its row; None if it has failed as often as it may, which is `chances` times if given."""
         if (self.name, program) in self.hopeless:
             return None
         serve, ask = (f"{program} {arguments} {options}" for options in self.options)
@@ -77,7 +77,8 @@ class Perftest(Stack):
         return (row[4], row[7]) if row else (None, None)
 
     def stream(self, seconds):
-        # Who measures the server meanwhile would measure the time before a second try.
+        # One try only: the caller measures the server meanwhile, and would measure the pause before
+        # a second try, too.
         return bool(self.run("ib_write_bw", f"-s 65536 -D {seconds}", chances=1))
 
 

@@ -147,23 +147,17 @@ public:
 	{
 		const unsigned before = events_;
 		for (unsigned n = 0; n < kMessages; n++) {
-			check(!ibv_req_notify_cq(qp_.cq(), 0), "ibv_req_notify_cq");
-			exchange(qp_, buffer_, n, 1);
-			for (int half = 0; half < 2; half++)
-				check(qp_.completion().status == IBV_WC_SUCCESS, "a message");
+			exchange_armed(n);
 			look();
 		}
 		check(eventually([&] { return look() > before; }), "no event");
 		return events_ - before;
 	}
-	/* Every event of the next message, which an armed CQ has. */
+	/* Exchanges a message, and waits for an event of it. */
 	void expect_event()
 	{
 		const unsigned before = events_;
-		check(!ibv_req_notify_cq(qp_.cq(), 0), "ibv_req_notify_cq");
-		exchange(qp_, buffer_, 0, 1);
-		for (int half = 0; half < 2; half++)
-			check(qp_.completion().status == IBV_WC_SUCCESS, "a message");
+		exchange_armed(0);
 		check(eventually([&] { return look() > before; }), "no event");
 	}
 	void moderate(uint16_t count, uint16_t period) const
@@ -176,6 +170,13 @@ public:
 	static constexpr unsigned kMessages = 60;
 
 private:
+	void exchange_armed(unsigned n)
+	{
+		check(!ibv_req_notify_cq(qp_.cq(), 0), "ibv_req_notify_cq");
+		exchange(qp_, buffer_, n, 1);
+		for (int half = 0; half < 2; half++)
+			check(qp_.completion().status == IBV_WC_SUCCESS, "a message");
+	}
 	unsigned look()
 	{
 		ibv_cq *cq;

@@ -21,7 +21,7 @@ from ternlab.why import Why
 TRACING = "/sys/kernel/debug/tracing"
 ANSWER = 60  # seconds of the reference machine
 FOREVER = 7  # of rnr_retry
-CALM = 10  # TERN_RESTART_CALM in seconds: a queue that works for so long has restarted at once
+CALM = 10  # TERN_RESTART_CALM in seconds: one that has worked for longer restarts at once
 RTS, ERR = 3, 6  # of enum tern_hw_qp_state
 
 
@@ -463,7 +463,7 @@ class Inside(Programs):
         self.assertEqual(self.dump_of("commands"), [])
 
     def test_debugfs_of_many_qps(self):
-        """The card is asked once for each, although their lines take several reads."""
+        """Each read asks the card at most once more than for the lines that it returns."""
         agent = Agent(self.host, self.devices[self.host.name])
         try:
             qpns = {agent.create(service="UD") for _ in range(200)}

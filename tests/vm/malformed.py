@@ -28,7 +28,7 @@ UC, UD = 0x20, 0x60
 # AETH syndromes, table 45: ACK without credits, and NAKs.
 ACK, RNR_NAK, SEQ_NAK, INV_REQ_NAK, ACCESS_NAK = 0x1f, 0x20, 0x60, 0x61, 0x62
 QKEY, PSN, MTU = 0x11111111, 0x1000, 1024
-# What the outsider calls the QPs that the victims and the witness are connected with.
+# QPNs of the outsider: the peer of the victims, and that of the witness.
 QPN, WITNESS = 0x66, 0x67
 
 # What moves in good traffic, too: between busy programs, or for want of CPU.

@@ -101,7 +101,8 @@ QpSample Sampler::sample(const Counts &counts, const Counts::Qp &qp) const
 	return result;
 }
 
-/* A counter that cannot be read is as it was last, or its next value would count as a rate. */
+/* A counter that cannot be read keeps its last value. Otherwise its next value would be taken for
+ * the rate of one interval. */
 void Sampler::repeat_unknown(Device &device) const
 {
 	const auto before = std::ranges::find(last_.devices, device.name, &Device::name);

@@ -105,8 +105,11 @@ std::string find_provider(const std::string &given, uint32_t pid)
 
 Process::Process(uint32_t pid) : pid_(pid), fd_(pid ? open_process(pid) : -1)
 {
-	/* Any other error says that there is no process of that number. */
-	if (pid && fd_ < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM))
+	/* No process has this number. It may be that of a thread, which older kernels tell by
+	 * EINVAL and newer ones by ENOENT. */
+	const bool none = errno == ESRCH || errno == EINVAL || errno == ENOENT;
+
+	if (pid && fd_ < 0 && !none)
 		throw Error("cannot watch process " + std::to_string(pid) + ": " +
 		            std::strerror(errno));
 }

@@ -209,7 +209,8 @@ bool print(const Sample &sample, bool json)
 	return std::fflush(stdout) == 0;
 }
 
-/* Or until a signal or the end of @process. A signal that comes just before poll() waits a turn. */
+/* Returns at @due, or earlier at a signal or the end of @process. A signal that comes just before
+ * poll() waits a turn. */
 void wait_until(uint64_t due, const Process &process)
 {
 	for (uint64_t now; !stopped && !process.has_ended() && (now = now_ms()) < due;)

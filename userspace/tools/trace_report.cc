@@ -329,7 +329,7 @@ bool TraceFilter::wants(const tern_trace_event &event)
 		return wants_all() || cqs_.contains(object);
 	if (is_about_qp(event))
 		return is_of_qp(object);
-	/* The link concerns everybody. Whose an SRQ or a WQ is, nobody tells. */
+	/* The link concerns everybody. No event tells to which process an SRQ or a WQ belongs. */
 	if (event.kind == TERN_TRACE_EVENT)
 		return wants_all() || field(event.text) == "LINK";
 	if (qpn_ && event.kind == TERN_TRACE_MODIFY)

@@ -55,7 +55,7 @@ void IbQp::check_drained()
 
 /* ---- MODIFY_QP ---- */
 
-/* RoCEv2 is over IPv4 or over IPv6: a packet cannot have an address of either. */
+/* RoCEv2 is over IPv4 or over IPv6: a packet cannot have one address of each kind. */
 CommandStatus IbQp::check_address(const tern_hw_qp_attr &attr) const
 {
 	const GidEntry *source = data_.gids.find(attr.sgid_index);

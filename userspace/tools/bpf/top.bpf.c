@@ -7,8 +7,8 @@
 char LICENSE[] SEC("license") = "GPL";
 
 /*
- * terntop removes the QPs of processes that have ended. Those that a process has destroyed stay until
- * the least recently used are replaced, for their totals.
+ * terntop removes the QPs of processes that have ended. A QP that a process has destroyed stays for
+ * its totals, until it is the least recently used one and another needs its place.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -17,7 +17,7 @@ struct {
 	__type(value, struct tern_qp_stats);
 } qps SEC(".maps");
 
-/* The QPs of the map qps by what the driver tells of them. */
+/* The QPs of the map qps by what the driver tells of them, until they are destroyed. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 4096);
@@ -25,7 +25,7 @@ struct {
 	__type(value, struct tern_qp_key);
 } named_qps SEC(".maps");
 
-/* The name of each RDMA device by its PCI address, both filled up with zeros. By terntop. */
+/* The name of each RDMA device by its PCI address, both filled up with zeros. terntop fills it. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 256);
@@ -126,6 +126,8 @@ int BPF_USDT(on_post, void *device, __u32 qpn, __u32 op, __u32 flags, __u64 byte
 	if (flags & TERN_WQE_SIGNALED) {
 		wr.time = bpf_ktime_get_ns();
 		bpf_map_update_elem(&wrs, &wr_key, &wr, BPF_ANY);
+	} else { /* There may be one from before the QP was reset. */
+		bpf_map_delete_elem(&wrs, &wr_key);
 	}
 	return 0;
 }
@@ -205,8 +207,11 @@ int BPF_USDT(on_complete, void *device, __u32 cqn, __u32 qpn, __u32 opcode, __u3
 	return 0;
 }
 
-/* What was posted to a QP is gone, without completions. @dev locates a string of @entry. */
-static __always_inline void forget_posted(const void *entry, __u32 dev, __u32 qpn)
+/*
+ * The requests of a QP are gone without completions. If it is destroyed, so is its name. @dev locates
+ * a string of @entry.
+ */
+static __always_inline void forget_posted(const void *entry, __u32 dev, __u32 qpn, bool destroyed)
 {
 	struct tern_qp_name name = {
 		.tgid = bpf_get_current_pid_tgid() >> 32,
@@ -226,6 +231,8 @@ static __always_inline void forget_posted(const void *entry, __u32 dev, __u32 qp
 	stats = key ? bpf_map_lookup_elem(&qps, key) : 0;
 	if (stats)
 		stats->completed = stats->posted;
+	if (destroyed)
+		bpf_map_delete_elem(&named_qps, &name);
 }
 
 SEC("tp/tern/tern_destroy")
@@ -235,7 +242,7 @@ int on_destroy(const struct tern_entry_object *entry)
 
 	read_string(op, entry, entry->op);
 	if (!bpf_strncmp(op, sizeof(op), "DESTROY_QP"))
-		forget_posted(entry, entry->dev, entry->num);
+		forget_posted(entry, entry->dev, entry->num, true);
 	return 0;
 }
 
@@ -246,7 +253,7 @@ int on_modify_qp(const struct tern_entry_modify_qp *entry)
 
 	read_string(state, entry, entry->state);
 	if (!entry->err && !bpf_strncmp(state, sizeof(state), "RESET"))
-		forget_posted(entry, entry->dev, entry->qpn);
+		forget_posted(entry, entry->dev, entry->qpn, false);
 	return 0;
 }
 
