@@ -8,7 +8,10 @@
 struct tern_dev;
 struct tern_eq;
 
-/* The mark in tern_dev.cqs of those with a recheck handler: processes may have many others. */
+/*
+ * This mark in tern_dev.cqs is set for CQs that have a recheck handler, so that the driver does
+ * not visit the CQs of processes, of which there may be many.
+ */
 #define TERN_CQ_RECHECK	XA_MARK_0
 
 struct tern_cq_core {

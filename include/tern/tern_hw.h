@@ -280,13 +280,14 @@ struct tern_hw_ctrl_seg {
 };
 
 /*
- * First segment of a send WQE of QPs of type ETH, in place of struct tern_hw_ctrl_seg. The card
- * finishes the frame (TERN_CAP_ETH_OFFLOAD). With csum_start, the 16 bits at csum_start +
- * csum_offset hold the sum of the pseudo header, and become the Internet checksum of all bytes
- * from csum_start on (0xffff for 0 at UDP's csum_offset, 6). With mss besides, the frame may be
- * longer than the MTU: it is sent as TCP segments of at most mss bytes of payload. csum_start is
- * then that of the TCP header. The length in the pseudo header is that of TCP header and payload
- * of the whole WQE; the card corrects it for each segment.
+ * The first segment of a send WQE of an ETH QP, which replaces struct tern_hw_ctrl_seg. The card
+ * completes the frame (TERN_CAP_ETH_OFFLOAD). If csum_start is not 0, the host stores the sum of
+ * the pseudo header in the 16 bits at csum_start + csum_offset. The card replaces it by the
+ * Internet checksum of all bytes from csum_start on (0xffff for 0 at UDP's csum_offset, 6).
+ * If mss is not 0 either, the frame may be longer than the MTU, and the card sends it as TCP
+ * segments of at most mss bytes of payload. csum_start is then the offset of the TCP header. The
+ * length in the pseudo header is that of the TCP header and the payload of the whole WQE. The card
+ * corrects it for each segment.
  */
 struct tern_hw_eth_ctrl_seg {
 	__u8 opcode;		/* TERN_OP_SEND */
@@ -408,7 +409,7 @@ enum tern_hw_tag_opcode {
 #define TERN_TAG_SIGNALED	0x01u	/* write a CQE on success too */
 #define TERN_TAG_COUNT		0x02u	/* the host has dealt with so many unexpected messages */
 
-/* An entry of the ring of an SRQ with TERN_SRQ_TAGS. Fields that its opcode does not use are 0. */
+/* An SRQ with TERN_SRQ_TAGS has a ring of these. Fields that the opcode does not use are zero. */
 struct tern_hw_tag_op {
 	__u8 opcode;		/* enum tern_hw_tag_opcode */
 	__u8 flags;		/* TERN_TAG_* */
@@ -425,7 +426,7 @@ struct tern_hw_tag_op {
 
 /* ---- completion queue entry ------------------------------------------------- */
 
-/* Opcode of a receive completion; a send completion has the WQE's own opcode. */
+/* A receive completion has one of these opcodes. A send completion has that of its WQE. */
 enum tern_hw_cqe_op {
 	TERN_CQE_RECV = 0x80,		/* SEND arrived */
 	TERN_CQE_RECV_WRITE_IMM = 0x81,	/* WRITE with immediate arrived */
@@ -479,7 +480,7 @@ enum tern_hw_cqe_status {
 	TERN_WC_TM_RNDV_INCOMPLETE = 23,
 };
 
-/* The phase of an entry: 1 in the first pass over the ring, then 0, then 1 again */
+/* The phase of an entry is 1 in the first pass over the ring, 0 in the next, then 1 again. */
 #define TERN_PHASE	0x01u
 
 /*
@@ -608,7 +609,7 @@ enum tern_hw_aq_status {
 	TERN_AQ_DMA_FAULT = 7,		/* memory named by the command is not reachable */
 };
 
-/* Bytes of a command, and of its completion */
+/* A command has so many bytes, and its completion as well. */
 enum { TERN_AQ_ENTRY = 128 };
 
 /* The bodies of commands; each fits in 120 bytes. */
@@ -703,7 +704,7 @@ struct tern_hw_faults {
 	struct tern_hw_fault responder;
 };
 
-/* RESUME_QP: answers the faults that QUERY_FAULT has told; the QP goes on, or fails. */
+/* RESUME_QP answers the faults that QUERY_FAULT has reported. The QP then goes on, or fails. */
 struct tern_hw_resume_qp {
 	__le32 qpn;
 	__u8 requester;		/* enum tern_hw_resume */
@@ -1053,11 +1054,12 @@ struct tern_hw_flow_key {
 };
 
 /*
- * A frame matches when (frame & mask) == key, and all fields with a bit in the mask are in the
- * frame: an IP header of ip_version directly behind the Ethernet header or its VLAN tag, and ports
- * directly behind that (not behind an extension header of IPv6), in a packet that is no fragment or
- * the first one. A bit of key outside the mask is BAD_FIELD. Flows are tried by priority, then by
- * age.
+ * A frame matches a flow if (frame & mask) == key, and if it has all fields that the mask has bits
+ * of. The IP header, of version ip_version, must follow the Ethernet header or its VLAN tag
+ * directly, and the ports must follow the IP header directly: the card does not parse the extension
+ * headers of IPv6. Of a packet in fragments only the first one has ports. The card refuses a key
+ * with bits outside the mask (BAD_FIELD). It tries flows in the order of priority, and those of one
+ * priority from the oldest to the newest.
  */
 struct tern_hw_create_flow {
 	__le32 qpn;		/* a QP of type RAW */
@@ -1215,7 +1217,7 @@ struct tern_hw_srq_attr {
 	__le32 rsvd;
 };
 
-/* READ_COUNTERS: the frames that flows with these counters took, since CREATE_COUNTERS. */
+/* READ_COUNTERS returns what the flows of these counters have taken since CREATE_COUNTERS. */
 struct tern_hw_counters {
 	__le64 packets;
 	__le64 bytes;		/* without FCS */

@@ -192,7 +192,7 @@ private:
 	unsigned events_ = 0;
 };
 
-/* With moderation an event stands for many completions, or for those of a period. */
+/* A moderated CQ raises one event for a number of completions, or for those of a period. */
 void moderated_cq(Session &s)
 {
 	constexpr uint16_t kCount = 24, kPeriod = 50'000; /* us */

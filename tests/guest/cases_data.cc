@@ -48,7 +48,7 @@ void spread(std::span<const ibv_sge> sges, uint64_t seed)
 			reinterpret_cast<uint8_t *>(sge.addr)[k] = pattern(seed, i++);
 }
 
-/* What a Tern card grants: users have it all. */
+/* A Tern card supports so many SGEs and bytes of inline data, and a user can use all of them. */
 constexpr size_t kTernSges = 30;
 constexpr uint32_t kTernInline = 960;
 

@@ -161,7 +161,7 @@ struct Operation {
 /** Of an operation that had nothing to work on, which is not counted. */
 inline constexpr int kNothing = -1;
 
-/** An operation that destroys an object of @kind. */
+/** Destroys an object of @kind, as Fuzzer::destroy() does. */
 template <Kind kind>
 int destroy(Fuzzer &f)
 {

@@ -56,9 +56,9 @@ std::string to_line(const tern_trace_event &event, uint64_t start);
 
 /**
  * Returns all events as JSON that Perfetto and chrome://tracing show. Each QP of a program has a
- * thread with a slice from each post to its completion. Each device has a thread with its events,
- * and with a slice for each command. All other entries are instants. @lost is the number of events
- * that are missing. The order of @events does not matter.
+ * thread, which shows a slice from each post to its completion. Each device has a thread, which
+ * shows its events and a slice for each command. All other entries are instants. @lost is the
+ * number of events that are missing. The order of @events does not matter.
  */
 std::string to_chrome(std::vector<tern_trace_event> events, uint64_t lost);
 

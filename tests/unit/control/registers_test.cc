@@ -278,7 +278,7 @@ TEST_F(EventsBeforeTheirEq, NotLink)
 	EXPECT_TRUE(of_new_eq().empty());
 }
 
-/* Events that found no room in an EQ that is destroyed go to the next one. */
+/* If an EQ of vector 0 is destroyed while events wait for room in it, the next EQ gets them. */
 TEST_F(EventsBeforeTheirEq, OfADestroyedEq)
 {
 	eq_.emplace(driver_.create_eq(0, 1));
