@@ -46,7 +46,7 @@ enum {
 	TERN_BAR_DM = 5,	/* device memory, 32-bit, prefetchable (TERN_CAP_DM) */
 
 	TERN_HW_MAJOR = 1,	/* a driver refuses a major it does not know */
-	TERN_HW_MINOR = 10,
+	TERN_HW_MINOR = 11,
 };
 
 /* ---- engines ----------------------------------------------------------- */
@@ -142,6 +142,7 @@ enum tern_hw_fatal {
 #define TERN_CAP_QP_STATS	0x10000000u	/* sets of counters for chosen QPs */
 #define TERN_CAP_MASKED_ATOMIC	0x20000000u	/* atomics of parts of a word */
 #define TERN_CAP_NULL_KEY	0x40000000u	/* TERN_LKEY_NULL */
+#define TERN_CAP_COMP_COUNTERS	0x80000000u	/* completion counters */
 
 /* TERN_REG_CTRL */
 #define TERN_CTRL_ENABLE	0x00000001u	/* latches the admin ring registers */
@@ -229,6 +230,13 @@ struct tern_hw_srq_record {
 struct tern_hw_cq_record {
 	__le32 ci;		/* host: CQEs consumed, free-running */
 	__le32 rsvd[15];
+};
+
+/* The record of a completion counter: its values, each written with one store. */
+struct tern_hw_comp_record {
+	__le64 completed;	/* card: what succeeded, in the counter's unit; wraps */
+	__le64 failed;		/* card: requests that failed or were flushed; wraps */
+	__le32 rsvd[12];
 };
 
 /* ---- work queue entries ---------------------------------------------------- */
@@ -596,6 +604,10 @@ enum tern_hw_aq_op {
 	TERN_AQ_CREATE_STATS = 0x42,
 	TERN_AQ_DESTROY_STATS = 0x43,
 	TERN_AQ_BIND_STATS = 0x44,
+	TERN_AQ_CREATE_COMP_COUNTER = 0x45,
+	TERN_AQ_DESTROY_COMP_COUNTER = 0x46,
+	TERN_AQ_MODIFY_COMP_COUNTER = 0x47,
+	TERN_AQ_ATTACH_COMP_COUNTER = 0x48,
 };
 
 enum tern_hw_aq_status {
@@ -633,6 +645,55 @@ struct tern_hw_bind_stats {
 	__le32 set;		/* of CREATE_STATS; 0: none */
 };
 
+/* What a completion counter adds up for a success. A failure always counts as one. */
+enum tern_hw_comp_unit {
+	TERN_COMP_REQUESTS = 0,
+	TERN_COMP_BYTES = 1,	/* of data: a receive those of its CQE's byte_len */
+};
+
+struct tern_hw_create_comp_counter {
+	__le64 record;		/* of struct tern_hw_comp_record; the card clears both values */
+	__le32 db_page;		/* of the process that owns it, or TERN_DB_PAGE_KERNEL */
+	__u8 unit;		/* enum tern_hw_comp_unit */
+	__u8 rsvd[3];
+};
+
+/* A value of a completion counter */
+enum tern_hw_comp_value {
+	TERN_COMP_COMPLETED = 0,
+	TERN_COMP_FAILED = 1,
+};
+
+/* MODIFY_COMP_COUNTER: what it does with the value */
+enum tern_hw_comp_change {
+	TERN_COMP_SET = 0,
+	TERN_COMP_ADD = 1,
+};
+
+struct tern_hw_modify_comp_counter {
+	__le64 operand;
+	__le32 id;
+	__u8 value;		/* enum tern_hw_comp_value */
+	__u8 change;		/* enum tern_hw_comp_change */
+	__u8 rsvd[2];
+};
+
+/* Operations of a QP that a completion counter counts: the bits of enum ibv_qp_attach_comp_cntr_op */
+#define TERN_COMP_SEND		0x01u	/* SEND, SEND_IMM, SEND_INV */
+#define TERN_COMP_RECV		0x02u	/* receive WQEs */
+#define TERN_COMP_READ		0x04u	/* READ */
+#define TERN_COMP_REMOTE_READ	0x08u	/* READs of the peer, whose data has been sent */
+#define TERN_COMP_WRITE		0x10u	/* WRITE, WRITE_IMM */
+#define TERN_COMP_REMOTE_WRITE	0x20u	/* WRITEs of the peer, whose data is in memory */
+
+/* ATTACH_COMP_COUNTER: in RESET or INIT. The QP's destruction detaches its counters. */
+struct tern_hw_attach_comp_counter {
+	__le32 qpn;
+	__le32 id;
+	__le32 ops;		/* TERN_COMP_* that the QP's type has, each of one counter at most */
+	__le32 rsvd;
+};
+
 struct tern_hw_create_eq {
 	struct tern_hw_pages pages;
 	__le32 vector;		/* one EQ per vector */
@@ -645,8 +706,8 @@ struct tern_hw_create_eq {
  * and of a region of CREATE_FAST_MR the variant does not count), DESTROY_CQ, QUERY_QP, DESTROY_QP,
  * QUERY_SRQ, DESTROY_SRQ, DEALLOC_XRCD, DESTROY_FLOW, CREATE_FAST_MR (the PDN), SYNC_MR (the key),
  * QUERY_FAULT (the QPN), DESTROY_WQ, DESTROY_WQ_TABLE, DESTROY_COUNTERS, READ_COUNTERS,
- * DESTROY_STATS; ALLOC_PD, ALLOC_XRCD and CREATE_COUNTERS (the doorbell page of the process that
- * owns the new object, or TERN_DB_PAGE_KERNEL).
+ * DESTROY_STATS, DESTROY_COMP_COUNTER; ALLOC_PD, ALLOC_XRCD and CREATE_COUNTERS (the doorbell page
+ * of the process that owns the new object, or TERN_DB_PAGE_KERNEL).
  */
 struct tern_hw_object {
 	__le32 id;
@@ -1158,6 +1219,9 @@ struct tern_hw_aq_cmd {
 		struct tern_hw_set_eth_rss set_eth_rss;
 		struct tern_hw_set_congestion set_congestion;
 		struct tern_hw_bind_stats bind_stats;
+		struct tern_hw_create_comp_counter create_comp_counter;
+		struct tern_hw_modify_comp_counter modify_comp_counter;
+		struct tern_hw_attach_comp_counter attach_comp_counter;
 		__u8 body[120];
 	};
 };
@@ -1198,6 +1262,8 @@ struct tern_hw_device_attr {
 	__le32 max_wq_tables;
 	__le32 max_counters;
 	__le32 max_stats_sets;
+	__le32 max_comp_counters;
+	__le32 rsvd3;
 };
 
 /* Any command that ends with TERN_AQ_BAD_FIELD: which field was refused. */
@@ -1373,6 +1439,10 @@ static_assert(sizeof(struct tern_hw_cqe) == 64, "CQE");
 static_assert(sizeof(struct tern_hw_eqe) == 16, "EQE");
 static_assert(sizeof(struct tern_hw_query_stats) == 16, "QUERY_STATS");
 static_assert(sizeof(struct tern_hw_bind_stats) == 8, "BIND_STATS");
+static_assert(sizeof(struct tern_hw_comp_record) == 64, "record of a completion counter");
+static_assert(sizeof(struct tern_hw_create_comp_counter) == 16, "CREATE_COMP_COUNTER");
+static_assert(sizeof(struct tern_hw_modify_comp_counter) == 16, "MODIFY_COMP_COUNTER");
+static_assert(sizeof(struct tern_hw_attach_comp_counter) == 16, "ATTACH_COMP_COUNTER");
 static_assert(sizeof(struct tern_hw_create_eq) == 24, "CREATE_EQ");
 static_assert(sizeof(struct tern_hw_create_mr) == 40, "CREATE_MR");
 static_assert(sizeof(struct tern_hw_create_cq) == 40, "CREATE_CQ");
@@ -1387,7 +1457,7 @@ static_assert(sizeof(struct tern_hw_create_srq) == 56, "CREATE_SRQ");
 static_assert(sizeof(struct tern_hw_resize_srq) == 40, "RESIZE_SRQ");
 static_assert(sizeof(struct tern_hw_mcast) == 24, "ATTACH_MCAST");
 static_assert(sizeof(struct tern_hw_create_flow) == 120, "CREATE_FLOW");
-static_assert(sizeof(struct tern_hw_device_attr) == 96, "QUERY_DEVICE");
+static_assert(sizeof(struct tern_hw_device_attr) == 104, "QUERY_DEVICE");
 static_assert(sizeof(struct tern_hw_modify_mr) == 48, "MODIFY_MR");
 static_assert(sizeof(struct tern_hw_faults) == 48, "QUERY_FAULT");
 static_assert(sizeof(struct tern_hw_resume_qp) == 8, "RESUME_QP");

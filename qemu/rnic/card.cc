@@ -11,7 +11,7 @@ Card::Card(const CardConfig &config, const Ports &ports, bool link_up)
           wq_tables(kMaxWqTables, config.base()),
           qps(kMaxQps, config.base(), config.engine == 0 ? kGsiQpn : 0),
           flow_counters(kMaxFlowCounters, config.base()), stats_sets(kMaxStatsSets, config.base()),
-          link_up(link_up)
+          completion_counters(kMaxCompletionCounters, config.base()), link_up(link_up)
 {
 }
 

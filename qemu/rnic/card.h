@@ -12,6 +12,7 @@
 #include "qemu/rnic/port/port.h"
 #include "qemu/rnic/port/receive_wq.h"
 #include "qemu/rnic/ports.h"
+#include "qemu/rnic/queues/completion_counter.h"
 #include "qemu/rnic/transport/data_path.h"
 #include "qemu/rnic/transport/qp.h"
 
@@ -60,6 +61,7 @@ struct Card : DataPath {
 	ObjectTable<Qp> qps;
 	ObjectTable<FlowCounters> flow_counters;
 	ObjectTable<StatsSet> stats_sets;
+	ObjectTable<CompletionCounter> completion_counters;
 	bool link_up;
 	bool enabled = false;
 	/* What had stopped the card when it was reset; none once it is enabled again. */

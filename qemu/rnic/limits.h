@@ -18,6 +18,7 @@ inline constexpr uint32_t kMaxWqs = 1u << 16;
 inline constexpr uint32_t kMaxWqTables = 1u << 12;
 inline constexpr uint32_t kMaxXrcds = 1u << 16;
 inline constexpr uint32_t kMaxStatsSets = 1u << 12;
+inline constexpr uint32_t kMaxCompletionCounters = 1u << 16;
 inline constexpr uint32_t kMaxGids = 128;
 inline constexpr uint32_t kMaxMessage = 1u << 31;
 inline constexpr uint8_t kMaxLogSq = 18;

@@ -27,7 +27,7 @@ void Vandal::command()
 	c.opcode = static_cast<uint16_t>(
 	        rng_.chance(1, 50)  ? rng_.below(1 << 16)
 	        : rng_.chance(1, 8) ? rng_.between(1, 2)
-	                            : rng_.between(TERN_AQ_CREATE_EQ, TERN_AQ_BIND_STATS));
+	                            : rng_.between(TERN_AQ_CREATE_EQ, TERN_AQ_ATTACH_COMP_COUNTER));
 	if (rng_.chance(1, 8))
 		rng_.fill(std::as_writable_bytes(std::span(c.body)));
 	else if (!fill_memory(c) && !fill_queue(c) && !fill_srq(c) && !fill_ethernet(c) &&
@@ -263,6 +263,21 @@ bool Vandal::fill_other(tern_hw_aq_cmd &c)
 	case TERN_AQ_BIND_STATS:
 		c.bind_stats.qpn = qpn();
 		c.bind_stats.set = number();
+		return true;
+	case TERN_AQ_CREATE_COMP_COUNTER:
+		c.create_comp_counter.record = somewhere() & ~63ull;
+		c.create_comp_counter.unit = static_cast<uint8_t>(rng_.below(2));
+		return true;
+	case TERN_AQ_MODIFY_COMP_COUNTER:
+		c.modify_comp_counter.operand = rng_.next();
+		c.modify_comp_counter.id = number();
+		c.modify_comp_counter.value = static_cast<uint8_t>(rng_.below(2));
+		c.modify_comp_counter.change = static_cast<uint8_t>(rng_.below(2));
+		return true;
+	case TERN_AQ_ATTACH_COMP_COUNTER:
+		c.attach_comp_counter.qpn = qpn();
+		c.attach_comp_counter.id = number();
+		c.attach_comp_counter.ops = static_cast<uint32_t>(rng_.between(1, 63));
 		return true;
 	case TERN_AQ_ATTACH_MCAST:
 	case TERN_AQ_DETACH_MCAST: {

@@ -7,6 +7,7 @@
 
 #include "qemu/rnic/card.h"
 #include "qemu/rnic/control/command_fields.h"
+#include "qemu/rnic/control/completion_counter_commands.h"
 #include "qemu/rnic/control/congestion_commands.h"
 #include "qemu/rnic/control/cq_commands.h"
 #include "qemu/rnic/control/flow_commands.h"
@@ -60,6 +61,7 @@ CommandStatus query_device(Card &, tern_hw_device_attr &attr)
 	attr.max_wq_tables = kMaxWqTables;
 	attr.max_counters = kMaxFlowCounters;
 	attr.max_stats_sets = kMaxStatsSets;
+	attr.max_comp_counters = kMaxCompletionCounters;
 	return TERN_AQ_OK;
 }
 
@@ -211,6 +213,7 @@ bool names_object(uint16_t opcode)
 	case TERN_AQ_DESTROY_COUNTERS:
 	case TERN_AQ_READ_COUNTERS:
 	case TERN_AQ_DESTROY_STATS:
+	case TERN_AQ_DESTROY_COMP_COUNTER:
 		return true;
 	default:
 		return false;
@@ -250,6 +253,8 @@ bool may_lack_resources(uint16_t opcode)
 	case TERN_AQ_SET_CONGESTION:
 	case TERN_AQ_CREATE_STATS:
 	case TERN_AQ_BIND_STATS:
+	case TERN_AQ_CREATE_COMP_COUNTER:
+	case TERN_AQ_ATTACH_COMP_COUNTER:
 		return true;
 	default:
 		return false;
@@ -357,6 +362,15 @@ std::optional<CommandStatus> execute(Card &card, const tern_hw_aq_cmd &command,
 		return destroy_unused(card.stats_sets, id);
 	case TERN_AQ_BIND_STATS:
 		return bind_stats(card, command.bind_stats);
+	case TERN_AQ_CREATE_COMP_COUNTER:
+		return create_completion_counter(card, command.create_comp_counter,
+		                                 completion.created);
+	case TERN_AQ_DESTROY_COMP_COUNTER:
+		return destroy_unused(card.completion_counters, id);
+	case TERN_AQ_MODIFY_COMP_COUNTER:
+		return modify_completion_counter(card, command.modify_comp_counter);
+	case TERN_AQ_ATTACH_COMP_COUNTER:
+		return attach_completion_counter(card, command.attach_comp_counter);
 	case TERN_AQ_ATTACH_MCAST:
 		return attach_mcast(card, command.mcast);
 	case TERN_AQ_DETACH_MCAST:

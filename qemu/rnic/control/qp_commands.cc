@@ -321,6 +321,7 @@ std::optional<CommandStatus> destroy_qp(Card &card, uint32_t qpn, Slice &slice)
 		return std::nullopt;
 	count_users(card, qp->config(), -1);
 	add_users(qp->stats_set(), -1);
+	qp->detach_counters();
 	card.scheduler.remove(*qp);
 	card.timers.drop(qp->timer_owner(), qp->timer);
 	card.drop_events(kQpEvents, qpn);

@@ -16,7 +16,7 @@ constexpr uint32_t kCaps =
         TERN_CAP_CLOCK | TERN_CAP_MODIFY_CQ | TERN_CAP_ATOMIC_WRITE | TERN_CAP_RSS | TERN_CAP_ODP |
         TERN_CAP_TAG_MATCHING | TERN_CAP_PACING | TERN_CAP_FLOW_COUNTERS | TERN_CAP_ETH_OFFLOAD |
         TERN_CAP_ETH_QUEUES | TERN_CAP_FLUSH | TERN_CAP_CONGESTION | TERN_CAP_QP_STATS |
-        TERN_CAP_MASKED_ATOMIC | TERN_CAP_NULL_KEY;
+        TERN_CAP_MASKED_ATOMIC | TERN_CAP_NULL_KEY | TERN_CAP_COMP_COUNTERS;
 
 /* Operations that a doorbell executes itself, so that they apply to the next message. */
 constexpr unsigned kTagOpsAtOnce = 4;

@@ -17,6 +17,24 @@ namespace {
 constexpr uint64_t kFlushIntervalMin = 1'000'000;
 constexpr uint64_t kFlushIntervalMax = 64'000'000;
 
+/* What a send WQE is counted as (TERN_COMP_*); 0: as nothing. */
+uint32_t operation_of(uint8_t opcode)
+{
+	switch (opcode) {
+	case TERN_OP_SEND:
+	case TERN_OP_SEND_IMM:
+	case TERN_OP_SEND_INV:
+		return TERN_COMP_SEND;
+	case TERN_OP_WRITE:
+	case TERN_OP_WRITE_IMM:
+		return TERN_COMP_WRITE;
+	case TERN_OP_READ:
+		return TERN_COMP_READ;
+	default:
+		return 0;
+	}
+}
+
 } // namespace
 
 Qp::Qp(DataPath &data, const QpConfig &config, SendQueue sq, RecvQueue rq)
@@ -28,6 +46,28 @@ void Qp::begin(uint32_t qpn)
 {
 	number = qpn;
 	sq_.reset(data_.memory.host());
+}
+
+bool Qp::attach(CompletionCounter &counter, uint32_t ops)
+{
+	if (counts(ops))
+		return false;
+	if (!counters_)
+		counters_ = std::make_unique<AttachedCounters>();
+	counters_->attach(counter, ops);
+	return true;
+}
+
+void Qp::detach_counters()
+{
+	if (counters_)
+		counters_->detach_all();
+}
+
+void Qp::count_send(uint8_t opcode, bool success, uint64_t bytes)
+{
+	if (counters_)
+		count(operation_of(opcode), success, bytes);
 }
 
 void Qp::ring(uint32_t pi)
@@ -267,6 +307,7 @@ void Qp::complete_recv(tern_hw_cqe cqe, bool solicited)
 	cqe.wqe_index = claim.index;
 	cqe.srqn = claim.srqn;
 	claim.report.add_to(cqe);
+	count(TERN_COMP_RECV, cqe.status == TERN_WC_SUCCESS, cqe.byte_len.get());
 	/* An SRQ of XRC or with tag matching has its own CQ. */
 	SharedRecvQueue *srq = data_.srqs.find(claim.srqn);
 	if (claim.report.listed())
@@ -410,6 +451,7 @@ void Qp::flush_next_send()
 void Qp::complete_send(uint32_t wqe_index, uint8_t opcode, tern_hw_cqe_status status,
                        uint32_t byte_len)
 {
+	count_send(opcode, status == TERN_WC_SUCCESS, byte_len);
 	tern_hw_cqe cqe{};
 	cqe.wqe_index = wqe_index;
 	cqe.opcode = opcode;

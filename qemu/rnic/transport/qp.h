@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 
@@ -13,6 +14,7 @@
 #include "qemu/rnic/queues/recv_queue.h"
 #include "qemu/rnic/queues/send_queue.h"
 #include "qemu/rnic/timers.h"
+#include "qemu/rnic/transport/attached_counters.h"
 #include "qemu/rnic/transport/data_path.h"
 #include "qemu/rnic/transport/page_waits.h"
 #include "qemu/rnic/transport/qp_rates.h"
@@ -59,6 +61,12 @@ public:
 	/** The counters of what happens to this QP; null: none of its own. */
 	StatsSet *stats_set() const { return stats_set_; }
 	void bind(StatsSet *set) { stats_set_ = set; }
+
+	/** From now on @counter counts the operations @ops (TERN_COMP_*). Returns false if one of
+	 * them has a counter already. */
+	bool attach(CompletionCounter &counter, uint32_t ops);
+	/** The QP is being destroyed: detaches its completion counters. */
+	void detach_counters();
 
 	/** Send doorbell. */
 	void ring(uint32_t pi);
@@ -216,7 +224,18 @@ protected:
 	bool locate_send(const SendWqe &wqe, uint64_t offset, size_t size, HostRanges &ranges);
 	/** Executes an operation on this card's keys. */
 	hw::tern_hw_cqe_status execute_local(const SendWqe &wqe);
-	/** Writes a completion; if the CQ cannot take it, the QP fails. */
+	/** A request of @op (TERN_COMP_*) has ended; counts it if the QP has a counter for it. If
+	 * the value cannot be written, the QP fails. */
+	void count(uint32_t op, bool success, uint64_t bytes)
+	{
+		if (counts(op) && !counters_->count(data_.memory.host(), op, success, bytes))
+			fatal();
+	}
+	/** Whether the QP has a counter for @op. */
+	bool counts(uint32_t op) const { return counters_ && counters_->has(op); }
+	/** Ends a send WQE that succeeds without a completion. */
+	void end_silently(uint8_t opcode, uint32_t bytes) { count_send(opcode, true, bytes); }
+	/** Ends a send WQE with a completion; if the CQ cannot take it, the QP fails. */
 	void complete_send(uint32_t wqe_index, uint8_t opcode, hw::tern_hw_cqe_status status,
 	                   uint32_t byte_len);
 
@@ -281,6 +300,7 @@ protected:
 	hw::tern_hw_qp_state state_ = hw::TERN_QPS_RESET;
 
 private:
+	void count_send(uint8_t opcode, bool success, uint64_t bytes);
 	bool wait_for_rate(Side side);
 	void spend_rate(Side side, size_t size)
 	{
@@ -307,6 +327,7 @@ private:
 
 	RecvQueue rq_;
 	StatsSet *stats_set_ = nullptr;
+	std::unique_ptr<AttachedCounters> counters_; /* null if none was ever attached */
 	std::optional<Claimed> claimed_;
 	bool last_wqe_reported_ = false;
 	uint32_t failed_sends_end_ = 0; /* in SQE: end of the WQEs posted before the error */

@@ -552,6 +552,8 @@ void Requester::complete_front()
 	data_requests_ -= r.expects_response();
 	if (is_signaled(r))
 		report(r, TERN_WC_SUCCESS);
+	else
+		qp_.end_silently(r.opcode, r.length);
 }
 
 void Requester::report(const Request &r, tern_hw_cqe_status status)

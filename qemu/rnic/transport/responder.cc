@@ -18,6 +18,19 @@ namespace {
 /* Responses that may be queued; requests beyond that are dropped. */
 constexpr size_t kMaxResponses = 4 * kMaxRdAtomic;
 
+/* What a request is counted as (TERN_COMP_*); 0: as nothing. */
+uint32_t operation_of(const Packet &packet)
+{
+	switch (packet.info->kind) {
+	case PacketKind::ReadRequest:
+		return TERN_COMP_REMOTE_READ;
+	case PacketKind::Write:
+		return TERN_COMP_REMOTE_WRITE;
+	default:
+		return 0;
+	}
+}
+
 } // namespace
 
 void Responder::reset(Psn rq_psn)
@@ -25,6 +38,7 @@ void Responder::reset(Psn rq_psn)
 	responses_.clear();
 	atomics_.fill({});
 	expected_ = rq_psn;
+	read_bytes_ = 0;
 	msn_ = 0;
 	nak_sent_ = false;
 	message_ = Message::None;
@@ -348,6 +362,7 @@ Responder::Outcome Responder::execute_write(const Packet &packet)
 	if (packet.info->last) {
 		data_.stats.add(TERN_STAT_RESP_WRITES);
 		finish_message();
+		qp_.count(TERN_COMP_REMOTE_WRITE, true, write_.length);
 		if (packet.info->imm)
 			complete_recv(packet, TERN_CQE_RECV_WRITE_IMM, write_.length,
 			              TERN_WC_SUCCESS);
@@ -433,7 +448,7 @@ void Responder::reject(const Packet &packet, Outcome outcome)
 	const Psn psn = packet.bth.psn;
 	switch (outcome) {
 	case Outcome::NeedPages:
-		wait_for_pages(psn, packet.info->kind == PacketKind::Send);
+		wait_for_pages(psn, packet.info->kind == PacketKind::Send, operation_of(packet));
 		[[fallthrough]];
 	case Outcome::Rnr:
 		push_rnr_nak(psn);
@@ -462,6 +477,7 @@ void Responder::reject(const Packet &packet, Outcome outcome)
 	case Outcome::Done:
 		return;
 	}
+	qp_.count(operation_of(packet), false, 0);
 	qp_.enter_error();
 }
 

@@ -60,6 +60,7 @@ private:
 		uint32_t rkey = 0;
 		uint32_t length = 0;
 		bool started = false;
+		bool is_read = false;  /* answers a READ, not an ATOMIC WRITE or a FLUSH */
 		uint64_t original = 0; /* Atomic */
 	};
 
@@ -127,13 +128,15 @@ private:
 	void acknowledge();
 	void push_nak(Psn psn, uint8_t syndrome);
 	void push_rnr_nak(Psn psn);
-	/** The packet with @psn needs pages; @recv: of the buffers of a receive WQE. */
-	void wait_for_pages(Psn psn, bool recv);
+	/** The packet with @psn needs pages; @recv: of the buffers of a receive WQE. @op: as
+	 * fail_access(). */
+	void wait_for_pages(Psn psn, bool recv, uint32_t op);
 	void clear_wait(Psn psn, uint32_t packets);
 	/** Ends the READ at the front, and unless its pages are awaited, moves the QP to ERR. */
 	void stop_read(bool need_pages);
-	/** Sends NAK Remote Access Error for @psn and moves the QP to ERR. */
-	void fail_access(Psn psn);
+	/** Sends NAK Remote Access Error for @psn and moves the QP to ERR. @op: what the request
+	 * is counted as (TERN_COMP_*); 0: as nothing. */
+	void fail_access(Psn psn, uint32_t op);
 	void push_read(const Packet &packet, bool duplicate);
 	/** The response to ATOMIC WRITE and FLUSH. */
 	void push_empty_read(Psn psn, bool duplicate);
@@ -145,6 +148,8 @@ private:
 	Wire::Lend lend_read_burst(const Response &response, uint32_t size);
 	void begin_read_part(const Response &response, uint32_t size, Bth &bth, ExtHeaders &ext);
 	void end_read_part(Response &response, uint32_t size);
+	bool may_lend(const Response &response) const;
+	void count_read(const Response &response, Psn first, uint32_t size);
 	/** False if there is no room. */
 	bool send_aeth(Opcode opcode, const Response &response, uint8_t syndrome);
 	uint8_t ack_syndrome();
@@ -156,8 +161,10 @@ private:
 	std::array<AtomicResult, 16> atomics_{}; /* most recent results, round-robin */
 	size_t next_atomic_ = 0;
 	Psn expected_;
-	uint32_t msn_ = 0;      /* completed messages, 24 bits */
-	bool nak_sent_ = false; /* since the last packet in sequence (IBA 9.7.5.2.8) */
+	uint32_t msn_ = 0;        /* completed messages, 24 bits */
+	bool nak_sent_ = false;   /* since the last packet in sequence (IBA 9.7.5.2.8) */
+	Psn reads_end_;           /* the PSN after the last READ response sent, repetitions aside */
+	uint64_t read_bytes_ = 0; /* sent of the READ that is being answered */
 
 	Message message_ = Message::None;
 	uint64_t placed_ = 0; /* bytes of the message so far */
@@ -168,6 +175,7 @@ private:
 	struct PageWait {
 		Psn psn;
 		bool recv;
+		uint32_t op; /* as of fail_access() */
 	};
 	std::optional<PageWait> page_wait_; /* until resumed, or the packet succeeds */
 };

@@ -2,6 +2,7 @@
 #include "qemu/rnic/transport/responder.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "qemu/rnic/formats/burst.h"
 #include "qemu/rnic/transport/rc_qp.h"
@@ -55,7 +56,8 @@ void Responder::push_read(const Packet &packet, bool duplicate)
 	                      .target = target(packet),
 	                      .va = reth.va,
 	                      .rkey = reth.rkey,
-	                      .length = reth.length});
+	                      .length = reth.length,
+	                      .is_read = true});
 }
 
 bool Responder::transmit(unsigned &budget)
@@ -111,15 +113,17 @@ void Responder::stop_read(bool need_pages)
 	const Psn psn = responses_.front().psn;
 	responses_.clear();
 	if (need_pages && qp_.state() != TERN_QPS_ERR) {
-		wait_for_pages(psn, false);
+		wait_for_pages(psn, false, TERN_COMP_REMOTE_READ);
 		push_rnr_nak(psn);
 		return;
 	}
-	fail_access(psn);
+	fail_access(psn, TERN_COMP_REMOTE_READ);
 }
 
-void Responder::fail_access(Psn psn)
+void Responder::fail_access(Psn psn, uint32_t op)
 {
+	qp_.count(op, false, 0);
+
 	data_.stats.add(TERN_STAT_RESP_TX_ACCESS_NAK);
 	data_.raise_event(TERN_EVENT_QP_ACCESS_ERR, qp_.number);
 	push_nak(psn, nak_syndrome(NakCode::RemoteAccessError));
@@ -127,10 +131,10 @@ void Responder::fail_access(Psn psn)
 }
 
 /* The host sees the fault of the first packet that waits. */
-void Responder::wait_for_pages(Psn psn, bool recv)
+void Responder::wait_for_pages(Psn psn, bool recv, uint32_t op)
 {
 	if (!qp_.waits_for_pages(RcQp::Side::Responder))
-		page_wait_ = {psn, recv};
+		page_wait_ = {psn, recv, op};
 	qp_.wait_for_pages(RcQp::Side::Responder);
 }
 
@@ -143,7 +147,7 @@ void Responder::resume(bool ok)
 		return;
 	responses_.clear();
 	if (!wait->recv) {
-		fail_access(wait->psn);
+		fail_access(wait->psn, wait->op);
 		return;
 	}
 	if (qp_.has_claim())
@@ -158,7 +162,7 @@ SendResult Responder::send_read(Response &response, unsigned &budget)
 {
 	const uint32_t most = qp_.mtu_ * std::min(budget, kMaxBurst / qp_.mtu_);
 	const uint32_t size = std::min(response.length, most);
-	if (size > qp_.mtu_ && !response.duplicate && !qp_.slowed()) {
+	if (size > qp_.mtu_ && may_lend(response) && !qp_.slowed()) {
 		switch (lend_read_burst(response, size)) {
 		case Wire::Lend::Done:
 			budget -= segments_of(size, qp_.mtu_);
@@ -195,12 +199,39 @@ void Responder::begin_read_part(const Response &response, uint32_t size, Bth &bt
 
 void Responder::end_read_part(Response &response, uint32_t size)
 {
+	const Psn first = response.psn;
 	const uint32_t packets = packets_of(size, qp_.mtu_);
-	clear_wait(response.psn, packets);
+	clear_wait(first, packets);
 	response.started = true;
 	response.va += size;
 	response.length -= size;
-	response.psn = response.psn + packets;
+	response.psn = first + packets;
+	if (response.is_read)
+		count_read(response, first, size);
+}
+
+/* Responses to duplicates are not lent, as retransmissions are not. A host that counts the READs of
+ * its peer may change the data as soon as the READ is counted, so the peer gets a copy. */
+bool Responder::may_lend(const Response &response) const
+{
+	return !response.duplicate && !qp_.counts(TERN_COMP_REMOTE_READ);
+}
+
+/*
+ * @size bytes of @response have been sent, from PSN @first on. Counts a READ when its last response
+ * is sent for the first time. A READ that has to wait for pages is repeated by the peer from where
+ * it stopped, as a duplicate that has not been counted.
+ */
+void Responder::count_read(const Response &response, Psn first, uint32_t size)
+{
+	if (!response.duplicate)
+		reads_end_ = first;
+	if (first - reads_end_ < 0)
+		return;
+	reads_end_ = response.psn;
+	read_bytes_ += size;
+	if (!response.length)
+		qp_.count(TERN_COMP_REMOTE_READ, true, std::exchange(read_bytes_, 0));
 }
 
 SendResult Responder::send_read_packet(Response &response)
@@ -214,8 +245,7 @@ SendResult Responder::send_read_packet(Response &response)
 	const auto sending = qp_.send_data(
 	        bth, ext, size,
 	        [&](HostRanges &ranges) {
-		        /* Responses to duplicates are not lent, as retransmissions are not. */
-		        return !response.duplicate &&
+		        return may_lend(response) &&
 		               memory.locate_remote(response.rkey, response.va, response.target,
 		                                    size, ranges);
 	        },

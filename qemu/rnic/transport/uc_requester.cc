@@ -138,6 +138,8 @@ void UcRequester::end(tern_hw_cqe_status status)
 	const bool ok = status == TERN_WC_SUCCESS;
 	if (!ok || (r.flags & TERN_WQE_SIGNALED) || qp_.config().signal_all)
 		qp_.complete_send(r.index, r.opcode, status, ok ? r.length : 0);
+	else
+		qp_.end_silently(r.opcode, r.length);
 	if (!ok) {
 		data_.stats.add(TERN_STAT_REQ_CQE_ERRORS);
 		qp_.enter_send_error();

@@ -137,6 +137,7 @@ bool UcResponder::execute_write(const Packet &packet)
 	message_ = Message::Write;
 	if (packet.info->last) {
 		data_.stats.add(TERN_STAT_RESP_WRITES);
+		qp_.count(TERN_COMP_REMOTE_WRITE, true, write_.length);
 		if (packet.info->imm)
 			complete_recv(packet, TERN_CQE_RECV_WRITE_IMM, placed_);
 		message_ = Message::None;

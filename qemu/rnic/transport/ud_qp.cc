@@ -115,6 +115,8 @@ void UdQp::end_send(tern_hw_cqe_status status)
 	if (!ok || config_.signal_all || (wqe.flags & TERN_WQE_SIGNALED))
 		complete_send(index, wqe.opcode, status,
 		              ok ? static_cast<uint32_t>(wqe.length) : 0);
+	else
+		end_silently(wqe.opcode, static_cast<uint32_t>(wqe.length));
 	if (!ok) {
 		data_.stats.add(TERN_STAT_REQ_CQE_ERRORS);
 		enter_send_error();

@@ -19,7 +19,7 @@ protected:
 
 TEST_F(RegistersTest, Identity)
 {
-	EXPECT_EQ(card_.read_register(TERN_REG_VERSION), 0x0001000au);
+	EXPECT_EQ(card_.read_register(TERN_REG_VERSION), 0x0001000bu);
 	EXPECT_EQ(card_.read_register(TERN_REG_MAC_LO), 0x00000002u);
 	EXPECT_EQ(card_.read_register(TERN_REG_MAC_HI), 0x0100u);
 	EXPECT_EQ(card_.read_register(TERN_REG_LINK), TERN_LINK_UP);

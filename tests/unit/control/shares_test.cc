@@ -86,6 +86,14 @@ protected:
 		return c;
 	}
 
+	tern_hw_aq_cmd completion_counter(uint32_t page)
+	{
+		auto c = make_command(TERN_AQ_CREATE_COMP_COUNTER);
+		c.create_comp_counter.record = host_.memory.alloc(sizeof(tern_hw_comp_record), 64);
+		c.create_comp_counter.db_page = page;
+		return c;
+	}
+
 	/** Repeats @greedy until it is refused; @other, of another process, then succeeds. */
 	void check(const tern_hw_aq_cmd &greedy, const tern_hw_aq_cmd &other, uint32_t capacity)
 	{
@@ -142,6 +150,16 @@ TEST_F(Shares, TablesOfReceiveQueues)
 {
 	const auto other = table(id_of(wq(pd_of(kOther))));
 	check(table(id_of(wq(pd_of(kGreedy)))), other, kMaxWqTables);
+}
+
+TEST_F(Shares, CompletionCounters)
+{
+	const auto greedy = completion_counter(kGreedy);
+	check(greedy, completion_counter(kOther), kMaxCompletionCounters);
+	const Iova record = greedy.create_comp_counter.record.get();
+	host_.memory.put(record, uint64_t{7});
+	EXPECT_EQ(driver_.status_of(greedy), TERN_AQ_NO_RESOURCE);
+	EXPECT_EQ(host_.memory.get<uint64_t>(record), 7u);
 }
 
 /* What is destroyed may be created again. */
