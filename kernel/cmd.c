@@ -119,6 +119,7 @@ int tern_cmd_query_device(struct tern_engine *engine, struct tern_device_attr *a
 		.max_xrcd = le32_to_cpu(hw->max_xrcd),
 		.max_mcast_groups = le32_to_cpu(hw->max_mcast_groups),
 		.max_mcast_qps = le32_to_cpu(hw->max_mcast_qps),
+		.max_comp_counters = le32_to_cpu(hw->max_comp_counters),
 		.max_flows = le32_to_cpu(hw->max_flows),
 		.max_srq_log_size = hw->max_srq_log_size,
 		.max_log_tags = hw->max_log_tags,
@@ -536,6 +537,37 @@ int tern_cmd_read_counters(struct tern_dev *tdev, u32 id, u64 *packets, u64 *byt
 void tern_cmd_destroy_counters(struct tern_dev *tdev, u32 id)
 {
 	tern_cmd_destroy(tdev, TERN_AQ_DESTROY_COUNTERS, id);
+}
+
+int tern_cmd_create_comp_counter(struct tern_engine *engine,
+				 const struct tern_hw_create_comp_counter *hw, u32 *id)
+{
+	struct tern_hw_aq_cmd cmd = { .create_comp_counter = *hw };
+
+	return tern_cmd_create(engine, TERN_AQ_CREATE_COMP_COUNTER, &cmd, id);
+}
+
+int tern_cmd_modify_comp_counter(struct tern_dev *tdev,
+				 const struct tern_hw_modify_comp_counter *hw)
+{
+	struct tern_hw_aq_cmd cmd = { .modify_comp_counter = *hw };
+
+	return tern_cmd(tern_engine_of(tdev, le32_to_cpu(hw->id)), TERN_AQ_MODIFY_COMP_COUNTER,
+			&cmd, NULL);
+}
+
+int tern_cmd_attach_comp_counter(struct tern_dev *tdev,
+				 const struct tern_hw_attach_comp_counter *hw)
+{
+	struct tern_hw_aq_cmd cmd = { .attach_comp_counter = *hw };
+
+	return tern_cmd(tern_engine_of(tdev, le32_to_cpu(hw->qpn)), TERN_AQ_ATTACH_COMP_COUNTER,
+			&cmd, NULL);
+}
+
+void tern_cmd_destroy_comp_counter(struct tern_dev *tdev, u32 id)
+{
+	tern_cmd_destroy(tdev, TERN_AQ_DESTROY_COMP_COUNTER, id);
 }
 
 int tern_cmd_set_gid(struct tern_dev *tdev, const struct tern_hw_set_gid *hw)

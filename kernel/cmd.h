@@ -79,6 +79,13 @@ void tern_cmd_destroy_flow(struct tern_dev *tdev, u32 id);
 int tern_cmd_create_counters(struct tern_engine *engine, u32 db_page, u32 *id);
 int tern_cmd_read_counters(struct tern_dev *tdev, u32 id, u64 *packets, u64 *bytes);
 void tern_cmd_destroy_counters(struct tern_dev *tdev, u32 id);
+int tern_cmd_create_comp_counter(struct tern_engine *engine,
+				 const struct tern_hw_create_comp_counter *hw, u32 *id);
+int tern_cmd_modify_comp_counter(struct tern_dev *tdev,
+				 const struct tern_hw_modify_comp_counter *hw);
+int tern_cmd_attach_comp_counter(struct tern_dev *tdev,
+				 const struct tern_hw_attach_comp_counter *hw);
+void tern_cmd_destroy_comp_counter(struct tern_dev *tdev, u32 id);
 
 int tern_cmd_set_gid(struct tern_dev *tdev, const struct tern_hw_set_gid *hw);
 int tern_cmd_set_mac(struct tern_dev *tdev, const u8 *mac);

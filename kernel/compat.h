@@ -150,6 +150,7 @@ static inline int tern_odp_dma(struct ib_umem_odp *umem, size_t index, dma_addr_
  * TERN_HAVE_COUNTER_PORT: since 6.15 counter_bind_qp() and counter_unbind_qp() get the port.
  * TERN_HAVE_DMAH: since 6.17 a region may be registered with a DMA handle (TLP processing hints).
  * TERN_HAVE_PORT_SPEED: in 7.2 a process can ask for the port's speed as a number.
+ * TERN_HAVE_COMP_CNTR: in 7.3 a process can have completion counters.
  * TERN_HAVE_DMABUF_EXPORT: in 7.2 ib_core exports memory that a process may map as a dma-buf.
  */
 

@@ -446,6 +446,9 @@ static void tern_ib_set_optional_ops(const struct tern_dev *tdev, struct ib_devi
 		{ TERN_CAP_DM, &tern_dm_ops },
 		{ TERN_CAP_ODP, &tern_odp_dev_ops },
 		{ TERN_CAP_FAST_REG, &tern_fast_reg_ops },
+#ifdef TERN_HAVE_COMP_CNTR
+		{ TERN_CAP_COMP_COUNTERS, &tern_comp_cntr_ops },
+#endif
 	};
 	int i;
 

@@ -159,6 +159,15 @@ struct tern_counters {
 	u32 id;
 };
 
+#ifdef TERN_HAVE_COMP_CNTR
+struct tern_comp_cntr {
+	struct ib_comp_cntr ibcc;
+	struct tern_ubuf ubuf;
+	const struct tern_hw_comp_record *record;	/* in ubuf */
+	u32 id;
+};
+#endif
+
 static inline struct tern_ib *to_tib(struct ib_device *ibdev)
 {
 	return container_of(ibdev, struct tern_ib, ibdev);
@@ -228,6 +237,13 @@ static inline struct tern_counters *to_tcounters(struct ib_counters *ibcounters)
 {
 	return container_of(ibcounters, struct tern_counters, ibcounters);
 }
+
+#ifdef TERN_HAVE_COMP_CNTR
+static inline struct tern_comp_cntr *to_tcomp_cntr(struct ib_comp_cntr *ibcc)
+{
+	return container_of(ibcc, struct tern_comp_cntr, ibcc);
+}
+#endif
 
 /* For requests without driver data: non-zero data comes from a newer provider. */
 static inline int tern_udata_no_input(struct ib_udata *udata)
@@ -341,6 +357,7 @@ extern const struct ib_device_ops tern_mcast_ops;	/* mcast.c */
 extern const struct ib_device_ops tern_flow_ops;	/* flow.c */
 extern const struct ib_device_ops tern_counters_ops;	/* flow_counters.c */
 extern const struct ib_device_ops tern_qp_counter_ops;	/* qp_counters.c */
+extern const struct ib_device_ops tern_comp_cntr_ops;	/* comp_counters.c */
 extern const struct ib_device_ops tern_mw_ops;		/* mw.c */
 extern const struct ib_device_ops tern_rereg_ops;	/* rereg.c */
 extern const struct ib_device_ops tern_odp_dev_ops;	/* odp.c */

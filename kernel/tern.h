@@ -70,6 +70,7 @@ struct tern_device_attr {
 	u32 max_xrcd;
 	u32 max_mcast_groups;
 	u32 max_mcast_qps;
+	u32 max_comp_counters;
 	u32 max_flows;
 	u8 max_srq_log_size;
 	u8 max_log_tags;

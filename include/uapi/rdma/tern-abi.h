@@ -167,6 +167,12 @@ enum tern_dm_query_attrs {
 	TERN_ATTR_DM_QUERY_RESP_LENGTH,		/* __u64, bytes */
 };
 
+/* of UVERBS_METHOD_COMP_CNTR_CREATE */
+enum tern_create_comp_cntr_attrs {
+	TERN_ATTR_CREATE_COMP_CNTR_UNIT = 1 << 12,	/* __u32, enum tern_hw_comp_unit */
+	TERN_ATTR_CREATE_COMP_CNTR_RESP_KEY,	/* __u64, for mmap(): struct tern_hw_comp_record */
+};
+
 /* of UVERBS_OBJECT_PD */
 enum tern_pd_methods {
 	TERN_METHOD_PD_QUERY = 1 << 12,
