@@ -30,6 +30,12 @@ public:
 		add(attr, 0).data = handle;
 		return *this;
 	}
+	/** Adds @value. */
+	Ioctl &in(uint16_t attr, uint32_t value)
+	{
+		add(attr, sizeof(value)).data = value;
+		return *this;
+	}
 	/** Adds @to, which the kernel fills. */
 	template <class T>
 	Ioctl &out(uint16_t attr, T &to)

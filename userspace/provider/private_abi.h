@@ -180,7 +180,8 @@ struct ContextOps {
 	int (*close_xrcd)(ibv_xrcd *xrcd);
 	UnusedOp cq_event;
 	ibv_ah *(*create_ah)(ibv_pd *pd, ibv_ah_attr *attr);
-	TERN_SINCE_65(UnusedOp create_comp_cntr;)
+	TERN_SINCE_65(ibv_comp_cntr *(*create_comp_cntr)(ibv_context *context,
+	                                                 ibv_comp_cntr_init_attr *attr);)
 	ibv_counters *(*create_counters)(ibv_context *context, ibv_counters_init_attr *attr);
 	ibv_cq *(*create_cq)(ibv_context *context, int cqe, ibv_comp_channel *channel,
 	                     int comp_vector);
@@ -200,7 +201,7 @@ struct ContextOps {
 	int (*dealloc_td)(ibv_td *td);
 	int (*dereg_mr)(VerbsMr *mr);
 	int (*destroy_ah)(ibv_ah *ah);
-	TERN_SINCE_65(UnusedOp destroy_comp_cntr;)
+	TERN_SINCE_65(int (*destroy_comp_cntr)(ibv_comp_cntr *counter);)
 	int (*destroy_counters)(ibv_counters *counters);
 	int (*destroy_cq)(ibv_cq *cq);
 	int (*destroy_flow)(ibv_flow *flow);
@@ -218,8 +219,8 @@ struct ContextOps {
 	ibv_dm *(*import_dm)(ibv_context *context, uint32_t dm_handle);
 	ibv_mr *(*import_mr)(ibv_pd *pd, uint32_t mr_handle);
 	ibv_pd *(*import_pd)(ibv_context *context, uint32_t pd_handle);
-	TERN_SINCE_65(UnusedOp inc_comp_cntr;)
-	TERN_SINCE_65(UnusedOp inc_err_comp_cntr;)
+	TERN_SINCE_65(int (*inc_comp_cntr)(ibv_comp_cntr *counter, uint64_t amount);)
+	TERN_SINCE_65(int (*inc_err_comp_cntr)(ibv_comp_cntr *counter, uint64_t amount);)
 	int (*modify_cq)(ibv_cq *cq, ibv_modify_cq_attr *attr);
 	UnusedOp modify_flow_action_esp;
 	int (*modify_qp)(ibv_qp *qp, ibv_qp_attr *attr, int attr_mask);
@@ -233,8 +234,9 @@ struct ContextOps {
 	int (*post_send)(ibv_qp *qp, ibv_send_wr *wr, ibv_send_wr **bad_wr);
 	int (*post_srq_ops)(ibv_srq *srq, ibv_ops_wr *wr, ibv_ops_wr **bad_wr);
 	int (*post_srq_recv)(ibv_srq *srq, ibv_recv_wr *wr, ibv_recv_wr **bad_wr);
-	TERN_SINCE_65(UnusedOp qp_attach_comp_cntr;)
-	TERN_SINCE_65(UnusedOp query_comp_cntr_caps;)
+	TERN_SINCE_65(int (*qp_attach_comp_cntr)(ibv_qp *qp, ibv_comp_cntr *counter,
+	                                         ibv_qp_attach_comp_cntr_attr *attr);)
+	TERN_SINCE_65(int (*query_comp_cntr_caps)(ibv_context *context, ibv_comp_cntr_caps *caps);)
 	int (*query_device_ex)(ibv_context *context, const ibv_query_device_ex_input *input,
 	                       ibv_device_attr_ex *attr, size_t attr_size);
 	UnusedOp query_ece;
@@ -245,10 +247,10 @@ struct ContextOps {
 	UnusedOp query_qp_data_in_order;
 	int (*query_rt_values)(ibv_context *context, ibv_values_ex *values);
 	int (*query_srq)(ibv_srq *srq, ibv_srq_attr *attr);
-	TERN_SINCE_65(UnusedOp read_comp_cntr;)
+	TERN_SINCE_65(int (*read_comp_cntr)(ibv_comp_cntr *counter, uint64_t *value);)
 	int (*read_counters)(ibv_counters *counters, uint64_t *values, uint32_t count,
 	                     uint32_t flags);
-	TERN_SINCE_65(UnusedOp read_err_comp_cntr;)
+	TERN_SINCE_65(int (*read_err_comp_cntr)(ibv_comp_cntr *counter, uint64_t *value);)
 	ibv_mr *(*reg_dm_mr)(ibv_pd *pd, ibv_dm *dm, uint64_t dm_offset, size_t length,
 	                     unsigned access);
 	ibv_mr *(*reg_dmabuf_mr)(ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd,
@@ -258,9 +260,9 @@ struct ContextOps {
 	int (*req_notify_cq)(ibv_cq *cq, int solicited_only);
 	int (*rereg_mr)(VerbsMr *mr, int flags, ibv_pd *pd, void *addr, size_t length, int access);
 	int (*resize_cq)(ibv_cq *cq, int cqe);
-	TERN_SINCE_65(UnusedOp set_comp_cntr;)
+	TERN_SINCE_65(int (*set_comp_cntr)(ibv_comp_cntr *counter, uint64_t value);)
 	UnusedOp set_ece;
-	TERN_SINCE_65(UnusedOp set_err_comp_cntr;)
+	TERN_SINCE_65(int (*set_err_comp_cntr)(ibv_comp_cntr *counter, uint64_t value);)
 	void (*unimport_dm)(ibv_dm *dm);
 	void (*unimport_mr)(ibv_mr *mr);
 	void (*unimport_pd)(ibv_pd *pd);
@@ -539,6 +541,17 @@ int ibv_cmd_create_counters(ibv_context *context, ibv_counters_init_attr *attr,
 int ibv_cmd_read_counters(VerbsCounters *counters, uint64_t *values, uint32_t count, uint32_t flags,
                           CommandBuffer *driver);
 int ibv_cmd_destroy_counters(VerbsCounters *counters);
+#if TERN_IBVERBS_PRIVATE == 65
+int ibv_cmd_query_comp_cntr_caps(ibv_context *context, ibv_comp_cntr_caps *caps);
+int ibv_cmd_create_comp_cntr(ibv_context *context, ibv_comp_cntr *counter, CommandBuffer *driver);
+int ibv_cmd_destroy_comp_cntr(ibv_comp_cntr *counter);
+int ibv_cmd_set_comp_cntr(ibv_comp_cntr *counter, uint64_t value);
+int ibv_cmd_set_err_comp_cntr(ibv_comp_cntr *counter, uint64_t value);
+int ibv_cmd_inc_comp_cntr(ibv_comp_cntr *counter, uint64_t amount);
+int ibv_cmd_inc_err_comp_cntr(ibv_comp_cntr *counter, uint64_t amount);
+int ibv_cmd_qp_attach_comp_cntr(ibv_qp *qp, ibv_comp_cntr *counter,
+                                ibv_qp_attach_comp_cntr_attr *attr);
+#endif
 int ibv_cmd_alloc_mw(ibv_pd *pd, ibv_mw_type type, ibv_mw *mw, AllocMwCmd *cmd, size_t cmd_size,
                      ib_uverbs_alloc_mw_resp *resp, size_t resp_size);
 int ibv_cmd_dealloc_mw(ibv_mw *mw);

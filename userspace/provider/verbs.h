@@ -83,6 +83,15 @@ int attach_counters_point_flow(ibv_counters *counters, ibv_counter_attach_attr *
 int read_counters(ibv_counters *counters, uint64_t *values, uint32_t count, uint32_t flags);
 int destroy_counters(ibv_counters *counters);
 
+#if TERN_IBVERBS_PRIVATE == 65
+/* verbs_comp_cntr.cc */
+ibv_comp_cntr *create_comp_cntr(ibv_context *context, ibv_comp_cntr_init_attr *attr);
+int destroy_comp_cntr(ibv_comp_cntr *counter);
+int qp_attach_comp_cntr(ibv_qp *qp, ibv_comp_cntr *counter, ibv_qp_attach_comp_cntr_attr *attr);
+int read_comp_cntr(ibv_comp_cntr *counter, uint64_t *value);
+int read_err_comp_cntr(ibv_comp_cntr *counter, uint64_t *value);
+#endif
+
 /* verbs_wq.cc */
 ibv_wq *create_wq(ibv_context *context, ibv_wq_init_attr *attr);
 int modify_wq(ibv_wq *wq, ibv_wq_attr *attr);

@@ -111,4 +111,27 @@ private:
 	hw::tern_hw_cq_record *record_ = nullptr;
 };
 
+/** The values of a completion counter. */
+class CompRecord {
+public:
+	CompRecord() = default;
+	explicit CompRecord(hw::tern_hw_comp_record *record) : record_(record) {}
+
+	uint64_t completed() const { return load(record_->completed); }
+	uint64_t failed() const { return load(record_->failed); }
+
+private:
+	/* What the card has written before it counted can be read after this. */
+	static uint64_t load(hw::__le64 &field)
+	{
+		auto &word = *reinterpret_cast<uint64_t *>(&field);
+		const uint64_t value =
+		        std::atomic_ref<uint64_t>(word).load(std::memory_order_relaxed);
+		from_card_barrier();
+		return value;
+	}
+
+	hw::tern_hw_comp_record *record_ = nullptr;
+};
+
 } // namespace tern::provider
