@@ -23,6 +23,7 @@ std::span<const Case> order_cases();     /* cases_order.cc */
 std::span<const Case> atomic_cases();    /* cases_atomic.cc */
 std::span<const Case> flush_cases();     /* cases_flush.cc */
 std::span<const Case> cq_cases();        /* cases_cq.cc */
+std::span<const Case> comp_cntr_cases(); /* cases_comp_cntr.cc */
 std::span<const Case> stress_cases();    /* cases_stress.cc */
 std::span<const Case> lifecycle_cases(); /* cases_lifecycle.cc */
 std::span<const Case> event_cases();     /* cases_events.cc */

@@ -53,10 +53,11 @@ std::vector<Case> all_cases()
 {
 	std::vector<Case> all;
 	for (const auto cases :
-	     {error_cases(), data_cases(), order_cases(), atomic_cases(), flush_cases(),
-	      lifecycle_cases(), event_cases(), datagram_cases(), uc_cases(), srq_cases(),
-	      xrc_cases(), raw_cases(), window_cases(), memory_cases(), odp_cases(), errno_cases(),
-	      cq_cases(), pacing_cases(), stress_cases()})
+	     {error_cases(),     data_cases(),      order_cases(),  atomic_cases(),
+	      flush_cases(),     lifecycle_cases(), event_cases(),  datagram_cases(),
+	      uc_cases(),        srq_cases(),       xrc_cases(),    raw_cases(),
+	      window_cases(),    memory_cases(),    odp_cases(),    errno_cases(),
+	      comp_cntr_cases(), cq_cases(),        pacing_cases(), stress_cases()})
 		all.insert(all.end(), cases.begin(), cases.end());
 	return all;
 }

@@ -7,9 +7,9 @@ from programs import EVERY_CELL
 from scenario import RXE, Scenario, main
 
 # The kernel since which cases do not leave this out. libibverbs can export the card's memory since
-# rdma-core 57, which is on the stacks with Linux 7.
+# rdma-core 57, which is on the stacks with Linux 7, and has completion counters since 65.
 SINCE = {"regions that can be flushed": (6, 2), "/dev/udmabuf": (6, 2),
-         "dma-bufs of device memory": (7, 0)}
+         "dma-bufs of device memory": (7, 0), "completion counters": (7, 3)}
 LACKING = re.compile("^ *lacking: (.*)$", re.MULTILINE)
 
 
