@@ -420,10 +420,10 @@ std::string plot(World &world, const std::string &folder)
 		        {name_of(world, *world.flows[i]), &world.curves.rates[i], 1 / kGiga});
 	for (const size_t i : largest(mean_lengths(world), kMaxCurves))
 		queues.push_back({name_of(world.queues[i]), &world.curves.lengths[i], 1e-3});
-	const bool written =
-	        draw(world, folder, "rates", "Gb/s", flows) &&
-	        draw(world, folder, "queues", "KB", queues) &&
-	        draw(world, folder, "cnps", "CNPs", {{"all flows", &world.curves.cnps, 1}});
+	const std::vector<Curve> cnps{{"all flows", &world.curves.cnps, 1}};
+	const bool written = draw(world, folder, "rates", "Gb/s", flows) &&
+	                     draw(world, folder, "queues", "KB", queues) &&
+	                     draw(world, folder, "cnps", "CNPs", cnps);
 	if (!written)
 		return folder + ": cannot write";
 	std::filesystem::current_path(folder, error);
