@@ -471,6 +471,7 @@ static void tern_ib_setup(struct tern_ib *ib)
 	ib_set_device_ops(ibdev, &tern_ib_ops);
 	ib_set_device_ops(ibdev, &tern_cq_ops);
 	ib_set_device_ops(ibdev, &tern_restrack_ops);
+	ib_set_device_ops(ibdev, &tern_pma_ops);
 	tern_ib_set_optional_ops(tdev, ibdev);
 	if (IS_ENABLED(CONFIG_INFINIBAND_USER_ACCESS))
 		ibdev->driver_def = tern_uapi_defs;

@@ -349,6 +349,9 @@ extern const struct ib_device_ops tern_modify_cq_ops;
 /* restrack.c */
 extern const struct ib_device_ops tern_restrack_ops;
 
+/* pma.c */
+extern const struct ib_device_ops tern_pma_ops;
+
 /* Optional, by capability. Without them ib_core returns EOPNOTSUPP. */
 extern const struct ib_device_ops tern_ah_ops;		/* ah.c */
 extern const struct ib_device_ops tern_srq_ops;		/* srq.c */

@@ -253,6 +253,30 @@ class Inside(Programs):
         agents[0].send(local=qpns[0], opcode="SEND", length=100, count=count)
         agents[0].completions(local=qpns[0], kind="send", count=count)
 
+    def port_counter(self, name):
+        path = f"/sys/class/infiniband/{self.devices[self.host.name]}/ports/1/counters/{name}"
+        return int(self.host.run(f"cat {path}").out)
+
+    def test_counters_of_the_port(self):
+        """Those of performance management, which monitors read of any RDMA device."""
+        def counts():
+            return (self.port_counter("port_xmit_packets"), self.host.hw_counter("sent_pkts"),
+                    self.port_counter("port_xmit_data"), self.host.hw_counter("sent_bytes") // 4,
+                    self.port_counter("port_rcv_packets"), self.host.hw_counter("rcvd_pkts"),
+                    self.port_counter("port_rcv_data"), self.host.hw_counter("rcvd_bytes") // 4)
+
+        def agree():
+            found = counts()
+            return found[::2] == found[1::2]
+        before = self.port_counter("port_xmit_packets")
+        with self.connected(timeout=20) as (agents, qpns):
+            self.exchange(agents, qpns, 10)
+            # An acknowledgement may arrive between the readings.
+            self.assertTrue(wait_until(agree, 20), counts())
+        self.assertGreaterEqual(self.port_counter("port_xmit_packets"), before + 10)
+        for name in ("symbol_error", "port_rcv_errors", "port_xmit_discards"):
+            self.assertEqual(self.port_counter(name), 0, name)
+
     def test_counters_of_one_qp(self):
         link = f"{self.devices[self.host.name]}/1"
         with self.connected(timeout=20) as (agents, qpns):
