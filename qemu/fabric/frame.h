@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -34,7 +35,7 @@ struct Frame {
 	FramePool *pool;
 	Frame *next;           /* the next frame of the same FrameList */
 	uint64_t next_arrival; /* when @next arrives, in ns, if both are on a link */
-	uint16_t capacity;
+	uint16_t size_class;   /* of the pool */
 	uint16_t stored;
 	uint16_t payload; /* bytes that are not in data */
 	uint16_t size;    /* on the wire, of all */
@@ -109,23 +110,46 @@ public:
 		other->has_icrc = frame.has_icrc;
 		return other;
 	}
+	/** Returns the memory that a frame with @size stored bytes takes, at most kMaxEthFrame. */
+	static constexpr size_t slot_size(size_t size) { return stride(class_of(size)); }
 	/** Returns the number of frames that have not been returned to the pool. */
-	size_t used() const { return made_ - small_.size() - large_.size(); }
+	size_t used() const
+	{
+		size_t used = made_;
+		for (const auto &unused : unused_)
+			used -= unused.size();
+		return used;
+	}
 
 private:
 	friend struct ReturnFrame;
 
-	/* What is in flight does not fit into a cache, so it is kept dense: headers take two cache
-	 * lines. */
-	static constexpr size_t kSmall = 2 * Frame::kCacheLine - sizeof(Frame);
+	/* The most bytes that a frame of each class has room for. What is in flight does not fit
+	 * into a cache, so it is kept dense: headers take two cache lines. A larger frame takes at
+	 * most seven times its size. */
+	static constexpr std::array<size_t, 4> kCapacities{2 * Frame::kCacheLine - sizeof(Frame),
+	                                                   512, 2048, kMaxEthFrame};
 	static constexpr size_t kChunk = 64 << 10;
+
+	static constexpr uint16_t class_of(size_t size)
+	{
+		uint16_t size_class = 0;
+		while (size > kCapacities[size_class])
+			size_class++;
+		return size_class;
+	}
+	static constexpr size_t stride(uint16_t size_class)
+	{
+		const size_t size = sizeof(Frame) + kCapacities[size_class];
+		return (size + Frame::kCacheLine - 1) & ~(Frame::kCacheLine - 1);
+	}
 
 	FramePtr make(std::span<const std::byte> bytes, uint8_t priority, size_t payload)
 	{
-		const bool small = bytes.size() <= kSmall;
-		auto &unused = small ? small_ : large_;
+		const uint16_t size_class = class_of(bytes.size());
+		auto &unused = unused_[size_class];
 		if (unused.empty())
-			grow(unused, small ? kSmall : kMaxEthFrame);
+			grow(size_class);
 		FramePtr frame(unused.back());
 		unused.pop_back();
 		frame->stored = static_cast<uint16_t>(bytes.size());
@@ -135,14 +159,11 @@ private:
 		std::memcpy(frame->data, bytes.data(), bytes.size());
 		return frame;
 	}
-	void grow(std::vector<Frame *> &unused, size_t capacity);
-	void take_back(Frame *frame)
-	{
-		(frame->capacity == kSmall ? small_ : large_).push_back(frame);
-	}
+	void grow(uint16_t size_class);
+	void take_back(Frame *frame) { unused_[frame->size_class].push_back(frame); }
 
 	std::vector<std::unique_ptr<std::byte[]>> chunks_;
-	std::vector<Frame *> small_, large_; /* unused */
+	std::array<std::vector<Frame *>, kCapacities.size()> unused_;
 	size_t made_ = 0;
 };
 

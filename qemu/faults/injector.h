@@ -54,7 +54,8 @@ public:
 		size_t size;
 		bool roce;
 	};
-	/** Decides what happens to a frame of @size bytes for @to, and notes it in events(). */
+	/** Decides what happens to a frame for @to, and notes it in events(). If the frame is held
+	 * back, its bytes take @size bytes of memory. */
 	Verdict decide(const Passage &passage, unsigned to, size_t size);
 	/** Lets it happen. Returns whether the destination has room for more. */
 	bool apply(const Verdict &verdict, Transfer &transfer, Time now);

@@ -424,6 +424,20 @@ TEST_F(LinkRulesTest, DelayAndReorder)
 	EXPECT_EQ(tags(1), Tags{0});
 }
 
+/* 64 MiB of memory, as on the switch without topology (RulesOnSwitchTest). */
+TEST_F(LinkRulesTest, TooManySmallDelayedFramesAreDropped)
+{
+	constexpr size_t kSmall = 89; /* one byte more than the smallest slot has room for */
+	const size_t room = (64u << 20) / (fabric::FramePool::slot_size(kSmall) + 256);
+	set("delay link=s1:s2 by=60s");
+	for (size_t i = 0; i < room + 1000; i++)
+		cards[0]->send(frame(2, 1, 0, kSmall));
+	pass(20'000);
+	EXPECT_EQ(ethernet.faults().counts.lost, 1000u);
+	pass(60'000);
+	EXPECT_EQ(cards[1]->got.size(), room);
+}
+
 /* They are on the link, which may be up again when their time comes. */
 TEST_F(LinkRulesTest, FramesThatAreHeldBackAreLostWithTheLink)
 {
