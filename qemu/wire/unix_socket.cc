@@ -60,9 +60,19 @@ std::string remove_stale(const std::string &path, int type)
 
 } // namespace
 
+std::optional<UnixListener::FileId> UnixListener::file_at(const std::string &path)
+{
+	struct stat file;
+	if (lstat(path.c_str(), &file))
+		return std::nullopt;
+	return FileId{file.st_dev, file.st_ino};
+}
+
+/* Another process may listen at the path by now, if somebody has removed this socket. The socket
+ * keeps its inode while it is open, so no other file has the same one. */
 UnixListener::~UnixListener()
 {
-	if (fd_)
+	if (file_ && file_at(path_) == file_)
 		unlink(path_.c_str());
 }
 
@@ -80,6 +90,7 @@ std::string UnixListener::open(const std::string &path)
 	Fd fd = new_socket(type_);
 	if (!fd || bind(fd.get(), Address(unready).get(), Address::kSize))
 		return last_error(path);
+	const std::optional<FileId> file = file_at(unready);
 	if (listen(fd.get(), SOMAXCONN) || rename(unready.c_str(), path.c_str())) {
 		std::string error = last_error(path);
 		unlink(unready.c_str());
@@ -87,6 +98,7 @@ std::string UnixListener::open(const std::string &path)
 	}
 	fd_ = std::move(fd);
 	path_ = path;
+	file_ = file;
 	return {};
 }
 

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
+#include <optional>
 #include <string>
 #include <sys/socket.h>
+#include <sys/types.h>
 
 #include "qemu/shm/fd.h"
 
 namespace tern::wire {
 
 /**
- * Listens at a path and removes it at the end. Replaces a socket on which nobody listens. The path
- * appears when connections are taken, so a program may wait for it and then connect.
+ * Listens at a path and removes its socket at the end. Replaces a socket on which nobody listens.
+ * The path appears when connections are taken, so a program may wait for it and then connect.
  */
 class UnixListener {
 public:
@@ -27,9 +29,19 @@ public:
 	int fd() const { return fd_.get(); }
 
 private:
+	/** Identifies a file, whatever its path is. */
+	struct FileId {
+		bool operator==(const FileId &) const = default;
+
+		dev_t device;
+		ino_t inode;
+	};
+	static std::optional<FileId> file_at(const std::string &path);
+
 	const int type_;
 	Fd fd_;
 	std::string path_;
+	std::optional<FileId> file_;
 };
 
 } // namespace tern::wire

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
+#include <memory>
 #include <sys/un.h>
 #include <thread>
 #include <unistd.h>
@@ -91,6 +92,21 @@ TEST_F(UnixListenerTest, LeavesAListenerAlone)
 		ASSERT_EQ(first.open(path("socket")), "");
 		EXPECT_NE(second.open(path("socket")).find("somebody listens"), std::string::npos);
 	}
+}
+
+/* Somebody removed the socket of the first one, and another one has listened at its path since. */
+TEST_F(UnixListenerTest, LeavesItsSuccessorsSocket)
+{
+	auto first = std::make_unique<UnixListener>(SOCK_STREAM);
+	ASSERT_EQ(first->open(path("socket")), "");
+	std::filesystem::remove(path("socket"));
+	{
+		UnixListener second(SOCK_STREAM);
+		ASSERT_EQ(second.open(path("socket")), "");
+		first.reset();
+		EXPECT_EQ(connect_to(path("socket")), 0);
+	}
+	EXPECT_EQ(files(), 0u);
 }
 
 /* connect() tells the same of a file as of the socket of a killed process. */
