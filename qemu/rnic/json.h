@@ -11,8 +11,12 @@
 
 namespace tern {
 
-/** Writes JSON. Names and text are the card's own and need no escapes; within a list, and for the
- * whole, the name is empty. */
+/** Returns @text as a string of JSON, in quotes and with escapes (RFC 8259, section 7). Bytes that
+ * are not UTF-8 become replacement characters. */
+std::string json_string(std::string_view text);
+
+/** Writes JSON. Names are the program's own and need no escapes; within a list, and for the whole,
+ * the name is empty. */
 class Json {
 public:
 	/** @body writes the members. */
@@ -40,10 +44,7 @@ public:
 		add(name, std::to_string(value / 1000) + "." + digits);
 	}
 	void flag(std::string_view name, bool value) { add(name, value ? "true" : "false"); }
-	void text(std::string_view name, std::string_view value)
-	{
-		add(name, "\"" + std::string(value) + "\"");
-	}
+	void text(std::string_view name, std::string_view value) { add(name, json_string(value)); }
 
 	/** Hexadecimal, with a colon after each @group bytes: addresses. */
 	void bytes(std::string_view name, std::span<const uint8_t> bytes, size_t group)

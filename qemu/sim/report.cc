@@ -10,6 +10,8 @@
 #include <numeric>
 #include <sstream>
 
+#include "qemu/rnic/json.h"
+
 namespace tern::sim {
 
 namespace {
@@ -198,21 +200,6 @@ void print_table(World &world, FILE *out)
 
 namespace {
 
-/* Names may hold anything that TOML allows. */
-std::string quoted(const std::string &text)
-{
-	std::string out = "\"";
-	for (const char c : text) {
-		if (c == '"' || c == '\\')
-			out += '\\';
-		if (static_cast<unsigned char>(c) < ' ')
-			out += format("\\u%04x", c);
-		else
-			out += c;
-	}
-	return out + "\"";
-}
-
 template <typename List, typename F>
 std::string array(const List &list, F f)
 {
@@ -248,8 +235,8 @@ void add_flows(const World &world, std::string &out)
 	Lines lines(out);
 	for (size_t i = 0; i < world.flows.size(); i++) {
 		const Flow &flow = *world.flows[i];
-		lines.add("{\"from\": " + quoted(world.scenario.cards[flow.spec.from]) +
-		          ", \"to\": " + quoted(world.scenario.cards[flow.spec.to]) +
+		lines.add("{\"from\": " + json_string(world.scenario.cards[flow.spec.from]) +
+		          ", \"to\": " + json_string(world.scenario.cards[flow.spec.to]) +
 		          format(", \"messages\": %" PRIu64
 		                 ", \"rate\": %.0f, \"median_us\": %.3f, "
 		                 "\"p99_us\": %.3f, \"cnps\": %" PRIu64 ", \"status\": %u, ",
@@ -264,7 +251,7 @@ void add_queues(const World &world, std::string &out)
 	Lines lines(out);
 	for (size_t i = 0; i < world.queues.size(); i++) {
 		const auto &stats = world.queues[i].stats();
-		lines.add("{\"name\": " + quoted(world.queues[i].name) +
+		lines.add("{\"name\": " + json_string(world.queues[i].name) +
 		          format(", \"priority\": %u, \"frames\": %" PRIu64 ", \"bytes\": %" PRIu64
 		                 ", \"mean_bytes\": %.1f, \"max_bytes\": %" PRIu64
 		                 ", \"marked\": %" PRIu64 ", \"dropped\": %" PRIu64 ", ",
@@ -280,7 +267,7 @@ std::string end_of(const World &world, size_t link, size_t end)
 	const Scenario::Link &spec = world.scenario.links[link];
 	const auto ends = world.fabric.ends(static_cast<unsigned>(link));
 	const auto &stats = (end ? ends.b : ends.a)->stats();
-	return "{\"name\": " + quoted(world.scenario.name_of(end ? spec.b : spec.a)) +
+	return "{\"name\": " + json_string(world.scenario.name_of(end ? spec.b : spec.a)) +
 	       format(", \"tx_frames\": %" PRIu64 ", \"rx_frames\": %" PRIu64 ", \"lost\": %" PRIu64
 	              ", \"load\": %.4f, ",
 	              stats.tx_frames, stats.rx_frames, stats.lost, world.utilisation(link, end)) +
@@ -302,7 +289,7 @@ void add_switches(World &world, std::string &out)
 	Lines lines(out);
 	for (unsigned i = 0; i < world.fabric.switches(); i++) {
 		const auto stats = world.fabric.at(i).stats();
-		lines.add("{\"name\": " + quoted(world.scenario.switches[i]) +
+		lines.add("{\"name\": " + json_string(world.scenario.switches[i]) +
 		          format(", \"flooded\": %" PRIu64 ", \"filtered\": %" PRIu64
 		                 ", \"unreachable\": %" PRIu64 ", \"pfc_dropped\": %" PRIu64 "}",
 		                 stats.flooded, stats.filtered, stats.unreachable,
@@ -315,7 +302,7 @@ void add_rules(const World &world, std::string &out)
 	Lines lines(out);
 	for (const auto &[number, rule] : world.faults.rules())
 		lines.add("{\"rule\": " + std::to_string(number) +
-		          ", \"text\": " + quoted(world.scenario.rules[number - 1].shown) +
+		          ", \"text\": " + json_string(world.scenario.rules[number - 1].shown) +
 		          format(", \"matched\": %" PRIu64 ", \"hits\": %" PRIu64 "}",
 		                 rule.matched(), rule.hits()));
 }
@@ -327,13 +314,13 @@ void add_faults(const World &world, std::string &out)
 		std::string packet;
 		if (note.packet)
 			packet = ", \"opcode\": " +
-			         quoted(faults::opcode_name(note.packet->opcode,
-			                                    note.packet->ack_kind)) +
+			         json_string(faults::opcode_name(note.packet->opcode,
+			                                         note.packet->ack_kind)) +
 			         format(", \"qp\": %u, \"psn\": %u", note.packet->qpn,
 			                note.packet->psn.value());
 		lines.add(format("{\"time_ns\": %" PRIu64 ", \"link\": ", note.when) +
-		          quoted(world.faults.links()[note.link_end].name) +
-		          ", \"action\": " + quoted(std::string(faults::fault_name(note.fault))) +
+		          json_string(world.faults.links()[note.link_end].name) +
+		          ", \"action\": " + json_string(faults::fault_name(note.fault)) +
 		          format(", \"rule\": %u", note.rule) + packet + "}");
 	}
 }

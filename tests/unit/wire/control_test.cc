@@ -59,6 +59,31 @@ TEST_F(ControlTest, SetsRules)
 	                                     "\"corrupt\":0,\"ce\":0,\"rules\":[]}");
 }
 
+/* A pattern of links may have any characters between brackets, but JSON is UTF-8. */
+TEST_F(ControlTest, RulesOfAnyCharactersAreValidJson)
+{
+	ethernet.faults().set_links({{"s1:s2", false}});
+	const std::pair<std::string, std::string> cases[] = {
+	        {"\"", R"(\")"},
+	        {"\\", R"(\\)"},
+	        {"\x01\t\x1f\x7f", "\\u0001\\u0009\\u001f\x7f"},
+	        {"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80"},
+	        {"\xff", R"(\ufffd)"},
+	        {"\xe2\x82", R"(\ufffd\ufffd)"},                     /* cut off */
+	        {"\xc0\xaf", R"(\ufffd\ufffd)"},                     /* longer than it need be */
+	        {"\xe0\x80\xaf", R"(\ufffd\ufffd\ufffd)"},           /* likewise */
+	        {"\xed\xa0\x80", R"(\ufffd\ufffd\ufffd)"},           /* a half of a UTF-16 pair */
+	        {"\xf4\x90\x80\x80", R"(\ufffd\ufffd\ufffd\ufffd)"}, /* above U+10FFFF */
+	};
+	for (const auto &[characters, escaped] : cases) {
+		ASSERT_EQ(control.execute("clear"), "ok");
+		ASSERT_EQ(control.execute("rules drop link=s1:s[" + characters + "2]"), "ok");
+		const std::string told = control.execute("faults");
+		EXPECT_NE(told.find("\"text\":\"drop link=s1:s[" + escaped + "2]\","), told.npos)
+		        << told;
+	}
+}
+
 TEST_F(ControlTest, RefusesNonsense)
 {
 	for (const char *line : {"",
