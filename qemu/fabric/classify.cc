@@ -102,8 +102,10 @@ uint64_t flow_hash(std::span<const std::byte> frame, uint64_t seed)
 	const auto *v4 = at<Ipv4>(frame, ip);
 	if (network.ethertype == kEtherIpv4 && v4) {
 		const size_t header = (v4->version_ihl & 0xf) * sizeof(uint32_t);
+		/* Only the first fragment has ports, but all are to take the same path. */
+		const bool fragment = v4->fragment.get() & (kIpv4MoreFragments | kIpv4OffsetMask);
 		return hash_addresses(seed, frame, ip + offsetof(Ipv4, source), ip + sizeof(Ipv4),
-		                      v4->protocol == kProtoUdp, ip + header);
+		                      v4->protocol == kProtoUdp && !fragment, ip + header);
 	}
 	const auto *v6 = at<Ipv6>(frame, ip);
 	if (network.ethertype == kEtherIpv6 && v6)

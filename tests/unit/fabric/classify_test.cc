@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "qemu/fabric/classify.h"
 
+#include <array>
 #include <gtest/gtest.h>
-
 #include <variant>
 
+#include "qemu/rnic/formats/headers.h"
 #include "tests/unit/fabric/frames.h"
 
 namespace tern::fabric {
@@ -46,6 +47,42 @@ TEST(Classify, HashOfAFlow)
 	EXPECT_NE(hash({.to = 2}), hash({.to = 3}));
 	EXPECT_NE(flow_hash(test::plain_frame(test::mac(1), test::mac(2)), 0),
 	          flow_hash(test::plain_frame(test::mac(1), test::mac(3)), 0));
+}
+
+/* Only the first fragment of a datagram has the ports. */
+TEST(Classify, FragmentsOfADatagramHashAlike)
+{
+	constexpr size_t kIp = sizeof(headers::Ethernet), kUdp = kIp + sizeof(headers::Ipv4);
+	const auto fragment = [](uint16_t fields, uint8_t first_byte) {
+		Bytes frame = roce_frame({});
+		auto &ip = *reinterpret_cast<headers::Ipv4 *>(frame.data() + kIp);
+		ip.fragment = fields;
+		frame[kUdp] = std::byte{first_byte};
+		return flow_hash(frame, 0);
+	};
+	const uint64_t first = fragment(headers::kIpv4MoreFragments, 0xc0);
+	EXPECT_EQ(fragment(headers::kIpv4MoreFragments | 128, 1), first);
+	EXPECT_EQ(fragment(256, 2), first);
+	EXPECT_NE(fragment(headers::kIpv4DontFragment, 0xc0),
+	          fragment(headers::kIpv4DontFragment, 0xc1));
+}
+
+/* Behind the fragment header of IPv6 no ports are looked for. */
+TEST(Classify, FragmentsOfAnIpv6DatagramHashAlike)
+{
+	constexpr uint8_t kFragmentHeader = 44;
+	constexpr size_t kIp = sizeof(headers::Ethernet), kNext = kIp + sizeof(headers::Ipv6);
+	const auto fragment = [](uint8_t offset, uint8_t first_byte) {
+		Bytes frame = roce_frame({.ipv6 = true});
+		auto &ip = *reinterpret_cast<headers::Ipv6 *>(frame.data() + kIp);
+		ip.next_header = kFragmentHeader;
+		const std::array<std::byte, 8> header{
+		        std::byte{headers::kProtoUdp}, {}, std::byte{offset}};
+		frame.insert(frame.begin() + kNext, header.begin(), header.end());
+		frame[kNext + header.size()] = std::byte{first_byte};
+		return flow_hash(frame, 0);
+	};
+	EXPECT_EQ(fragment(0, 0xc0), fragment(4, 1));
 }
 
 /* The parser checks the IPv4 checksum and the ICRC. */
