@@ -31,7 +31,9 @@ def switch_program():
 
 class Wire:
     def __init__(self, folder, process=None):
-        self.path = folder / "wire"
+        # In a topology the switch adds a dot and the name of a card. Without "stream" that could be
+        # the control socket, or a socket of a host called "wire" (host.py).
+        self.path = folder / "wire.stream"
         self.shared_path = folder / "wire.shm"
         self.topology = folder / "topology.toml"  # if there is one
         self._control = folder / "wire.ctl"

@@ -164,6 +164,28 @@ class Examples(unittest.TestCase):
                 self.assertFalse(wire.path.exists())
 
 
+class Names(unittest.TestCase):
+    def test_of_hosts(self):
+        """A host may have any name: no socket of the wire is in the place of another one, or of a
+        host's file."""
+        names = ("ctl", "shm", "stream", "wire", "qmp", "channel", "ssh", "seed", "card0")
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        folder = pathlib.Path(scratch.name)
+        wire = Wire(folder)
+        wire.topology.write_text("switch = [{ name = 'tor' }]\n" + "".join(
+            f"[[host]]\nname = '{name}'\n[[link]]\nends = ['{name}', 'tor']\n"
+            for name in names), encoding="ascii")
+        self.addCleanup(wire.stop)
+        with mock.patch.dict(os.environ, TERN_SWITCH=SWITCH):
+            wire.start(folder / "log", True)
+        self.assertEqual(len(json.loads(wire.tell("fabric"))["links"]), len(names))
+        sockets = {path for path in folder.iterdir() if path.is_socket()}
+        self.assertEqual(len(sockets), 2 * len(names) + 1)
+        self.assertEqual(sockets & {folder / f"{name}.{kind}" for name in names for kind in (
+            "qmp", "channel", "ssh", "seed", "card0")}, set())
+
+
 class Tap(unittest.TestCase):
     def setUp(self):
         scratch = tempfile.TemporaryDirectory()
