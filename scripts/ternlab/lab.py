@@ -71,6 +71,8 @@ class Lab:
                 self._image = OwnDisk.get(disk, self.folder) if disk else Image.get(**image)
                 archive = self._archive(hosts)
                 self.wire.start(self.logs / "wire.log", owned, tap)
+                # `down` must be able to end what has started, even if this process is killed now.
+                self._save()
                 self.hosts = [self._host(*place) for place in enumerate(hosts, first)]
                 self._boot(self.hosts, archive)
             except BaseException:
@@ -79,7 +81,7 @@ class Lab:
 
     def down(self):
         """Ends the lab that this process has brought up or found; without one, does nothing."""
-        if not self.hosts:
+        if not self.wire.process:
             return
         with self._lock():
             if self._is_mine() or self._load():
@@ -156,7 +158,7 @@ class Lab:
         """Starts some of the lab's hosts. Returns when they can be worked on."""
         for host in hosts:
             host.start(self.wire, self._is_mine(), archive)
-        self._save()
+            self._save()
         names = ", ".join(host.name for host in hosts)
         with step(f"starting {names if len(hosts) < 4 else f'{len(hosts)} hosts'}"):
             self.each(Host.wait_ready, hosts)
@@ -276,7 +278,7 @@ class Lab:
     def _claim(self):
         if self._load():
             if any(host.process.alive() for host in self.hosts):
-                self.hosts, self._owner = [], None
+                self.hosts, self._owner, self.wire = [], None, Wire(self.folder)
                 raise LabError(f"lab \"{self.name}\" is up already; `{paths.COMMAND} down` ends it")
             self._take_down()
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -292,7 +294,7 @@ class Lab:
             "owner": self._owner and self._owner.to_json(),
             "wire": self.wire.process.to_json(),
             "first": self._first,
-            "hosts": [host.to_json() for host in self.hosts],
+            "hosts": [host.to_json() for host in self.hosts if host.process],
         }
         fresh = self.folder / f"{STATE}.new"
         fresh.write_text(json.dumps(state, indent=2), encoding="utf-8")

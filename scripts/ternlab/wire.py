@@ -104,3 +104,4 @@ class Wire:
     def stop(self):
         if self.process:
             self.process.stop()
+            self.process = None

@@ -556,10 +556,10 @@ class Changes(Stateful):
         self.assertEqual(self.alive(), {f"host{index}": True for index in range(1, 8)})
 
 
-# `lab up` with processes that sleep in place of a switch and of hosts. It prints their ids, and a
-# line when the hosts boot.
+# `lab up 2` with processes that sleep in place of a switch and of hosts. It prints these, and a line
+# when a host boots. argv[2]: it starts so many processes, and hangs when it is to start another.
 UP = """
-import pathlib, sys, time
+import json, pathlib, sys, time
 from unittest import mock
 from ternlab import cli, paths
 from ternlab.host import Host
@@ -567,11 +567,14 @@ from ternlab.image import Image
 from ternlab.process import Process
 from ternlab.wire import Wire
 
-base = pathlib.Path(sys.argv[1])
+base, starts = pathlib.Path(sys.argv[1]), iter(range(int(sys.argv[2])))
 
 def start(self, *_):
+    if next(starts, None) is None:
+        print("hangs", flush=True)
+        time.sleep(600)
     self.process = Process.start("sleep", ["sleep", "600"], base / "log", False)
-    print(self.process.pid, flush=True)
+    print(json.dumps(self.process.to_json()), flush=True)
 
 def boot(host):
     print("boots", flush=True)
@@ -582,35 +585,33 @@ with mock.patch.object(paths, "BUILD", base / "build"), mock.patch("ternlab.stac
         mock.patch.object(Wire, "start", start), mock.patch.object(Host, "start", start), \\
         mock.patch.object(Host, "wait_ready", boot), mock.patch.object(Host, "configure"), \\
         mock.patch("ternlab.lab.parts"):
-    sys.exit(cli.main(["--lab", "lab", "up", "1"]))
+    sys.exit(cli.main(["--lab", "lab", "up", "2"]))
 """
 
 
 class Signals(Stateful):
     """What ends `lab up` ends all that it has started."""
 
-    def up(self, *before, **how):
-        """Returns the process when its host boots."""
+    def up(self, *before, starts=3, **how):
+        """Returns the process when its hosts boot, or after so many starts: those of the switch and
+        of two hosts."""
         command = subprocess.Popen(  # pylint: disable=consider-using-with
-            [*before, sys.executable, "-B", "-c", UP, self.base], text=True, start_new_session=True,
-            stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": sys.path[0]}, **how)
+            [*before, sys.executable, "-B", "-c", UP, self.base, str(starts)], text=True,
+            start_new_session=True, stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": sys.path[0]}, **how)
         self.addCleanup(command.stdout.close)
+        self.addCleanup(command.wait)
         self.addCleanup(command.kill)
-        self.started = [int(command.stdout.readline()) for _ in ("switch", "host")]
-        for pid in self.started:
-            self.addCleanup(self.kill, pid)
-        self.assertEqual(command.stdout.readline(), "boots\n")
+        self.started = [Process.from_json(json.loads(command.stdout.readline()))
+                        for _ in range(starts)]
+        for process in self.started:
+            self.addCleanup(process.kill)
+        self.assertEqual(command.stdout.readline(), "hangs\n" if starts < 3 else "boots\n")
         return command
 
-    @staticmethod
-    def kill(pid):
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-
     def assert_nothing_left(self):
-        for pid in self.started:
-            with self.assertRaises(ProcessLookupError):
-                os.kill(pid, 0)
+        for process in self.started:
+            self.assertFalse(process.alive())
         self.assertFalse(self.lab.folder.exists())
 
     def test_ended(self):
@@ -623,6 +624,25 @@ class Signals(Stateful):
                 command.send_signal(signal.SIGTERM)
                 self.assertEqual(command.wait(30), 128 + number)
                 self.assert_nothing_left()
+
+    def kill(self, starts):
+        command = self.up(starts=starts)
+        command.kill()
+        command.wait()
+
+    def test_killed(self):
+        """It can end nothing itself, but others know what it has started."""
+        for starts in (1, 2, 3):
+            with self.subTest(starts=starts):
+                self.kill(starts)
+                self.assertEqual(self.command("down"), (0, ""))
+                self.assert_nothing_left()
+
+    def test_up_after_one_that_was_killed(self):
+        self.kill(starts=1)
+        switch, = self.started
+        self.up(stderr=subprocess.DEVNULL)
+        self.assertFalse(switch.alive())
 
     def test_terminal_that_goes(self):
         """Then nothing can be said any more."""
@@ -637,7 +657,7 @@ class Signals(Stateful):
         command = self.up("nohup", stderr=subprocess.DEVNULL)
         command.send_signal(signal.SIGHUP)
         self.assertEqual(command.wait(30), 0)
-        self.assertEqual(len(self.state()["hosts"]), 1)
+        self.assertEqual(len(self.state()["hosts"]), 2)
 
 
 class Lock(unittest.TestCase):
