@@ -107,6 +107,36 @@ class WithPrograms(unittest.TestCase):
         return f"{self.scratch}:{os.environ['PATH']}"
 
 
+class Machines(WithPrograms):
+    """What scripts/stack takes a machine for, by two files that each has."""
+
+    def on(self, os_release, debian_version):
+        """The exit code of scripts/stack on such a machine, and what it says."""
+        (self.scratch / "os-release").write_text(os_release, encoding="ascii")
+        (self.scratch / "debian_version").write_text(debian_version, encoding="ascii")
+        ran = run("unshare", "--mount", "sh", "-euc", f"""
+            for file in os-release debian_version; do
+                mount --bind {self.scratch}/$file /etc/$file
+            done
+            scripts/stack""")
+        return ran.returncode, ran.stdout or ran.stderr
+
+    def test_debian(self):
+        for codename, version, stack in (
+                ("bookworm", "12.11", "bookworm"), ("trixie", "13.1", "trixie"),
+                ("forky", "forky/sid", "sid")):
+            self.assertEqual(self.on(f"ID=debian\nVERSION_CODENAME={codename}\n", f"{version}\n"),
+                             (0, f"{stack}\n"))
+
+    def test_derived_from_debian(self):
+        """Such a system is not sid, even if it says which Debian it was made from."""
+        for name, codename in (("ubuntu", "noble"), ("linuxmint", "wilma")):
+            code, said = self.on(f"ID={name}\nID_LIKE=debian\nVERSION_CODENAME={codename}\n",
+                                 "trixie/sid\n")
+            self.assertEqual(code, 1)
+            self.assertIn(f"none is of this machine's system, {codename}: ", said)
+
+
 class Packages(WithPrograms):
     def test_what_else_is_in_the_folder(self):
         """It stays. Packages of an older version go."""
