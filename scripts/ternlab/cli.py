@@ -317,7 +317,7 @@ def _take_stack(args):
     """A lab stays with the stack that it was brought up with."""
     if args.command == "up":
         _take_stack_of_image(args)
-    elif args.command not in WITHOUT_STACK:
+    else:
         with contextlib.suppress(NoLab):
             _take_stack_of_lab(Lab.find(args.lab))
 
@@ -742,8 +742,9 @@ def main(arguments):
     exit_on_signals()
     action = {"cp": copy, "list": list_labs}.get(args.command) or globals()[args.command]
     try:
-        _take_stack(args)
-        stack.enter()
+        if args.command not in WITHOUT_STACK:
+            _take_stack(args)
+            stack.enter()
         status = action(args) or 0
         sys.stdout.flush()
         return status

@@ -174,6 +174,22 @@ class BadInput(WithPrograms):
                 self.refused("there is no stack woody; there are: bookworm ", *command,
                              TERN_STACK="woody")
 
+    def test_commands_without_a_stack(self):
+        """They work without one, and do not enter that of another Debian."""
+        other = run("scripts/stack", "--others").stdout.split()[0]
+        for name in ("woody", other):
+            environment = {"TERN_STACK": name, "XDG_RUNTIME_DIR": str(self.scratch),
+                           # A Debian would be made here, and cannot.
+                           "TERN_CACHE": str(self.scratch / "cache"),
+                           "PATH": self.instead_of("mmdebstrap", "exit 1")}
+            listed = run("scripts/lab", "list", **environment)
+            self.assertEqual((listed.returncode, listed.stdout, listed.stderr), (0, "", ""))
+            for words in (["down"], ["copy", "x", "host1:"], ["cp", "x", "host1:"]):
+                self.refused('there is no lab "no-lab" here', "scripts/lab", "--lab", "no-lab",
+                             *words, **environment)
+            self.refused("No such file or directory", "scripts/lab", "ladder",
+                         self.scratch / "none.pcap", **environment)
+
     def test_headers_of_no_kernel(self):
         path = self.instead_of("dpkg-query", "exit 1")
         self.refused("headers-amd64 is not installed", "scripts/guest-kernel", PATH=path)
