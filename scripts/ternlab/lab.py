@@ -227,10 +227,17 @@ class Lab:
     # --- its hosts
 
     def each(self, action, hosts=None):
-        """action(host) for all at the same time; the first failure is raised when all are done."""
+        """action(host) for all at the same time; the first failure is raised when all are done. A
+        signal is not kept waiting."""
         hosts = self.hosts if hosts is None else hosts
-        with concurrent.futures.ThreadPoolExecutor(max(1, len(hosts))) as pool:
-            return [done.result() for done in [pool.submit(action, host) for host in hosts]]
+        pool = concurrent.futures.ThreadPoolExecutor(max(1, len(hosts)))
+        try:
+            calls = [pool.submit(action, host) for host in hosts]
+            concurrent.futures.wait(calls)
+        finally:
+            # A signal has the hosts taken down, and only that ends calls that wait for a guest.
+            pool.shutdown(wait=False)
+        return [call.result() for call in calls]
 
     def host(self, name):
         for host in self.hosts:

@@ -557,9 +557,11 @@ class Changes(Stateful):
 
 
 # `lab up 2` with processes that sleep in place of a switch and of hosts. It prints these, and a line
-# when a host boots. argv[2]: it starts so many processes, and hangs when it is to start another.
+# when a host boots. argv[2]: it starts so many processes, and hangs when it is to start another;
+# argv[3]: the seconds that a boot takes. A process takes a second to end, so that signals can come
+# meanwhile. SIGINT may be ignored where the tests run.
 UP = """
-import json, pathlib, sys, time
+import json, pathlib, signal, sys, time
 from unittest import mock
 from ternlab import cli, paths
 from ternlab.host import Host
@@ -573,13 +575,15 @@ def start(self, *_):
     if next(starts, None) is None:
         print("hangs", flush=True)
         time.sleep(600)
-    self.process = Process.start("sleep", ["sleep", "600"], base / "log", False)
+    self.process = Process.start("sleep", ["sh", "-c", "trap 'sleep 1; exit' TERM; "
+                                           "while :; do sleep 0.1; done"], base / "log", False)
     print(json.dumps(self.process.to_json()), flush=True)
 
 def boot(host):
     print("boots", flush=True)
-    time.sleep(2)
+    host.process.wait(float(sys.argv[3]))
 
+signal.signal(signal.SIGINT, signal.default_int_handler)
 with mock.patch.object(paths, "BUILD", base / "build"), mock.patch("ternlab.stack.enter"), \\
         mock.patch.object(Image, "get", lambda **_: Image("/nowhere")), \\
         mock.patch.object(Wire, "start", start), mock.patch.object(Host, "start", start), \\
@@ -592,12 +596,12 @@ with mock.patch.object(paths, "BUILD", base / "build"), mock.patch("ternlab.stac
 class Signals(Stateful):
     """What ends `lab up` ends all that it has started."""
 
-    def up(self, *before, starts=3, **how):
+    def up(self, *before, starts=3, boot=100, **how):
         """Returns the process when its hosts boot, or after so many starts: those of the switch and
         of two hosts."""
         command = subprocess.Popen(  # pylint: disable=consider-using-with
-            [*before, sys.executable, "-B", "-c", UP, self.base, str(starts)], text=True,
-            start_new_session=True, stdout=subprocess.PIPE,
+            [*before, sys.executable, "-B", "-c", UP, self.base, str(starts),
+             str(boot)], text=True, start_new_session=True, stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": sys.path[0]}, **how)
         self.addCleanup(command.stdout.close)
         self.addCleanup(command.wait)
@@ -613,6 +617,13 @@ class Signals(Stateful):
         for process in self.started:
             self.assertFalse(process.alive())
         self.assertFalse(self.lab.folder.exists())
+
+    def test_interrupted(self):
+        """It does not wait for its hosts."""
+        command = self.up(stderr=subprocess.DEVNULL)
+        command.send_signal(signal.SIGINT)
+        self.assertEqual(command.wait(30), 130)
+        self.assert_nothing_left()
 
     def test_ended(self):
         """A second signal does not stop it from cleaning up."""
@@ -635,7 +646,7 @@ class Signals(Stateful):
         for starts in (1, 2, 3):
             with self.subTest(starts=starts):
                 self.kill(starts)
-                self.assertEqual(self.command("down"), (0, ""))
+                self.assertEqual(self.command("down")[0], 0)
                 self.assert_nothing_left()
 
     def test_up_after_one_that_was_killed(self):
@@ -654,7 +665,7 @@ class Signals(Stateful):
         self.assert_nothing_left()
 
     def test_nohup(self):
-        command = self.up("nohup", stderr=subprocess.DEVNULL)
+        command = self.up("nohup", boot=1, stderr=subprocess.DEVNULL)
         command.send_signal(signal.SIGHUP)
         self.assertEqual(command.wait(30), 0)
         self.assertEqual(len(self.state()["hosts"]), 2)
