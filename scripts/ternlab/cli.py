@@ -18,7 +18,7 @@ from . import inject as injections
 from . import ladder as ladders
 from . import query as queries
 from . import own_disk, ssh, stack, topology
-from .errors import LabError
+from .errors import SYSTEM, LabError, explain
 from .host import MAX_CARDS, NETDEV, WIRES, Options
 from .lab import LOCK, MAX_NAME, Lab, NoLab, is_name
 from .paths import COMMAND
@@ -653,10 +653,7 @@ def ladder(args):
     if not args.svg:
         print("\n".join(ladders.text(arrows)))
         return
-    try:
-        pathlib.Path(args.svg).write_text(ladders.svg(arrows), encoding="utf-8")
-    except OSError as error:
-        raise LabError(str(error)) from None
+    pathlib.Path(args.svg).write_text(ladders.svg(arrows), encoding="utf-8")
 
 
 def _describe(host):
@@ -757,3 +754,6 @@ def main(arguments):
         # Whoever read the output has ended, as `head` does. Python flushes once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
+    except SYSTEM as error:
+        print(f"lab: {explain(error)}", file=sys.stderr)
+        return 1

@@ -4,7 +4,7 @@
 import sys
 import time
 
-from .errors import LabError
+from .errors import SYSTEM, LabError, explain
 from .host import Options
 from .lab import Lab
 from .pair import perftest
@@ -75,6 +75,9 @@ def main():
             lab.down()
     except LabError as error:
         print(f"make run failed: {error}", file=sys.stderr)
+        return 1
+    except SYSTEM as error:
+        print(f"make run failed: {explain(error)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130

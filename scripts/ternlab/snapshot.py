@@ -74,7 +74,7 @@ class Snapshot:
 
 
 def _key(image, options):
-    version = subprocess.run([machine.of(options).qemu, "--version"], capture_output=True,
+    version = subprocess.run([machine.of(options).qemu, "--version"], stdout=subprocess.PIPE,
                              text=True, check=True).stdout
     ingredients = [image.folder, version, WARM_UP, *SAVED_RUNNING, migration.VERSION,
                    machine.of(options).accelerator().processor,

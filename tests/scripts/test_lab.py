@@ -3,6 +3,7 @@
 """What changes a lab, as far as that needs no virtual machine: state, lock, refusals."""
 
 import contextlib
+import errno
 import fcntl
 import io
 import json
@@ -347,6 +348,55 @@ class Refusals(Stateful):
             self.assertEqual(self.command("up", "--image", "newest")[0], 0)
             self.assertEqual(os.environ["TERN_STACK"], "newest")
         self.assertIsNone(up.call_args.kwargs["disk"])
+
+
+class System(Stateful):
+    """What the system refuses, or a program of it, is one line, too, and leaves nothing."""
+
+    def up(self, *words):
+        """Why `up` fails."""
+        reason = self.refused("up", "1", *words)
+        self.assertFalse(self.lab.folder.exists())
+        return reason
+
+    def test_no_runtime_folder(self):
+        file = self.base / "file"
+        file.touch()
+        for folder in (file, file / "below", pathlib.Path("/proc/none")):
+            with mock.patch.dict(os.environ, XDG_RUNTIME_DIR=str(folder)):
+                self.assertRegex(self.up(), rf"^XDG_RUNTIME_DIR: {folder}.*: \w+")
+        with mock.patch.dict(os.environ, XDG_RUNTIME_DIR=str(file)):
+            for words in (["down"], ["status"], ["kill", "host1"]):
+                self.assertRegex(self.refused(*words), "^XDG_RUNTIME_DIR: .*: Not a directory$")
+
+    def test_full_disk(self):
+        """The system does not say which one."""
+        full = OSError(errno.ENOSPC, "No space left on device")
+        with mock.patch("ternlab.lab.Image.get", side_effect=full):
+            self.assertEqual(self.up(), f"{full}: that of the cache, of XDG_RUNTIME_DIR, of the "
+                             "logs or of the output")
+
+    def test_file_of_another_user(self):
+        refusal = PermissionError(errno.EACCES, "Permission denied", "/cache/file")
+        with mock.patch("ternlab.lab.Image.get", side_effect=refusal):
+            self.assertEqual(self.up(), "/cache/file: Permission denied")
+
+    def test_program_that_fails(self):
+        program, image = self.base / "ssh-keygen", self.base / "image"
+        image.touch()
+        program.write_text("#!/bin/sh\nexit 3\n", encoding="ascii")
+        program.chmod(0o755)
+        with mock.patch.dict(os.environ, PATH=f"{self.base}:{os.environ['PATH']}"):
+            self.assertEqual(self.up("--image", str(image)),
+                             "ssh-keygen has failed with exit code 3")
+
+    def test_program_that_is_missing(self):
+        image = self.base / "image"
+        image.touch()
+        with mock.patch.dict(os.environ, PATH=str(self.base)), \
+                mock.patch("ternlab.stack.ask", lambda *what: "amd64"):
+            self.assertEqual(self.up("--image", str(image)),
+                             "ssh-keygen: No such file or directory")
 
 
 # The ssh of hosts by their ports: one answers, one hangs, one refuses.
