@@ -5,6 +5,11 @@
 MAKEFLAGS += --no-print-directory
 GOALS := $(or $(MAKECMDGOALS),help)
 
+# Programs in other folders read it, too.
+ifeq ($(filter /%,$(firstword $(TERN_CACHE) /)),)
+override export TERN_CACHE := $(CURDIR)/$(TERN_CACHE)
+endif
+
 # What is for the stack of another Debian is done there.
 ifneq ($(filter-out help clean,$(GOALS)),)
 FOREIGN := $(shell scripts/stack --foreign 2>&1)

@@ -25,6 +25,10 @@ else:
     SWITCH = BUILD / "cmake/qemu/wire/tern-switch"
     CARD = BUILD / "cmake/qemu/vfio/tern-card"
     QEMU = SCRIPTS / "tern-qemu"
+# Programs that the lab starts in other folders read these, too.
+for _variable in ("TERN_CACHE", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME"):
+    if os.environ.get(_variable):
+        os.environ[_variable] = os.path.abspath(os.environ[_variable])
 
 
 def _base(variable, default):

@@ -92,5 +92,40 @@ class Cache(unittest.TestCase):
         self.assertEqual(self.folders(), {self.cache / "fuzz", self.cache / "somebody-else", new})
 
 
+# What the lab takes for its folders, and what a program that it starts elsewhere does.
+FOLDERS = """
+import os, subprocess
+from ternlab import paths
+os.chdir("/")
+print(paths.cache(), paths.runtime("lab"), sep="\\n", flush=True)
+subprocess.run(["sh", "-c", 'echo "$TERN_CACHE"'], check=True)
+"""
+
+
+class Relative(unittest.TestCase):
+    """TERN_CACHE names the same folder in whatever folder it is read."""
+
+    def test_lab(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run(
+                ["/usr/bin/python3", "-B", "-c", FOLDERS], cwd=folder, check=True, text=True,
+                stdout=subprocess.PIPE, env={
+                    **os.environ, "PYTHONPATH": str(TOP / "scripts"), "TERN_CACHE": "my cache",
+                    "XDG_RUNTIME_DIR": "run"})
+        cache, runtime, child = done.stdout.splitlines()
+        self.assertEqual((cache, child), (f"{folder}/my cache",) * 2)
+        self.assertTrue(runtime.startswith(f"{folder}/run/tern-"))
+
+    def test_make(self):
+        for given, taken in (("my cache", f"{TOP}/my cache"), ("/my cache", "/my cache"), ("", "")):
+            told = [subprocess.run(
+                ["make", "--eval", 'told: ; @echo "$$TERN_CACHE"', "told", *words], cwd=TOP,
+                text=True, check=True, stdout=subprocess.PIPE, env={
+                    **os.environ, "TERN_STACK": "", "MAKEFLAGS": "", **environment}).stdout
+                for words, environment in (([], {"TERN_CACHE": given}),
+                                           ([f"TERN_CACHE={given}"], {}))]
+            self.assertEqual(told, [f"{taken}\n"] * 2)
+
+
 if __name__ == "__main__":
     unittest.main()
