@@ -2,6 +2,7 @@
 """The guests' image, made by scripts/image when it is not in the cache; with a kernel of the user's
 or a debug kernel in place of its own, put there by own_kernel.py."""
 
+import contextlib
 import os
 import pathlib
 import subprocess
@@ -35,6 +36,11 @@ class Image:
     def has_own_kernel(self):
         """Whether its kernel is the user's."""
         return (self.folder / own_kernel.MARK).exists()
+
+    def touch(self):
+        """Keeps it in the cache: scripts/cache.sh deletes what nobody has used in a month."""
+        with contextlib.suppress(OSError):  # An old lab may remember an image that is gone.
+            os.utime(self.folder)
 
     def to_json(self):
         return {"image": str(self.folder)}

@@ -312,8 +312,11 @@ class Lab:
             state = json.loads((self.folder / STATE).read_text(encoding="utf-8"))
         except FileNotFoundError:
             return False
-        self._image = (OwnDisk(state["disk"], self.folder) if "disk" in state
-                       else Image(state["image"]))
+        if "disk" in state:
+            self._image = OwnDisk(state["disk"], self.folder)
+        else:
+            self._image = Image(state["image"])
+            self._image.touch()
         # A lab of an older version tells of no owner, and must still end.
         self._owner = Process.from_json(state["owner"]) if state.get("owner") else None
         self.wire = Wire(self.folder, Process.from_json(state["wire"]))

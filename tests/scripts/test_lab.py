@@ -46,7 +46,7 @@ class Stateful(unittest.TestCase):
         self.lab = Lab("lab")
 
     def remember(self, *indexes, wire=None, owner=None, first=1, options=None,
-                 stack=None):
+                 stack=None, image="/nowhere"):
         """Writes the state of a lab, with the wire of this process if none is given."""
         self.lab.folder.mkdir(parents=True)
         processes = {}
@@ -55,7 +55,7 @@ class Stateful(unittest.TestCase):
             processes[index] = Process.start(f"host{index}", ["sleep", "600"], log, True)
             self.addCleanup(processes[index].kill)
         (self.lab.folder / "lab.json").write_text(json.dumps({
-            "image": "/nowhere", "owner": owner, "first": first, "stack": stack,
+            "image": str(image), "owner": owner, "first": first, "stack": stack,
             "wire": wire or Process.this("wire").to_json(),
             "hosts": [{"index": index, "port": None, "process": process.to_json(),
                        "options": options or {}}
@@ -348,6 +348,20 @@ class Refusals(Stateful):
             self.assertEqual(self.command("up", "--image", "newest")[0], 0)
             self.assertEqual(os.environ["TERN_STACK"], "newest")
         self.assertIsNone(up.call_args.kwargs["disk"])
+
+
+class Used(Stateful):
+    def test_image(self):
+        """The cache deletes what nobody has used in a month, but not the image of a lab."""
+        image = self.base / "image"
+        image.mkdir()
+        self.remember(1, 2, image=image)
+        for words in (["list"], ["status"], ["run", "host1", "true"], ["kill", "host1"]):
+            with self.subTest(words):
+                os.utime(image, (0, 0))
+                with contextlib.redirect_stdout(io.StringIO()):
+                    self.command(*words)
+                self.assertLess(time.time() - image.stat().st_mtime, 3600)
 
 
 class System(Stateful):
