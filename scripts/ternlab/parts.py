@@ -33,7 +33,7 @@ def archive(image):
     folder = paths.cache() / f"parts-{key}"
     if not folder.is_dir():
         with step("packing tern.ko and the provider for the hosts"), \
-                tempfile.TemporaryDirectory(prefix="parts.", dir=folder.parent) as half:
+                tempfile.TemporaryDirectory(prefix=f"{folder.name}.", dir=folder.parent) as half:
             made = pathlib.Path(half, "made")
             made.mkdir()
             _pack(image, made / ARCHIVE)

@@ -5,11 +5,20 @@
 import os
 import pathlib
 import subprocess
+import sys
 import tempfile
 import time
+import types
 import unittest
+from unittest import mock
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TOP / "scripts"))
+
+from ternlab import own_kernel, parts, snapshot  # noqa: E402
+from ternlab.errors import LabError  # noqa: E402
+from ternlab.host import Options  # noqa: E402
+
 MONTH = 31 * 24 * 3600
 MAKERS = """
     good() { echo made >content; echo called >>"$TERN_CACHE/calls"; }
@@ -17,7 +26,7 @@ MAKERS = """
 """
 
 
-class Cache(unittest.TestCase):
+class WithCache(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
@@ -41,6 +50,8 @@ class Cache(unittest.TestCase):
         then = time.time() - age
         os.utime(folder, (then, then))
 
+
+class Cache(WithCache):
     def test_the_same_ingredients_are_made_once(self):
         first, second, other = self.made("a"), self.made("a"), self.made("b")
         self.assertEqual(first, second)
@@ -90,6 +101,38 @@ class Cache(unittest.TestCase):
             self.last_used(self.cache / name, MONTH)
         new = self.made("new")
         self.assertEqual(self.folders(), {self.cache / "fuzz", self.cache / "somebody-else", new})
+
+
+class Killed(WithCache):
+    """What the lab was making when it was killed has a name by which the cache deletes it."""
+
+    def half_made(self, make, module, function):
+        """Returns the folders that are there while make() calls the function."""
+        found = set()
+
+        def look(*_):
+            found.update(self.folders())
+            raise LabError("that is enough")
+
+        with mock.patch.dict(os.environ, TERN_CACHE=str(self.cache)), \
+                mock.patch.object(module, "_key", lambda *_: "0123456789abcdef"), \
+                mock.patch.object(module, function, look), self.assertRaises(LabError):
+            make()
+        return found
+
+    def test_deleted(self):
+        image = types.SimpleNamespace(folder=self.cache)
+        with mock.patch.object(own_kernel, "version_of", lambda _: "6.1"):
+            folders = [self.half_made(lambda: parts.archive(image), parts, "_pack"),
+                       self.half_made(lambda: own_kernel.image_folder(self.cache, "bzImage"),
+                                      own_kernel, "_make"),
+                       self.half_made(lambda: snapshot.Snapshot.get(image, Options()), snapshot,
+                                      "_boot_and_save")]
+        for folder, in folders:
+            folder.mkdir()
+            self.last_used(folder, MONTH)
+        new = self.made("new")
+        self.assertEqual(self.folders(), {new})
 
 
 # What the lab takes for its folders, and what a program that it starts elsewhere does.
