@@ -37,18 +37,22 @@ def _addresses(lab, value):
 def _rule(lab, action, conditions):
     """The rule as the switch reads it. Conditions are pairs of key and text; that of a word that
     stands alone is None."""
-    words = [action]
+    words = [_word("action", action)]
     for key, value in conditions:
         if key in HOST_KEYS and value:
             try:
                 value = _addresses(lab, value)
             except LabError as error:
                 raise BadRule(key, error) from None
-        word = key if value is None else f"{key}={value}"
-        if not re.fullmatch(r"[^\s;]+", word):
-            raise BadRule(key, f"\"{value}\" has a blank or a semicolon")
-        words.append(word)
+        words.append(_word(key, key if value is None else f"{key}={value}"))
     return " ".join(words)
+
+
+def _word(key, word):
+    """The word, if the switch reads it as one."""
+    if not re.fullmatch(r"[^\s;]+", word):
+        raise BadRule(key, f"{json.dumps(word)} has a blank or a semicolon")
+    return word
 
 
 def add(lab, action, match, others):

@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import re
 import socket
 import struct
 
@@ -57,13 +58,18 @@ class Wire:
 
     def tell(self, command):
         """Sends one command to the switch and returns the text after "ok". Raises Refused if the
-        switch refuses it, and a LabError if the switch does not answer."""
+        switch refuses it, and a LabError if the switch does not answer. A path in the command is as
+        Python has it, in which bytes that are no text are surrogates."""
+        # The switch reads lines, and ignores blanks at their ends.
+        if re.search("\n|[ \r]$", command):
+            raise LabError("the wire takes no line break in a command, and no blank at its end: "
+                           f"{command!r}")
         with socket.socket(socket.AF_UNIX) as control:
             control.settimeout(10)
             try:
                 control.connect(str(self._control))
-                control.sendall(f"{command}\n".encode())
-                answer = control.makefile(encoding="utf-8").readline().strip()
+                control.sendall(os.fsencode(f"{command}\n"))
+                answer = control.makefile(encoding="utf-8", errors="replace").readline().strip()
             except OSError as error:
                 raise LabError(f"the wire does not answer: {error}") from None
         word, _, rest = answer.partition(" ")

@@ -62,7 +62,8 @@ class Faults(unittest.TestCase):
                       for index in (1, 2)]}), encoding="ascii")
 
     def lab(self, *words):
-        done = subprocess.run([sys.executable, "-B", TOP / "scripts/lab", *map(str, words)],
+        words = [word if isinstance(word, bytes) else str(word) for word in words]
+        done = subprocess.run([sys.executable, "-B", TOP / "scripts/lab", *words],
                               capture_output=True, text=True, check=False, env=self.environment)
         return done.returncode, done.stdout, done.stderr
 
@@ -184,7 +185,9 @@ class Faults(unittest.TestCase):
                 ("--clear goes without", "--clear", "--drop", ""),
                 ("--log shows", "--log", "--clear"),
                 ("--log shows", "--log", "--loss", "5"),
-                ("No such file", "--file", self.folder / "none.toml")):
+                ("No such file", "--file", self.folder / "none.toml"),
+                ("colour\ufffd: there is no such key", "--drop", b"colour\xff=red"),
+                (r'by: "by=5ms.n" has a blank', "--delay", "", "--by", "5ms\n")):
             self.refused(message, *words)
 
     def test_bad_file(self):
@@ -194,6 +197,8 @@ class Faults(unittest.TestCase):
                 (6, "opcode: there is no opcode", '[[rule]]\naction="drop"\nopcode = "X"\n'),
                 (4, "action: is missing", "[[rule]]\nqp = 1\n"),
                 (5, "action: .*lose", '[[rule]]\naction = "lose"\n'),
+                (5, 'action: "drop.nseed 1" has', '[[rule]]\naction = "drop\\nseed 1"\n'),
+                (5, 'action: "drop;mark" has', '[[rule]]\naction = "drop;mark"\n'),
                 (7, "from: no host", '# [[rule]]\n[[ rule ]]\naction="drop"\n"from" = "host7"\n'),
                 (6, "psn: needs a number", '[[rule]]\naction="drop"\npsn = 16777216\n'),
                 (6, "qp: needs a string", '[[rule]]\naction="drop"\nqp = [1, 2]\n'),
@@ -313,6 +318,19 @@ class Faults(unittest.TestCase):
                 self.assertEqual(self.receive(second)[:12], addresses)
             self.assertEqual(self.lab("capture", "stop")[0], 0)
             self.assertEqual([frame[:12] for _, frame, _ in roce.records(path)], found)
+
+    def test_capture_with_any_name(self):
+        """But for a line break, which ends a command for the switch."""
+        path = os.path.join(bytes(self.folder), b" \xff\xc3\xa9\t.pcap")
+        self.assertEqual(self.lab("capture", "start", path), (0, "", ""))
+        self.assertEqual(self.lab("capture", "stop")[0], 0)
+        self.assertTrue(os.path.exists(path))
+        path = os.path.join(bytes(self.folder), b"\xff/none.pcap")
+        self.assertRegex(self.lab("capture", "start", path)[2], "^lab: .*No such file.*\n$")
+        for name in ("a\nseed 1", "a\n", "a "):
+            self.assertRegex(self.lab("capture", "start", self.folder / name)[2],
+                             r"^lab: the wire takes no line break .*'\n$")
+        self.assertEqual([path.name for path in self.folder.glob("a*")], [])
 
     def test_capture_refused(self):
         for message, *words in (
