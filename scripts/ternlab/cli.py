@@ -428,11 +428,13 @@ def shell(args):
 def copy(args):
     if len(args.paths) < 2:
         raise LabError(f"copy what where? {COMMAND} copy PATH... HOST:PATH, or back")
-    named = {path.partition(":")[0] for path in args.paths if ":" in path}
+    # As scp has it: where a slash comes before the colon, the path is one of this machine.
+    parts = [re.fullmatch("([^:/]*)(:.*)", path, re.DOTALL) for path in args.paths]
+    named = {part[1] for part in parts if part}
     if len(named) != 1:
         raise LabError("copy between here and one host: write its paths as HOST:PATH")
     host = Lab.find(args.lab).host(named.pop())
-    *sources, target = [path[path.index(":"):] if ":" in path else path for path in args.paths]
+    *sources, target = [part[2] if part else path for part, path in zip(parts, args.paths)]
     host.ssh.copy(sources, target)
 
 

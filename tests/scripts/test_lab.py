@@ -364,6 +364,22 @@ class Used(Stateful):
                 self.assertLess(time.time() - image.stat().st_mtime, 3600)
 
 
+class Copy(Stateful):
+    def test_paths(self):
+        """A colon behind a slash is one of a file's name, as scp has it."""
+        self.remember(1)
+        for words, given in ((["a", "host1:/tmp"], (["a"], ":/tmp")),
+                             (["./trace-12:30.log", "/a:b", "1:/tmp"],
+                              (["./trace-12:30.log", "/a:b"], ":/tmp")),
+                             (["host1:/tmp/12:30", "./12:30"], ([":/tmp/12:30"], "./12:30"))):
+            with mock.patch("ternlab.host.Host.ssh") as ssh:
+                self.assertEqual(self.command("copy", *words), (0, ""))
+            ssh.copy.assert_called_once_with(*given)
+        for words in (["a", "./b:c"], ["host1:a", "host2:b"], ["12:30.log", "host1:"]):
+            self.assertEqual(self.refused("copy", *words), "copy between here and one host: write "
+                             "its paths as HOST:PATH")
+
+
 class System(Stateful):
     """What the system refuses, or a program of it, is one line, too, and leaves nothing."""
 
