@@ -72,6 +72,7 @@ a MATCH has some of these words; '' is every frame
 # A guest with more CPUs than this would need an IOMMU.
 MTUS = 1280, 9000
 CPUS = 1, 255
+SEEDS = 0, (1 << 64) - 1
 
 # Commands that need no files of the stack. "down" must work even if the stack no longer exists, and
 # copied files would be lost in another root file system (scripts/on-stack).
@@ -273,7 +274,8 @@ def _add_faults(parser):
     parser.add_argument("--clear", action="store_true", help="a good wire again")
     parser.add_argument("--log", action="store_true", help="print what the faults did")
     parser.add_argument("--json", action="store_true", help="show the faults for programs")
-    parser.add_argument("--seed", type=int, help="of the random numbers")
+    parser.add_argument("--seed", type=_within(*SEEDS), metavar="NUMBER",
+                        help="of the random numbers")
     for name in PERCENTAGES:
         more = "|MATCH" if name in wire_faults.ACTIONS else ""
         parser.add_argument(f"--{name}", metavar="PERCENT" + more, help="of all frames"
@@ -511,13 +513,13 @@ def faults(args):
         print(json.dumps(state, indent=2) if args.json else "\n".join(wire_faults.text(state)))
         return
     lab.wire.tell(f"fault-log {lab.fault_log}")
-    if args.seed is not None:
-        lab.wire.tell(f"seed {args.seed}")
     # The switch may refuse rules, so add them first: nothing else is then set after a refusal.
     if args.file:
         wire_faults.add_file(lab, args.file)
     if rule:
         wire_faults.add(lab, *rule)
+    if args.seed is not None:
+        lab.wire.tell(f"seed {args.seed}")
     for name, percent in percentages.items():
         lab.wire.tell(f"{name} {percent:g}")
 

@@ -181,7 +181,6 @@ class Faults(unittest.TestCase):
                 ("--dup needs a percentage from 0 to 100", "--loss", "1", "--dup", "101"),
                 ("--corrupt needs a percentage from 0 to 100", "--corrupt", "nan"),
                 ("opcode: there is no", "--loss", "1", "--drop", "opcode=NONE"),
-                ("a number is needed", "--loss", "1", "--seed", "-1"),
                 ("--clear goes without", "--clear", "--drop", ""),
                 ("--log shows", "--log", "--clear"),
                 ("--log shows", "--log", "--loss", "5"),

@@ -25,6 +25,7 @@ from ternlab.lab import MAX_HOSTS, MAX_NAME, Lab  # noqa: E402
 from ternlab.lock import exclusive  # noqa: E402
 from ternlab.process import Process  # noqa: E402
 from ternlab.progress import wait_until  # noqa: E402
+from ternlab.wire import Refused, Wire  # noqa: E402
 
 ENDED = {"name": "ended", "pid": 1, "birth": None}
 
@@ -375,6 +376,32 @@ class Copy(Stateful):
         for words in (["a", "./b:c"], ["host1:a", "host2:b"], ["12:30.log", "host1:"]):
             self.assertEqual(self.refused("copy", *words), "copy between here and one host: write "
                              "its paths as HOST:PATH")
+
+
+class Seed(Stateful):
+    def test_order(self):
+        """A rule that the switch refuses leaves the seed and the percentages as they are."""
+        def tell(_, command):
+            told.append(command)
+            if "BAD" in command:
+                raise Refused(command, "rule 1: opcode: no")
+
+        self.remember(1)
+        for opcode, code, left in (("BAD", 1, []), ("ACK", 0, ["seed 7", "loss 5"])):
+            told = []
+            with mock.patch.object(Wire, "tell", tell):
+                self.assertEqual(self.command("faults", "--seed", "7", "--loss", "5", "--drop",
+                                              f"opcode={opcode}")[0], code)
+            self.assertEqual(told[1:], [f"rules drop opcode={opcode}", *left])
+
+    def test_value(self):
+        """The switch takes numbers of 64 bits."""
+        self.assertEqual(cli.parse(["faults", "--seed", str((1 << 64) - 1)]).seed, (1 << 64) - 1)
+        for value in ("-1", str(1 << 64), "much"):
+            with contextlib.redirect_stderr(io.StringIO()) as said, \
+                    self.assertRaises(SystemExit):
+                cli.parse(["faults", f"--seed={value}"])
+            self.assertIn(f"{value} is no number from 0 to", said.getvalue())
 
 
 class System(Stateful):
