@@ -12,10 +12,8 @@ namespace tern::tools {
  */
 std::string printable(std::string_view text);
 
-/**
- * @text between the quotes of a JSON string or of a Prometheus label: as printable(), and quotes
- * and backslashes escaped.
- */
+/** @text between the quotes of a Prometheus label: as printable(), and quotes and backslashes
+ * escaped. */
 std::string quotable(std::string_view text);
 
 /** As std::printf() prints it. */

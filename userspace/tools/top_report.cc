@@ -118,8 +118,8 @@ void put_cq(Json &json, const char *name, const std::optional<CqDepth> &cq)
 void put_qp(Json &json, const QpSample &qp, const Sample &sample)
 {
 	json.number("pid", qp.pid);
-	json.text("program", quotable(qp.program));
-	json.text("device", quotable(qp.device));
+	json.text("program", printable(qp.program));
+	json.text("device", printable(qp.device));
 	json.number("qp", qp.qpn);
 	json.object("operations", [&] { put_operations(json, qp, sample); });
 	json.object("latency", [&] { put_latency(json, qp); });
@@ -242,7 +242,7 @@ std::string to_json(const Sample &sample)
 		json.list("devices", [&] {
 			for (const DeviceSample &device : sample.devices)
 				json.object("", [&] {
-					json.text("device", quotable(device.name));
+					json.text("device", printable(device.name));
 					for (size_t i = 0; i < kCounters.size(); i++)
 						put_counter(json, kCounters[i], device.counters[i],
 						            sample);

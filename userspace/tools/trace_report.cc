@@ -214,16 +214,16 @@ void ChromeTrace::put(const char *phase, const tern_trace_event &event, const st
 {
 	json_.object("", [&] {
 		json_.text("ph", phase);
-		json_.text("name", quotable(name));
+		json_.text("name", printable(name));
 		json_.text("cat", id.empty() ? "event" : "request");
 		if (!id.empty())
-			json_.text("id", quotable(id));
+			json_.text("id", printable(id));
 		else
 			json_.text("s", "t");
 		json_.thousandths("ts", event.time - start_);
 		json_.number("pid", event.tgid);
 		json_.number("tid", thread_of(event));
-		json_.object("args", [&] { json_.text("what", quotable(describe(event))); });
+		json_.object("args", [&] { json_.text("what", printable(describe(event))); });
 	});
 }
 
@@ -234,7 +234,7 @@ void ChromeTrace::put_name(const char *what, const tern_trace_event &event, cons
 		json_.text("name", what);
 		json_.number("pid", event.tgid);
 		json_.number("tid", thread_of(event));
-		json_.object("args", [&] { json_.text("name", quotable(name)); });
+		json_.object("args", [&] { json_.text("name", printable(name)); });
 	});
 }
 
