@@ -69,6 +69,8 @@ TagQueue::Step TagQueue::execute(Memory &memory, tern_hw_cqe &cqe)
 		return Step::Fault;
 
 	const auto status = valid(op) ? execute(op) : TERN_WC_LOC_QP_OP_ERR;
+	if ((op.flags & TERN_TAG_COUNT) && status != TERN_WC_LOC_QP_OP_ERR)
+		list_.synchronize(op.unexpected.get());
 	cqe = {};
 	cqe.wqe_index = ci_++;
 	cqe.opcode = cqe_opcode(op.opcode);
@@ -80,8 +82,6 @@ TagQueue::Step TagQueue::execute(Memory &memory, tern_hw_cqe &cqe)
 
 tern_hw_cqe_status TagQueue::execute(const tern_hw_tag_op &op)
 {
-	if (op.flags & TERN_TAG_COUNT)
-		list_.synchronize(op.unexpected.get());
 	const Sge buffer{op.buf.addr.get(), op.buf.length.get(), op.buf.lkey.get()};
 	switch (op.opcode) {
 	case TERN_TAG_ADD:

@@ -285,6 +285,12 @@ TEST_F(TagMatching, BadOperations)
 	post_slot();
 	send(0, tagged(headers::kTagEager, 1));
 	EXPECT_EQ(cqe().opcode, TERN_CQE_TAG_UNEXPECTED);
+	for (Op op : {add_op(8, 1), del_op(8)}) {
+		op.flags |= TERN_TAG_COUNT;
+		op.unexpected = 1u;
+		srq_->post_tag_op(op);
+		EXPECT_EQ(cqe().flags, TERN_CQE_TAG_SYNC_REQ) << "its count has no effect";
+	}
 }
 
 TEST_F(TagMatching, DoorbellOfNobody)
