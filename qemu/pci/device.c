@@ -28,6 +28,7 @@ enum {
 	 * GiB. */
 	MIN_DM_SIZE = 4096,
 	MAX_DM_SIZE = 256 << 20,
+	MAX_SPEED = 4000000, /* Mb/s; in kb/s it must fit into 32 bits */
 	/* Frames sent by one run of the bottom half, so that it does not delay the main loop. */
 	SEND_BUDGET = 128,
 };
@@ -392,8 +393,8 @@ static bool check_properties(TernDevice *tern, Error **errp)
 		           MAX_DM_SIZE);
 		return false;
 	}
-	if (!tern->speed) {
-		error_setg(errp, "tern: speed must be 1 Mb/s or more");
+	if (tern->speed < 1 || tern->speed > MAX_SPEED) {
+		error_setg(errp, "tern: speed must be 1 to %d Mb/s", MAX_SPEED);
 		return false;
 	}
 	if (tern->wire && tern->conf.peers.ncs[0]) {

@@ -17,6 +17,7 @@ namespace tern::vfio {
 constexpr uint32_t kMaxDoorbellPages = 65536;
 constexpr uint32_t kMinDeviceMemory = 4096;
 constexpr uint32_t kMaxDeviceMemory = 256 << 20;
+constexpr uint32_t kMaxSpeed = 4'000'000; /* Mb/s; in kb/s it must fit into 32 bits */
 
 const char *const kUsage =
         "usage: tern-card --socket PATH --wire PATH [OPTION...]\n"
@@ -30,7 +31,7 @@ const char *const kUsage =
         "  --vectors N         1 to 256 (8)\n"
         "  --doorbell-pages N  a power of two, up to 65536 (2048)\n"
         "  --dm-size BYTES     device memory: 0 or a power of two, 4096 to 268435456 (1048576)\n"
-        "  --speed MBPS        as told to the driver (100000)\n"
+        "  --speed MBPS        as told to the driver, 1 to 4000000 (100000)\n"
         "  --trace             what happens, to standard error\n"
         "  --help              this text\n";
 
@@ -70,8 +71,8 @@ static std::string check(const Options &options)
 	    (!std::has_single_bit(card.device_memory) || card.device_memory < kMinDeviceMemory ||
 	     card.device_memory > kMaxDeviceMemory))
 		return "--dm-size: 0 or a power of two, 4096 to 268435456";
-	if (!card.speed)
-		return "--speed: 1 or more";
+	if (card.speed < 1 || card.speed > kMaxSpeed)
+		return "--speed: 1 to 4000000";
 	return {};
 }
 

@@ -63,8 +63,10 @@ class Refusals(unittest.TestCase):
         self.assertEqual(Machine("-device", "tern,dm-size=0").quit(), 0)
 
     def test_speed(self):
-        self.refused("speed=0", "speed must be 1 Mb/s or more")
-        self.assertEqual(Machine("-device", "tern,speed=1").quit(), 0)
+        for speed in 0, 4000001:
+            self.refused(f"speed={speed}", "speed must be 1 to 4000000 Mb/s")
+        for speed in 1, 4000000:
+            self.assertEqual(Machine("-device", f"tern,speed={speed}").quit(), 0)
 
     def test_most_vectors(self):
         self.assertEqual(Machine("-device", "tern,vectors=256").quit(), 0)

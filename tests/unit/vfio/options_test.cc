@@ -49,7 +49,9 @@ TEST(Options, WrongOnesAreNamed)
 	EXPECT_EQ(error({"--vectors", "0"}), "--vectors: 1 to 256");
 	EXPECT_EQ(error({"--vectors", "-1"}), "--vectors: -1 is no number");
 	EXPECT_EQ(error({"--speed", "99999999999"}), "--speed: 99999999999 is no number");
-	EXPECT_EQ(error({"--speed", "0"}), "--speed: 1 or more");
+	EXPECT_EQ(error({"--speed", "0"}), "--speed: 1 to 4000000");
+	EXPECT_EQ(error({"--speed", "4000001"}), "--speed: 1 to 4000000");
+	EXPECT_EQ(error({"--speed", "4000000"}), "");
 	EXPECT_NE(error({"--doorbell-pages", "48"}), "");
 	EXPECT_NE(error({"--engines", "4", "--doorbell-pages", "2"}), "");
 	EXPECT_NE(error({"--dm-size", "2048"}), "");
