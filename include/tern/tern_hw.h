@@ -1091,7 +1091,7 @@ struct tern_hw_set_eth_rss {
 };
 
 enum tern_hw_flow_type {
-	TERN_FLOW_NORMAL = 0,		/* frames that match go to the QP, and nowhere else */
+	TERN_FLOW_NORMAL = 0,		/* frames that match go to it and its equals alone */
 	TERN_FLOW_ALL_DEFAULT = 1,	/* all frames that no flow of type NORMAL matches */
 	TERN_FLOW_MC_DEFAULT = 2,	/* of those, the multicast ones */
 	TERN_FLOW_SNIFFER = 3,		/* a copy of every frame that arrives, RoCE included */
@@ -1120,7 +1120,9 @@ struct tern_hw_flow_key {
  * directly, and the ports must follow the IP header directly: the card does not parse the extension
  * headers of IPv6. Of a packet in fragments only the first one has ports. The card refuses a key
  * with bits outside the mask (BAD_FIELD). It tries flows in the order of priority, and those of one
- * priority from the oldest to the newest.
+ * priority from the oldest to the newest. The first one that matches takes the frame, together with
+ * its equals: the flows that have the same key, mask, ip_version and priority. Each QP that they
+ * name gets one copy.
  */
 struct tern_hw_create_flow {
 	__le32 qpn;		/* a QP of type RAW */

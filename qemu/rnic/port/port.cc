@@ -90,10 +90,14 @@ void Port::receive(std::span<const std::byte> frame)
 	const bool roce = is_roce(frame);
 	if (roce && takes_roce(dmac)) {
 		receive_roce(frame);
-	} else if (FrameSink *sink = steering.receiver(frame)) {
-		const Stats::Scope scope(data_.stats, sink->frame_stats());
+		return;
+	}
+	FrameSink *taker = steering.deliver(frame);
+	if (!taker)
+		taker = steering.deliver_default(frame);
+	if (taker) {
+		const Stats::Scope scope(data_.stats, taker->frame_stats());
 		data_.stats.add_received(frame.size());
-		sink->receive(frame);
 	} else if (roce || !accepts(dmac)) {
 		data_.stats.add_received(frame.size());
 		data_.drop(TERN_STAT_RX_FILTERED, 0);

@@ -27,12 +27,18 @@ auto chars_of(const tern_hw_flow_key &key)
 }
 
 /* Counts the frame, even if the QP then has no room for it. */
-FrameSink *take(const Flow &flow, std::span<const std::byte> frame)
+void count(const Flow &flow, std::span<const std::byte> frame)
 {
 	if (flow.counters) {
 		flow.counters->packets++;
 		flow.counters->bytes += frame.size();
 	}
+}
+
+FrameSink *give(const Flow &flow, std::span<const std::byte> frame)
+{
+	count(flow, frame);
+	flow.sink->receive(frame);
 	return flow.sink;
 }
 
@@ -110,54 +116,69 @@ std::unique_ptr<Flow> Steering::remove(uint32_t number)
 	return flow;
 }
 
-const Flow *Steering::normal_of(const FrameFields &fields) const
+Steering::Equals Steering::normal_of(std::span<const std::byte> frame) const
 {
-	const Flow *best = nullptr;
-	const Key frame = chars_of(fields.key);
+	Equals best;
+	if (tables_.empty())
+		return best;
+	const FrameFields fields = read_fields(frame);
+	const Key present = chars_of(fields.key);
 	for (const Table &table : tables_) {
 		if (!has_fields(table.ip_version, table.mask, fields))
 			continue;
 		Key key;
-		std::ranges::transform(frame, chars_of(table.mask), key.begin(),
+		std::ranges::transform(present, chars_of(table.mask), key.begin(),
 		                       [](char f, char m) { return static_cast<char>(f & m); });
 		const auto found = table.flows.find(key);
 		if (found == table.flows.end())
 			continue;
-		const auto flow = std::ranges::find_if(
-		        found->second, [](const Flow *f) { return f->sink->receives(); });
-		if (flow != found->second.end() && (!best || (*flow)->before(*best)))
-			best = *flow;
+		const Order &order = found->second;
+		const auto first = std::ranges::find_if(
+		        order, [](const Flow *f) { return f->sink->receives(); });
+		if (first == order.end() || (!best.empty() && best.front()->before(**first)))
+			continue;
+		best = {first, std::ranges::upper_bound(first, order.end(), (*first)->priority, {},
+		                                        &Flow::priority)};
 	}
 	return best;
 }
 
-FrameSink *Steering::receiver(std::span<const std::byte> frame) const
+FrameSink *Steering::deliver(std::span<const std::byte> frame) const
 {
-	if (tables_.empty() && defaults_.empty())
-		return nullptr;
-	const FrameFields fields = read_fields(frame);
-	if (const Flow *flow = normal_of(fields))
-		return take(*flow, frame);
-	const bool multicast = fields.key.dmac[0] & 1;
+	const Equals flows = normal_of(frame);
+	for (auto flow = flows.begin(); flow != flows.end(); flow++) {
+		FrameSink *sink = (*flow)->sink;
+		if (!sink->receives())
+			continue;
+		count(**flow, frame);
+		/* Several flows of one QP give it one copy. */
+		if (std::none_of(flows.begin(), flow, [&](auto *f) { return f->sink == sink; }))
+			sink->receive(frame);
+	}
+	return flows.empty() ? nullptr : flows.front()->sink;
+}
+
+FrameSink *Steering::deliver_default(std::span<const std::byte> frame) const
+{
+	const bool multicast = std::to_integer<uint8_t>(frame[0]) & 1;
 	for (const Flow *flow : defaults_)
 		if (flow->sink->receives() && (flow->type == TERN_FLOW_ALL_DEFAULT || multicast))
-			return take(*flow, frame);
+			return give(*flow, frame);
 	return nullptr;
 }
 
 bool Steering::takes_from(const FrameSink &sender, std::span<const std::byte> frame) const
 {
-	if (tables_.empty())
-		return false;
-	const Flow *flow = normal_of(read_fields(frame));
-	return flow && flow->sink != &sender && names_destination(*flow);
+	return std::ranges::any_of(normal_of(frame), [&](const Flow *flow) {
+		return flow->sink->receives() && flow->sink != &sender && names_destination(*flow);
+	});
 }
 
 void Steering::sniff(std::span<const std::byte> frame) const
 {
 	for (const Flow *flow : sniffers_)
 		if (flow->sink->receives())
-			take(*flow, frame)->receive(frame);
+			give(*flow, frame);
 }
 
 } // namespace tern

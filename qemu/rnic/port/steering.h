@@ -44,7 +44,7 @@ struct Flow {
 };
 
 /**
- * The flows, which choose the receiver of a frame by priority and then by age. For each mask there
+ * The flows, which choose the receivers of a frame by priority and then by age. For each mask there
  * is a table of keys, so a frame costs one look-up for each mask, however many flows there are.
  * What is looked through one by one is limited.
  */
@@ -62,11 +62,15 @@ public:
 	/** The removed flow; null if there was none. */
 	std::unique_ptr<Flow> remove(uint32_t number);
 
-	/** The receiver of @frame, counted by its flow; null if no flow matches. Flows of QPs that
-	 * do not receive now are skipped. */
-	FrameSink *receiver(std::span<const std::byte> frame) const;
-	/** Whether @frame, sent by @sender, is for a QP of this card: it matches a flow of type
-	 * NORMAL of another QP whose mask covers the whole destination MAC or IP address. */
+	/** Passes @frame to the QP of the flow of type NORMAL that matches it first, and to those
+	 * of its equals: the flows with the same key, mask and priority. Each flow counts it.
+	 * Returns the first of the QPs; null if no flow matches. Flows of QPs that do not receive
+	 * now are skipped. */
+	FrameSink *deliver(std::span<const std::byte> frame) const;
+	/** The same with the default flows, of which only the first one takes @frame. */
+	FrameSink *deliver_default(std::span<const std::byte> frame) const;
+	/** Whether @frame, sent by @sender, is for a QP of this card: deliver() would pass it to
+	 * another QP by a flow whose mask covers the whole destination MAC or IP address. */
 	bool takes_from(const FrameSink &sender, std::span<const std::byte> frame) const;
 	bool has_sniffers() const { return !sniffers_.empty(); }
 	/** Passes @frame to all sniffers. */
@@ -95,7 +99,10 @@ private:
 	/* Where @flow is, or is to be; null if there are too many masks. */
 	Order *order_of(const Flow &flow);
 	void drop_empty(const Flow &flow);
-	const Flow *normal_of(const FrameFields &fields) const;
+	/* Flows with the same key, mask and priority, oldest first. The QP of the first one
+	 * receives; those of others may not. */
+	using Equals = std::span<Flow *const>;
+	Equals normal_of(std::span<const std::byte> frame) const;
 
 	ObjectTable<Flow> flows_;
 	uint64_t added_ = 0;

@@ -233,19 +233,21 @@ TEST_F(SteeringTest, ForeignMac)
 	EXPECT_EQ(stat(TERN_STAT_RX_FILTERED), 1u);
 }
 
-/* The lowest priority first, then the oldest; of several that match one gets the frame. */
-TEST_F(SteeringTest, PriorityThenAge)
+/* The flows of the lowest priority; of equal ones each gets a copy. */
+TEST_F(SteeringTest, PriorityOfEqualFlows)
 {
 	const auto at = [](const HostQp &qp, uint16_t priority) {
 		return flow(qp, [=](auto &f) { f.priority = priority; });
 	};
 	const uint32_t old = add(at(*raw_, 5));
 	const uint32_t late = add(at(*other_, 5));
-	EXPECT_TRUE(takes(*raw_, {}));
+	EXPECT_EQ(receivers(make({})), (std::vector{raw_->number, other_->number}));
+	EXPECT_EQ(stat(TERN_STAT_RX_FRAMES), 1u) << "however many copies";
+	EXPECT_EQ(stat(TERN_STAT_RAW_RX_FRAMES), 2u);
 	const uint32_t first = add(at(*other_, 4));
 	EXPECT_TRUE(takes(*other_, {}));
 	EXPECT_EQ(driver_.destroy(TERN_AQ_DESTROY_FLOW, first), TERN_AQ_OK);
-	EXPECT_TRUE(takes(*raw_, {}));
+	EXPECT_EQ(receivers(make({})), (std::vector{raw_->number, other_->number}));
 	EXPECT_EQ(driver_.destroy(TERN_AQ_DESTROY_FLOW, old), TERN_AQ_OK);
 	EXPECT_TRUE(takes(*other_, {}));
 	EXPECT_EQ(driver_.destroy(TERN_AQ_DESTROY_FLOW, late), TERN_AQ_OK);
@@ -253,7 +255,19 @@ TEST_F(SteeringTest, PriorityThenAge)
 	EXPECT_EQ(driver_.destroy(TERN_AQ_DESTROY_FLOW, late), TERN_AQ_BAD_OBJECT);
 }
 
-/* Also of flows with different masks. */
+/* A QP with two equal flows gets one copy; one that does not receive gets none. */
+TEST_F(SteeringTest, EqualFlowsOfOneQp)
+{
+	for (const HostQp *qp : {raw_.get(), other_.get(), raw_.get()})
+		add(flow(*qp));
+	EXPECT_EQ(receivers(make({})), (std::vector{raw_->number, other_->number}));
+	EXPECT_EQ(raw_->set_state(TERN_QPS_RESET), TERN_AQ_OK);
+	EXPECT_TRUE(takes(*other_, {}));
+	EXPECT_EQ(other_->set_state(TERN_QPS_RESET), TERN_AQ_OK);
+	EXPECT_TRUE(takes(*eth_, {}));
+}
+
+/* Of flows with different masks one gets the frame: the lowest priority, then the oldest. */
 TEST_F(SteeringTest, PriorityThenAgeAcrossMasks)
 {
 	const auto by_mac = [](const HostQp &qp, uint16_t priority) {
@@ -454,9 +468,27 @@ TEST_F(SteeringTest, MulticastGoesToTheWireAndToFlows)
 	const Frame frame = make({.dmac = kMulticast});
 	EXPECT_EQ(send(*raw_, frame), (std::vector{raw_->number, other_->number}));
 	EXPECT_EQ(host_.wire.take(), frame);
-	/* Nobody gets back what it sends. */
+	/* Nobody gets back what it alone has claimed. */
 	EXPECT_EQ(send(*other_, frame), std::vector{other_->number});
 	EXPECT_EQ(host_.wire.take(), frame);
+}
+
+/* Two programs that have joined one multicast group hear each other, and, as with sockets,
+ * themselves. */
+TEST_F(SteeringTest, MulticastOfSeveralQps)
+{
+	for (const HostQp *qp : {raw_.get(), other_.get()})
+		add(flow(*qp, [](auto &f) {
+			std::ranges::copy(kMulticast, f.key.dmac);
+			std::ranges::fill(f.mask.dmac, 0xff);
+		}));
+	const Frame frame = make({.dmac = kMulticast});
+	EXPECT_EQ(receivers(frame), (std::vector{raw_->number, other_->number}));
+	for (HostQp *qp : {raw_.get(), other_.get()}) {
+		EXPECT_EQ(send(*qp, frame),
+		          (std::vector{qp->number, raw_->number, other_->number}));
+		EXPECT_EQ(host_.wire.take(), frame);
+	}
 }
 
 /* A short frame is padded wherever it goes. */
@@ -662,6 +694,17 @@ TEST_F(FlowCountersTest, CountWithoutRoomButNotForAQpThatDoesNotReceive)
 	run();
 	EXPECT_EQ(counted(counters).first, 7u);
 	EXPECT_EQ(counted(sniffed).first, 7u);
+}
+
+TEST_F(FlowCountersTest, EqualFlowsCountEach)
+{
+	const uint32_t first = make_counters(), second = make_counters();
+	add(to_port(*raw_, 2000, first));
+	add(to_port(*other_, 2000, second));
+	const auto frame = make({});
+	receivers(frame);
+	EXPECT_EQ(counted(first), Counted(1, frame.size()));
+	EXPECT_EQ(counted(second), Counted(1, frame.size()));
 }
 
 TEST_F(FlowCountersTest, DefaultFlowsCountToo)
