@@ -1092,7 +1092,7 @@ struct tern_hw_set_eth_rss {
 
 enum tern_hw_flow_type {
 	TERN_FLOW_NORMAL = 0,		/* frames that match go to it and its equals alone */
-	TERN_FLOW_ALL_DEFAULT = 1,	/* all frames that no flow of type NORMAL matches */
+	TERN_FLOW_ALL_DEFAULT = 1,	/* frames that match no NORMAL flow; not the host's own */
 	TERN_FLOW_MC_DEFAULT = 2,	/* of those, the multicast ones */
 	TERN_FLOW_SNIFFER = 3,		/* a copy of every frame that arrives, RoCE included */
 };

@@ -65,9 +65,14 @@ size_t Port::send_raw(EthQp &sender, size_t size)
 	return sent;
 }
 
+bool Port::is_own(const Mac &dmac) const
+{
+	return dmac == data_.out.mac || dmac == kBroadcast;
+}
+
 bool Port::accepts(const Mac &dmac) const
 {
-	if (dmac == data_.out.mac || dmac == kBroadcast)
+	if (is_own(dmac))
 		return true;
 	return (rx_mode & TERN_ETH_PROMISC) ||
 	       (is_multicast(dmac) && (rx_mode & TERN_ETH_ALLMULTI));
@@ -93,16 +98,18 @@ void Port::receive(std::span<const std::byte> frame)
 		return;
 	}
 	FrameSink *taker = steering.deliver(frame);
-	if (!taker)
+	const bool to_host = !taker && !roce && accepts(dmac);
+	/* A default flow takes none of the host's own frames. */
+	if (!taker && !(to_host && is_own(dmac)))
 		taker = steering.deliver_default(frame);
-	if (taker) {
+	if (to_host) {
+		ethernet.receive(frame);
+	} else if (taker) {
 		const Stats::Scope scope(data_.stats, taker->frame_stats());
 		data_.stats.add_received(frame.size());
-	} else if (roce || !accepts(dmac)) {
+	} else {
 		data_.stats.add_received(frame.size());
 		data_.drop(TERN_STAT_RX_FILTERED, 0);
-	} else {
-		ethernet.receive(frame);
 	}
 }
 

@@ -40,7 +40,8 @@ public:
 	/** Receives the frames that match a flow. RoCE packets to a MAC of this card or to one of
 	 * its multicast groups go to QPs instead; only sniffers receive them, too. */
 	Steering steering;
-	/** Receives the other frames that are not RoCE and pass the MAC filter. */
+	/** Receives the frames that match no flow of type NORMAL, are not RoCE and pass the MAC
+	 * filter. */
 	EthFunction ethernet;
 	uint32_t rx_mode = 0; /* TERN_ETH_PROMISC, TERN_ETH_ALLMULTI */
 
@@ -60,6 +61,9 @@ private:
 		return dmac == data_.out.mac || data_.gids.listens(dmac) ||
 		       data_.groups.listens(dmac);
 	}
+	/** Whether the Ethernet function takes frames to @dmac, in every receive mode or in the
+	 * present one. */
+	bool is_own(const Mac &dmac) const;
 	bool accepts(const Mac &dmac) const;
 
 	DataPath &data_;

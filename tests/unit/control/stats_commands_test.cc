@@ -152,7 +152,7 @@ TEST_F(StatsCommands, FramesOfRawQps)
 	ASSERT_EQ(bind(sniffer->number, copies), TERN_AQ_OK);
 	auto c = make_command(TERN_AQ_CREATE_FLOW);
 	c.create_flow.qpn = raw->number;
-	c.create_flow.type = TERN_FLOW_ALL_DEFAULT;
+	c.create_flow.type = TERN_FLOW_NORMAL;
 	ASSERT_EQ(driver_.status_of(c), TERN_AQ_OK);
 	c.create_flow.qpn = sniffer->number;
 	c.create_flow.type = TERN_FLOW_SNIFFER;

@@ -93,6 +93,13 @@ protected:
 		c.create_flow.qpn = qp.number;
 		return c;
 	}
+	void set_rx_mode(uint32_t mode)
+	{
+		auto c = make_command(TERN_AQ_SET_ETH);
+		c.set_eth.mask = TERN_ETH_RX_MODE;
+		c.set_eth.rx_mode = mode;
+		EXPECT_EQ(driver_.status_of(c), TERN_AQ_OK);
+	}
 	template <typename Change>
 	static tern_hw_aq_cmd flow(const HostQp &qp, Change change)
 	{
@@ -316,7 +323,7 @@ TEST_F(SteeringTest, Limits)
 	add(by_mask(100));
 }
 
-/* What nobody asks for, whatever its MAC; but flows come first. */
+/* What nobody asks for, whatever its MAC; flows and the host itself come first. */
 TEST_F(SteeringTest, AllDefault)
 {
 	add(flow(*other_, [](auto &f) { f.type = TERN_FLOW_ALL_DEFAULT; }));
@@ -327,15 +334,36 @@ TEST_F(SteeringTest, AllDefault)
 		f.mask.ip_proto = 0xff;
 	}));
 	EXPECT_TRUE(takes(*raw_, {.proto = kTcp}));
-	EXPECT_TRUE(takes(*other_, {}));
+	EXPECT_TRUE(takes(*raw_, {.dmac = kOther, .proto = kTcp}));
+	EXPECT_TRUE(takes(*eth_, {}));
+	EXPECT_TRUE(takes(*eth_, {.dmac = kBroadcast}));
 	EXPECT_TRUE(takes(*other_, {.dmac = kOther}));
+	EXPECT_TRUE(takes(*other_, {.dmac = kMulticast}));
+	EXPECT_EQ(stat(TERN_STAT_RX_FILTERED), 0u);
 }
 
 TEST_F(SteeringTest, MulticastDefault)
 {
 	add(flow(*raw_, [](auto &f) { f.type = TERN_FLOW_MC_DEFAULT; }));
 	EXPECT_TRUE(takes(*raw_, {.dmac = kMulticast}));
-	EXPECT_TRUE(takes(*raw_, {.dmac = kBroadcast}));
+	EXPECT_TRUE(takes(*eth_, {.dmac = kBroadcast}));
+	EXPECT_TRUE(takes(*eth_, {}));
+	EXPECT_TRUE(receivers(make({.dmac = kOther})).empty());
+}
+
+/* Frames that the host takes only because of its receive mode reach both. */
+TEST_F(SteeringTest, DefaultFlowsAndReceiveMode)
+{
+	add(flow(*raw_, [](auto &f) { f.type = TERN_FLOW_MC_DEFAULT; }));
+	const std::vector both{raw_->number, eth_->number};
+	set_rx_mode(TERN_ETH_ALLMULTI);
+	EXPECT_EQ(receivers(make({.dmac = kMulticast})), both);
+	EXPECT_TRUE(takes(*eth_, {.dmac = kBroadcast}));
+	EXPECT_EQ(stat(TERN_STAT_RX_FRAMES), 2u) << "however many copies";
+	set_rx_mode(TERN_ETH_PROMISC);
+	EXPECT_TRUE(takes(*eth_, {.dmac = kOther}));
+	add(flow(*raw_, [](auto &f) { f.type = TERN_FLOW_ALL_DEFAULT; }));
+	EXPECT_EQ(receivers(make({.dmac = kOther})), both);
 	EXPECT_TRUE(takes(*eth_, {}));
 }
 
@@ -714,7 +742,7 @@ TEST_F(FlowCountersTest, DefaultFlowsCountToo)
 		f.type = TERN_FLOW_ALL_DEFAULT;
 		f.counters = counters;
 	}));
-	const auto frame = make({.dst_port = 9});
+	const auto frame = make({.dmac = kOther});
 	receivers(frame);
 	EXPECT_EQ(counted(counters), Counted(1, frame.size()));
 }
