@@ -41,6 +41,8 @@ void read_ipv4(Reader in, FrameFields &fields)
 	fields.key.ip_proto = ip.protocol;
 	std::ranges::copy(ip.source, fields.key.src_ip);
 	std::ranges::copy(ip.destination, fields.key.dst_ip);
+	fields.fragment =
+	        ip.fragment.get() & (headers::kIpv4MoreFragments | headers::kIpv4OffsetMask);
 	const size_t size = size_t{4} * (ip.version_ihl & 0xf);
 	if (size >= sizeof(ip) && in.skip(size - sizeof(ip)) &&
 	    !(ip.fragment.get() & headers::kIpv4OffsetMask))

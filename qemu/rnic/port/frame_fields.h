@@ -18,6 +18,7 @@ struct FrameFields {
 	bool has_vlan = false;
 	uint8_t ip_version = 0; /* 4, 6, or 0 for other frames */
 	bool has_ports = false; /* TCP or UDP, and not a later fragment */
+	bool fragment = false;  /* of IPv4, the first one included */
 };
 
 /** @frame has at least an Ethernet header. */

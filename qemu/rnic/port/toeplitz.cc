@@ -50,7 +50,8 @@ void add_addresses(Input &input, const FrameFields &fields, uint32_t which)
 
 void add_ports(Input &input, const FrameFields &fields, uint32_t which)
 {
-	if (!fields.has_ports)
+	/* All fragments of a datagram must have the same hash, and only the first one has ports. */
+	if (!fields.has_ports || fields.fragment)
 		return;
 	const bool udp = fields.key.ip_proto == headers::kProtoUdp;
 	if (which & (udp ? TERN_HASH_SRC_PORT_UDP : TERN_HASH_SRC_PORT_TCP))

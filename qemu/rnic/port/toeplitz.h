@@ -18,7 +18,8 @@ using HashKey = std::array<uint8_t, hw::TERN_HASH_KEY_SIZE>;
 uint32_t toeplitz(const HashKey &key, std::span<const std::byte> input);
 
 /** The hash of those fields of @which (TERN_HASH_*) that the frame has, in the order source and
- * destination address, source and destination port; 0 if it has none. */
+ * destination address, source and destination port; 0 if it has none. Ports of a fragment do not
+ * count. */
 uint32_t hash_of(const FrameFields &fields, uint32_t which, const HashKey &key);
 
 } // namespace tern

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* WQs, their tables, and QPs that spread frames over them. */
+#include <set>
+
 #include "qemu/rnic/formats/headers.h"
 #include "tests/support/one_card.h"
 
@@ -117,6 +119,18 @@ protected:
 		std::memcpy(frame.data() + sizeof(eth), &ip, sizeof(ip));
 		return frame;
 	}
+	/** A fragment of a UDP datagram; in that of offset 0 the source port follows the header. */
+	static Frame fragment(uint16_t field, uint16_t source_port)
+	{
+		Frame fragment = frame(2);
+		const Be<uint16_t> fragment_be(field), port_be(source_port);
+		const size_t ip = sizeof(headers::Ethernet);
+		std::memcpy(fragment.data() + ip + offsetof(headers::Ipv4, fragment), &fragment_be,
+		            sizeof(fragment_be));
+		std::memcpy(fragment.data() + ip + sizeof(headers::Ipv4), &port_be,
+		            sizeof(port_be));
+		return fragment;
+	}
 	std::optional<tern_hw_cqe> receive(const Frame &frame)
 	{
 		card_.receive(frame);
@@ -158,6 +172,29 @@ TEST_F(RssTest, Spreads)
 	for (const unsigned n : count)
 		EXPECT_GT(n, 8u);
 	EXPECT_EQ(stat(TERN_STAT_RAW_RX_FRAMES), 128u);
+}
+
+/* Only the first fragment of a datagram has ports, so the ports of none count. */
+TEST_F(RssTest, FragmentsStayTogether)
+{
+	set_up_rss(TERN_HASH_SRC_IPV4 | TERN_HASH_SRC_PORT_UDP);
+	std::set<uint32_t> whole, fragments;
+	const auto wq_of = [&](const Frame &frame) {
+		const auto cqe = receive(frame);
+		const uint32_t number = cqe ? cqe->qpn.get() : 0;
+		for (auto &wq : wqs_)
+			if (wq.number == number)
+				post(wq, mr_->sge(0x10000, 2048));
+		return number;
+	};
+	for (uint16_t port = 1; port < 64; port++) {
+		whole.insert(wq_of(fragment(0, port)));
+		fragments.insert(wq_of(fragment(headers::kIpv4MoreFragments, port)));
+		fragments.insert(wq_of(fragment(headers::kIpv4MoreFragments | 5, port)));
+		fragments.insert(wq_of(fragment(9, port)));
+	}
+	EXPECT_EQ(whole.size(), 4u);
+	EXPECT_EQ(fragments.size(), 1u);
 }
 
 TEST_F(RssTest, NothingToHashGoesToTheFirst)
