@@ -499,7 +499,12 @@ static void tern_exit(PCIDevice *pci)
 static void tern_reset(DeviceState *dev)
 {
 	TernDevice *tern = TERN(dev);
+	PCIDevice *pci = PCI_DEVICE(dev);
 
+	/* QEMU resets neither of these by itself. */
+	pcie_cap_deverr_reset(pci);
+	pci_word_test_and_clear_mask(pci->config + PM_CAP_OFFSET + PCI_PM_CTRL,
+	                             PCI_PM_CTRL_STATE_MASK);
 	for_each_engine(e, tern) {
 		tern_dma_reset(&e->dma);
 		tern_engine_reset(e->engine);

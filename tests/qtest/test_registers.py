@@ -74,6 +74,23 @@ class Registers(CardTest):
         self.assertEqual(self.card.reg("AQ_BASE_LO"), 0)
         self.assertEqual(self.card.reg("LINK"), HW.LINK_UP)
 
+    def test_resets_of_configuration(self):
+        """The power state, and what errors are reported, begin anew."""
+        power, express = self.card.capability(0x01) + 4, self.card.capability(0x10) + 8
+
+        def system_reset():
+            self.machine.qmp("system_reset")
+            self.machine.wait_event("RESET")
+
+        for reset in self.card.function_level_reset, system_reset:
+            self.card.write(2, express, 0x000f)
+            self.card.write(2, power, 0x0003)
+            self.assertEqual(self.card.read(2, express) & 0xf, 0xf)
+            self.assertEqual(self.card.read(2, power) & 3, 3)
+            reset()
+            self.assertEqual(self.card.read(2, express) & 0xf, 0)
+            self.assertEqual(self.card.read(2, power) & 3, 0)
+
     def test_system_reset(self):
         self.card.set_reg("AQ_BASE_LO", 0x5000)
         self.machine.qmp("system_reset")
