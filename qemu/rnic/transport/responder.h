@@ -128,6 +128,8 @@ private:
 	void acknowledge();
 	void push_nak(Psn psn, uint8_t syndrome);
 	void push_rnr_nak(Psn psn);
+	/** Drops the responses whose (next) PSN is @from or later. */
+	void drop_responses(Psn from);
 	/** The packet with @psn needs pages; @recv: of the buffers of a receive WQE. @op: as
 	 * fail_access(). */
 	void wait_for_pages(Psn psn, bool recv, uint32_t op);

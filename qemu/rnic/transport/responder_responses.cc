@@ -40,6 +40,17 @@ void Responder::push_nak(Psn psn, uint8_t syndrome)
 	        {.kind = Response::Kind::Nak, .syndrome = syndrome, .psn = psn, .msn = msn_});
 }
 
+/* Makes way for a NAK of @from. Earlier requests succeeded, and the peer needs their data. */
+void Responder::drop_responses(Psn from)
+{
+	for (size_t left = responses_.size(); left; left--) {
+		const Response response = responses_.front();
+		responses_.pop_front();
+		if (response.psn - from < 0)
+			responses_.push_back(response);
+	}
+}
+
 void Responder::push_rnr_nak(Psn psn)
 {
 	data_.stats.add(TERN_STAT_RESP_TX_RNR_NAK);
@@ -145,7 +156,7 @@ void Responder::resume(bool ok)
 	page_wait_.reset();
 	if (ok || !wait)
 		return;
-	responses_.clear();
+	drop_responses(wait->psn);
 	if (!wait->recv) {
 		fail_access(wait->psn, wait->op);
 		return;
