@@ -38,6 +38,7 @@ void Responder::reset(Psn rq_psn)
 	responses_.clear();
 	atomics_.fill({});
 	expected_ = rq_psn;
+	reads_end_ = rq_psn;
 	read_bytes_ = 0;
 	msn_ = 0;
 	nak_sent_ = false;
@@ -499,11 +500,10 @@ void Responder::receive_duplicate(const Packet &packet)
 		if (!message_fits(reth.length, qp_.mtu_) || psn + packets - expected_ > 0 ||
 		    read_queued(psn))
 			return;
-		if (!allowed(packet, TERN_ACCESS_REMOTE_READ)) {
+		if (allowed(packet, TERN_ACCESS_REMOTE_READ))
+			push_read(packet, true);
+		else if (!was_answered(psn))
 			reject(packet, Outcome::AccessError);
-			return;
-		}
-		push_read(packet, true);
 		break;
 	}
 	case PacketKind::AtomicWrite:
@@ -517,6 +517,16 @@ void Responder::receive_duplicate(const Packet &packet)
 		repeat_atomic(psn);
 		break;
 	}
+}
+
+/*
+ * Whether the READ response @psn was sent before. The requester may have it and only repeat the
+ * request, so its region may be gone. A READ that has to wait for pages is repeated, too, but from
+ * a response that was never sent.
+ */
+bool Responder::was_answered(Psn psn) const
+{
+	return psn - reads_end_ < 0;
 }
 
 /* Latest first: an older result may have the same PSN after a wrap. */

@@ -134,7 +134,8 @@ private:
 	 * fail_access(). */
 	void wait_for_pages(Psn psn, bool recv, uint32_t op);
 	void clear_wait(Psn psn, uint32_t packets);
-	/** Ends the READ at the front, and unless its pages are awaited, moves the QP to ERR. */
+	/** Ends the READ at the front. Unless its pages are awaited or it was answered before,
+	 * moves the QP to ERR. */
 	void stop_read(bool need_pages);
 	/** Sends NAK Remote Access Error for @psn and moves the QP to ERR. @op: what the request
 	 * is counted as (TERN_COMP_*); 0: as nothing. */
@@ -144,6 +145,7 @@ private:
 	void push_empty_read(Psn psn, bool duplicate);
 	uint32_t outstanding_data() const;
 	bool read_queued(Psn psn) const;
+	bool was_answered(Psn psn) const;
 	void send_response(Response &response, unsigned &budget);
 	SendResult send_read(Response &response, unsigned &budget);
 	SendResult send_read_packet(Response &response);

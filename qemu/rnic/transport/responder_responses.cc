@@ -117,11 +117,18 @@ void Responder::send_response(Response &response, unsigned &budget)
 /*
  * Either the region was destroyed while its data was sent: the connection ends. Or pages are
  * absent: the requester repeats the READ from here on, and requests whose responses were queued
- * behind it.
+ * behind it. A response that was sent before is dropped alone if its region is gone.
  */
 void Responder::stop_read(bool need_pages)
 {
-	const Psn psn = responses_.front().psn;
+	const Response stopped = responses_.front();
+	const Psn psn = stopped.psn;
+	if (!need_pages && stopped.duplicate && was_answered(psn)) {
+		responses_.pop_front();
+		return;
+	}
+	if (!stopped.duplicate)
+		reads_end_ = psn;
 	responses_.clear();
 	if (need_pages && qp_.state() != TERN_QPS_ERR) {
 		wait_for_pages(psn, false, TERN_COMP_REMOTE_READ);
@@ -237,7 +244,7 @@ void Responder::count_read(const Response &response, Psn first, uint32_t size)
 {
 	if (!response.duplicate)
 		reads_end_ = first;
-	if (first - reads_end_ < 0)
+	if (was_answered(first))
 		return;
 	reads_end_ = response.psn;
 	read_bytes_ += size;

@@ -28,5 +28,35 @@ TEST_F(Paging, AFailureLeavesEarlierResponses)
 	EXPECT_EQ(qp_state(), TERN_QPS_ERR);
 }
 
+/* The peer repeats a READ from the absent page on, and the region is gone. The data was never sent,
+ * so the connection ends. */
+TEST_F(Paging, AReadThatStoppedNeedsItsRegion)
+{
+	connect();
+	bring(0, false);
+	give(request(Opcode::RcReadRequest, 0, kPage - kMtu, 3 * kMtu));
+	EXPECT_EQ(all_sent().size(), 2u);
+	const auto again = request(Opcode::RcReadRequest, 1, kPage, 2 * kMtu);
+	ASSERT_EQ(driver_.destroy(TERN_AQ_DESTROY_MR, paged_->key), TERN_AQ_OK);
+	events();
+	give(again);
+	expect_aeth(1, kAccessNak);
+	EXPECT_TRUE(event(TERN_EVENT_QP_ACCESS_ERR, qp_->number));
+	EXPECT_EQ(qp_state(), TERN_QPS_ERR);
+}
+
+/* The same if not even the first packet was sent. */
+TEST_F(Paging, AReadThatNeverBeganNeedsItsRegion)
+{
+	connect();
+	const auto read = request(Opcode::RcReadRequest, 0, 0, 3 * kMtu);
+	give(read);
+	expect_aeth(0, kRnr);
+	ASSERT_EQ(driver_.destroy(TERN_AQ_DESTROY_MR, paged_->key), TERN_AQ_OK);
+	give(read);
+	expect_aeth(0, kAccessNak);
+	EXPECT_EQ(qp_state(), TERN_QPS_ERR);
+}
+
 } // namespace
 } // namespace tern::test

@@ -118,6 +118,46 @@ TEST_F(Responder, RegionGoesDuringRead)
 	EXPECT_TRUE(event(TERN_EVENT_QP_ACCESS_ERR, qp_->number));
 }
 
+/* Nobody needs the data of a READ that is repeated after its answer, so the region may be gone. The
+ * QP stays as it is, whether the READ was repeated before or after the region was destroyed. */
+TEST_F(Responder, RegionGoesDuringReadPast)
+{
+	give(read(0, 0, 600));
+	all_sent();
+	host_.wire.accept_only(0);
+	give(read(0, 0, 600));
+	give(write(Opcode::RcWriteOnly, 3, 0, 8, 8));
+	EXPECT_EQ(driver_.destroy(TERN_AQ_DESTROY_MR, mr_->key), TERN_AQ_OK);
+	open_wire();
+	expect_aeth(3, kAethAck);
+	EXPECT_TRUE(events().empty());
+	EXPECT_EQ(qp_state(), TERN_QPS_RTS);
+}
+
+TEST_F(Responder, ReadPastOfNoRegion)
+{
+	give(read(0, 0, 600));
+	all_sent();
+	EXPECT_EQ(driver_.destroy(TERN_AQ_DESTROY_MR, mr_->key), TERN_AQ_OK);
+	give(read(0, 0, 600));
+	give(read(1, kMtu, 600 - kMtu));
+	EXPECT_TRUE(all_sent().empty());
+	EXPECT_TRUE(events().empty());
+	EXPECT_EQ(stat(TERN_STAT_RESP_TX_ACCESS_NAK), 0u);
+	EXPECT_EQ(qp_state(), TERN_QPS_RTS);
+}
+
+/* The host has taken the right from the QP since. */
+TEST_F(Responder, ReadPastWithoutTheRight)
+{
+	give(read(0, 0, 600));
+	all_sent();
+	ASSERT_EQ(qp_->modify(TERN_QP_ACCESS_FLAGS, {}), TERN_AQ_OK);
+	give(read(0, 0, 600));
+	EXPECT_TRUE(all_sent().empty());
+	EXPECT_EQ(qp_state(), TERN_QPS_RTS);
+}
+
 /* ---- the host ends the QP ---- */
 
 /* The host has the completion of a message and ends the QP before the acknowledgement is sent. */
