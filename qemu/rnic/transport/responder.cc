@@ -452,7 +452,7 @@ void Responder::reject(const Packet &packet, Outcome outcome)
 		wait_for_pages(psn, packet.info->kind == PacketKind::Send, operation_of(packet));
 		[[fallthrough]];
 	case Outcome::Rnr:
-		push_rnr_nak(psn);
+		responses_.push_back(make_rnr_nak(psn));
 		/* Packets in flight behind this one get no NAK of their own. */
 		nak_sent_ = true;
 		return;

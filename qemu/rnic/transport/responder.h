@@ -126,17 +126,19 @@ private:
 	bool allowed(const Packet &packet, uint8_t right) const;
 
 	void acknowledge();
-	void push_nak(Psn psn, uint8_t syndrome);
-	void push_rnr_nak(Psn psn);
+	Response make_nak(Psn psn, uint8_t syndrome);
+	Response make_rnr_nak(Psn psn);
+	void push_nak(Psn psn, uint8_t syndrome) { responses_.push_back(make_nak(psn, syndrome)); }
 	/** Drops the responses whose (next) PSN is @from or later. */
 	void drop_responses(Psn from);
 	/** The packet with @psn needs pages; @recv: of the buffers of a receive WQE. @op: as
 	 * fail_access(). */
 	void wait_for_pages(Psn psn, bool recv, uint32_t op);
 	void clear_wait(Psn psn, uint32_t packets);
-	/** Ends the READ at the front. Unless its pages are awaited or it was answered before,
-	 * moves the QP to ERR. */
+	/** The READ at the front cannot go on. Unless its pages are awaited or it was answered
+	 * before, moves the QP to ERR. */
 	void stop_read(bool need_pages);
+	void stop_repeated_read(bool need_pages);
 	/** Sends NAK Remote Access Error for @psn and moves the QP to ERR. @op: what the request
 	 * is counted as (TERN_COMP_*); 0: as nothing. */
 	void fail_access(Psn psn, uint32_t op);

@@ -33,11 +33,16 @@ void Responder::acknowledge()
 	responses_.push_back({.kind = Response::Kind::Ack, .psn = psn, .msn = msn_});
 }
 
-void Responder::push_nak(Psn psn, uint8_t syndrome)
+Responder::Response Responder::make_nak(Psn psn, uint8_t syndrome)
 {
 	data_.ports.observer.nak_queued(qp_.number, psn.value(), syndrome);
-	responses_.push_back(
-	        {.kind = Response::Kind::Nak, .syndrome = syndrome, .psn = psn, .msn = msn_});
+	return {.kind = Response::Kind::Nak, .syndrome = syndrome, .psn = psn, .msn = msn_};
+}
+
+Responder::Response Responder::make_rnr_nak(Psn psn)
+{
+	data_.stats.add(TERN_STAT_RESP_TX_RNR_NAK);
+	return make_nak(psn, kAethRnrNak | qp_.attr_.min_rnr_timer);
 }
 
 /* Makes way for a NAK of @from. Earlier requests succeeded, and the peer needs their data. */
@@ -49,12 +54,6 @@ void Responder::drop_responses(Psn from)
 		if (response.psn - from < 0)
 			responses_.push_back(response);
 	}
-}
-
-void Responder::push_rnr_nak(Psn psn)
-{
-	data_.stats.add(TERN_STAT_RESP_TX_RNR_NAK);
-	push_nak(psn, kAethRnrNak | qp_.attr_.min_rnr_timer);
 }
 
 void Responder::push_read(const Packet &packet, bool duplicate)
@@ -117,25 +116,41 @@ void Responder::send_response(Response &response, unsigned &budget)
 /*
  * Either the region was destroyed while its data was sent: the connection ends. Or pages are
  * absent: the requester repeats the READ from here on, and requests whose responses were queued
- * behind it. A response that was sent before is dropped alone if its region is gone.
+ * behind it.
  */
 void Responder::stop_read(bool need_pages)
 {
 	const Response stopped = responses_.front();
 	const Psn psn = stopped.psn;
-	if (!need_pages && stopped.duplicate && was_answered(psn)) {
-		responses_.pop_front();
+	if (stopped.duplicate && was_answered(psn)) {
+		stop_repeated_read(need_pages);
 		return;
 	}
 	if (!stopped.duplicate)
 		reads_end_ = psn;
-	responses_.clear();
+	drop_responses(psn);
 	if (need_pages && qp_.state() != TERN_QPS_ERR) {
 		wait_for_pages(psn, false, TERN_COMP_REMOTE_READ);
-		push_rnr_nak(psn);
+		responses_.push_back(make_rnr_nak(psn));
 		return;
 	}
 	fail_access(psn, TERN_COMP_REMOTE_READ);
+}
+
+/*
+ * The requester may have the data of the READ at the front already. So the other responses stay,
+ * and no failure ends the connection. The host brings the pages all the same, in case that the
+ * data was lost. Then the RNR NAK makes the requester wait, otherwise it ignores that.
+ */
+void Responder::stop_repeated_read(bool need_pages)
+{
+	const Psn psn = responses_.front().psn;
+	if (!need_pages || qp_.state() == TERN_QPS_ERR) {
+		responses_.pop_front();
+		return;
+	}
+	qp_.wait_for_pages(RcQp::Side::Responder);
+	responses_.front() = make_rnr_nak(psn);
 }
 
 void Responder::fail_access(Psn psn, uint32_t op)

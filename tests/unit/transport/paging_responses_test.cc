@@ -58,5 +58,61 @@ TEST_F(Paging, AReadThatNeverBeganNeedsItsRegion)
 	EXPECT_EQ(qp_state(), TERN_QPS_ERR);
 }
 
+/* A READ that was answered is repeated, and its page has been taken away since. The host brings the
+ * page again, for the peer may have lost the data. Other answers are sent as ever. */
+class PagingReadPast : public Paging {
+protected:
+	void SetUp() override
+	{
+		Paging::SetUp();
+		connect();
+		bring(0, false);
+		bring(1);
+		read_ = request(Opcode::RcReadRequest, 0, 0, 2 * kMtu);
+		give(read_);
+		EXPECT_EQ(all_sent().size(), 2u);
+		paged_->buffer.take_away(0);
+		EXPECT_EQ(sync(paged_->key), TERN_AQ_OK);
+		give(read_, path(), false);
+		give(request(Opcode::RcReadRequest, 2, kPage, 8), path(), false);
+		give(request(Opcode::RcWriteOnly, 3, kPage, 8, bytes(8)), path(), false);
+		run();
+
+		const auto p = all_sent();
+		ASSERT_EQ(p.size(), 3u);
+		EXPECT_EQ(p[0].opcode, Opcode::RcAcknowledge);
+		EXPECT_EQ(p[0].psn, psn_after(kRqPsn, 0));
+		EXPECT_EQ(p[0].ext.aeth.syndrome, kRnr);
+		EXPECT_EQ(p[1].opcode, Opcode::RcReadResponseOnly);
+		EXPECT_EQ(p[1].psn, psn_after(kRqPsn, 2));
+		EXPECT_EQ(p[2].opcode, Opcode::RcAcknowledge);
+		EXPECT_EQ(p[2].psn, psn_after(kRqPsn, 3));
+		EXPECT_EQ(p[2].ext.aeth.syndrome & kAethKindMask, kAethAck);
+		EXPECT_TRUE(told());
+	}
+
+	TestPacket read_;
+};
+
+TEST_F(PagingReadPast, IsAnsweredWhenThePageIsThere)
+{
+	expect_fault(faults().responder, 0, 2 * kMtu, false);
+	bring(0, false);
+	resume(TERN_RESUME_NONE, TERN_RESUME_RETRY);
+	EXPECT_FALSE(sent());
+	give(read_);
+	EXPECT_EQ(all_sent().size(), 2u);
+}
+
+/* The peer may have the data: nothing that it still needs has failed. */
+TEST_F(PagingReadPast, FailsAlone)
+{
+	resume(TERN_RESUME_NONE, TERN_RESUME_FAIL);
+	EXPECT_FALSE(sent());
+	EXPECT_EQ(qp_state(), TERN_QPS_RTS);
+	give(request(Opcode::RcWriteOnly, 4, kPage, 8, bytes(8)));
+	expect_aeth(4, kAethAck);
+}
+
 } // namespace
 } // namespace tern::test
