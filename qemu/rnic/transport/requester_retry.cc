@@ -98,7 +98,8 @@ void Requester::fail_at(Psn psn)
 void Requester::arm_timer()
 {
 	timeout_at_ = UINT64_MAX;
-	if (una_ == sent_ || !qp_.attr_.timeout || page_wait_)
+	/* During a wait nothing is in flight, so no answer is due. */
+	if (una_ == sent_ || !qp_.attr_.timeout || page_wait_ || rnr_until_)
 		return;
 	/* The specification allows one to four times the value (IBA 9.7.6.1.3). Short values are
 	 * extended, because a peer in software can lose its processor for a while. */

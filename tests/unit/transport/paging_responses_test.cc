@@ -114,5 +114,28 @@ TEST_F(PagingReadPast, FailsAlone)
 	expect_aeth(4, kAethAck);
 }
 
+/* The peer waits for an RNR NAK to end, so it sends nothing that its timer could be for. */
+TEST_F(Paging, NoAckTimerWhileThePeerIsNotReady)
+{
+	constexpr uint8_t kLongest = 0; /* 655 ms */
+	connect();
+	bring(0);
+	post(TERN_OP_SEND, at(0, 8));
+	post(TERN_OP_SEND, at(kPage, 8));
+	EXPECT_EQ(all_sent().size(), 1u);
+	TestPacket nak{.opcode = Opcode::RcAcknowledge, .psn = psn_after(kSqPsn, 0)};
+	nak.ext.aeth = {kAethRnrNak | kLongest, 0};
+	give(nak);
+	bring(1);
+	resume(TERN_RESUME_RETRY, TERN_RESUME_NONE);
+	pass(600'000'000);
+	EXPECT_EQ(stat(TERN_STAT_REQ_TIMEOUTS), 0u);
+	EXPECT_FALSE(sent());
+	pass(56'000'000);
+	EXPECT_TRUE(sent());
+	EXPECT_EQ(stat(TERN_STAT_REQ_TIMEOUTS), 0u);
+	EXPECT_TRUE(cq_->drain().empty());
+}
+
 } // namespace
 } // namespace tern::test
