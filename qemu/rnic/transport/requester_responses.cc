@@ -209,9 +209,14 @@ void Requester::receive_rnr(const Packet &packet)
 	qp_.set_timer(rnr_until_);
 }
 
-/* The request whose next response @packet is; null if it is not expected. */
+/* The request whose next response @packet is; null if it is not expected, or if its syndrome is
+ * that of a NAK. */
 Requester::Request *Requester::expect_data(const Packet &packet, bool atomic)
 {
+	if (packet.info->aeth && (packet.ext.aeth.syndrome & kAethKindMask) != kAethAck) {
+		data_.stats.add(TERN_STAT_REQ_BAD_RESP);
+		return nullptr;
+	}
 	const Psn psn = packet.bth.psn;
 	if (psn - una_ < 0) {
 		data_.stats.add(TERN_STAT_REQ_DUP_ACK);
@@ -251,10 +256,6 @@ bool Requester::shape_matches(const Request &r, const Packet &packet) const
 
 void Requester::receive_read_response(const Packet &packet)
 {
-	if (packet.info->aeth && (packet.ext.aeth.syndrome & kAethKindMask) != kAethAck) {
-		data_.stats.add(TERN_STAT_REQ_BAD_RESP);
-		return;
-	}
 	Request *r = expect_data(packet, false);
 	if (!r || (r->opcode == TERN_OP_READ &&
 	           !place(*r, uint64_t{r->responses} * qp_.mtu_, packet.payload)))

@@ -58,5 +58,28 @@ TEST_F(Requester, ReadResponseWithTheSyndromeOfANak)
 	EXPECT_EQ(completions(), (Completions{{0, TERN_WC_SUCCESS}}));
 }
 
+/* The same for an atomic: the value of the response is not that of the peer's memory. */
+TEST_F(Requester, AtomicAcknowledgeWithTheSyndromeOfANak)
+{
+	post(add());
+	all_sent();
+	const auto before = mr_->read_u64(0x9000);
+	TestPacket p{.opcode = Opcode::RcAtomicAcknowledge, .psn = psn(0)};
+	p.ext.atomic_ack = 77;
+	for (const uint8_t syndrome : {kAethNak, kAethRnrNak, uint8_t{0x40}}) {
+		p.ext.aeth = {syndrome, 0};
+		give(p);
+	}
+	EXPECT_EQ(stat(TERN_STAT_REQ_BAD_RESP), 3u);
+	EXPECT_TRUE(completions().empty());
+	EXPECT_EQ(mr_->read_u64(0x9000), before);
+	pass(kTimeout);
+	EXPECT_EQ(psns_sent(), (Psns{0}));
+	p.ext.aeth = {kNoCredits, 0};
+	give(p);
+	EXPECT_EQ(completions(), (Completions{{0, TERN_WC_SUCCESS}}));
+	EXPECT_EQ(mr_->read_u64(0x9000), 77u);
+}
+
 } // namespace
 } // namespace tern::test
