@@ -261,7 +261,7 @@ void granted(Session &s)
 		s.peer.barrier(300);
 	};
 
-	expect_outcome(s, kAllAccess, good, 0, 8, IBV_WC_REM_ACCESS_ERR);
+	expect_outcome(s, kAllAccess, good, 0, 8, IBV_WC_REM_INV_REQ_ERR);
 	expect_outcome(s, rights(s), good, 0, 8, IBV_WC_REM_ACCESS_ERR, TERNDV_FLUSH_RANGE,
 	               TERNDV_FLUSH_PERSISTENT);
 	expect_outcome(s, rights(s), good, 0, 8, IBV_WC_SUCCESS);

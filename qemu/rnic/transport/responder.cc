@@ -307,26 +307,31 @@ bool Responder::invalidate(const Packet &packet)
 	return true;
 }
 
+/* Without the right, the request is one that the receive queue does not support, whatever its key
+ * (IBA 11.6.2): an invalid request. */
+bool Responder::supports(uint8_t right) const
+{
+	return qp_.attr_.access & right;
+}
+
 bool Responder::allowed(const Packet &packet, uint8_t right) const
 {
 	const Reth &reth = packet.ext.reth;
-	return (qp_.attr_.access & right) &&
-	       data_.memory.check_remote(reth.rkey, reth.va, reth.length, target(packet), right) ==
-	               Access::Ok;
+	return data_.memory.check_remote(reth.rkey, reth.va, reth.length, target(packet), right) ==
+	       Access::Ok;
 }
 
 Responder::Outcome Responder::begin_write(const Packet &packet)
 {
 	const Reth &reth = packet.ext.reth;
-	if (reth.length > kMaxMessage)
+	if (!supports(TERN_ACCESS_REMOTE_WRITE) || reth.length > kMaxMessage)
 		return Outcome::InvalidRequest;
 	if (packet.info->last ? reth.length != packet.payload.size()
 	                      : reth.length <= packet.payload.size())
 		return Outcome::InvalidRequest;
 	/* For a single-packet WRITE, Memory::write_remote() makes the same check. */
 	const bool one_step = packet.info->last && !packet.info->imm;
-	if (one_step ? !(qp_.attr_.access & TERN_ACCESS_REMOTE_WRITE)
-	             : !allowed(packet, TERN_ACCESS_REMOTE_WRITE))
+	if (!one_step && !allowed(packet, TERN_ACCESS_REMOTE_WRITE))
 		return Outcome::AccessError;
 	write_ = reth;
 	placed_ = 0;
@@ -374,7 +379,7 @@ Responder::Outcome Responder::execute_write(const Packet &packet)
 Responder::Outcome Responder::execute_read(const Packet &packet)
 {
 	const Reth &reth = packet.ext.reth;
-	if (!message_fits(reth.length, qp_.mtu_) ||
+	if (!supports(TERN_ACCESS_REMOTE_READ) || !message_fits(reth.length, qp_.mtu_) ||
 	    outstanding_data() >= qp_.attr_.max_dest_rd_atomic)
 		return Outcome::InvalidRequest;
 	if (!allowed(packet, TERN_ACCESS_REMOTE_READ))
@@ -390,10 +395,9 @@ Responder::Outcome Responder::execute_read(const Packet &packet)
 Responder::Outcome Responder::execute_atomic(const Packet &packet)
 {
 	const AtomicEth &atomic = packet.ext.atomic;
-	if ((atomic.va & 7) || outstanding_data() >= qp_.attr_.max_dest_rd_atomic)
+	if (!supports(TERN_ACCESS_REMOTE_ATOMIC) || (atomic.va & 7) ||
+	    outstanding_data() >= qp_.attr_.max_dest_rd_atomic)
 		return Outcome::InvalidRequest;
-	if (!(qp_.attr_.access & TERN_ACCESS_REMOTE_ATOMIC))
-		return Outcome::AccessError;
 
 	const Opcode opcode = rc_opcode(packet.bth.opcode);
 	uint64_t original = 0;
@@ -500,7 +504,7 @@ void Responder::receive_duplicate(const Packet &packet)
 		if (!message_fits(reth.length, qp_.mtu_) || psn + packets - expected_ > 0 ||
 		    read_queued(psn))
 			return;
-		if (allowed(packet, TERN_ACCESS_REMOTE_READ))
+		if (supports(TERN_ACCESS_REMOTE_READ) && allowed(packet, TERN_ACCESS_REMOTE_READ))
 			push_read(packet, true);
 		else if (!was_answered(psn))
 			reject(packet, Outcome::AccessError);

@@ -122,7 +122,9 @@ private:
 	void complete_recv(const Packet &packet, uint8_t opcode, uint32_t byte_len,
 	                   hw::tern_hw_cqe_status status);
 	void reject(const Packet &packet, Outcome outcome);
-	/** Whether the rights of QP and region allow a peer @right (TERN_ACCESS_REMOTE_*). */
+	/** Whether the QP takes requests that need @right (TERN_ACCESS_*). */
+	bool supports(uint8_t right) const;
+	/** Whether key and range of a READ or WRITE allow @right. */
 	bool allowed(const Packet &packet, uint8_t right) const;
 
 	void acknowledge();

@@ -11,11 +11,10 @@ using namespace hw;
 Responder::Outcome Responder::execute_atomic_write(const Packet &packet)
 {
 	const Reth &reth = packet.ext.reth;
-	if (packet.payload.size() != kAtomicSize || reth.length != kAtomicSize ||
-	    reth.va % kAtomicSize || outstanding_data() >= qp_.attr_.max_dest_rd_atomic)
+	if (!supports(TERN_ACCESS_REMOTE_WRITE) || packet.payload.size() != kAtomicSize ||
+	    reth.length != kAtomicSize || reth.va % kAtomicSize ||
+	    outstanding_data() >= qp_.attr_.max_dest_rd_atomic)
 		return Outcome::InvalidRequest;
-	if (!(qp_.attr_.access & TERN_ACCESS_REMOTE_WRITE))
-		return Outcome::AccessError;
 	Le<uint64_t> value;
 	packet.payload.copy_to(std::as_writable_bytes(std::span(&value, 1)));
 	uint64_t original;
@@ -43,11 +42,11 @@ Responder::Outcome Responder::execute_flush(const Packet &packet)
 	const auto &[type, level] = packet.ext.feth;
 	const Reth &reth = packet.ext.reth;
 	const bool whole = level == TERN_FLUSH_MR;
-	if (!type || (type & ~kFlushTypes) || level > TERN_FLUSH_MR ||
-	    (!whole && reth.length > kMaxFlushRange) ||
+	if (!supports(TERN_ACCESS_FLUSH_GLOBAL) || !type || (type & ~kFlushTypes) ||
+	    level > TERN_FLUSH_MR || (!whole && reth.length > kMaxFlushRange) ||
 	    outstanding_data() >= qp_.attr_.max_dest_rd_atomic)
 		return Outcome::InvalidRequest;
-	if ((type & TERN_FLUSH_PERSISTENT) || !(qp_.attr_.access & TERN_ACCESS_FLUSH_GLOBAL) ||
+	if ((type & TERN_FLUSH_PERSISTENT) ||
 	    data_.memory.check_flush(reth.rkey, reth.va, reth.length, whole, target(packet)) !=
 	            Access::Ok)
 		return Outcome::AccessError;

@@ -133,7 +133,7 @@ TEST_F(Responder, MaskedAtomicWithoutTheRight)
 	connect(c);
 	mr_->write_u64(0, 1);
 	give(masked_add(add(0, 0, 5), 0));
-	expect_error(0, kAccessNak, TERN_EVENT_QP_ACCESS_ERR);
+	expect_error(0, kInvalidNak, TERN_EVENT_QP_REQ_ERR);
 	EXPECT_EQ(mr_->read_u64(0), 1u);
 }
 

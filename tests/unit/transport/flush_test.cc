@@ -298,14 +298,14 @@ TEST_F(FlushResponder, Keys)
 	expect_empty_response(0);
 }
 
-/* The QP's own rights count as the region's do. */
+/* The QP does not support FLUSH, so this is an invalid request. */
 TEST_F(FlushResponder, QpWithoutTheRight)
 {
 	auto c = connection();
 	c.access = kAllAccess & ~TERN_ACCESS_FLUSH_GLOBAL;
 	connect(c);
 	give(flush(0));
-	expect_aeth(0, kAccessNak);
+	expect_aeth(0, kInvalidNak);
 	EXPECT_EQ(qp_state(), TERN_QPS_ERR);
 }
 

@@ -466,14 +466,37 @@ TEST_P(ResponderAccess, AtomicWrite)
 
 INSTANTIATE_TEST_SUITE_P(All, ResponderAccess, ::testing::Range(0, 7));
 
-/* The QP's own rights count as the region's do. */
+/* A request that the QP's own rights forbid is one that this receive queue does not support (IBA
+ * 11.6.2): an invalid request, whatever its key, and also if there is no receive WQE. */
 TEST_F(Responder, QpWithoutRights)
+{
+	auto unknown_key = read(0, 0, 16);
+	unknown_key.ext.reth.rkey ^= 1;
+	for (const TestPacket &p :
+	     {read(0, 0, 16), unknown_key, write(Opcode::RcWriteOnly, 0, 0, 16, 16),
+	      write(Opcode::RcWriteFirst, 0, 0, 600, kMtu),
+	      write(Opcode::RcWriteOnlyImm, 0, 0, 16, 16), add(0, 0, 1), atomic_write(0, 0)}) {
+		auto c = connection();
+		c.access = 0;
+		connect(c);
+		give(p);
+		expect_error(0, kInvalidNak, TERN_EVENT_QP_REQ_ERR);
+	}
+	EXPECT_EQ(stat(TERN_STAT_RESP_TX_INV_REQ_NAK), 7u);
+	EXPECT_EQ(stat(TERN_STAT_RESP_TX_ACCESS_NAK), 0u);
+	EXPECT_EQ(mr_->read(0, kSize), content(0, kSize));
+}
+
+/* One right does not stand for another. */
+TEST_F(Responder, QpWithOneRight)
 {
 	auto c = connection();
 	c.access = TERN_ACCESS_REMOTE_WRITE;
 	connect(c);
-	give(read(0, 0, 16));
-	expect_error(0, kAccessNak, TERN_EVENT_QP_ACCESS_ERR);
+	give(atomic_write(0, 0));
+	expect_empty_response(0);
+	give(read(1, 0, 16));
+	expect_error(1, kInvalidNak, TERN_EVENT_QP_REQ_ERR);
 }
 
 /* ---- what is not for this connection is dropped and counted ---- */
