@@ -96,13 +96,17 @@ void Responder::receive_ahead()
 	push_nak(expected_, nak_syndrome(NakCode::PsnSequenceError));
 }
 
+/* If the QP failed because the CQE of a message was lost, the host never hears of the message, and
+ * the peer must not take it for received. */
 void Responder::receive_expected(const Packet &packet)
 {
 	nak_sent_ = false;
 	const bool valid = in_sequence(packet) &&
 	                   payload_fits(*packet.info, packet.payload.size(), qp_.mtu_) &&
 	                   find_srq(packet);
-	const Outcome outcome = valid ? execute(packet) : Outcome::InvalidRequest;
+	Outcome outcome = valid ? execute(packet) : Outcome::InvalidRequest;
+	if (outcome == Outcome::Done && !qp_.receives())
+		outcome = Outcome::Fatal;
 	if (outcome != Outcome::Done) {
 		reject(packet, outcome);
 		return;
@@ -136,10 +140,12 @@ uint32_t Responder::receive_burst(const Packet &burst)
 	const bool done = burst.info->kind == PacketKind::Write
 	                          ? execute_write(burst) == Outcome::Done
 	                          : execute_send_burst(burst);
+	/* A queue may have failed, so that the QP is in ERR. Then what was executed counts as
+	 * processed, and is not acknowledged: see receive_expected(). */
 	if (!done)
-		/* If the queue failed and the QP is in ERR, the first packet counts as
-		 * processed. */
 		return qp_.receives() ? 0 : 1;
+	if (!qp_.receives())
+		return packets_in(burst);
 	nak_sent_ = false;
 	clear_wait(burst.bth.psn, packets_in(burst));
 	advance(burst);

@@ -53,7 +53,9 @@ public:
 
 	using OneCard::card_;
 	using OneCard::content;
+	using OneCard::cq_;
 	using OneCard::driver_;
+	using OneCard::eq_;
 	using OneCard::events;
 	using OneCard::give;
 	using OneCard::host_;
@@ -276,6 +278,24 @@ TEST_F(Bursts, NoReceiveWqe)
 	each([](Side &s) { s.qp_->post_recv(s.mr_->sge(0, 4 * kMtu)); });
 	give({.opcode = Opcode::RcSendOnly});
 	EXPECT_EQ(same().cqes.size(), 1u);
+}
+
+/* The CQ has no room for the completion of the third message, which gets no acknowledgement. */
+TEST_F(Bursts, NoRoomForTheCompletion)
+{
+	each([](Side &s) {
+		s.cq_ = s.driver_.create_cq(*s.eq_, 1);
+		s.qp_ = s.make_qp();
+		s.connect(kMtu);
+		for (int i = 0; i < 3; i++)
+			s.qp_->post_recv(s.mr_->sge(0x2000, 4 * kMtu));
+	});
+	for (uint32_t i = 0; i < 3; i++)
+		give({.opcode = Opcode::RcSendOnly, .n = 4 * i});
+	const auto o = same();
+	EXPECT_EQ(o.frames.size(), 2u);
+	EXPECT_EQ(o.cqes.size(), 2u);
+	EXPECT_EQ(o.state, TERN_QPS_ERR);
 }
 
 TEST_F(Bursts, BeforeAndBehindWhatIsExpected)

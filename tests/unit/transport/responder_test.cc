@@ -186,6 +186,38 @@ TEST_F(Responder, ReceiveBufferNotRegistered)
 	EXPECT_EQ(cqes[0].status, TERN_WC_LOC_PROT_ERR);
 }
 
+/* The host never hears of a message whose CQE was lost, so the peer gets no acknowledgement. */
+TEST_F(Responder, NoAckWithoutACompletion)
+{
+	cq_ = driver_.create_cq(*eq_, 1);
+	connect(connection());
+	for (int i = 0; i < 3; i++)
+		post_recv();
+	give(send_only(0));
+	give(send_only(1));
+	EXPECT_EQ(all_sent().size(), 2u);
+	EXPECT_EQ(qp_state(), TERN_QPS_RTS);
+	give(send_only(2));
+	EXPECT_EQ(qp_state(), TERN_QPS_ERR);
+	EXPECT_TRUE(event(TERN_EVENT_QP_FATAL, qp_->number));
+	EXPECT_TRUE(all_sent().empty());
+}
+
+TEST_F(Responder, NoAckOfAWriteWithoutACompletion)
+{
+	cq_ = driver_.create_cq(*eq_, 1);
+	connect(connection());
+	for (int i = 0; i < 3; i++)
+		post_recv();
+	for (uint32_t i = 0; i < 2; i++) {
+		give(write(Opcode::RcWriteOnlyImm, i, 0, 8, 8));
+		expect_aeth(i, kAethAck);
+	}
+	give(write(Opcode::RcWriteOnlyImm, 2, 0, 8, 8));
+	EXPECT_EQ(qp_state(), TERN_QPS_ERR);
+	EXPECT_TRUE(all_sent().empty());
+}
+
 /* ---- order and sizes: each is an invalid request ---- */
 
 struct Step {
