@@ -38,6 +38,7 @@ void Responder::reset(Psn rq_psn)
 	responses_.clear();
 	atomics_.fill({});
 	expected_ = rq_psn;
+	last_answered_ = rq_psn + Psn::kMask; /* rq_psn - 1 */
 	reads_end_ = rq_psn;
 	read_bytes_ = 0;
 	msn_ = 0;
@@ -114,13 +115,15 @@ void Responder::receive_expected(const Packet &packet)
 	clear_wait(packet.bth.psn, 1);
 	if (packet.info->kind == PacketKind::Send || packet.info->kind == PacketKind::Write)
 		advance(packet);
+	else
+		last_answered_ = packet.bth.psn;
 }
 
 void Responder::advance(const Packet &packet)
 {
 	expected_ = expected_ + packets_in(packet);
 	if (packet.bth.ack_request)
-		acknowledge();
+		acknowledge(last_executed());
 }
 
 /* These packets succeeded; one of them may have waited for pages. */
@@ -502,7 +505,9 @@ void Responder::receive_duplicate(const Packet &packet)
 	switch (packet.info->kind) {
 	case PacketKind::Send:
 	case PacketKind::Write:
-		acknowledge();
+		/* A requester that lost the answer to a READ or an atomic takes an ACK of that for
+		 * a reason to ask for it again. */
+		acknowledge(last_answered_ - psn > 0 ? psn : last_executed());
 		break;
 	case PacketKind::ReadRequest: {
 		const Reth &reth = packet.ext.reth;

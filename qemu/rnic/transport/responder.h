@@ -127,7 +127,9 @@ private:
 	/** Whether key and range of a READ or WRITE allow @right. */
 	bool allowed(const Packet &packet, uint8_t right) const;
 
-	void acknowledge();
+	Psn last_executed() const { return expected_ + Psn::kMask; /* expected_ - 1 */ }
+	/** Acknowledges all PSNs up to @psn. */
+	void acknowledge(Psn psn);
 	Response make_nak(Psn psn, uint8_t syndrome);
 	Response make_rnr_nak(Psn psn);
 	void push_nak(Psn psn, uint8_t syndrome) { responses_.push_back(make_nak(psn, syndrome)); }
@@ -171,6 +173,7 @@ private:
 	Psn expected_;
 	uint32_t msn_ = 0;        /* completed messages, 24 bits */
 	bool nak_sent_ = false;   /* since the last packet in sequence (IBA 9.7.5.2.8) */
+	Psn last_answered_;       /* of the last executed request with a response of its own */
 	Psn reads_end_;           /* the PSN after the last READ response sent, repetitions aside */
 	uint64_t read_bytes_ = 0; /* sent of the READ that is being answered */
 

@@ -21,16 +21,17 @@ uint32_t Responder::outstanding_data() const
 	return count;
 }
 
-/* An acknowledgement at the end of the queue covers all PSNs before expected_. */
-void Responder::acknowledge()
+/* An acknowledgement of more at the end of the queue covers this one. */
+void Responder::acknowledge(Psn psn)
 {
-	const Psn psn = expected_ + Psn::kMask; /* expected_ - 1 */
-	if (!responses_.empty() && responses_.back().kind == Response::Kind::Ack) {
-		responses_.back().psn = psn;
-		responses_.back().msn = msn_;
+	if (responses_.empty() || responses_.back().kind != Response::Kind::Ack) {
+		responses_.push_back({.kind = Response::Kind::Ack, .psn = psn, .msn = msn_});
 		return;
 	}
-	responses_.push_back({.kind = Response::Kind::Ack, .psn = psn, .msn = msn_});
+	Response &last = responses_.back();
+	if (psn - last.psn > 0)
+		last.psn = psn;
+	last.msn = msn_;
 }
 
 Responder::Response Responder::make_nak(Psn psn, uint8_t syndrome)

@@ -5,6 +5,61 @@
 namespace tern::test {
 namespace {
 
+/* ---- acknowledgements ---- */
+
+/* An acknowledgement of a READ tells a requester that lost the READ's data to ask for it again. A
+ * repeated SEND or WRITE that was executed before the READ is acknowledged by its own PSN. */
+TEST_F(Responder, PastBeforeAReadIsAcknowledgedAlone)
+{
+	post_recv();
+	give(send_only(0));
+	give(write(Opcode::RcWriteOnly, 1, 0, 8, 8));
+	give(read(2, 0, 300));
+	give(write(Opcode::RcWriteOnly, 4, 0, 8, 8));
+	all_sent();
+	give(send_only(0));
+	expect_aeth(0, kAethAck);
+	give(write(Opcode::RcWriteOnly, 1, 0, 8, 8));
+	expect_aeth(1, kAethAck);
+	/* This was executed after the READ. */
+	give(write(Opcode::RcWriteOnly, 4, 0, 8, 8));
+	expect_aeth(4, kAethAck);
+}
+
+TEST_F(Responder, PastBeforeAnAtomicIsAcknowledgedAlone)
+{
+	give(write(Opcode::RcWriteOnly, 0, 8, 8, 8));
+	give(add(1, 0, 1));
+	all_sent();
+	give(write(Opcode::RcWriteOnly, 0, 8, 8, 8));
+	expect_aeth(0, kAethAck);
+}
+
+/* All that were executed since the repeated packet are acknowledged at once. */
+TEST_F(Responder, PastIsAcknowledgedWithWhatFollowed)
+{
+	for (uint32_t i = 0; i < 3; i++)
+		give(write(Opcode::RcWriteOnly, i, 8, 8, 8));
+	all_sent();
+	give(write(Opcode::RcWriteOnly, 0, 8, 8, 8));
+	expect_aeth(2, kAethAck);
+}
+
+/* An acknowledgement that waits for the wire is not replaced by one of less. */
+TEST_F(Responder, AcksOfThePastMerge)
+{
+	give(write(Opcode::RcWriteOnly, 0, 8, 8, 8));
+	give(write(Opcode::RcWriteOnly, 1, 8, 8, 8));
+	give(add(2, 0, 1));
+	all_sent();
+	host_.wire.accept_only(0);
+	give(write(Opcode::RcWriteOnly, 0, 8, 8, 8));
+	give(write(Opcode::RcWriteOnly, 1, 8, 8, 8));
+	give(write(Opcode::RcWriteOnly, 0, 8, 8, 8));
+	open_wire();
+	expect_aeth(1, kAethAck);
+}
+
 /* ---- READ ---- */
 
 /* Expected: the data in packets of the MTU, under the PSNs that the request stands for. */
