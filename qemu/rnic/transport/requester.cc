@@ -60,6 +60,7 @@ void Requester::reset(Psn sq_psn)
 	window_ = kWindow;
 	cursor_ = 0;
 	data_requests_ = 0;
+	data_psns_ = 0;
 	ssn_ = 0;
 	credits_known_ = false;
 	assumed_ = 0;
@@ -247,7 +248,7 @@ tern_hw_cqe_status Requester::check_request(const Request &r, const SendWqe &wqe
 
 bool Requester::may_send(const Request &r) const
 {
-	return (r.expects_response() || next_psn_ - una_ < window_) && has_credit(r);
+	return (r.expects_response() || in_window(next_psn_) < window_) && has_credit(r);
 }
 
 /*
@@ -340,7 +341,10 @@ void Requester::sent_packets(const Request &r, uint32_t packets)
 		                std::min(packets, static_cast<uint32_t>(again)));
 
 	/* A READ request stands for all PSNs of its responses. */
-	next_psn_ = r.opcode == TERN_OP_READ ? r.end() : next_psn_ + packets;
+	const Psn end = r.opcode == TERN_OP_READ ? r.end() : next_psn_ + packets;
+	if (r.expects_response())
+		data_psns_ += end - next_psn_;
+	next_psn_ = end;
 	if (next_psn_ - sent_ > 0) {
 		sent_ = next_psn_;
 		if (data_.takes_rtts())
@@ -355,11 +359,11 @@ void Requester::sent_packets(const Request &r, uint32_t packets)
 }
 
 /* Starts to time the packet that was sent last, if it has asked for an ACK: it ends a segment, or
- * the rate makes the QP wait behind it (wants_ack()). A request with a response is not timed,
- * because the time includes what the responder takes for that. */
+ * the rate makes the QP wait behind it (wants_ack()). Nothing is timed behind a request with a
+ * response, because the time includes what the responder takes for that. */
 void Requester::start_timing(const Request &r)
 {
-	if (timed_ || r.expects_response())
+	if (timed_ || data_psns_)
 		return;
 	const uint64_t now = data_.ports.clock.now();
 	const bool ends_segment = next_psn_ == r.end() || (next_psn_ - r.first) % kAckInterval == 0;
@@ -390,7 +394,7 @@ void Requester::skip_local()
 bool Requester::wants_ack(const Request &r, uint32_t packet, Psn psn) const
 {
 	return packet + 1 == r.packets || packet % kAckInterval == kAckInterval - 1 ||
-	       psn - una_ == window_ - 1 || !has_recv_wqe(r) ||
+	       in_window(psn) == window_ - 1 || !has_recv_wqe(r) ||
 	       qp_.paced_after(qp_.mtu_ + kHeaders);
 }
 
@@ -405,7 +409,7 @@ uint32_t Requester::burst_of(const Request &r, uint32_t packet, const SendWqe &w
 	/* Immediate data and invalidation are in the last packet, which is sent alone. */
 	const bool carries = r.opcode != TERN_OP_SEND && r.opcode != TERN_OP_WRITE;
 	const uint32_t left = r.packets - packet - (carries ? 1 : 0);
-	const auto window = static_cast<uint32_t>(window_ - (next_psn_ - una_));
+	const auto window = static_cast<uint32_t>(window_ - in_window(next_psn_));
 	return std::min(
 	        {left, window, kAckInterval - packet % kAckInterval, budget, kMaxBurst / qp_.mtu_});
 }
@@ -534,13 +538,26 @@ void Requester::progress(Psn una)
 	if (timed_ && una_ - *timed_ >= 0)
 		end_timing();
 	if (next_psn_ - una_ < 0)
-		seek(una_);
+		go_back();
 	refill_retries();
 	refused_ = false;
 	nak_implied_ = false;
 	sequence_nak_ = false;
 	rnr_until_ = 0;
 	arm_timer();
+}
+
+/* The next @packets responses of @r, the oldest request, have arrived. */
+void Requester::take_responses(Request &r, uint32_t packets)
+{
+	r.responses += packets;
+	const Psn end = r.first + r.responses;
+	/* Otherwise they answer what was sent before the requester went back, see go_back(). */
+	if (next_psn_ - end >= 0)
+		data_psns_ -= static_cast<int32_t>(packets);
+	progress(end);
+	if (r.responses == r.packets)
+		complete_front();
 }
 
 void Requester::complete_front()

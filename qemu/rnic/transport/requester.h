@@ -106,6 +106,8 @@ private:
 	bool must_wait(const SendWqe &wqe) const;
 	bool exceeds_limits(const SendWqe &wqe) const;
 	bool may_send(const Request &r) const;
+	/** How many packets of SENDs and WRITEs are in flight before @psn, next_psn_ or later. */
+	int32_t in_window(Psn psn) const { return psn - una_ - data_psns_; }
 	bool has_credit(const Request &r) const;
 	/** Sends @packet, and following packets of @r as far as @budget, window and credits
 	 * allow. */
@@ -155,6 +157,7 @@ private:
 	 * missing. */
 	bool acknowledge(Psn end);
 	void progress(Psn una);
+	void take_responses(Request &r, uint32_t packets);
 	void complete_front();
 	/** Writes the completion of @r, which is no longer in requests_. */
 	void report(const Request &r, hw::tern_hw_cqe_status status);
@@ -167,7 +170,7 @@ private:
 	void fail_at(Psn psn);
 	void implied_nak();
 	bool consume_retry();
-	void seek(Psn psn);
+	void go_back();
 	void arm_timer();
 	/** Times the packet before next_psn_, sent for the first time, if that asks for an ACK and
 	 * none is timed. */
@@ -183,7 +186,8 @@ private:
 	Psn una_;                        /* oldest unacknowledged PSN */
 	Psn next_psn_;                   /* next PSN to send */
 	Psn sent_;                       /* end of the PSNs sent so far */
-	int32_t window_ = 0;             /* maximum number of packets in flight */
+	int32_t window_ = 0;             /* maximum of in_window() */
+	int32_t data_psns_ = 0;          /* from una_ to next_psn_, of those in data_requests_ */
 	Psn end_;                        /* end of the PSNs of all started requests */
 	size_t cursor_ = 0;              /* index of the request with next_psn_ */
 	uint32_t data_requests_ = 0;     /* outstanding requests with a response of their own */

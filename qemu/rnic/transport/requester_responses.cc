@@ -172,7 +172,7 @@ void Requester::receive_sequence_nak()
 		return;
 	if (data_.takes_rtts())
 		qp_.rate_control().on_loss();
-	seek(una_);
+	go_back();
 	sequence_nak_ = true;
 }
 
@@ -197,7 +197,7 @@ void Requester::receive_rnr(const Packet &packet)
 		}
 		rnr_retries_left_--;
 	}
-	seek(packet.bth.psn);
+	go_back();
 	withdraw_credits(packet.ext.aeth);
 	/* The peer has received the packet: earlier losses no longer count. */
 	retries_left_ = qp_.attr_.retry_cnt;
@@ -260,12 +260,9 @@ void Requester::receive_read_response(const Packet &packet)
 	if (!r || (r->opcode == TERN_OP_READ &&
 	           !place(*r, uint64_t{r->responses} * qp_.mtu_, packet.payload)))
 		return;
-	r->responses++;
 	if (packet.info->aeth)
 		update_credits(packet.ext.aeth);
-	progress(r->first + r->responses);
-	if (r->responses == r->packets)
-		complete_front();
+	take_responses(*r, 1);
 }
 
 /* Only the next expected responses of the oldest request, a READ, and only if they succeed. */
@@ -286,12 +283,9 @@ uint32_t Requester::receive_burst(const Packet &burst)
 	    data_.memory.scatter(data_.scratch_send.sges(), domain(r), offset, burst.payload) !=
 	            Access::Ok)
 		return 0;
-	r.responses += packets;
 	if (burst.info->aeth)
 		update_credits(burst.ext.aeth);
-	progress(end);
-	if (last)
-		complete_front();
+	take_responses(r, packets);
 	after_response();
 	return packets;
 }
@@ -304,10 +298,8 @@ void Requester::receive_atomic_ack(const Packet &packet)
 	const __le64 original = packet.ext.atomic_ack;
 	if (!place(*r, 0, std::as_bytes(std::span(&original, 1))))
 		return;
-	r->responses = 1;
 	update_credits(packet.ext.aeth);
-	progress(r->end());
-	complete_front();
+	take_responses(*r, 1);
 }
 
 /* Writes response data to the local buffers. */

@@ -26,7 +26,7 @@ void Requester::implied_nak()
 	data_.stats.add(TERN_STAT_REQ_IMPLIED_NAK);
 	if (!consume_retry())
 		return;
-	seek(una_);
+	go_back();
 	nak_implied_ = true;
 }
 
@@ -42,10 +42,11 @@ bool Requester::consume_retry()
 	return true;
 }
 
-/* Sets the next packet to send to that of @psn, in una_ .. end_. */
-void Requester::seek(Psn psn)
+/* The next packet to send is that of una_. */
+void Requester::go_back()
 {
-	next_psn_ = psn;
+	next_psn_ = una_;
+	data_psns_ = 0;
 	/* The answer to a packet sent twice may be that to the first (Karn's algorithm). */
 	timed_.reset();
 	cursor_ = 0;
@@ -72,7 +73,7 @@ void Requester::resume(bool ok)
 	page_wait_.reset();
 	if (response_dropped_) {
 		response_dropped_ = false;
-		seek(una_);
+		go_back();
 		/* Ignore the responses that follow the dropped one. */
 		nak_implied_ = true;
 	}
@@ -123,7 +124,7 @@ void Requester::on_timer(uint64_t now)
 		if (data_.takes_rtts())
 			qp_.rate_control().on_timeout();
 		nak_implied_ = false;
-		seek(una_);
+		go_back();
 		arm_timer();
 		data_.scheduler.activate(qp_);
 	}

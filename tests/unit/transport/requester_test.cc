@@ -448,6 +448,49 @@ TEST_F(Requester, Window)
 	EXPECT_TRUE(p.back().ack_request);
 }
 
+/* READs are limited by max_rd_atomic. The PSNs of their data are not those of packets in flight. */
+TEST_F(Requester, WindowBehindARead)
+{
+	post(read(0x20000, 0));
+	post(send(1));
+	EXPECT_EQ(psns_sent(), (Psns{0, 512}));
+	/* What is behind the READ has a window of its own. */
+	post(write(0x20000));
+	auto p = all_sent();
+	ASSERT_EQ(p.size(), 255u);
+	EXPECT_EQ(p.back().psn, psn(512 + 255));
+	EXPECT_TRUE(p.back().ack_request);
+	/* Data that arrives is no longer in flight, and no room for others either. */
+	read_response(Opcode::RcReadResponseFirst, 0, kMtu);
+	for (uint32_t i = 1; i < 511; i++)
+		read_response(Opcode::RcReadResponseMiddle, i, kMtu);
+	EXPECT_TRUE(all_sent().empty());
+	read_response(Opcode::RcReadResponseLast, 511, kMtu);
+	EXPECT_TRUE(all_sent().empty());
+	ack(512);
+	EXPECT_EQ(psns_sent(), (Psns{512 + 256}));
+}
+
+/* After a timeout the requester repeats the same packets, and then has the same room. */
+TEST_F(Requester, WindowBehindARepeatedRead)
+{
+	post(read(0x20000, 0));
+	post(write(0x20000));
+	EXPECT_EQ(all_sent().size(), 1u + 256);
+	read_response(Opcode::RcReadResponseFirst, 0, kMtu);
+	pass(kTimeout);
+	auto p = all_sent();
+	ASSERT_EQ(p.size(), 1u + 256);
+	EXPECT_EQ(p[0].psn, psn(1));
+	EXPECT_EQ(p.back().psn, psn(512 + 255));
+	/* A response to the first READ request. */
+	pass(kTimeout - 1);
+	read_response(Opcode::RcReadResponseMiddle, 1, kMtu);
+	EXPECT_TRUE(all_sent().empty());
+	pass(kTimeout);
+	EXPECT_EQ(all_sent().size(), 1u + 256);
+}
+
 /* Without credit one message probes when nothing else is in flight. */
 TEST_F(Requester, NoCreditProbes)
 {
