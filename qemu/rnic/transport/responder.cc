@@ -517,7 +517,7 @@ void Responder::receive_duplicate(const Packet &packet)
 			return;
 		if (supports(TERN_ACCESS_REMOTE_READ) && allowed(packet, TERN_ACCESS_REMOTE_READ))
 			push_read(packet, true);
-		else if (!was_answered(psn))
+		else if (!was_answered(psn + packets))
 			reject(packet, Outcome::AccessError);
 		break;
 	}
@@ -535,13 +535,13 @@ void Responder::receive_duplicate(const Packet &packet)
 }
 
 /*
- * Whether the READ response @psn was sent before. The requester may have it and only repeat the
- * request, so its region may be gone. A READ that has to wait for pages is repeated, too, but from
- * a response that was never sent.
+ * Whether the READ responses before @end were sent before. The requester may have them and only
+ * repeat the request, so the region may be gone. A READ that has to wait for pages is repeated,
+ * too, but its last responses were never sent.
  */
-bool Responder::was_answered(Psn psn) const
+bool Responder::was_answered(Psn end) const
 {
-	return psn - reads_end_ < 0;
+	return end - reads_end_ <= 0;
 }
 
 /* Latest first: an older result may have the same PSN after a wrap. */

@@ -151,7 +151,7 @@ private:
 	void push_empty_read(Psn psn, bool duplicate);
 	uint32_t outstanding_data() const;
 	bool read_queued(Psn psn) const;
-	bool was_answered(Psn psn) const;
+	bool was_answered(Psn end) const;
 	void send_response(Response &response, unsigned &budget);
 	SendResult send_read(Response &response, unsigned &budget);
 	SendResult send_read_packet(Response &response);

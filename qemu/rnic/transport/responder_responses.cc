@@ -123,7 +123,7 @@ void Responder::stop_read(bool need_pages)
 {
 	const Response stopped = responses_.front();
 	const Psn psn = stopped.psn;
-	if (stopped.duplicate && was_answered(psn)) {
+	if (stopped.duplicate && was_answered(psn + packets_of(stopped.length, qp_.mtu_))) {
 		stop_repeated_read(need_pages);
 		return;
 	}
@@ -260,7 +260,7 @@ void Responder::count_read(const Response &response, Psn first, uint32_t size)
 {
 	if (!response.duplicate)
 		reads_end_ = first;
-	if (was_answered(first))
+	if (first - reads_end_ < 0)
 		return;
 	reads_end_ = response.psn;
 	read_bytes_ += size;

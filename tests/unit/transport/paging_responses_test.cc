@@ -45,6 +45,20 @@ TEST_F(Paging, AReadThatStoppedNeedsItsRegion)
 	EXPECT_EQ(qp_state(), TERN_QPS_ERR);
 }
 
+/* The same if the peer has lost the first response, too. */
+TEST_F(Paging, AReadThatStoppedIsRepeatedFromItsBeginning)
+{
+	connect();
+	bring(0, false);
+	const auto read = request(Opcode::RcReadRequest, 0, kPage - kMtu, 3 * kMtu);
+	give(read);
+	EXPECT_EQ(all_sent().size(), 2u);
+	ASSERT_EQ(driver_.destroy(TERN_AQ_DESTROY_MR, paged_->key), TERN_AQ_OK);
+	give(read);
+	expect_aeth(0, kAccessNak);
+	EXPECT_EQ(qp_state(), TERN_QPS_ERR);
+}
+
 /* The same if not even the first packet was sent. */
 TEST_F(Paging, AReadThatNeverBeganNeedsItsRegion)
 {
