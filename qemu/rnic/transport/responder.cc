@@ -396,7 +396,7 @@ Responder::Outcome Responder::execute_read(const Packet &packet)
 
 	data_.stats.add(TERN_STAT_RESP_READS);
 	finish_message();
-	push_read(packet, false);
+	push_read(packet);
 	expected_ = expected_ + packets_of(reth.length, qp_.mtu_);
 	return Outcome::Done;
 }
@@ -516,7 +516,7 @@ void Responder::receive_duplicate(const Packet &packet)
 		    read_queued(psn))
 			return;
 		if (supports(TERN_ACCESS_REMOTE_READ) && allowed(packet, TERN_ACCESS_REMOTE_READ))
-			push_read(packet, true);
+			push_again(make_read(packet, true));
 		else if (!was_answered(psn + packets))
 			reject(packet, Outcome::AccessError);
 		break;
@@ -524,7 +524,7 @@ void Responder::receive_duplicate(const Packet &packet)
 	case PacketKind::AtomicWrite:
 	case PacketKind::Flush:
 		if (!read_queued(psn))
-			push_empty_read(psn, true);
+			push_again(make_empty_read(psn, true));
 		break;
 	case PacketKind::Invalid:
 		break;
@@ -551,25 +551,22 @@ void Responder::repeat_atomic(Psn psn)
 		const AtomicResult &result = atomics_[(next_atomic_ - back) % atomics_.size()];
 		if (!result.valid || result.psn != psn)
 			continue;
-		responses_.push_back({.kind = Response::Kind::Atomic,
-		                      .duplicate = true,
-		                      .psn = psn,
-		                      .msn = msn_,
-		                      .original = result.original});
+		push_again({.kind = Response::Kind::Atomic,
+		            .duplicate = true,
+		            .psn = psn,
+		            .msn = msn_,
+		            .original = result.original});
 		return;
 	}
 }
 
-/* Whether a queued response will send the data from @psn on, and none behind it is of an earlier
- * request: the requester drops what arrives before that. */
+/* Whether a queued response will send the data from @psn on. */
 bool Responder::read_queued(Psn psn) const
 {
-	for (size_t i = responses_.size(); i--;) {
+	for (size_t i = 0; i < responses_.size(); i++) {
 		const Response &r = responses_[i];
-		const bool read = r.kind == Response::Kind::Read;
-		if ((!read && r.kind != Response::Kind::Atomic) || psn - r.psn < 0)
-			continue;
-		return read && psn - (r.psn + packets_of(r.length, qp_.mtu_)) < 0;
+		if (r.kind == Response::Kind::Read && psn - r.psn >= 0 && psn - end_of(r) < 0)
+			return true;
 	}
 	return false;
 }

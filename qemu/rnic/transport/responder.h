@@ -146,9 +146,12 @@ private:
 	/** Sends NAK Remote Access Error for @psn and moves the QP to ERR. @op: what the request
 	 * is counted as (TERN_COMP_*); 0: as nothing. */
 	void fail_access(Psn psn, uint32_t op);
-	void push_read(const Packet &packet, bool duplicate);
+	Response make_read(const Packet &packet, bool duplicate) const;
+	void push_read(const Packet &packet);
 	/** The response to ATOMIC WRITE and FLUSH. */
-	void push_empty_read(Psn psn, bool duplicate);
+	Response make_empty_read(Psn psn, bool duplicate) const;
+	void push_again(const Response &again);
+	Psn end_of(const Response &response) const;
 	uint32_t outstanding_data() const;
 	bool read_queued(Psn psn) const;
 	bool was_answered(Psn end) const;

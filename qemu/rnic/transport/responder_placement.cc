@@ -28,7 +28,7 @@ Responder::Outcome Responder::execute_atomic_write(const Packet &packet)
 
 	data_.stats.add(TERN_STAT_RESP_WRITES);
 	finish_message();
-	push_empty_read(packet.bth.psn, false);
+	responses_.push_back(make_empty_read(packet.bth.psn, false));
 	++expected_;
 	return Outcome::Done;
 }
@@ -53,16 +53,15 @@ Responder::Outcome Responder::execute_flush(const Packet &packet)
 
 	data_.stats.add(TERN_STAT_RESP_FLUSHES);
 	finish_message();
-	push_empty_read(packet.bth.psn, false);
+	responses_.push_back(make_empty_read(packet.bth.psn, false));
 	++expected_;
 	return Outcome::Done;
 }
 
 /* The response to a READ of zero bytes. */
-void Responder::push_empty_read(Psn psn, bool duplicate)
+Responder::Response Responder::make_empty_read(Psn psn, bool duplicate) const
 {
-	responses_.push_back(
-	        {.kind = Response::Kind::Read, .duplicate = duplicate, .psn = psn, .msn = msn_});
+	return {.kind = Response::Kind::Read, .duplicate = duplicate, .psn = psn, .msn = msn_};
 }
 
 } // namespace tern

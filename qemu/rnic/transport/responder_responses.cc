@@ -57,18 +57,53 @@ void Responder::drop_responses(Psn from)
 	}
 }
 
-void Responder::push_read(const Packet &packet, bool duplicate)
+Responder::Response Responder::make_read(const Packet &packet, bool duplicate) const
 {
 	const Reth &reth = packet.ext.reth;
-	responses_.push_back({.kind = Response::Kind::Read,
-	                      .duplicate = duplicate,
-	                      .psn = packet.bth.psn,
-	                      .msn = msn_,
-	                      .target = target(packet),
-	                      .va = reth.va,
-	                      .rkey = reth.rkey,
-	                      .length = reth.length,
-	                      .is_read = true});
+	return {.kind = Response::Kind::Read,
+	        .duplicate = duplicate,
+	        .psn = packet.bth.psn,
+	        .msn = msn_,
+	        .target = target(packet),
+	        .va = reth.va,
+	        .rkey = reth.rkey,
+	        .length = reth.length,
+	        .is_read = true};
+}
+
+void Responder::push_read(const Packet &packet)
+{
+	responses_.push_back(make_read(packet, false));
+}
+
+/*
+ * Queues the answer to a repeated request before those to later requests: the requester drops what
+ * arrives before it. READ data that @again includes is not sent twice.
+ */
+void Responder::push_again(const Response &again)
+{
+	const Psn end = end_of(again);
+	bool queued = false;
+	for (size_t left = responses_.size(); left; left--) {
+		const Response r = responses_.front();
+		responses_.pop_front();
+		if (again.kind == Response::Kind::Read && r.kind == Response::Kind::Read &&
+		    r.psn - again.psn >= 0 && end_of(r) - end <= 0)
+			continue;
+		if (!queued && r.psn - again.psn > 0) {
+			responses_.push_back(again);
+			queued = true;
+		}
+		responses_.push_back(r);
+	}
+	if (!queued)
+		responses_.push_back(again);
+}
+
+/* The PSN after the last packet of @response. */
+Psn Responder::end_of(const Response &response) const
+{
+	return response.psn + packets_of(response.length, qp_.mtu_);
 }
 
 bool Responder::transmit(unsigned &budget)
@@ -123,7 +158,7 @@ void Responder::stop_read(bool need_pages)
 {
 	const Response stopped = responses_.front();
 	const Psn psn = stopped.psn;
-	if (stopped.duplicate && was_answered(psn + packets_of(stopped.length, qp_.mtu_))) {
+	if (stopped.duplicate && was_answered(end_of(stopped))) {
 		stop_repeated_read(need_pages);
 		return;
 	}

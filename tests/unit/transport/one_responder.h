@@ -65,6 +65,13 @@ protected:
 	{
 		return write(Opcode::RcAtomicWrite, n, offset, 8, size);
 	}
+	std::vector<uint32_t> psns_sent()
+	{
+		std::vector<uint32_t> result;
+		for (const auto &p : all_sent())
+			result.push_back((p.psn - kRqPsn) & 0xffffff);
+		return result;
+	}
 	void expect_error(uint32_t n, uint8_t syndrome, tern_hw_event type)
 	{
 		expect_aeth(n, syndrome);
