@@ -123,9 +123,8 @@ void Requester::on_timer(uint64_t now)
 			return;
 		if (data_.takes_rtts())
 			qp_.rate_control().on_timeout();
+		nak_implied_ = false;
 		go_back();
-		/* Later responses of what was sent before need not cost another retry. */
-		nak_implied_ = true;
 		arm_timer();
 		data_.scheduler.activate(qp_);
 	}

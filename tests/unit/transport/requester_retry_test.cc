@@ -31,26 +31,6 @@ TEST_F(Requester, TimeoutsThenError)
 	EXPECT_EQ(stat(TERN_STAT_REQ_RETRANSMITS), 6u);
 }
 
-/* The answer to a READ was lost. What follows it arrives after the timeout, and costs no second
- * retry. */
-TEST_F(Requester, TimeoutBeforeLaterResponsesIsOneRetry)
-{
-	auto c = connection();
-	c.retry_cnt = 1;
-	connect(c);
-	post(read(8));
-	post(read(8));
-	EXPECT_EQ(psns_sent(), (Psns{0, 1}));
-	pass(kTimeout);
-	EXPECT_EQ(psns_sent(), (Psns{0, 1}));
-	read_response(Opcode::RcReadResponseOnly, 1, 8);
-	EXPECT_TRUE(completions().empty());
-	EXPECT_EQ(stat(TERN_STAT_REQ_IMPLIED_NAK), 0u);
-	read_response(Opcode::RcReadResponseOnly, 0, 8);
-	read_response(Opcode::RcReadResponseOnly, 1, 8);
-	EXPECT_EQ(completions(), (Completions{{0, TERN_WC_SUCCESS}, {1, TERN_WC_SUCCESS}}));
-}
-
 /* Progress gives the retries back. */
 /* RETRY_CNT and RNR_RETRY are optional in SQD (IBA 11.2.5.2). */
 TEST_F(Requester, RetriesChangeInSqd)
