@@ -130,6 +130,7 @@ static int tern_read_comp_cntr(struct ib_comp_cntr *ibcc, enum ib_comp_cntr_entr
 	const struct tern_hw_comp_record *record = to_tcomp_cntr(ibcc)->record;
 	const __le64 *from = entry == IB_COMP_CNTR_ENTRY_ERR ? &record->failed : &record->completed;
 
+	/* What the card wrote before it counted can be read after this. */
 	*value = le64_to_cpu(smp_load_acquire(from));
 	return 0;
 }

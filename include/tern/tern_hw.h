@@ -678,7 +678,7 @@ struct tern_hw_modify_comp_counter {
 	__u8 rsvd[2];
 };
 
-/* Operations of a QP that a completion counter counts: the bits of enum ibv_qp_attach_comp_cntr_op */
+/* Operations that a completion counter counts: the bits of enum ibv_qp_attach_comp_cntr_op */
 #define TERN_COMP_SEND		0x01u	/* SEND, SEND_IMM, SEND_INV */
 #define TERN_COMP_RECV		0x02u	/* receive WQEs */
 #define TERN_COMP_READ		0x04u	/* READ */
@@ -690,7 +690,7 @@ struct tern_hw_modify_comp_counter {
 struct tern_hw_attach_comp_counter {
 	__le32 qpn;
 	__le32 id;
-	__le32 ops;		/* TERN_COMP_* that the QP's type has, each of one counter at most */
+	__le32 ops;		/* TERN_COMP_* of the QP's type that have no counter */
 	__le32 rsvd;
 };
 

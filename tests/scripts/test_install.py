@@ -96,7 +96,8 @@ class Install(unittest.TestCase):
         self.assertEqual(source.name.partition("-")[0], "tern")
         objects = {word.removesuffix(".o") for line in
                    (source / "kernel/Kbuild").read_text(encoding="ascii").splitlines()
-                   if line.startswith("tern-y") for word in line.split()[2:]}
+                   if re.match(r"tern-(y|\$\(.*\)) ", line)
+                   for word in line.split()[2:] if word.endswith(".o")}
         self.assertEqual({path.stem for path in source.glob("kernel/*.c")}, objects)
         for header in ("tern/tern_hw.h", "uapi/rdma/tern-abi.h"):
             self.assertTrue((source / "include" / header).is_file())
