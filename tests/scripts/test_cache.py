@@ -164,7 +164,8 @@ class Relative(unittest.TestCase):
             told = [subprocess.run(
                 ["make", "--eval", 'told: ; @echo "$$TERN_CACHE"', "told", *words], cwd=TOP,
                 text=True, check=True, stdout=subprocess.PIPE, env={
-                    **os.environ, "TERN_STACK": "", "MAKEFLAGS": "", **environment}).stdout
+                    **os.environ, "TERN_STACK": "", "MAKEFLAGS": "", "MAKELEVEL": "0",
+                    **environment}).stdout
                 for words, environment in (([], {"TERN_CACHE": given}),
                                            ([f"TERN_CACHE={given}"], {}))]
             self.assertEqual(told, [f"{taken}\n"] * 2)
