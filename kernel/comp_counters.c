@@ -21,7 +21,7 @@ static_assert(IB_COMP_CNTR_ENTRY_ERR == TERN_COMP_FAILED);
 static_assert(IB_COMP_CNTR_MODIFY_OP_SET == TERN_COMP_SET);
 static_assert(IB_COMP_CNTR_MODIFY_OP_INC == TERN_COMP_ADD);
 
-/* What QPs of any type have together. */
+/* All operations that some type of QP has. */
 #define TERN_COMP_OPS \
 	(TERN_COMP_SEND | TERN_COMP_RECV | TERN_COMP_READ | TERN_COMP_REMOTE_READ | \
 	 TERN_COMP_WRITE | TERN_COMP_REMOTE_WRITE)
@@ -124,7 +124,7 @@ static int tern_modify_comp_cntr(struct ib_comp_cntr *ibcc, enum ib_comp_cntr_en
 	return tern_cmd_modify_comp_counter(to_tdev(ibcc->device), &hw);
 }
 
-/* For a process that has not mapped the record. */
+/* Serves processes that have not mapped the record. */
 static int tern_read_comp_cntr(struct ib_comp_cntr *ibcc, enum ib_comp_cntr_entry entry, u64 *value)
 {
 	const struct tern_hw_comp_record *record = to_tcomp_cntr(ibcc)->record;

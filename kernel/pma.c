@@ -9,7 +9,7 @@
 
 #include "ib.h"
 
-/* Where the attribute begins in the data of the MAD (IBA 16.1.1). */
+/* The attribute begins at this byte of the MAD's data (IBA 16.1.1). */
 #define TERN_PMA_ATTR	40
 
 static void *tern_pma_attr(struct ib_mad *mad)

@@ -648,7 +648,7 @@ struct tern_hw_bind_stats {
 /* What a completion counter adds up for a success. A failure always counts as one. */
 enum tern_hw_comp_unit {
 	TERN_COMP_REQUESTS = 0,
-	TERN_COMP_BYTES = 1,	/* of data: a receive those of its CQE's byte_len */
+	TERN_COMP_BYTES = 1,	/* bytes of data; of a receive, byte_len of its CQE */
 };
 
 struct tern_hw_create_comp_counter {

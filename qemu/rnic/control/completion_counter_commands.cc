@@ -9,8 +9,8 @@ using namespace hw;
 
 namespace {
 
-/* The operations that a QP has. An SRQ with tag matching also completes receives without a QP's
- * part in it, so receives through it cannot be counted for a QP. */
+/* Returns the operations that can be counted for @qp. Those of its type can, but not receives from
+ * an SRQ with tag matching, because the card completes some of these without a QP. */
 uint32_t countable_ops(const Card &card, const Qp &qp)
 {
 	const SharedRecvQueue *srq = card.srqs.find(qp.config().srqn);
@@ -49,7 +49,7 @@ CommandStatus create_completion_counter(Card &card, const tern_hw_create_comp_co
 	const CompletionCounter &made = *counter;
 	const auto status =
 	        created(card.completion_counters, std::move(counter), cmd.db_page.get(), result);
-	/* Only now, as a command that fails must not touch the record. */
+	/* Write the record last, because a command that fails must not touch it. */
 	if (status != TERN_AQ_OK || made.begin(card.memory.host()))
 		return status;
 	card.completion_counters.remove(result.id.get());
