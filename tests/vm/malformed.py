@@ -412,16 +412,20 @@ class Malformed(Programs):
                 "WRITE, unknown key": (WRITE_ONLY, reth(address, key ^ 0x80, 4) + b"good"),
                 "READ, unknown key": (READ_REQUEST, reth(address, 0xabcd00, 4)),
                 "atomic, unknown key": (FETCH_ADD, atomic(address, key ^ 0x80)),
-                "FLUSH, unknown key": (FLUSH, feth(1, 1) + reth(0, key ^ 0x80, 0)),
-                "FLUSH, a region without the right": (FLUSH, feth(1) + reth(address, key, 4)),
                 "WRITE, the reserved local key": (WRITE_ONLY, reth(address, 1, 4) + b"good"),
                 "WRITE before the region": (WRITE_ONLY, reth(address - 4, key, 4) + b"good"),
                 "READ beyond the region": (READ_REQUEST, reth(address + (1 << 17) - 2, key, 4)),
                 "READ around the end of addresses": (READ_REQUEST, reth((1 << 64) - 2, key, 4)),
         }.items():
             self.refused(kind, ACCESS_NAK, "resp_remote_access_errors", packet, receives=0)
-        self.refused("WRITE that the QP does not allow", ACCESS_NAK, "resp_remote_access_errors",
-                     (WRITE_ONLY, reth(address, key, 4) + b"good"), access=False, receives=0)
+        # The rights of the QP come before the key.
+        for kind, packet, access in (
+                ("WRITE", (WRITE_ONLY, reth(address, key, 4) + b"good"), False),
+                ("READ", (READ_REQUEST, reth(address, key, 4)), False),
+                ("atomic", (FETCH_ADD, atomic(address, key)), False),
+                ("FLUSH", (FLUSH, feth(1) + reth(address, key, 4)), True),
+                ("FLUSH with an unknown key", (FLUSH, feth(1, 1) + reth(0, key ^ 0x80, 0)), True)):
+            self.invalid(f"{kind} that the QP does not allow", packet, access=access, receives=0)
 
     def test_not_ready(self):
         qpn = self.victim(receives=0)
