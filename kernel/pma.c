@@ -2,7 +2,7 @@
 /*
  * Performance management (IBA 16.1): the counters below ports/1/counters in sysfs, for which
  * ib_core sends itself a MAD. As with other RoCE cards they count what the RDMA function sends and
- * receives. The frames of the netdev are in its own statistics.
+ * receives. The netdev counts its own frames.
  */
 #include <rdma/ib_mad.h>
 #include <rdma/ib_pma.h>

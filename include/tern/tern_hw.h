@@ -621,7 +621,7 @@ enum tern_hw_aq_status {
 	TERN_AQ_DMA_FAULT = 7,		/* memory named by the command is not reachable */
 };
 
-/* A command has so many bytes, and its completion as well. */
+/* The size of a command in bytes, which is also that of its completion. */
 enum { TERN_AQ_ENTRY = 128 };
 
 /* The bodies of commands; each fits in 120 bytes. */

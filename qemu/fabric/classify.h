@@ -11,8 +11,9 @@ namespace tern::fabric {
 /** Returns the PCP of a tagged frame, else the upper three bits of an IP packet's DSCP, else 0. */
 uint8_t priority_of(std::span<const std::byte> frame);
 
-/** The same for all frames of a flow: of addresses and UDP ports, of the addresses alone for
- * fragments, or else of the MACs. Hashes with different seeds are independent of each other. */
+/** Returns a hash that is the same for all frames of a flow. It covers the IP addresses and UDP
+ * ports, of fragments the IP addresses alone, and of other frames the MACs. Hashes with different
+ * seeds are independent of each other. */
 uint64_t flow_hash(std::span<const std::byte> frame, uint64_t seed);
 
 enum class Ecn {

@@ -54,8 +54,8 @@ public:
 		size_t size;
 		bool roce;
 	};
-	/** Decides what happens to a frame for @to, and notes it in events(). If the frame is held
-	 * back, its bytes take @size bytes of memory. */
+	/** Decides what happens to a frame for @to, and notes it in events(). @size: the memory
+	 * that the frame takes while it is held back, in bytes. */
 	Verdict decide(const Passage &passage, unsigned to, size_t size);
 	/** Lets it happen. Returns whether the destination has room for more. */
 	bool apply(const Verdict &verdict, Transfer &transfer, Time now);

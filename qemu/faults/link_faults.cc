@@ -78,7 +78,7 @@ void LinkFaults::arrived(fabric::FramePtr frame)
 	}
 	const auto passage = Passage::by_link(whole(*frame), link_end_,
 	                                      context_.faults.links()[link_end_].at_card);
-	/* A frame that is corrupted is stored whole, whatever stayed behind before. */
+	/* To corrupt a frame, the injector stores it whole, with payload that was not copied. */
 	const size_t memory = fabric::FramePool::slot_size(frame->size);
 	const Injector::Verdict verdict = injector_.decide(passage, 0, memory);
 	context_.observer.arrived(link_end_, passage.frame, injector_.events());

@@ -11,8 +11,8 @@
 
 namespace tern {
 
-/** Returns @text as a string of JSON, in quotes and with escapes (RFC 8259, section 7). Bytes that
- * are not UTF-8 become replacement characters. */
+/** Returns @text as a string of JSON, in quotes and with escapes (RFC 8259, section 7). Replaces
+ * each byte that is not UTF-8 by U+FFFD. */
 std::string json_string(std::string_view text);
 
 /** Writes JSON. Names are the program's own and need no escapes; within a list, and for the whole,

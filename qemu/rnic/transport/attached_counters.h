@@ -35,8 +35,8 @@ public:
 			counter = nullptr;
 		}
 	}
-	/** Counts a request of operation @op, which has a counter. Returns as
-	 * CompletionCounter::count(). */
+	/** Counts a request of operation @op, which has a counter. Returns false if the counter's
+	 * record cannot be written. */
 	bool count(HostMemory &memory, uint32_t op, bool success, uint64_t bytes) const
 	{
 		return counters_[static_cast<size_t>(std::countr_zero(op))]->count(memory, success,

@@ -143,8 +143,8 @@ uint32_t Responder::receive_burst(const Packet &burst)
 	const bool done = burst.info->kind == PacketKind::Write
 	                          ? execute_write(burst) == Outcome::Done
 	                          : execute_send_burst(burst);
-	/* A queue may have failed, so that the QP is in ERR. Then what was executed counts as
-	 * processed, and is not acknowledged: see receive_expected(). */
+	/* A queue may have failed, so that the QP is in ERR. Then the card has processed what it
+	 * executed, but does not acknowledge it: see receive_expected(). */
 	if (!done)
 		return qp_.receives() ? 0 : 1;
 	if (!qp_.receives())
@@ -505,8 +505,8 @@ void Responder::receive_duplicate(const Packet &packet)
 	switch (packet.info->kind) {
 	case PacketKind::Send:
 	case PacketKind::Write:
-		/* A requester that lost the answer to a READ or an atomic takes an ACK of that for
-		 * a reason to ask for it again. */
+		/* An ACK that covers a READ or an atomic whose answer was lost makes the requester
+		 * send that request once more. */
 		acknowledge(last_answered_ - psn > 0 ? psn : last_executed());
 		break;
 	case PacketKind::ReadRequest: {

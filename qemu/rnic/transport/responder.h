@@ -139,8 +139,8 @@ private:
 	 * fail_access(). */
 	void wait_for_pages(Psn psn, bool recv, uint32_t op);
 	void clear_wait(Psn psn, uint32_t packets);
-	/** The READ at the front cannot go on. Unless its pages are awaited or it was answered
-	 * before, moves the QP to ERR. */
+	/** Stops the READ at the front, whose memory cannot be read. Moves the QP to ERR, unless
+	 * the READ waits for pages or was answered before. */
 	void stop_read(bool need_pages);
 	void stop_repeated_read(bool need_pages);
 	/** Sends NAK Remote Access Error for @psn and moves the QP to ERR. @op: what the request
