@@ -410,10 +410,11 @@ bool Endpoint::may_post(const Op &op) const
 	return op.blocks <= qp->send_room();
 }
 
-void Endpoint::act()
+bool Endpoint::act()
 {
 	if (gone_)
-		return;
+		return false;
+	const size_t planned = receives_planned_.size() + plan_.size();
 	for (auto n = rng_.below(4); n > 0 && !receives_planned_.empty(); n--) {
 		if (receives_.size() == max_posted_)
 			break;
@@ -435,6 +436,7 @@ void Endpoint::act()
 	if (posted)
 		qp->publish();
 	node.wake();
+	return receives_planned_.size() + plan_.size() != planned;
 }
 
 void Endpoint::failure(const std::string &what) const

@@ -37,8 +37,8 @@ public:
 	/** Connects both ways, and plans the traffic of both. */
 	static void connect(Endpoint &a, Endpoint &b);
 
-	/** Posts a little of what is planned. */
-	void act();
+	/** Posts a little of what is planned. False: nothing could be posted. */
+	bool act();
 	void on_completion(const hw::tern_hw_cqe &cqe);
 	/** All that was (or is to be) posted has completed. */
 	bool finished() const;

@@ -10,6 +10,8 @@ using namespace hw;
 namespace {
 constexpr uint64_t kSecond = 1'000'000'000;
 constexpr unsigned kVectors = 3; /* that are used */
+/* With so many idle ticks in a row the longest pause is 16 times that of a busy program. */
+constexpr unsigned kMaxIdleTicks = 16;
 } // namespace
 
 LinkConfig random_link(Rng &rng)
@@ -144,33 +146,41 @@ void App::tick()
 {
 	if (!running_)
 		return;
+	bool idle = true;
 	for (Queue &queue : queues_)
 		if (!queue.by_events)
-			drain(queue, static_cast<unsigned>(rng_.below(20)));
+			idle &= !drain(queue, static_cast<unsigned>(rng_.below(20)));
 	pager_.act();
 	shared_->act(rng_);
 	xrc_shared_->act(rng_);
 	for (const auto &endpoint : endpoints)
 		if (rng_.chance(2, 3))
-			endpoint->act();
-	node.loop.after(rng_.between(500, 20000), [this, alive = alive_, generation = generation_] {
-		if (*alive && generation == generation_)
-			tick();
-	});
+			idle &= !endpoint->act();
+	/* Long waits, as for a peer that was destroyed, would be spent on ticks without effect. */
+	idle_ticks_ = idle ? std::min(idle_ticks_ + 1, kMaxIdleTicks) : 0;
+	const uint64_t longest = uint64_t{20'000} << idle_ticks_ / 4;
+	node.loop.after(rng_.between(500, longest),
+	                [this, alive = alive_, generation = generation_] {
+		                if (*alive && generation == generation_)
+			                tick();
+	                });
 }
 
-void App::drain(Queue &queue, unsigned max)
+bool App::drain(Queue &queue, unsigned max)
 {
+	bool any = false;
 	for (; max > 0; max--) {
 		const auto cqe = queue.cq->poll();
 		if (!cqe)
-			return;
+			break;
+		any = true;
 		const auto endpoint = by_qpn_.find(cqe->qpn.get());
 		if (endpoint == by_qpn_.end())
 			fail_("completion of an unknown QP");
 		else
 			endpoint->second->on_completion(*cqe);
 	}
+	return any;
 }
 
 void App::on_interrupt(unsigned vector)
@@ -264,9 +274,13 @@ std::vector<Endpoint *> Traffic::all() const
 	return result;
 }
 
+/* Called after each event: no list of the endpoints is made. */
 bool Traffic::finished() const
 {
-	return std::ranges::all_of(all(), [](const Endpoint *e) { return e->finished(); });
+	return std::ranges::all_of(apps_, [](const auto &app) {
+		return std::ranges::all_of(app->endpoints,
+		                           [](const auto &e) { return e->finished(); });
+	});
 }
 
 unsigned Traffic::completed() const

@@ -47,7 +47,8 @@ private:
 	void make_eqs();
 	void on_interrupt(unsigned vector);
 	void tick();
-	void drain(Queue &queue, unsigned max);
+	/** Takes up to @max completions. False: there was none. */
+	bool drain(Queue &queue, unsigned max);
 	Queue &random_queue();
 
 	Rng rng_;
@@ -62,6 +63,7 @@ private:
 	std::map<uint32_t, Endpoint *> by_qpn_;
 	uint64_t generation_ = 0; /* ticks of an earlier begin() end */
 	bool running_ = false;
+	unsigned idle_ticks_ = 0; /* in a row */
 	std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

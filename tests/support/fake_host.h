@@ -141,6 +141,16 @@ public:
 			mapped_.remove(begin, begin + (size - 1));
 	}
 
+	/** Unmaps them for good: their whole pages are freed, as alloc() never returns them again.
+	 */
+	void release(Iova begin, uint64_t size)
+	{
+		unmap(begin, size);
+		const uint64_t end = (begin + size) / kPageSize;
+		for (uint64_t number = (begin + kPageSize - 1) / kPageSize; number < end; number++)
+			pages_.erase(number);
+	}
+
 	/** Maps @size bytes that nobody has, aligned to @align (a power of two). */
 	Iova alloc(uint64_t size, uint64_t align = 64)
 	{

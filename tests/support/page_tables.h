@@ -106,7 +106,7 @@ public:
 		const Iova from = leaves_[leaf];
 		const Iova to = memory_->alloc(page_size_, page_size_);
 		memory_->poke(to, memory_->bytes(from, page_size_));
-		memory_->unmap(from, page_size_);
+		memory_->release(from, page_size_);
 		leaves_[leaf] = to;
 	}
 
