@@ -21,7 +21,7 @@ class Report(unittest.TestCase):
 
     def put(self, name, contents):
         path = self.build / name
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(contents if isinstance(contents, str) else json.dumps(contents),
                         encoding="utf-8")
 
@@ -65,6 +65,15 @@ class Report(unittest.TestCase):
         for number, title, _ in contents:
             self.assertIn(f'<h2 id="{number}">{title}</h2>', page)
         self.assertFalse(re.search(r'(src|href)="http', page), "it needs a network")
+
+    def test_turns(self):
+        """Of a stress test each turn has its rows."""
+        for turn, failed in ((1, 0), (2, 1)):
+            self.put(f"costs/turn{turn}/vm.wire.json", {"tests": 3, "failed": failed, "seconds": 5,
+                                                        "guests_cpu": 4, "tables": []})
+        page = self.page()
+        self.assertIn("<tr><td>turn1/vm.wire</td>", page)
+        self.assertIn('<tr class="bad"><td>turn2/vm.wire</td>', page)
 
     def test_bad_input(self):
         done = self.run_it("/nowhere")

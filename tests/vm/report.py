@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What a scenario leaves behind: what it cost, and, if it fails, all that tells why in one folder.
 
-CTest names a scenario in TERN_SCENARIO; one that runs by itself has its file's name.
+CTest names a scenario in TERN_SCENARIO; one that runs by itself has its file's name. `make
+stress-test` runs each scenario several times and names the turn in TERN_TURN: each turn has folders
+of its own, so that a turn that passes does not remove what a turn that failed has left.
 """
 
 import fnmatch
@@ -20,8 +22,9 @@ from ternlab.errors import LabError
 from ternlab.process import exit_on_signals
 
 NAME = os.environ.get("TERN_SCENARIO", f"vm.{pathlib.Path(sys.argv[0]).stem}")
-FAILED = paths.BUILD / "failed" / NAME
-COSTS = paths.BUILD / "costs"
+TURN = os.environ.get("TERN_TURN", "")
+FAILED = paths.BUILD / "failed" / TURN / NAME
+COSTS = paths.BUILD / "costs" / TURN
 SETTINGS = ("TERN_STACK", "TERN_WIRE", "TERN_CELLS", "TERN_TEST_DEVICE")
 
 
