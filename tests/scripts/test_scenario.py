@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a signal leaves of a scenario, and tests that it does not have (tests/vm/report.py)."""
+"""What a signal and a timeout leave of a scenario, and tests that it does not have
+(tests/vm/report.py)."""
 
 import os
 import pathlib
@@ -53,6 +54,34 @@ report.main()
 """
 
 
+# Its first test fails, its second one never ends.
+HANGS = START + """
+import pathlib
+import time
+
+class Scenario(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        report.COST.logs.append(pathlib.Path("{logs}"))
+        cls.addClassCleanup(cls.take_down)
+
+    @classmethod
+    def take_down(cls):
+        print("lab is down")
+        if {cleanup_hangs}:
+            time.sleep(600)
+
+    def test_1(self):
+        self.fail("the first has failed")
+
+    def test_2(self):
+        while True:
+            time.sleep(600)
+
+report.main()
+"""
+
+
 class Report(unittest.TestCase):
     def scenario(self, name):
         """A name, of which nothing stays behind."""
@@ -60,6 +89,7 @@ class Report(unittest.TestCase):
         build = TESTS.parent / "build"
         self.addCleanup(shutil.rmtree, build / "failed" / scenario, True)
         self.addCleanup((build / f"costs/{scenario}.json").unlink, True)
+        self.failed = build / "failed" / scenario
         return scenario
 
 
@@ -80,6 +110,51 @@ class Signals(Report):
                 self.assertIn(done.returncode, (128 + code, -code), done.stderr)
                 self.assertIn("lab is down", done.stdout)
                 self.assertNotIn("went on", done.stdout)
+                self.assertIn("Scenario.test_1", (self.failed / "repeat").read_text("utf-8"))
+
+
+class Timeouts(Report):
+    """Of tests that hang: CTest's timeout is too late, as it kills."""
+
+    def run_until(self, folder, cleanup_hangs):
+        """Runs a scenario until its timeout, and kills it if it goes on."""
+        logs = pathlib.Path(folder, "lab")
+        logs.mkdir()
+        (logs / "host1.log").write_text("console", encoding="ascii")
+        script = pathlib.Path(folder, "scenario.py")
+        script.write_text(HANGS.format(logs=logs, cleanup_hangs=cleanup_hangs), encoding="ascii")
+        with subprocess.Popen(
+                [sys.executable, "-B", script], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                text=True, env={**os.environ, "TERN_SCENARIO": self.scenario("timeouts"),
+                                "TERN_STACK": "", "TERN_TIMEOUT": "3"}) as scenario:
+            try:
+                return scenario.communicate(timeout=15 if cleanup_hangs else 60)[0], \
+                    scenario.returncode
+            except subprocess.TimeoutExpired:
+                scenario.kill()
+                return scenario.communicate()[0], None
+
+    def check(self, said):
+        self.assertIn("still runs after 3 s", said)
+        self.assertIn("lab is down", said)
+        self.assertRegex(said, r"line \d+ in test_2\b")
+        repeat = (self.failed / "repeat").read_text("utf-8")
+        self.assertIn("Scenario.test_1 Scenario.test_2", repeat)
+        self.assertEqual((self.failed / "lab/host1.log").read_text("ascii"), "console")
+        self.assertIn("still runs", (self.failed / "output.log").read_text("utf-8"))
+
+    def test_a_test_that_hangs(self):
+        with tempfile.TemporaryDirectory() as folder:
+            said, code = self.run_until(folder, False)
+        self.assertEqual(code, 128 + signal.SIGTERM, said)
+        self.assertIn("the first has failed", said)
+        self.check(said)
+
+    def test_a_cleanup_that_hangs(self):
+        with tempfile.TemporaryDirectory() as folder:
+            said, code = self.run_until(folder, True)
+        self.assertIsNone(code, said)
+        self.check(said)
 
 
 class Names(Report):

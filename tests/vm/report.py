@@ -6,13 +6,16 @@ stress-test` runs each scenario several times and names the turn in TERN_TURN: e
 of its own, so that a turn that passes does not remove what a turn that failed has left.
 """
 
+import faulthandler
 import fnmatch
 import json
 import os
 import pathlib
 import shlex
 import shutil
+import signal
 import sys
+import threading
 import time
 import unittest
 
@@ -52,9 +55,9 @@ class Costs:
         """While its processes still are there to ask."""
         self.guests_cpu += self.clocks(lab)[1]
 
-    def save(self, tests, failed):
+    def save(self, result):
         COSTS.mkdir(parents=True, exist_ok=True)
-        cost = {"tests": tests, "failed": failed,
+        cost = {"tests": result.testsRun, "failed": len(result.failures) + len(result.errors),
                 "tables": [str(table) for table in self.tables if table],
                 "seconds": time.monotonic() - self.begun,
                 "starting": self.starting, "commands": Channel.commands,
@@ -85,25 +88,73 @@ class Tee:
         return False
 
 
-def repeat_command(failures):
+class Result(unittest.TextTestResult):
+    """A result that is known while the tests run, and knows which test has begun last."""
+
+    now = None  # the result of this program
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        Result.now = self
+        self.last = None  # until all tests have ended
+
+    def startTest(self, test):
+        super().startTest(test)
+        self.last = test
+
+    def to_repeat(self):
+        """The tests that failed, and the one in which the run has ended early."""
+        return [test for test, _ in self.failures + self.errors] + [self.last] * bool(self.last)
+
+
+class Runner(unittest.TextTestRunner):
+    resultclass = Result
+
+
+def repeat_command(failed):
     """What a person types to see these failures again."""
     settings = [f"{name}={os.environ[name]}" for name in SETTINGS if name in os.environ]
     tests = sorted({getattr(test, "test_case", test).id().partition(".")[2]
-                    for test, _ in failures if isinstance(
+                    for test in failed if isinstance(
                         getattr(test, "test_case", test), unittest.TestCase)})
-    script = pathlib.Path(sys.argv[0]).resolve().relative_to(paths.CHECKOUT)
-    return " ".join([*settings, "/usr/bin/python3", "-B", str(script), "-v",
+    script = os.path.relpath(pathlib.Path(sys.argv[0]).resolve(), paths.CHECKOUT)
+    return " ".join([*settings, "/usr/bin/python3", "-B", script, "-v",
                      *map(shlex.quote, tests)])
 
 
-def collect(result, output):
+def collect(output):
     """The logs of all its labs, with what they captured, what it printed, and how to repeat it."""
+    command = repeat_command(Result.now.to_repeat() if Result.now else [])
+    (FAILED / "repeat").write_text(f"cd {paths.CHECKOUT}\n{command}\n", encoding="utf-8")
     for logs in filter(pathlib.Path.is_dir, COST.logs):
         shutil.copytree(logs, FAILED / logs.name, dirs_exist_ok=True)
-    command = repeat_command(result.failures + result.errors)
-    (FAILED / "repeat").write_text(f"cd {paths.CHECKOUT}\n{command}\n", encoding="utf-8")
     print(f"\n{NAME} failed: logs and captures are in {FAILED}\nto repeat it: {command}",
           file=output, flush=True)
+
+
+def watch_timeout():
+    """At CTest's timeout CTest kills this program with SIGKILL, and then nothing would be left of
+    it. So a thread collects at TERN_TIMEOUT, which is earlier (CMakeLists.txt), and ends the tests.
+    It collects first, as the tests may not end. Returns its timer."""
+    seconds = float(os.environ.get("TERN_TIMEOUT", "0"))
+
+    def expire():
+        try:
+            print(f"\n{NAME} still runs after {seconds:.0f} s, so it ends. Its threads:",
+                  file=sys.stderr, flush=True)
+            with open(FAILED / "threads.log", "w+", encoding="utf-8") as log:
+                faulthandler.dump_traceback(log)
+                log.seek(0)
+                print(log.read(), file=sys.stderr)
+            collect(sys.stderr)
+        finally:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    watchdog = threading.Timer(seconds, expire)
+    watchdog.daemon = True
+    if seconds:
+        watchdog.start()
+    return watchdog
 
 
 class Ended(KeyboardInterrupt):
@@ -131,15 +182,27 @@ def each_test(suite):
 
 
 def run_tests():
-    """Returns the result. unittest does no cleanups if a signal ends it: here those of classes take
-    down labs."""
+    """Returns whether they passed. unittest does no cleanups if a signal ends it: here those of
+    classes take down labs. What the tests leave is collected however they end."""
     exit_on_signals(Ended)
+    watchdog = watch_timeout()
+    passed = False
     try:
-        return Program(exit=False).result
+        result = Program(exit=False, testRunner=Runner).result
+        result.last = None
+        passed = result.wasSuccessful()
+        COST.save(result)
+        return passed
     except KeyboardInterrupt:
+        if Result.now:
+            Result.now.printErrors()
         for case in unittest.TestCase.__subclasses__():
             clean_up(case)
         raise
+    finally:
+        watchdog.cancel()
+        if not passed:
+            collect(sys.stderr)
 
 
 def clean_up(case):
@@ -160,14 +223,11 @@ def main():
     with open(FAILED / "output.log", "w", encoding="utf-8") as log:
         sys.stdout, sys.stderr = Tee(sys.stdout, log), Tee(sys.stderr, log)
         try:
-            result = run_tests()
-            COST.save(result.testsRun, len(result.failures) + len(result.errors))
-            if not result.wasSuccessful():
-                collect(result, sys.stderr)
+            passed = run_tests()
         except Ended as ended:
             sys.exit(ended.args[0])
         finally:
             sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__
-    if result.wasSuccessful():
+    if passed:
         shutil.rmtree(FAILED)
-    sys.exit(not result.wasSuccessful())
+    sys.exit(not passed)
