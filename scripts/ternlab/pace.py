@@ -18,5 +18,10 @@ def measure(took):
     _factor = min(MOST, max(_factor, LEAST * took / REFERENCE))
 
 
+def slowness():
+    """How many times as long as the reference machine this one takes; at least 1."""
+    return _factor / LEAST
+
+
 def scaled(seconds):
     return seconds * _factor

@@ -3,6 +3,7 @@
 """What a signal and a timeout leave of a scenario, and tests that it does not have
 (tests/vm/report.py)."""
 
+import json
 import os
 import pathlib
 import shutil
@@ -111,6 +112,23 @@ class Signals(Report):
                 self.assertIn("lab is down", done.stdout)
                 self.assertNotIn("went on", done.stdout)
                 self.assertIn("Scenario.test_1", (self.failed / "repeat").read_text("utf-8"))
+
+
+class Budgets(Report):
+    def test_budgets_are_of_this_machine(self):
+        """TERN_BUDGET has seconds of the reference machine, where a guest starts in 1.5 seconds."""
+        for start, budget in ((1, 50), (1.5, 50), (6, 200)):
+            with self.subTest(start), tempfile.TemporaryDirectory() as folder:
+                script = pathlib.Path(folder, "scenario.py")
+                script.write_text(TWO.replace(
+                    "import report", f"import report\nreport.pace.measure({start})"),
+                    encoding="ascii")
+                scenario = self.scenario("budgets")
+                subprocess.run([sys.executable, "-B", script], capture_output=True, check=True,
+                               env={**os.environ, "TERN_SCENARIO": scenario, "TERN_STACK": "",
+                                    "TERN_BUDGET": "50"})
+                cost = json.loads((TESTS.parent / f"build/costs/{scenario}.json").read_bytes())
+                self.assertAlmostEqual(cost["budget"], budget)
 
 
 class Timeouts(Report):

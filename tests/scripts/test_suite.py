@@ -54,6 +54,17 @@ class Suite(unittest.TestCase):
         self.suite.COSTS, self.suite.FAILED = self.build / "costs", self.build / "failed"
 
 
+class Budgets(Suite):
+    def test_a_scenario_above_its_budget_is_named(self):
+        for name, seconds in (("vm.slow", 201), ("vm.quick", 199)):
+            (self.build / f"{name}.json").write_text(json.dumps({
+                "tests": 1, "seconds": seconds, "starting": 1, "commands": 1, "guests_cpu": 1,
+                "parts": {}, "budget": 200}), encoding="ascii")
+        self.assertEqual([line for line in self.suite.costs_table(self.build).splitlines()
+                          if "budget" in line],
+                         ["vm.slow took 201 s, more than its budget of 200 s here"])
+
+
 class Stress(Suite):
     def test_a_turn_that_passes_keeps_what_an_earlier_one_has_left(self):
         script = self.build / "case.py"

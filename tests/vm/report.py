@@ -19,7 +19,7 @@ import threading
 import time
 import unittest
 
-from ternlab import paths, stack
+from ternlab import pace, paths, stack
 from ternlab.channel import Channel
 from ternlab.errors import LabError
 from ternlab.process import exit_on_signals
@@ -62,7 +62,7 @@ class Costs:
                 "seconds": time.monotonic() - self.begun,
                 "starting": self.starting, "commands": Channel.commands,
                 "guests_cpu": self.guests_cpu, "parts": self.parts,
-                "budget": float(os.environ.get("TERN_BUDGET", "0"))}
+                "budget": float(os.environ.get("TERN_BUDGET", "0")) * pace.slowness()}
         (COSTS / f"{NAME}.json").write_text(json.dumps(cost), encoding="ascii")
 
 
