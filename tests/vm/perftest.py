@@ -2,8 +2,9 @@
 """perftest's options, each with the programs that take it; its result goes into a table."""
 
 import math
+import re
 
-from programs import Programs
+import programs
 from scenario import main, pair
 
 BW = ("ib_write_bw", "ib_read_bw", "ib_send_bw", "ib_atomic_bw")
@@ -12,12 +13,37 @@ SWEEP = [2 ** n for n in range(1, 24)]  # the sizes of -a
 HUGE_PAGES = 64
 
 
-class Perftest(Programs):
+def parts(run):
+    """The program, and each option with its value."""
+    program, *options = re.split(r" (?=-)", run)
+    return {program, *options}
+
+
+class Perftest(programs.Programs):
     TITLE, COLUMNS = "program and options", ("result",)
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.tried = set()  # of parts()
+
+    @classmethod
+    def chosen(cls, runs):
+        """All runs of a test. Or as few as have each program and each option with its value that no
+        earlier test has had, but one at least."""
+        if programs.EVERY_CELL:
+            return runs
+        wanted = set().union(*map(parts, runs)) - cls.tried
+        found = []
+        while wanted or not found:
+            found.append(max(runs, key=lambda run: len(parts(run) & wanted)))
+            wanted -= parts(found[-1])
+            cls.tried |= parts(found[-1])
+        return sorted(found, key=runs.index)
 
     def each(self, *runs):
         """Runs of a program and its options, the iterations few as these CPUs are emulated."""
-        for run in runs:
+        for run in self.chosen(runs):
             program, _, options = run.partition(" ")
             if not {"-n", "-D"} & set(options.split()):
                 options += " -n 100"
