@@ -57,7 +57,7 @@ help:
 	@echo 'make test-debug  six scenarios on kernels with KASAN, lockdep, kmemleak and more'
 	@echo 'make test-threads'
 	@echo '                 unit tests of what has threads, with ThreadSanitizer'
-	@echo 'make stress-test the scenarios five times, twice of them on a busy machine'
+	@echo 'make stress-test unit, sim, qtest and scenarios five times, two of them on a busy machine'
 	@echo 'make soak        seeds of the simulation for TERN_SOAK_TIME hours (1): scripts/soak --help'
 	@echo 'make fuzz        each fuzzer for TERN_FUZZ_TIME seconds (60): see scripts/fuzz --help'
 	@echo 'make bench       Tern, rxe, siw and TCP side by side: a table and plots in build/bench'

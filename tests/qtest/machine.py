@@ -20,7 +20,7 @@ BIOS_SIZE = 64 * 1024
 ECAM = 0xb0000000
 ATS = 0x100  # the card's first extended capability
 
-PATIENCE = 30
+PATIENCE = 120  # seconds, for a machine that is busy with other things, too
 
 
 class Lines:

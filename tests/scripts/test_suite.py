@@ -34,6 +34,10 @@ report.main()
 """
 TESTS = """add_test(vm.case "{python}" "-B" "{script}")
 set_tests_properties(vm.case PROPERTIES LABELS vm ENVIRONMENT "TERN_SCENARIO=vm.case;TERN_STACK=")
+foreach(name unit sim qtest)
+  add_test(${{name}} sh -c "echo ${{name}} >>{build}/ran")
+  set_tests_properties(${{name}} PROPERTIES LABELS ${{name}})
+endforeach()
 """
 
 
@@ -70,7 +74,7 @@ class Stress(Suite):
         script = self.build / "case.py"
         script.write_text(SCENARIO.format(top=TOP, build=self.build), encoding="ascii")
         (self.build / "CTestTestfile.cmake").write_text(
-            TESTS.format(python=sys.executable, script=script), encoding="ascii")
+            TESTS.format(python=sys.executable, script=script, build=self.build), encoding="ascii")
         stale = self.build / "failed/turn5/vm.other"
         stale.mkdir(parents=True)
         self.suite.BUSY_TURNS = (False, True, False)
@@ -85,6 +89,8 @@ class Stress(Suite):
         self.assertRegex(out.getvalue(), "turn 1: passed.*\n"
                          "turn 2, beside two busy processes: FAILED.*\n"
                          "  see failed/turn2/vm.case\nturn 3: passed")
+        self.assertEqual((self.build / "ran").read_text("ascii").split(),
+                         ["unit", "sim", "qtest"] * 3)
         failed = {turn: json.loads((self.build / f"costs/turn{turn}/vm.case.json").read_bytes())[
             "failed"] for turn in (1, 2, 3)}
         self.assertEqual(failed, {1: 0, 2: 1, 3: 0})
