@@ -4,9 +4,10 @@
 
 A table row or a list item of a page is an entry. In an entry, `path/of/file` in backticks names
 a file, relative to the top of the tree, and `function()` or `name` in backticks belongs to the
-file named last before it in that entry: the file has to contain it as a whole word, a function
-with a parenthesis behind it. Files named outside of entries have to exist, too. The tables under
-"Layers" have the layers of scripts/layers.toml, and each function in a picture is in the text.
+file named last before it in that entry: the file has to contain the name as a whole word, and to
+declare or define the function, which a call of it does not. Files named outside of entries have
+to exist, too. The tables under "Layers" have the layers of scripts/layers.toml, and each
+function in a picture is in the text.
 Each finding of docs/security.md names a test.
 """
 import pathlib
@@ -25,6 +26,28 @@ PATH = re.compile(r"\w[\w.+-]*(?:/[\w.+-]+)+")
 NAME = re.compile(r"([A-Za-z_]\w*)(\(\))?")
 FUNCTION = re.compile(r"\b([A-Za-z_]\w*)\(\)")
 HEADING = re.compile(r"(#+) (.*)")
+
+COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+# What stands between the end of a statement and the name of a function that is declared: the type,
+# and perhaps the class. A call has an operator or nothing there.
+TYPE = r"(?:[\w~]|::|[*&<>,\s]|\[\[\w+\]\]|\"C\")*"
+HEAD = re.compile(rf"(?:^|[;{{}})]|\b(?:public|private|protected):)\s*({TYPE})$")
+NO_TYPES = re.compile(r"\b(?:return|co_return|else|do|throw|new|delete|case|goto|and|or|not)\b")
+
+
+def declares(source, name):
+    """Whether a source in C, C++, Python or shell declares or defines the function."""
+    if re.search(rf"^\s*(?:def |#\s*define ){name}\(|^{name}\(\) \{{", source, re.MULTILINE):
+        return True
+    # A pointer to a function, and an object that is one.
+    if re.search(rf"\(\*{name}\)\(|\b{name} = \[", source):
+        return True
+    source = re.sub(r"^\s*#[^\n]*", ";", COMMENT.sub("", source), flags=re.MULTILINE)
+    for found in re.finditer(rf"\b{name}\s*\(", source):
+        head = HEAD.search(source[max(0, found.start() - 500):found.start()])
+        if head and head[1].strip() and not NO_TYPES.search(head[1]):
+            return True
+    return False
 
 
 def split_entries(text):
@@ -65,8 +88,10 @@ class Checker:
             if is_function:
                 self.complain(f"{self.page.name}:{line}", f"no file is named before {name}()")
             return
-        call = r"\s*\(" if is_function else ""
-        if not re.search(rf"\b{name}\b{call}", source):
+        if is_function:
+            if not declares(source, name):
+                self.complain(f"{self.page.name}:{line}", f"{path} does not declare {name}()")
+        elif not re.search(rf"\b{name}\b", source):
             self.complain(f"{self.page.name}:{line}", f"{path} has no {name}")
 
     def check_entry(self, first, text, is_entry):
