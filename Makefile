@@ -168,10 +168,10 @@ bench: hosts
 
 bench-sim: configure
 	@cmake --build $(CMAKE_BUILD) --target tern-sim
-	@tests/bench/fabric.py $(CMAKE_BUILD)/qemu/sim/tern-sim
+	@tests/bench/sim_cost.py $(CMAKE_BUILD)/qemu/sim/tern-sim
 
 bench-fabric: hosts
-	@tests/bench/lab_fabric.py
+	@tests/bench/fabric.py
 
 bench-apps: hosts
 	@cmake --build $(CMAKE_BUILD) --target tern_io tern_messages

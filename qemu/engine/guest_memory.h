@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "qemu/engine/engine.h"
-#include "qemu/rnic/ports.h"
+#include "qemu/rnic/environment.h"
 
 namespace tern {
 

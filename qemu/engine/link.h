@@ -11,7 +11,7 @@
 #include "qemu/engine/frame_rings.h"
 #include "qemu/engine/guest_memory.h"
 #include "qemu/engine/tracer.h"
-#include "qemu/rnic/ports.h"
+#include "qemu/rnic/environment.h"
 #include "qemu/rnic/rnic.h"
 #include "qemu/shm/shared_wire.h"
 

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "qemu/rnic/ports.h"
+#include "qemu/rnic/environment.h"
 #include "qemu/shm/monotonic.h"
 
 namespace tern {

@@ -4,8 +4,8 @@
 #include <cstdint>
 
 #include "qemu/engine/engine.h"
+#include "qemu/rnic/environment.h"
 #include "qemu/rnic/observer.h"
-#include "qemu/rnic/ports.h"
 
 namespace tern {
 

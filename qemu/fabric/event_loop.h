@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "qemu/fabric/timing_wheel.h"
-#include "qemu/rnic/ports.h"
+#include "qemu/rnic/environment.h"
 
 namespace tern {
 

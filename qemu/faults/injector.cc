@@ -40,7 +40,7 @@ Injector::Destination &Injector::destination(unsigned to)
  * that what overtakes it is not held back, too. */
 Injector::Verdict Injector::decide(const Passage &passage, unsigned to, size_t size)
 {
-	Faults::Decision decision = passage.at_card ? faults_.decide() : Faults::Decision();
+	FaultSet::Decision decision = passage.at_card ? faults_.decide() : FaultSet::Decision();
 	decision.marked &= fabric::can_mark(passage.frame);
 	if (!destination(to).to_be_overtaken.empty())
 		decision.overtaken = 0;
@@ -94,7 +94,7 @@ bool Injector::deliver(unsigned to, Transfer &transfer, unsigned copies)
 
 void Injector::change(const Verdict &verdict, Transfer &transfer)
 {
-	const Faults::Decision &decision = verdict.decision;
+	const FaultSet::Decision &decision = verdict.decision;
 	if (decision.marked)
 		faults_.counts.marked += fabric::mark_ce(transfer.headers()) == fabric::Ecn::Marked;
 	if (decision.corrupted) {
@@ -106,7 +106,7 @@ void Injector::change(const Verdict &verdict, Transfer &transfer)
 
 void Injector::hold(const Verdict &verdict, Transfer &transfer, Time now)
 {
-	const Faults::Decision &decision = verdict.decision;
+	const FaultSet::Decision &decision = verdict.decision;
 	Held held{.to = verdict.to,
 	          .size = verdict.size + kHeldOverhead,
 	          .transfer = transfer.keep(),

@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "qemu/faults/faults.h"
+#include "qemu/faults/fault_set.h"
 
 namespace tern::faults {
 
@@ -40,7 +40,7 @@ public:
 	using Time = std::chrono::nanoseconds;
 
 	/** Both references must outlive this. */
-	Injector(Faults &faults, const AddressTable &addresses)
+	Injector(FaultSet &faults, const AddressTable &addresses)
 	        : faults_(faults), addresses_(addresses)
 	{
 	}
@@ -49,7 +49,7 @@ public:
 	bool idle() const { return !faults_.any() && held_.empty(); }
 	/** What happens to one frame. */
 	struct Verdict {
-		Faults::Decision decision;
+		FaultSet::Decision decision;
 		unsigned to;
 		size_t size;
 		bool roce;
@@ -97,7 +97,7 @@ private:
 	bool release_overtaken(unsigned to);
 	bool release(HeldFrames::iterator held);
 
-	Faults &faults_;
+	FaultSet &faults_;
 	const AddressTable &addresses_;
 	std::vector<FaultEvent> events_;
 	std::vector<Destination> destinations_;

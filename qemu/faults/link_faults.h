@@ -25,7 +25,7 @@ protected:
 
 /** What all ends of links share. Faults happen where a frame arrives. */
 struct LinkContext {
-	Faults &faults;
+	FaultSet &faults;
 	fabric::FramePool &pool;
 	LinkObserver &observer;
 };
@@ -33,7 +33,7 @@ struct LinkContext {
 /** Has faults happen to the frames that arrive at one port. */
 class LinkFaults final : public fabric::Interceptor {
 public:
-	/** All references must outlive this. @port is at @link_end of Faults::links(). */
+	/** All references must outlive this. @port is at @link_end of FaultSet::links(). */
 	LinkFaults(const LinkContext &context, fabric::Port &port, unsigned link_end)
 	        : context_(context), port_(port), link_end_(link_end),
 	          injector_(context.faults, no_addresses_)

@@ -16,7 +16,7 @@
 
 #include "qemu/rnic/config.h"
 #include "qemu/rnic/congestion/parameters.h"
-#include "qemu/rnic/ports.h"
+#include "qemu/rnic/environment.h"
 
 namespace tern {
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "qemu/rnic/ports.h"
+#include "qemu/rnic/environment.h"
 #include "qemu/shm/address_page.h"
 #include "qemu/shm/event_poll.h"
 #include "qemu/shm/lent_entry.h"

@@ -7,7 +7,7 @@
 #include <sstream>
 #include <utility>
 
-#include "qemu/faults/faults.h"
+#include "qemu/faults/fault_set.h"
 #include "qemu/faults/link_faults.h"
 #include "qemu/rnic/limits.h"
 #include "qemu/sim/host.h"
@@ -323,9 +323,9 @@ void Parser::parse_rules()
 		if (const size_t colon = error.find(": "); colon != error.npos)
 			table.fail(error.substr(0, colon), error.substr(colon + 2));
 		s_.rules.push_back(rule);
-		if (s_.rules.size() > faults::Faults::kMaxRules)
+		if (s_.rules.size() > faults::FaultSet::kMaxRules)
 			table.fail("action", "there may be " +
-			                             std::to_string(faults::Faults::kMaxRules) +
+			                             std::to_string(faults::FaultSet::kMaxRules) +
 			                             " rules");
 		table.end();
 	}

@@ -70,7 +70,7 @@ public:
 	std::vector<fabric::QueueRef>
 	        queues; /* that had anything in them, once run() has returned */
 	Curves curves;
-	faults::Faults faults; /* by the scenario's rules */
+	faults::FaultSet faults; /* by the scenario's rules */
 	/** What they did, kMaxFaultNotes at most. */
 	std::vector<FaultNote> fault_notes;
 	static constexpr size_t kMaxFaultNotes = 10'000;

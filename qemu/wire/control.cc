@@ -37,15 +37,15 @@ std::string Control::execute(std::string_view line)
 	if (command == "capture")
 		return start_capture(argument);
 	if (command == "loss")
-		return set_fault(Faults::kLoss, argument);
+		return set_fault(FaultSet::kLoss, argument);
 	if (command == "dup")
-		return set_fault(Faults::kDuplicate, argument);
+		return set_fault(FaultSet::kDuplicate, argument);
 	if (command == "reorder")
-		return set_fault(Faults::kReorder, argument);
+		return set_fault(FaultSet::kReorder, argument);
 	if (command == "corrupt")
-		return set_fault(Faults::kCorrupt, argument);
+		return set_fault(FaultSet::kCorrupt, argument);
 	if (command == "ce")
-		return set_fault(Faults::kMark, argument);
+		return set_fault(FaultSet::kMark, argument);
 	if (command == "seed")
 		return seed(argument);
 	if (command == "rules")
@@ -111,13 +111,13 @@ std::string Control::clear()
 
 std::string Control::faults() const
 {
-	static constexpr std::pair<std::string_view, Faults::Kind> kPercentages[] = {
-	        {"loss", Faults::kLoss},
-	        {"dup", Faults::kDuplicate},
-	        {"reorder", Faults::kReorder},
-	        {"corrupt", Faults::kCorrupt},
-	        {"ce", Faults::kMark}};
-	const Faults &faults = switch_.faults();
+	static constexpr std::pair<std::string_view, FaultSet::Kind> kPercentages[] = {
+	        {"loss", FaultSet::kLoss},
+	        {"dup", FaultSet::kDuplicate},
+	        {"reorder", FaultSet::kReorder},
+	        {"corrupt", FaultSet::kCorrupt},
+	        {"ce", FaultSet::kMark}};
+	const FaultSet &faults = switch_.faults();
 	Json json;
 	json.object("", [&] {
 		for (const auto &[name, kind] : kPercentages)
@@ -130,7 +130,7 @@ std::string Control::faults() const
 	return "ok " + json.written();
 }
 
-std::string Control::set_fault(Faults::Kind kind, const std::string &argument)
+std::string Control::set_fault(FaultSet::Kind kind, const std::string &argument)
 {
 	const auto percent = faults::parse_decimal<double>(argument);
 	if (!percent || !(*percent >= 0 && *percent <= 100))
@@ -159,7 +159,7 @@ std::string Control::stop_capture()
 std::string Control::stats() const
 {
 	const Switch::Stats &stats = switch_.stats();
-	const Faults::Counts &faults = switch_.faults().counts;
+	const FaultSet::Counts &faults = switch_.faults().counts;
 	const shm::DirectCounts direct = ports_.direct();
 	std::ostringstream out;
 	out << "ok frames=" << stats.frames << " bytes=" << stats.bytes

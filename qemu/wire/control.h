@@ -37,7 +37,7 @@ public:
 private:
 	std::string start_capture(std::string_view argument);
 	std::string parse_options(std::string_view &argument, Capture::Options &options) const;
-	std::string set_fault(Faults::Kind kind, const std::string &argument);
+	std::string set_fault(FaultSet::Kind kind, const std::string &argument);
 	std::string seed(const std::string &argument);
 	std::string clear();
 	std::string stop_capture();

@@ -26,7 +26,7 @@ namespace tern::wire {
 
 using faults::AddressTable;
 using faults::FaultEvent;
-using faults::Faults;
+using faults::FaultSet;
 using faults::Injector;
 using faults::Passage;
 using SteadyTime = std::chrono::steady_clock::time_point;
@@ -98,7 +98,7 @@ public:
 	bool concerns(PortId from, Frame frame, const std::vector<uint64_t> &hosts) const;
 	/** A version of addresses() and places; never zero. */
 	uint64_t address_changes() const { return address_changes_; }
-	Faults &faults() { return faults_; }
+	FaultSet &faults() { return faults_; }
 	const Stats &stats() const { return stats_; }
 
 private:
@@ -126,7 +126,7 @@ private:
 	AddressTable addresses_;
 	uint64_t address_changes_ = 1;
 	bool has_lanes_ = false; /* some card has several lanes */
-	Faults faults_;
+	FaultSet faults_;
 	Injector injector_{faults_, addresses_};
 	SteadyTime now_;
 	Stats stats_;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "qemu/fabric/event_loop.h"
-#include "qemu/rnic/ports.h"
+#include "qemu/rnic/environment.h"
 #include "tests/sim/rng.h"
 
 namespace tern::sim {

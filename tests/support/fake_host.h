@@ -23,8 +23,8 @@
 #include <utility>
 #include <vector>
 
+#include "qemu/rnic/environment.h"
 #include "qemu/rnic/names.h"
-#include "qemu/rnic/ports.h"
 #include "tern/endian.hpp"
 
 namespace tern::test {

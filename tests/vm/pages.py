@@ -8,7 +8,7 @@ what the tables of docs/troubleshooting.md say by inside.py and see_inside.py.
 import contextlib
 import re
 
-from page import Page, sections
+from page_run import Page, sections
 from programs import Programs
 from scenario import Options, main, wait_until
 from ternlab.paths import CHECKOUT

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""docs/tutorial.md, run as written (page.py). With TERN_PICTURES=write the pictures that its
+"""docs/tutorial.md, run as written (page_run.py). With TERN_PICTURES=write the pictures that its
 commands make become those of docs/pictures."""
 
 import os
 import re
 
-from page import Page, plain
+from page_run import Page, plain
 from scenario import main
 from ternlab.paths import CHECKOUT
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "qemu/rnic/command_status.h"
-#include "qemu/rnic/ports.h"
+#include "qemu/rnic/environment.h"
 #include "tern/tern_hw.h"
 
 namespace tern {

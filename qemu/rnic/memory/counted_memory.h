@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-#include "qemu/rnic/ports.h"
+#include "qemu/rnic/environment.h"
 #include "qemu/rnic/stats.h"
 
 namespace tern {

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <span>
 
-#include "qemu/rnic/ports.h"
+#include "qemu/rnic/environment.h"
 #include "tern/endian.hpp"
 
 namespace tern {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-#include "qemu/rnic/ports.h"
+#include "qemu/rnic/environment.h"
 
 namespace tern {
 

@@ -8,7 +8,7 @@
 #include <optional>
 #include <span>
 
-#include "qemu/rnic/ports.h"
+#include "qemu/rnic/environment.h"
 #include "tern/tern_hw.h"
 
 namespace tern {

@@ -7,12 +7,12 @@
 #include <span>
 #include <unordered_map>
 
+#include "qemu/rnic/environment.h"
 #include "qemu/rnic/formats/payload.h"
 #include "qemu/rnic/memory/device_memory.h"
 #include "qemu/rnic/memory/host_ranges.h"
 #include "qemu/rnic/memory/page_list.h"
 #include "qemu/rnic/object_table.h"
-#include "qemu/rnic/ports.h"
 #include "tern/tern_hw.h"
 
 namespace tern {

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "qemu/rnic/environment.h"
 #include "qemu/rnic/formats/pause.h"
-#include "qemu/rnic/ports.h"
 
 namespace tern {
 

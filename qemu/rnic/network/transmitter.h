@@ -9,11 +9,11 @@
 #include <utility>
 
 #include "qemu/rnic/config.h"
+#include "qemu/rnic/environment.h"
 #include "qemu/rnic/formats/packet.h"
 #include "qemu/rnic/memory/host_ranges.h"
 #include "qemu/rnic/network/gid_table.h"
 #include "qemu/rnic/network/scheduler.h"
-#include "qemu/rnic/ports.h"
 #include "qemu/rnic/ring_buffer.h"
 #include "qemu/rnic/stats.h"
 

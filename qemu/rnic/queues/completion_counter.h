@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "qemu/rnic/ports.h"
+#include "qemu/rnic/environment.h"
 #include "tern/tern_hw.h"
 
 namespace tern {

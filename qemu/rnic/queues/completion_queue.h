@@ -5,8 +5,8 @@
 #include <memory>
 #include <optional>
 
+#include "qemu/rnic/environment.h"
 #include "qemu/rnic/memory/page_list.h"
-#include "qemu/rnic/ports.h"
 #include "qemu/rnic/timers.h"
 #include "tern/tern_hw.h"
 

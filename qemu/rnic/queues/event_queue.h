@@ -6,9 +6,9 @@
 #include <span>
 #include <utility>
 
+#include "qemu/rnic/environment.h"
 #include "qemu/rnic/falsifier.h"
 #include "qemu/rnic/memory/page_list.h"
-#include "qemu/rnic/ports.h"
 #include "qemu/rnic/stats.h"
 #include "tern/tern_hw.h"
 

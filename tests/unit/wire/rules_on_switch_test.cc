@@ -259,7 +259,7 @@ TEST_F(RulesOnSwitchTest, AddingDoesNotClear)
 
 TEST_F(RulesOnSwitchTest, AllRulesOrNone)
 {
-	Faults &faults = ethernet.faults();
+	FaultSet &faults = ethernet.faults();
 	EXPECT_TRUE(
 	        faults.add_rules("drop psn=1;drop opcode=X;drop").starts_with("rule 2: opcode: "));
 	EXPECT_TRUE(faults.add_rules("drop psn=1;").starts_with("rule 2: action: "));
@@ -284,11 +284,11 @@ TEST_F(RulesOnSwitchTest, SpentRulesStay)
 
 TEST_F(RulesOnSwitchTest, PercentagesAreNotedToo)
 {
-	ethernet.faults().set_percent(Faults::kLoss, 100);
+	ethernet.faults().set_percent(FaultSet::kLoss, 100);
 	send(1, 1);
 	EXPECT_EQ(comments(), Comments{"fault: drop, by percentage, to port 1"});
-	ethernet.faults().set_percent(Faults::kLoss, 0);
-	ethernet.faults().set_percent(Faults::kMark, 100);
+	ethernet.faults().set_percent(FaultSet::kLoss, 0);
+	ethernet.faults().set_percent(FaultSet::kMark, 100);
 	send(2, 2);
 	EXPECT_EQ(comments(), Comments{"fault: mark, by percentage, to port 1"});
 	ethernet.forward(0, frame(1, 0), now);

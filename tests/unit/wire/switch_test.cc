@@ -225,8 +225,8 @@ TEST_F(SwitchTest, ManyWhoInventAddressesLoseTheirs)
 TEST_F(SwitchTest, LosesAndDuplicatesAboutAsManyAsAsked)
 {
 	learn_all();
-	ethernet.faults().set_percent(Faults::kLoss, 10);
-	ethernet.faults().set_percent(Faults::kDuplicate, 5);
+	ethernet.faults().set_percent(FaultSet::kLoss, 10);
+	ethernet.faults().set_percent(FaultSet::kDuplicate, 5);
 	constexpr uint32_t kFrames = 20000;
 	for (uint32_t i = 0; i < kFrames; i++)
 		send(0, 1, i);
@@ -242,7 +242,7 @@ TEST_F(SwitchTest, LosesAndDuplicatesAboutAsManyAsAsked)
 
 TEST_F(SwitchTest, DecidesForEachDestination)
 {
-	ethernet.faults().set_percent(Faults::kLoss, 50);
+	ethernet.faults().set_percent(FaultSet::kLoss, 50);
 	for (uint32_t i = 0; i < 1000; i++)
 		send(0, kBroadcast, i);
 	EXPECT_NE(hosts[1].tags(), hosts[2].tags());
@@ -252,7 +252,7 @@ TEST_F(SwitchTest, DecidesForEachDestination)
 TEST_F(SwitchTest, ReordersWithoutLosing)
 {
 	learn_all();
-	ethernet.faults().set_percent(Faults::kReorder, 10);
+	ethernet.faults().set_percent(FaultSet::kReorder, 10);
 	Tags sent;
 	for (uint32_t i = 0; i < 5000; i++) {
 		send(0, 1, i);
@@ -272,7 +272,7 @@ TEST_F(SwitchTest, ReordersWithoutLosing)
 TEST_F(SwitchTest, CorruptsBehindTheEthernetHeader)
 {
 	learn_all();
-	ethernet.faults().set_percent(Faults::kCorrupt, 100);
+	ethernet.faults().set_percent(FaultSet::kCorrupt, 100);
 	for (uint32_t i = 0; i < 1000; i++) {
 		const Bytes sent = frame(1, 0, i);
 		ethernet.forward(0, sent);
@@ -286,10 +286,10 @@ TEST_F(SwitchTest, CorruptsBehindTheEthernetHeader)
 TEST_F(SwitchTest, StopsFaultsWhenAsked)
 {
 	learn_all();
-	ethernet.faults().set_percent(Faults::kReorder, 100);
+	ethernet.faults().set_percent(FaultSet::kReorder, 100);
 	send(0, 1, 1);
 	EXPECT_TRUE(ethernet.holds());
-	ethernet.faults().set_percent(Faults::kReorder, 0);
+	ethernet.faults().set_percent(FaultSet::kReorder, 0);
 	for (uint32_t i = 2; i < 10; i++)
 		send(0, 1, i);
 	EXPECT_FALSE(ethernet.holds());

@@ -329,7 +329,7 @@ TEST_F(TopologyTest, FaultsConcernWhatACardGets)
 {
 	use(kTwo);
 	Card a = plug(0), b = plug(1);
-	ethernet.faults().set_percent(Faults::kLoss, 100);
+	ethernet.faults().set_percent(FaultSet::kLoss, 100);
 	a.send(2, 1, 3);
 	pass(10);
 	EXPECT_EQ(b.got.size(), 0u);
@@ -480,7 +480,7 @@ TEST_F(LinkRulesTest, NameTheLinksThatThereAre)
 	EXPECT_NE(ethernet.faults().add_rules("drop link=s1:s2,"), "");
 	EXPECT_NE(ethernet.faults().add_rules("drop link="), "");
 	EXPECT_FALSE(ethernet.faults().any());
-	Faults without;
+	FaultSet without;
 	EXPECT_NE(without.add_rules("drop link=s1:s2"), "");
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "qemu/faults/faults.h"
+#include "qemu/faults/fault_set.h"
 
 #include <algorithm>
 #include <cmath>
@@ -12,7 +12,7 @@ constexpr unsigned kMaxFlips = 3;
 /* Longer than a sender may have to wait for a processor, shorter than timers of queue pairs. */
 constexpr std::chrono::milliseconds kPatienceOfRules(100);
 
-void Faults::set_percent(Kind kind, double percent)
+void FaultSet::set_percent(Kind kind, double percent)
 {
 	const double share = percent / 100;
 	percents_[kind] = percent;
@@ -23,13 +23,13 @@ void Faults::set_percent(Kind kind, double percent)
 		any_ |= threshold != 0;
 }
 
-void Faults::seed(uint64_t seed)
+void FaultSet::seed(uint64_t seed)
 {
 	random_.seed(seed);
 	random_of_rules_.seed(seed);
 }
 
-std::string Faults::add_rules(std::string_view text)
+std::string FaultSet::add_rules(std::string_view text)
 {
 	std::vector<NumberedRule> added;
 	for (bool more = true; more;) {
@@ -49,7 +49,7 @@ std::string Faults::add_rules(std::string_view text)
 	return {};
 }
 
-void Faults::clear()
+void FaultSet::clear()
 {
 	rules_.clear();
 	for (unsigned kind = 0; kind < kKinds; kind++)
@@ -57,13 +57,13 @@ void Faults::clear()
 }
 
 /* Always draws a number, so that one fault's rate does not affect the others. */
-bool Faults::happens(Kind kind)
+bool FaultSet::happens(Kind kind)
 {
 	const uint64_t drawn = random_();
 	return thresholds_[kind] && drawn <= thresholds_[kind];
 }
 
-Faults::Decision Faults::decide()
+FaultSet::Decision FaultSet::decide()
 {
 	Decision decision;
 	decision.lost = happens(kLoss);
@@ -77,7 +77,7 @@ Faults::Decision Faults::decide()
 
 namespace {
 
-void add(Faults::Decision &decision, const Rule &rule)
+void add(FaultSet::Decision &decision, const Rule &rule)
 {
 	switch (rule.fault()) {
 	case Fault::Count:
@@ -108,8 +108,8 @@ void add(Faults::Decision &decision, const Rule &rule)
 } // namespace
 
 /* Every rule sees every frame, so that what one counts does not depend on the others. */
-void Faults::apply_rules(const Passage &passage, const AddressTable &addresses, Decision &decision,
-                         std::vector<FaultEvent> &events)
+void FaultSet::apply_rules(const Passage &passage, const AddressTable &addresses,
+                           Decision &decision, std::vector<FaultEvent> &events)
 {
 	std::uniform_real_distribution<double> unit(0, 1);
 	for (auto &[number, rule] : rules_) {
@@ -120,8 +120,8 @@ void Faults::apply_rules(const Passage &passage, const AddressTable &addresses, 
 	}
 }
 
-FaultEvent Faults::event_of(Fault fault, unsigned rule, uint64_t amount,
-                            const Passage &passage) const
+FaultEvent FaultSet::event_of(Fault fault, unsigned rule, uint64_t amount,
+                              const Passage &passage) const
 {
 	FaultEvent event{
 	        .fault = fault, .rule = rule, .amount = amount, .to = passage.to, .link = {}};
@@ -130,7 +130,7 @@ FaultEvent Faults::event_of(Fault fault, unsigned rule, uint64_t amount,
 	return event;
 }
 
-void Faults::corrupt(std::span<std::byte> bytes)
+void FaultSet::corrupt(std::span<std::byte> bytes)
 {
 	if (bytes.empty())
 		return;

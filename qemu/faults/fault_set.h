@@ -18,7 +18,7 @@ namespace tern::faults {
 
 /** The faults of the wire: percentages of all frames, and rules for some. Random numbers come from
  * one seed. Each frame is judged once for each port that it goes to. */
-class Faults {
+class FaultSet {
 public:
 	static constexpr size_t kMaxRules = 64;
 	enum Kind { kLoss, kDuplicate, kReorder, kCorrupt, kMark, kKinds };
