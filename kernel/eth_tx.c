@@ -237,7 +237,7 @@ netdev_tx_t tern_eth_xmit(struct sk_buff *skb, struct net_device *ndev)
 	u32 block = tx->pi;
 	int segs;
 
-	/* Not each sender looks whether a queue is in use (pktgen does not). */
+	/* pktgen sends without a look at whether the queue is in use. */
 	if (unlikely(!q->open)) {
 		dev_kfree_skb_any(skb);
 		dev_core_stats_tx_dropped_inc(ndev);

@@ -191,7 +191,7 @@ static int tern_flow_to_hw(const struct ib_flow_attr *attr, u32 qpn,
 
 	if (attr->flags)
 		return -EOPNOTSUPP;
-	/* As with mlx5, 0 is the port, too. */
+	/* Port 0 means the card's port, as with mlx5. */
 	if ((u32)attr->type >= ARRAY_SIZE(types) || attr->port > TERN_PORT)
 		return -EINVAL;
 

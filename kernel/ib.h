@@ -76,7 +76,7 @@ struct tern_ubuf {
 	u64 key;		/* what the process passes to mmap() */
 };
 
-/* Of a process or, if ibcq has no uobject, of a user in the kernel. */
+/* A CQ of a process or, if ibcq has no uobject, of a user in the kernel. */
 struct tern_cq {
 	struct ib_cq ibcq;
 	struct tern_cq_core core;

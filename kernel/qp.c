@@ -227,8 +227,8 @@ bool tern_qp_lock_living(struct tern_qp *qp)
 }
 
 /*
- * Who finds the QP destroyed may rely on the card's QP being gone: tern_counter_dealloc() destroys
- * the statistics that the QP was bound to.
+ * A caller of tern_qp_lock_living() that finds the QP destroyed relies on it that the card's QP is
+ * gone, too: tern_counter_dealloc() then destroys the statistics that the QP was bound to.
  */
 void tern_qp_destroy_core(struct tern_qp *qp)
 {

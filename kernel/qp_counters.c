@@ -100,7 +100,7 @@ static int tern_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp
 	return err;
 }
 
-/* A dead card counts nothing any more, so the QP is unbound all the same. */
+/* Ignores an error of the command: the card is dead then and does not count any more. */
 static int tern_counter_unbind_qp(struct ib_qp *ibqp)
 {
 	tern_qp_bind_stats(to_tdev(ibqp->device), to_tqp(ibqp), 0);

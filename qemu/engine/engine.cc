@@ -37,8 +37,8 @@ void Engine::thread()
 		if (!commands_.empty()) {
 			memory_.release();
 			do_commands();
-			/* Who stops the engine joins this thread with the BQL, which DMA behind an
-			 * IOMMU waits for. */
+			/* The thread that stops the engine holds the BQL and waits for this one.
+			 * DMA behind an IOMMU would wait for the BQL. */
 			if (stopping_)
 				break;
 		}

@@ -92,7 +92,7 @@ public:
 		}
 		return true;
 	}
-	/** All that happens in the next @ns. */
+	/** Runs the events of the next @ns, and advances the time by that. */
 	void run_for(uint64_t ns)
 	{
 		const uint64_t end = now_ + ns;
@@ -100,7 +100,7 @@ public:
 			step_at(*when);
 		set_now(end);
 	}
-	/** All that happens before @end, which is now then. @end is not in the past. */
+	/** Runs the events before @end, and sets the time to @end, which is not in the past. */
 	void run_before(uint64_t end)
 	{
 		for (auto when = next(); when && *when < end; when = next())

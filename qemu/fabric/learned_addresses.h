@@ -13,8 +13,9 @@ namespace tern::fabric {
  * learned. It bounds what a host that invents addresses adds to the table: its own oldest have to
  * go, and not those of others.
  *
- * Whoever moves an address in the table moves it here, too. An address that stayed where it was
- * would be there twice when it returns, and be forgotten as the oldest just after it was learned.
+ * Code that moves an address in the table has to move it here, too. An address that stayed where it
+ * was would be there twice when it returns, and be forgotten as the oldest just after it was
+ * learned.
  */
 class LearnedAddresses {
 public:

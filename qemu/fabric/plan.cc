@@ -47,7 +47,7 @@ private:
 	Plan &plan_;
 	std::set<std::string> names_;
 	std::vector<size_t> ports_; /* how many each switch has */
-	/* Of each card. */
+	/* By the number of the card. */
 	std::vector<bool> linked_;
 	std::vector<TomlTable> host_tables_;
 };

@@ -20,7 +20,7 @@ class RealTime {
 public:
 	RealTime(EventLoop &loop, Clock &clock) : loop_(loop), clock_(clock), start_(clock.now()) {}
 
-	/** Lets all happen that is due. Does nothing if an event is the caller. */
+	/** Runs all events that are due. Does nothing if it is called by an event. */
 	void advance()
 	{
 		if (advancing_)

@@ -15,7 +15,7 @@
 
 namespace tern::fabric {
 
-/** Of each port of a switch. */
+/** The parameters of each port of a switch. */
 struct SwitchConfig {
 	uint64_t queue_limit = 1 << 20; /* bytes in each queue that is not lossless */
 	Weights weights{};

@@ -16,8 +16,8 @@
 
 namespace tern::faults {
 
-/** The faults of the wire: percentages of all frames, and rules for some. Random numbers come from
- * one seed. Each frame is judged once for each port that it goes to. */
+/** The faults that are set: percentages of all frames, and rules for some frames. Random numbers
+ * come from one seed. Each frame is judged once for each port that it goes to. */
 class FaultSet {
 public:
 	static constexpr size_t kMaxRules = 64;
@@ -38,7 +38,7 @@ public:
 		bool spare_headers = false;
 	};
 
-	/** Frames to which it happened. */
+	/** How many frames each fault has happened to. */
 	struct Counts {
 		uint64_t lost = 0;
 		uint64_t duplicated = 0;

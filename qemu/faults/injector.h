@@ -14,7 +14,7 @@
 
 namespace tern::faults {
 
-/** A transfer takes one frame to one destination, and lets it be changed on the way. */
+/** Delivers one frame to one destination. The injector may change the frame before. */
 class Transfer {
 public:
 	virtual ~Transfer() = default;
@@ -47,7 +47,7 @@ public:
 
 	/** Whether frames may bypass the injector: no fault is set, and no frame is held back. */
 	bool idle() const { return !faults_.any() && held_.empty(); }
-	/** What happens to one frame. */
+	/** What is decided about one frame for one destination. */
 	struct Verdict {
 		FaultSet::Decision decision;
 		unsigned to;
@@ -57,7 +57,8 @@ public:
 	/** Decides what happens to a frame for @to, and notes it in events(). @size: the memory
 	 * that the frame takes while it is held back, in bytes. */
 	Verdict decide(const Passage &passage, unsigned to, size_t size);
-	/** Lets it happen. Returns whether the destination has room for more. */
+	/** Applies @verdict to the frame: delivers it, drops it, or holds it back. Returns whether
+	 * the destination has room for more. */
 	bool apply(const Verdict &verdict, Transfer &transfer, Time now);
 	/** The faults of the last frame, unless they were cleared. */
 	const std::vector<FaultEvent> &events() const { return events_; }
@@ -72,7 +73,8 @@ public:
 	void forget(unsigned to);
 
 private:
-	/* It goes at its time, or behind the last frame that overtakes it. */
+	/* A frame that is held back. It is delivered when its time has come, or after the last of
+	 * the frames that overtake it. */
 	struct Held {
 		unsigned to;
 		size_t size; /* in memory */

@@ -23,14 +23,14 @@ protected:
 	~LinkObserver() = default;
 };
 
-/** What all ends of links share. Faults happen where a frame arrives. */
+/** What the LinkFaults of all ends of links share. */
 struct LinkContext {
 	FaultSet &faults;
 	fabric::FramePool &pool;
 	LinkObserver &observer;
 };
 
-/** Has faults happen to the frames that arrive at one port. */
+/** Applies faults to the frames that arrive at one port, before the port receives them. */
 class LinkFaults final : public fabric::Interceptor {
 public:
 	/** All references must outlive this. @port is at @link_end of FaultSet::links(). */
@@ -59,7 +59,7 @@ private:
 
 /** Returns both ends of each link of @plan. */
 std::vector<LinkEnd> link_ends(const fabric::Plan &plan);
-/** Has faults happen at the link_ends() of a plan, which are those of @fabric. */
+/** Makes a LinkFaults for each of the link_ends() of the plan that @fabric was made from. */
 std::vector<std::unique_ptr<LinkFaults>> intercept_links(fabric::Fabric &fabric,
                                                          const LinkContext &context);
 

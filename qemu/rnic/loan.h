@@ -32,7 +32,7 @@ public:
 	}
 
 private:
-	/* Of 24 bits, and 0 is none (ObjectTable). */
+	/* Returns the index of an object in its ObjectTable: 24 bits. No object has index 0. */
 	static constexpr uint32_t index_of(uint32_t key) { return key >> 8; }
 	static constexpr uint32_t kNone = 0;
 	static constexpr uint32_t kAny = ~0u;
@@ -40,25 +40,25 @@ private:
 	std::array<uint32_t, kMax> indices_{};
 };
 
-/** What a lent payload refers to. One that refers to nothing of the card is Loan(). */
+/** The objects of the card that a lent payload depends on. Loan() depends on none. */
 struct Loan {
 	uint32_t qpn = 0; /* the sender */
 	LoanKeys keys{};
 };
 
-/** What the host wants back. */
+/** Says which loans are to be taken back. */
 class Recall {
 public:
 	static constexpr Recall everything() { return {Of::Everything, 0}; }
-	/** What the QP has lent. */
+	/** All that the QP has lent. */
 	static constexpr Recall of_qp(uint32_t qpn) { return {Of::Qp, qpn}; }
-	/** What lies in the region, or was lent through the window. The QPs go on: what they have
-	 * sent should not be lost. */
+	/** All that lies in the region, or was lent through the window. The QPs remain, so the
+	 * packets that they have sent should not be lost. */
 	static constexpr Recall of_key(uint32_t key) { return {Of::Key, key}; }
 
 	bool is_everything() const { return of_ == Of::Everything; }
 	bool is_key() const { return of_ == Of::Key; }
-	/** Of the QP, or the key; 0 for everything. */
+	/** Returns the number of the QP or the key that is recalled; 0 for everything. */
 	constexpr uint32_t number() const { return number_; }
 	bool concerns(const Loan &loan) const
 	{

@@ -9,8 +9,9 @@
 namespace tern {
 
 /**
- * Told of what rarely happens or what a hang is explained by; the embedder overrides what it wants
- * to know. The card calls it from the thread that called the card, and it must not call back.
+ * The card calls an observer at rare events, and at those that explain why a QP hangs. The embedder
+ * overrides the functions for the events that it needs. The card calls them from the thread that
+ * called the card, and they must not call back into it.
  */
 class Observer {
 public:

@@ -49,8 +49,8 @@ public:
 	const Counters &all() const { return all_; }
 	const Counters &unbound() const { return unbound_; }
 
-	/** As long as it exists, @set counts what would otherwise be unbound; null changes
-	 * nothing. */
+	/** While a Scope exists, @set counts what would otherwise be unbound. With a null @set
+	 * nothing changes. */
 	class Scope {
 	public:
 		Scope(Stats &stats, StatsSet *set) : stats_(stats), outer_(stats.current_)

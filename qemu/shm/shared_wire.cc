@@ -26,7 +26,8 @@ constexpr uint64_t kSwitchStallTimeout = 2 * kStallTimeout;
 constexpr uint64_t kReturnTime = 500 * kMillisecond;
 constexpr uint64_t kReturnSpin = 20'000;
 constexpr uint64_t kRetryTime = 200 * kMillisecond;
-/* For how long nothing is lent after a late return: the first time, and at most. */
+/* After a claimed entry was returned too late, nothing is lent for kBackOff the first time, and for
+ * up to kMaxBackOff later. */
 constexpr uint64_t kBackOff = 1000 * kMillisecond;
 constexpr uint64_t kMaxBackOff = 64 * kBackOff;
 constexpr uint64_t kGreetingTime = 10'000 * kMillisecond;
@@ -326,7 +327,7 @@ void SharedWire::sweep(uint64_t now)
 		if (link->in.broken() || link->out.broken() || link->in.closed() ||
 		    link->out.closed())
 			cut(*link);
-		/* Not one that was replaced or has left. */
+		/* A link that was replaced, or whose host has left, does not count. */
 		if (link->overdue && peers_[link->id] == link.get())
 			late_.set(link->id);
 	}
@@ -361,7 +362,8 @@ void SharedWire::back_off(uint64_t now)
 	back_off_.due = false;
 }
 
-/* Also asks for new links to the hosts that were late; again and again if there is no answer. */
+/* Lends again when the back-off has ended, and asks the switch for new links to the hosts that were
+ * late. Repeats the request after each back-off until there is a new link. */
 void SharedWire::resume_lending(uint64_t now)
 {
 	if (!backs_off() || now < back_off_.until)

@@ -195,7 +195,8 @@ Wire::Lend Host::lend(std::span<const std::byte> head, std::span<const HostRange
 	return Lend::Done;
 }
 
-/* The card may be the caller, so it is told later. */
+/* Tells the card at its next step that there is room. It must not be called here, because the frame
+ * may depart within a call from the card. */
 void Host::departed(Port &at, const Frame &frame)
 {
 	const auto bit = static_cast<uint8_t>(1u << frame.priority);

@@ -97,7 +97,8 @@ int run(const Arguments &arguments)
 	print_table(world, stdout);
 	if (std::fflush(stdout) || std::ferror(stdout))
 		return fail("standard output: cannot write");
-	/* Of the processor's time. Not a result: it differs from run to run. */
+	/* The time of the processor goes to the standard error, because it differs from run to run
+	 * and is no result. */
 	const auto packets = static_cast<double>(world.packets());
 	std::fprintf(stderr, "simulated in %.2f s: %.0f packets/s, %.0f ns each\n", taken,
 	             packets / taken, taken / packets * 1e9);

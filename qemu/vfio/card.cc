@@ -129,7 +129,8 @@ std::string Card::renew_device_memory()
 
 std::string Card::start()
 {
-	/* The engines are told where it is, which stays. */
+	/* add_engine() gives each engine the address of the device memory. A later renewal replaces
+	 * the memory at the same address. */
 	if (std::string error = renew_device_memory(); !error.empty())
 		return error;
 	uint64_t id = 0;

@@ -13,7 +13,7 @@
 
 namespace tern::vfio {
 
-/* As for the QEMU device, of which these are the properties. */
+/* The limits of the same properties of the QEMU device. */
 constexpr uint32_t kMaxDoorbellPages = 65536;
 constexpr uint32_t kMinDeviceMemory = 4096;
 constexpr uint32_t kMaxDeviceMemory = 256 << 20;
@@ -76,7 +76,7 @@ static std::string check(const Options &options)
 	return {};
 }
 
-/* Of the addresses that QEMU gives its cards. */
+/* Chooses an address from the range that QEMU uses for its cards. */
 static void choose_mac(std::array<uint8_t, 6> &mac)
 {
 	mac = {0x52, 0x54, 0x00};

@@ -25,7 +25,7 @@ std::optional<T> front(const Message &message)
 	return value;
 }
 
-/* As front(), of a message that has nothing else. */
+/* Like front(), but returns none if the message has more data. */
 template <typename T>
 std::optional<T> only(const Message &message)
 {
@@ -100,8 +100,8 @@ Reply Session::handle(Message message)
 	return Reply::failed(ENOTSUP);
 }
 
-/* Of the client's capabilities none matters: a reply has at most one descriptor, and as much data
- * as the client asks for. */
+/* The client's capabilities do not matter here: a reply has at most one descriptor, and as much
+ * data as the client asks for. */
 Reply Session::negotiate(const Message &message)
 {
 	const auto version = front<Version>(message);

@@ -18,7 +18,7 @@ public:
 	/** In one line. */
 	virtual std::string describe_ports() const = 0;
 	virtual uint64_t frames_dropped() const = 0;
-	/** Of all hosts, also of those that have left. */
+	/** Returns the sums over all hosts, including those that have left. */
 	virtual shm::DirectCounts direct() const = 0;
 };
 

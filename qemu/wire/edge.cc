@@ -12,9 +12,9 @@ namespace {
 /* The connection waits when more bytes of a priority than this are queued at the link. The limit is
  * small, because the card's rate control and scheduler no longer affect queued frames. */
 constexpr uint64_t kQueue = 16384;
-/* The same of a priority that is paused. The connection has one queue for all priorities, in which
- * frames that wait block those of others; so what has been sent there before the card obeyed the
- * pause has room here. */
+/* The same limit for a priority that is paused. The connection has one queue for all priorities, so
+ * a frame that waits in it blocks frames of other priorities. Therefore the link takes as much more
+ * as the card can have put into the connection before it obeyed the pause. */
 constexpr uint64_t kPausedQueue = kQueue + kInbound;
 constexpr size_t kSourceOffset = 6;
 } // namespace
@@ -44,7 +44,7 @@ Edge::Lane &Edge::lane_of(const Port &port)
 	return *std::ranges::find(lanes_, &port, [](const Lane &lane) { return &lane.port; });
 }
 
-/* As in a switch without topology (wire::Switch). */
+/* Whether the frame is for a lane of the card that sent it. The rule is that of wire::Switch. */
 bool Edge::is_for_own_lanes(Frame frame) const
 {
 	const uint64_t to = shm::address_at(frame, 0);

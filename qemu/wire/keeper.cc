@@ -15,9 +15,11 @@ namespace tern::wire {
 
 namespace {
 
-/* Hosts try to reconnect as often; a child that dies at once must not take a processor. */
+/* The time between the end of a child and the start of the next one. Hosts try to reconnect as
+ * often. It also prevents that children which die at once take a whole processor. */
 constexpr timespec kPause{.tv_sec = 0, .tv_nsec = 200'000'000};
-/* Of a process that a signal has ended, as shells count. */
+/* Added to the number of the signal that has ended a process, to make an exit status as shells do.
+ */
 constexpr int kSignalStatus = 128;
 
 /* The signals that matter here, blocked while this lives: they are waited for. */

@@ -92,7 +92,7 @@ private:
 	void process_ports();
 	void remove_dead_ports();
 	std::optional<std::chrono::nanoseconds> event_timeout() const;
-	/** Of what ports and frames that are held back wait for. */
+	/** Returns the time until a port or a frame that is held back has something to do. */
 	std::optional<std::chrono::nanoseconds> port_timeout() const;
 	std::optional<std::chrono::nanoseconds> accept_timeout() const;
 	void publish();

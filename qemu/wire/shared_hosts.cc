@@ -97,7 +97,7 @@ void SharedHosts::pair(SharedPort &one, SharedPort &other)
 	};
 	if (!connect(one, other, bell_of_one, bell_of_other, to_one, to_other))
 		return;
-	/* Nobody would read what is sent to a host that does not know of the link. */
+	/* The other host does not know of the link and would not read what is sent to it. */
 	if (!connect(other, one, bell_of_other, bell_of_one, to_other, to_one))
 		one.send_to_host({.kind = Message::Kind::Gone, .id = other.id}, {});
 }

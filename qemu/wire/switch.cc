@@ -11,7 +11,7 @@
 
 namespace tern::wire {
 
-/* Of all cards: half of what the address page has slots for. */
+/* The limit for all cards together: half of the slots of the address page. */
 constexpr size_t kMaxAddresses = 4096;
 constexpr size_t kMacSize = 6;
 constexpr uint64_t kGroupBit = uint64_t{1} << 40;

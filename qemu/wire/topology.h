@@ -39,9 +39,9 @@ public:
 	const std::string &tap_of(size_t card) const;
 	Edge &edge(size_t card) { return *edges_[card]; }
 
-	/** Lets all happen that is due. */
+	/** Runs all events that are due. */
 	void advance() { time_.advance(); }
-	/** Returns the time until something happens by itself, if ever. */
+	/** Returns the time until the next event, if there is one. */
 	std::optional<std::chrono::nanoseconds> until_next() const;
 
 	/** Executes a command of the control socket, if it is one of a topology's, and returns its

@@ -86,7 +86,7 @@ void every_transition(Session &s, ibv_qp_type type)
 {
 	Trial trial(s.device, type);
 	for (const ibv_qp_state from : kStates) {
-		if (from == IBV_QPS_SQE) /* nobody leads a QP there: see sqe */
+		if (from == IBV_QPS_SQE) /* only an error leads there: the case sqe tests it */
 			continue;
 		/* A raw QP has no packets under way that SQD could wait for. */
 		if (from == IBV_QPS_SQD && type == IBV_QPT_RAW_PACKET)
@@ -199,7 +199,7 @@ void unsupported(Session &s)
 	}
 }
 
-/* Who is wrong about the state that the QP is in changes nothing. */
+/* A modify with a wrong cur_qp_state is refused and changes nothing. */
 void wrong_cur_state(Session &s)
 {
 	const LoneQp qp(s.device, IBV_QPT_RC);

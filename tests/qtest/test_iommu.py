@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""DMA behind an IOMMU, and the translations of which the card keeps a copy."""
+"""DMA behind an IOMMU, and the copies of translations that the card keeps."""
 
 import struct
 
@@ -9,8 +9,9 @@ from vtd import EVERYTHING, PAGE, Vtd
 
 class Iommu(CardTest):
     """
-    TCG insists that who interrupts a processor holds the big lock: so an IOMMU fault
-    must be met with it, and nobody must wait for the card with it.
+    Under TCG a thread that interrupts a processor must hold the big lock. So the card takes that
+    lock before an access that may cause an IOMMU fault, and no thread that holds it may wait for
+    the card.
     """
     arguments = ("-device", "intel-iommu", *CardTest.arguments)
 

@@ -62,7 +62,7 @@ class Vtd:
     # ---- page tables
 
     def map(self, iova, address, pages=1, rights=READ | WRITE):
-        """Stores the entries only: the IOMMU may know others by heart."""
+        """Stores the entries, but does not invalidate the IOMMU's copies of older ones."""
         entries = (address + PAGE * i | rights for i in range(pages))
         self.machine.write_memory(self.LEVEL1 + iova // PAGE * 8,
                                   struct.pack(f"<{pages}Q", *entries))
@@ -73,11 +73,12 @@ class Vtd:
     # ---- invalidation
 
     def iotlb(self, iova, pages=1):
-        """What has the IOMMU forget pages: a power of two of them, aligned."""
+        """Returns the descriptor that invalidates the IOMMU's copies of pages. Their number is a
+        power of two, and they are aligned to it."""
         return (self.OF_IOTLB | self.PAGES | self.DOMAIN << 16, iova | pages.bit_length() - 1)
 
     def device_iotlb(self, iova, pages=1):
-        """What has the device forget them."""
+        """Returns the descriptor that invalidates the device's copies of pages."""
         size = (pages // 2 - 1) * PAGE | 1 if pages > 1 else 0
         return (self.OF_DEVICE_IOTLB | self._function << 32, iova | size)
 

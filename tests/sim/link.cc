@@ -127,7 +127,7 @@ void Link::travel(const Shared &parcel)
 
 void Link::arrive(const Parcel &parcel)
 {
-	/* Of what is all in the frame nothing can be taken back. */
+	/* A frame that has all of its payload in itself cannot be revoked. */
 	if (parcel.revoked || (!parcel.loan.payload.empty() && !borrows())) {
 		counts_.lost += parcel.loan.packets();
 		return;

@@ -15,8 +15,8 @@
 namespace tern::sim {
 
 /**
- * A shared receive queue of a program and the buffers in its slots. Whose message comes into which
- * of them nobody knows before.
+ * A shared receive queue of a program, and the buffers in its slots. Which sender's message comes
+ * into which slot is not known before it arrives.
  */
 class SharedInbox {
 public:

@@ -201,8 +201,8 @@ class Failover(Programs):
         return int(failed[1])
 
     def test_connection_after_a_flap(self):
-        """A cable that is out for a second is what retries are for: the connection goes on. A QP
-        that fails ends it, and RDMA CM makes another one."""
+        """When the cable is out for a second, retries keep the connection alive. When a QP fails,
+        its connection ends, and RDMA CM can make another one."""
         self.serve_rping()
         client = self.hosts[1].spawn(self.client(""))
         with self.cell("rping while the cable flaps", "result"):

@@ -63,14 +63,15 @@ class Wire(Scenario):
                              f"frame {frame.hex()}")
         self.assertGreater(packets[4], 500)
         self.assertGreater(packets[6], 500)
-        # For IPv6, which scapy does not know here, interop.py's peer is the stranger: it drops
-        # what has a wrong ICRC.
+        # This scapy cannot compute an ICRC over IPv6. There interop.py's peer checks it: rxe drops
+        # packets with a wrong one.
         for frame, roce in (samples[key] for key in samples if key[0] == 4):
             self.assertEqual(self.scapy_icrc(frame), roce_capture.stored_icrc(roce),
                              f"scapy's opinion of frame {frame.hex()}")
 
     def scapy_icrc(self, frame):
-        """A stranger's computation, too slow for every packet, checks ours on one of each kind."""
+        """Returns the ICRC as scapy computes it. That checks our computation. As it is slow, it is
+        done for one packet of each kind only."""
         logging.getLogger("scapy").setLevel(logging.ERROR)
         from scapy.contrib.roce import BTH  # pylint: disable=import-outside-toplevel
         from scapy.layers.l2 import Ether  # pylint: disable=import-outside-toplevel

@@ -16,7 +16,7 @@ class CongestionController {
 public:
 	virtual ~CongestionController() = default;
 
-	/* What happens to the flow. An algorithm takes notice of what it is built on. */
+	/* Events of the flow. An algorithm overrides those that it uses; the others do nothing. */
 
 	/** The receiver has seen congestion (a CNP). */
 	virtual void on_cnp(uint64_t) {}

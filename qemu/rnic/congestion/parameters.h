@@ -38,13 +38,13 @@ struct CongestionParameters {
 	uint32_t rp_rate_reduce_monitor_period = 4; /* least time between two reductions */
 	uint32_t rp_initial_alpha_value = 1023;     /* in 1024ths */
 	uint32_t rp_gd = 11;           /* a CNP takes alpha / 2^(gd - 10) of the rate */
-	uint32_t rp_timer_slack = 100; /* a frame that goes as late costs the rate nothing */
+	uint32_t rp_timer_slack = 100; /* a frame that is less late does not lower the mean rate */
 
 	/* Timely, besides rp_ai_rate, rp_max_rate, rp_min_rate; the paper's values. They suit links
 	 * of 10 to 40 Gb/s: see docs/fabric.md. */
 	uint32_t rp_timely_t_low = 50;       /* below: additive increase */
 	uint32_t rp_timely_t_high = 500;     /* above: decrease */
-	uint32_t rp_timely_min_rtt = 20;     /* of which the gradient is a multiple */
+	uint32_t rp_timely_min_rtt = 20;     /* the unit of the gradient */
 	uint32_t rp_timely_beta = 819;       /* of the decrease, in 1024ths */
 	uint32_t rp_timely_ewma_alpha = 896; /* weight of a new difference, in 1024ths */
 

@@ -9,8 +9,8 @@ namespace {
 
 constexpr double kKbps = 1000; /* in 1 Mb/s */
 constexpr double kUs = 1000;   /* ns */
-/* So many completions in a row without a positive gradient start hyper increase, which is as many
- * times the additive one. */
+/* Hyper increase starts after this number of completions in a row without a positive gradient. Its
+ * steps are this number of times the additive step. */
 constexpr unsigned kHyperIncrease = 5;
 /* Between the thresholds the gradient decides which share of a step is a decrease. The share is 1
  * from this gradient on, and 0 up to its negative. */

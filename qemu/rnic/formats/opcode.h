@@ -94,11 +94,11 @@ struct OpcodeInfo {
 	}
 };
 
-/** Of a request of RC or XRC whose opcode is reserved, or whose size is not that of its headers.
- * Only its BTH is valid. */
+/** Stands for a request of RC or XRC whose opcode is reserved, or whose size is not that of its
+ * headers. Only its BTH is valid. */
 inline constexpr OpcodeInfo kInvalidRequest{.kind = PacketKind::Invalid};
 
-/** Of no service: the opcode of a congestion notification packet. */
+/** The opcode of a congestion notification packet, which belongs to no service. */
 inline constexpr uint8_t kCnpOpcode = 0x81;
 
 constexpr bool is_masked_atomic(uint8_t opcode)

@@ -43,9 +43,9 @@ private:
 	Sender *prev_ = nullptr;
 	Sender *next_ = nullptr;
 	Place place_ = Place::None;
-	Wire::Destination destination_ = 0; /* where it is or was parked */
-	bool was_parked_ = false;           /* and nothing has happened to it since */
-	uint8_t credit_ = kTurn;            /* packets that it may send before the others' turns */
+	Wire::Destination destination_ = 0; /* where it is parked, or was parked last */
+	bool was_parked_ = false; /* was parked, and has had no turn and no activate() since */
+	uint8_t credit_ = kTurn;  /* packets that it may send before the others' turns */
 };
 
 /**
@@ -139,7 +139,8 @@ private:
 		Sender *last = nullptr;
 	};
 
-	/* Adds @sender, which may have something to send, where its credit tells. */
+	/* Adds @sender, which may have something to send: to the new ones if it has credit, else to
+	 * the round. */
 	void append(Sender &sender)
 	{
 		if (sender.place_ == Sender::Place::Idle && !sender.credit_) {

@@ -50,7 +50,7 @@ private:
 	void receive_roce(std::span<const std::byte> frame);
 	void receive_whole(const Packet &packet, std::span<const std::byte> head,
 	                   const Payload &payload);
-	/** That of the QP that @packet is for; null: none. */
+	/** Returns the statistics of the QP that @packet is for, or null if it has none. */
 	StatsSet *stats_set_of(const Packet &packet) const;
 	void count_error(ParseError error);
 	void admit(const Packet &packet);

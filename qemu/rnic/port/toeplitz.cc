@@ -50,7 +50,8 @@ void add_addresses(Input &input, const FrameFields &fields, uint32_t which)
 
 void add_ports(Input &input, const FrameFields &fields, uint32_t which)
 {
-	/* All fragments of a datagram must have the same hash, and only the first one has ports. */
+	/* Only the first fragment of a datagram has ports, and all of them must have the same hash.
+	 * So the hash of a fragment has no ports. */
 	if (!fields.has_ports || fields.fragment)
 		return;
 	const bool udp = fields.key.ip_proto == headers::kProtoUdp;

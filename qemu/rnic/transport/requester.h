@@ -49,7 +49,7 @@ public:
 	 * whether none is left. */
 	bool flush(unsigned &budget);
 	void reset(Psn sq_psn);
-	/** As many retries as the attributes of the QP say. */
+	/** Sets the retries that are left to the numbers in the QP's attributes. */
 	void refill_retries();
 	/** To RESET. */
 	void stop();
@@ -207,7 +207,7 @@ private:
 	        false; /* went back for a lost response; ignore later responses of that batch */
 	bool sequence_nak_ = false; /* went back for a sequence NAK of una_ */
 	std::optional<Psn> timed_;  /* the PSN after the packet whose round-trip time is measured */
-	uint64_t timed_at_ = 0;     /* when that, or else the last one, was sent */
+	uint64_t timed_at_ = 0;     /* when the packet that was timed last was sent */
 	uint64_t timeout_at_ = UINT64_MAX;
 	uint64_t rnr_until_ = 0;        /* 0: not waiting */
 	bool refused_ = false;          /* the last answer was an RNR NAK */

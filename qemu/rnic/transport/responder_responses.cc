@@ -150,9 +150,10 @@ void Responder::send_response(Response &response, unsigned &budget)
 }
 
 /*
- * Either the region was destroyed while its data was sent: the connection ends. Or pages are
- * absent: the requester repeats the READ from here on, and requests whose responses were queued
- * behind it.
+ * Ends the READ at the front, whose data cannot be sent. If @need_pages, pages are absent: an RNR
+ * NAK makes the requester repeat the READ from here on, and the requests whose responses were
+ * queued behind it. Otherwise the region was destroyed while its data was sent: the connection
+ * ends.
  */
 void Responder::stop_read(bool need_pages)
 {

@@ -147,7 +147,8 @@ TEST_F(RingTest, RingsOnceForManyEntries)
 	EXPECT_FALSE(rings(to_consumer));
 }
 
-/* Who waits for room waits for one that has to know of what there is. */
+/* A producer that waits for room wakes the consumer, which may sleep and not know of the entries.
+ */
 TEST_F(RingTest, WaitingForRoomRings)
 {
 	in.sleeps(0);
@@ -353,7 +354,7 @@ TEST_F(RingTest, BetweenTwoThreads)
 	EXPECT_LT(dropped + moved, kEntries / 7);
 }
 
-/* ---- the other side lies --------------------------------------------------------- */
+/* ---- the other side violates the protocol ---------------------------------------- */
 
 TEST_F(RingTest, RefusesATailThatCannotBe)
 {

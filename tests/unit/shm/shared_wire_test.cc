@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The wire between hosts: direct ways, loans, those that are late, lie or leave; greetings. */
+/* The wire between hosts: direct links, loans, greetings, and hosts that are late, violate the
+ * protocol or leave. */
 #include <algorithm>
 #include <barrier>
 #include <fcntl.h>

@@ -166,7 +166,7 @@ TEST_F(Lending, SmallOnesGoWhole)
 	EXPECT_EQ(frames(), 2u);
 }
 
-/* They lack the ICRC, for the wire spoils nothing. */
+/* Small packets are sent without an ICRC on a wire that takes bare frames, as it corrupts none. */
 TEST_F(Lending, SmallOnesGoBare)
 {
 	host_.wire.takes_bare = true;
@@ -187,12 +187,13 @@ TEST_F(Lending, SmallOnesGoBare)
 		EXPECT_EQ(stat(TERN_STAT_ROCE_TX_BYTES) - roce, whole);
 	}
 	EXPECT_EQ(frames(), 0u);
-	/* Nothing of it is the host's. */
+	/* The payload was copied, so the QP has nothing to recall. */
 	EXPECT_EQ(qp_->set_state(TERN_QPS_ERR), TERN_AQ_OK);
 	EXPECT_EQ(host_.wire.recalls, 0u);
 }
 
-/* Nobody calls again for an acknowledgement. */
+/* An acknowledgement that finds the wire full is sent when the wire has room, without a new request
+ * that would cause it. */
 TEST_F(Lending, BareOnFullWire)
 {
 	host_.wire.takes_bare = true;
