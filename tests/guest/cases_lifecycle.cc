@@ -86,7 +86,7 @@ void every_transition(Session &s, ibv_qp_type type)
 {
 	Trial trial(s.device, type);
 	for (const ibv_qp_state from : kStates) {
-		if (from == IBV_QPS_SQE) /* only an error leads there: the case sqe tests it */
+		if (from == IBV_QPS_SQE) /* only an error leads there: see sqe-uc and sqe-ud */
 			continue;
 		/* A raw QP has no packets under way that SQD could wait for. */
 		if (from == IBV_QPS_SQD && type == IBV_QPT_RAW_PACKET)
