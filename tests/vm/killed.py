@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Processes that are killed at random points, under load: nothing of them stays behind."""
+"""Processes that are killed at random points, under load: nothing of them stays behind.
 
+TERN_KILLS says how often a process of each pair of programs is killed.
+"""
+
+import os
 import random
 import time
 
@@ -8,6 +12,7 @@ from programs import Programs
 from scenario import main, pair, wait_until
 
 SEED = 7
+KILLS = int(os.environ.get("TERN_KILLS", "6"))
 ENDLESS = 600  # seconds; the programs are killed long before
 
 
@@ -40,13 +45,13 @@ class Killed(Programs):
         for task in tasks:
             task.give_up()
 
-    def check_load(self, row, commands, port, times=6):
+    def check_load(self, row, commands, port):
         chance = random.Random(SEED)
         before = [self.holdings(host) for host in self.hosts]
         with self.cell(row, "result"):
-            for turn in range(times):
+            for turn in range(KILLS):
                 after = chance.uniform(0.05, 1.5)
-                self.kill_one(turn % 2, after, commands, port, in_traffic=turn >= times // 2)
+                self.kill_one(turn % 2, after, commands, port, in_traffic=turn >= KILLS // 2)
                 for host, had in zip(self.hosts, before):
                     gone = wait_until(lambda: self.holdings(host) == had, 15)
                     self.assertTrue(gone, f"{host.name}, killed after {after:.2f} s: had {had}, "

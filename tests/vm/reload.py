@@ -1,7 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The driver goes and comes back, also while programs use its device."""
+"""The driver goes and comes back, also while programs use its device.
+
+TERN_RELOADS says how often test_again_and_again loads it.
+"""
+
+import os
 
 from scenario import NETDEV, Scenario, main, pair, wait_until
+
+RELOADS = int(os.environ.get("TERN_RELOADS", "5"))
 
 
 class Reload(Scenario):
@@ -14,7 +21,7 @@ class Reload(Scenario):
 
     def test_again_and_again(self):
         one, two = self.hosts
-        for _ in range(5):
+        for _ in range(RELOADS):
             self.unload(one)
             one.run("modprobe tern")
             one.configure()
