@@ -122,15 +122,16 @@ public:
 			park(sender, sender.destination_);
 		else
 			more = sender.transmit(left);
+		/* A turn that sent nothing also counts: the caller is to end, and a QP whose
+		 * doorbell rings all the time is not to come before those of the round. */
+		const unsigned used = std::max(turn - left, 1u);
 		const bool round_is_over = in_round && (more || sender.parked());
-		sender.credit_ =
-		        static_cast<uint8_t>(round_is_over ? 0 : sender.credit_ - (turn - left));
+		sender.credit_ = static_cast<uint8_t>(round_is_over ? 0 : sender.credit_ - used);
 		if (more || sender.scheduled())
 			append(sender);
 		else if (!sender.parked())
 			rest(sender);
-		/* A turn that sent nothing also counts, so that the caller ends. */
-		budget -= std::max(turn - left, 1u);
+		budget -= used;
 	}
 
 private:

@@ -147,6 +147,23 @@ TEST_F(SchedulerTest, ManyThatSendLittleLeaveItsShareToOneThatSendsMuch)
 	EXPECT_GT(bulk[0]->sent - before, kPackets / (2 * 64 + 1));
 }
 
+/* Doorbells without end of QPs that have nothing to send, as many in each round as the engine takes
+ * in one. */
+TEST_F(SchedulerTest, ThoseThatRingForNothingLeaveItsShareToOneThatSendsMuch)
+{
+	const auto bulk = make_bulk(1);
+	const auto many = make(64);
+	const unsigned before = bulk[0]->sent;
+	constexpr unsigned kBudget = 16;
+	constexpr unsigned kEngineRounds = 10'000;
+	for (unsigned i = 0; i < kEngineRounds; i++) {
+		for (unsigned ring = 0; ring < kBudget; ring++)
+			many[(kBudget * i + ring) % many.size()]->post(0);
+		run(kBudget);
+	}
+	EXPECT_GT(bulk[0]->sent - before, kEngineRounds * kBudget / (2 * 64 + 1));
+}
+
 TEST_F(SchedulerTest, OneWithAMessageOfManyPacketsJoinsTheRound)
 {
 	const auto bulk = make_bulk(4);
