@@ -49,7 +49,7 @@ class LocalOperations : public ::testing::TestWithParam<uint8_t> {};
 TEST_P(LocalOperations, BehindAnUnansweredSend)
 {
 	constexpr unsigned kLogRing = 10;
-	constexpr uint32_t kPosts = 3'000'000;
+	constexpr uint32_t kPosts = 10'000'000;
 	TwoCards two(1 << 20, kLogRing, 12, 0);
 	auto near = two.a.make_qp(kLogRing);
 	auto far = two.b.make_qp(kLogRing);
