@@ -2,167 +2,26 @@
 /* Two engines run in threads of their own, on a wire of shared memory. Another thread for each host
  * runs its program, and one thread reads the engines' state. `make test-threads` runs this test
  * with ThreadSanitizer. */
+#include <array>
 #include <atomic>
 #include <cstdlib>
+#include <deque>
 #include <gtest/gtest.h>
 #include <mutex>
-#include <numeric>
-#include <optional>
 #include <thread>
 #include <unistd.h>
 
-#include "qemu/engine/engine.h"
-#include "qemu/shm/segment.h"
 #include "qemu/wire/server.h"
-#include "tests/support/flat_memory.h"
-#include "tests/support/host.h"
+#include "tests/unit/engine/engine_host.h"
 
 namespace tern::test {
 namespace {
 
 using namespace hw;
 
-constexpr size_t kMemory = 16 << 20;
 constexpr uint32_t kSlot = 8192; /* bytes; more than a packet */
 constexpr uint32_t kSlots = 64;
 constexpr unsigned kRounds = 1500;
-
-/* What QEMU's lock is to the callers of an engine. */
-std::mutex lock;
-
-/** A host with its card. */
-class EngineHost {
-public:
-	EngineHost(uint8_t number, const std::string &wire)
-	        : mac{2, 0, 0, 0, 0, number}, gid{{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0,
-	                                           0, number}},
-	          segment(shm::make_segment("tern-test", kMemory)), memory(kMemory, segment.get()),
-	          engine(make(wire), tern_engine_free),
-	          driver({[this](uint32_t offset, uint32_t value) {
-		                  const std::scoped_lock held(lock);
-		                  tern_engine_write_register(engine.get(), offset, value);
-	                  },
-	                  [this](uint32_t page, uint32_t offset, uint64_t value) {
-		                  const std::scoped_lock held(lock);
-		                  tern_engine_doorbell(engine.get(), page, offset, value);
-	                  }},
-	                 memory,
-	                 /* Without a sleep, a command can fail before the thread has run. */
-	                 [] { std::this_thread::sleep_for(std::chrono::milliseconds(1)); })
-	{
-	}
-	~EngineHost()
-	{
-		if (thread_.joinable()) {
-			const std::scoped_lock held(lock);
-			tern_engine_stop(engine.get());
-		}
-	}
-
-	/** Returns an error message, or null. */
-	const char *start()
-	{
-		if (!tern_engine_share_ram(engine.get(), segment.get(), kMemory))
-			return "the memory cannot be shared";
-		if (const char *error = tern_engine_connect(engine.get()))
-			return error;
-		thread_ = std::jthread(tern_engine_run, engine.get());
-		const std::scoped_lock held(lock);
-		tern_engine_pause(engine.get(), false);
-		tern_engine_set_cable(engine.get(), true);
-		return nullptr;
-	}
-	void set_up()
-	{
-		driver.enable();
-		driver.set_gid(0, TERN_GID_ROCE_V2, gid);
-		const uint32_t pd = driver.alloc_pd();
-		cq = driver.create_cq(driver.create_eq(0));
-		mr.emplace(driver.create_mr(pd, 0, uint64_t{3} * kSlots * kSlot, kAllAccess));
-		QpOptions options;
-		options.pd = pd;
-		options.send_cqn = options.recv_cqn = cq->number;
-		qp = driver.create_qp(options);
-	}
-	void connect(const EngineHost &peer)
-	{
-		Connection path;
-		path.mtu = 5; /* 4096 */
-		path.timeout = 14;
-		path.dest_qpn = peer.qp->number;
-		path.dgid = peer.gid;
-		path.dmac = peer.mac;
-		qp->connect(path);
-	}
-
-	const Mac mac;
-	const Gid gid;
-	const Fd segment;
-	FlatMemory memory;
-	std::unique_ptr<tern_engine, void (*)(tern_engine *)> engine;
-	Driver driver;
-	std::unique_ptr<HostCq> cq;
-	std::optional<HostMr> mr;
-	std::unique_ptr<HostQp> qp;
-	std::atomic<bool> takes_interrupts = true;
-
-private:
-	static const tern_engine_ops kOps;
-
-	static EngineHost &from(void *opaque) { return *static_cast<EngineHost *>(opaque); }
-	tern_engine *make(const std::string &wire)
-	{
-		tern_engine_config config{};
-		std::ranges::copy(mac, config.mac);
-		config.engines = 1;
-		config.vectors = 8;
-		config.doorbell_pages = 16;
-		config.link_speed_mbps = 100'000;
-		config.wire_path = wire.c_str();
-		return tern_engine_new(&config, &kOps, this);
-	}
-
-	std::jthread thread_; /* ends before the engine does */
-};
-
-const tern_engine_ops EngineHost::kOps = {
-        .dma_hold = [](void *) {},
-        .dma_release = [](void *) {},
-        .dma_read =
-                [](void *opaque, uint64_t at, void *to, size_t size) {
-	                return EngineHost::from(opaque).memory.read(
-	                        at, {static_cast<std::byte *>(to), size});
-                },
-        .dma_write =
-                [](void *opaque, uint64_t to, const void *bytes, size_t size) {
-	                return EngineHost::from(opaque).memory.write(
-	                        to, {static_cast<const std::byte *>(bytes), size});
-                },
-        .dma_store64 =
-                [](void *opaque, uint64_t to, uint64_t value) {
-	                return EngineHost::from(opaque).memory.store_release(to, value);
-                },
-        .dma_load32 =
-                [](void *opaque, uint64_t at, uint32_t *value) {
-	                return EngineHost::from(opaque).memory.load_acquire(at, *value);
-                },
-        .dma_find_shared = [](void *, uint64_t at, size_t size, tern_ram_range *ranges,
-                              size_t) -> size_t {
-	        ranges[0] = {.block = 0, .size = static_cast<uint32_t>(size), .offset = at};
-	        return at <= kMemory && size <= kMemory - at;
-        },
-        .interrupts_pending =
-                [](void *opaque) {
-	                const EngineHost &host = EngineHost::from(opaque);
-	                if (host.takes_interrupts)
-		                tern_engine_take_interrupts(host.engine.get(), 0);
-                },
-        .frames_pending = [](void *) {},
-        .receive_ready = [](void *) {},
-        .trace = [](void *, uint32_t, const char *, const char *) {},
-        .unlock = [] { lock.unlock(); },
-        .lock = [] { lock.lock(); },
-};
 
 /** Writes to the peer and reads back, again and again; returns what went wrong, or empty. */
 std::string exchange(EngineHost &host, const HostMr &peer)
@@ -205,10 +64,10 @@ protected:
 				server.step(1);
 		});
 		for (uint8_t number : {1, 2}) {
-			EngineHost &host = hosts.emplace_back(number, path);
+			EngineHost &host = hosts.emplace_back(number, path.c_str());
 			const char *error = host.start();
 			ASSERT_EQ(error, nullptr) << error;
-			host.set_up();
+			host.set_up(uint64_t{3} * kSlots * kSlot);
 		}
 		hosts[0].connect(hosts[1]);
 		hosts[1].connect(hosts[0]);
