@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* No memory is allocated for a packet or a request: when traffic has gone on for a while, none at
- * all. */
+ * all. And what a process can have allocated is bounded. */
 #include <gtest/gtest.h>
+#include <utility>
 
+#include "qemu/rnic/limits.h"
 #include "tests/bench/counted_new.h"
 #include "tests/bench/two_cards.h"
 
@@ -78,6 +80,34 @@ TEST_P(LocalOperations, BehindAnUnansweredSend)
 
 INSTANTIATE_TEST_SUITE_P(All, LocalOperations, ::testing::Values(0, TERN_WQE_SIGNALED),
                          [](const auto &info) { return info.param ? "Signaled" : "Silent"; });
+
+/* One process, and half of the card's PDs, CQs, and regions or windows: its share.
+ * docs/hardware.md, Shares, states the bounds. */
+TEST(Memory, OfAProcessThatTakesItsShare)
+{
+	constexpr uint32_t kProcess = 1;
+	constexpr int64_t kBound = int64_t{kMaxPds / 2} * 64 + int64_t{kMaxCqs / 2} * 256 +
+	                           int64_t{kMaxRegions / 2} * 256;
+	Host host{1};
+	const uint32_t eqn = host.driver.create_eq(1).number;
+	auto pd = test::make_command(TERN_AQ_ALLOC_PD);
+	pd.object.id = kProcess;
+	auto cq = test::make_command(TERN_AQ_CREATE_CQ);
+	cq.create_cq.eqn = eqn;
+	cq.create_cq.db_page = kProcess;
+	auto window = test::make_command(TERN_AQ_ALLOC_MW);
+	window.alloc_mw.pdn = host.driver.command(pd).created.id;
+	window.alloc_mw.type = static_cast<uint8_t>(TERN_MW_TYPE_2);
+	const int64_t before = allocated_bytes();
+	for (const auto &[command, capacity] :
+	     {std::pair(pd, kMaxPds), std::pair(cq, kMaxCqs), std::pair(window, kMaxRegions)}) {
+		uint32_t made = 0;
+		while (host.driver.status_of(command) == TERN_AQ_OK)
+			made++;
+		EXPECT_NEAR(made, capacity / 2, 8);
+	}
+	EXPECT_LE(allocated_bytes() - before, kBound);
+}
 
 constexpr uint32_t kLong = 64 << 10;
 
