@@ -14,7 +14,7 @@ constexpr uint64_t kAllQps = ~uint64_t{0};
 /* Work per round, before the engine looks at its queues again. */
 constexpr unsigned kRunBudget = 16;
 constexpr unsigned kReceiveBudget = 32;
-constexpr unsigned kCommandBudget = 64;
+constexpr unsigned kCommandBudget = 16;
 /* Rounds after which a busy engine wakes the hosts it has sent frames to. */
 constexpr unsigned kAnnounceInterval = 32;
 /* Rounds after which a busy engine reacquires the memory map. */
