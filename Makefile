@@ -182,10 +182,11 @@ lint: cmake
 
 # Five runs of each, of which it tells the median; alone on the machine, if you can.
 bench-core: configure
-	@cmake --build $(CMAKE_BUILD) --target bench_core bench_pauses bench_memory
+	@cmake --build $(CMAKE_BUILD) --target bench_core bench_pauses bench_memory bench_fairness
 	@$(CMAKE_BUILD)/tests/bench/bench_core --benchmark_repetitions=5 --benchmark_min_time=0.1
 	@$(CMAKE_BUILD)/tests/bench/bench_pauses
 	@$(CMAKE_BUILD)/tests/bench/bench_memory
+	@$(CMAKE_BUILD)/tests/bench/bench_fairness
 
 lab: hosts
 	@scripts/lab up

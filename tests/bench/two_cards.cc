@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "tests/bench/two_cards.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <stdexcept>
@@ -13,6 +14,7 @@ namespace {
 
 constexpr size_t kMemory = size_t{1} << 36; /* of which only what is touched takes room */
 constexpr unsigned kLogCq = 11;
+constexpr unsigned kLogAq = 7;
 constexpr uint64_t kPageSize = 4096;
 constexpr uint8_t kMtu4096 = 5;
 constexpr unsigned kTurn = 256;
@@ -38,7 +40,7 @@ Host::Host(uint8_t number)
           })
 {
 	card.set_link(true);
-	driver.enable();
+	driver.enable(kLogAq);
 	check_congestion_control(driver);
 	const auto eq = driver.create_eq(0);
 	driver.set_gid(0, TERN_GID_ROCE_V2, gid);
@@ -46,8 +48,19 @@ Host::Host(uint8_t number)
 	cq = driver.create_cq(eq, kLogCq, 0, {1, 12});
 }
 
+bool Host::is_for_slow_peer(std::span<const std::byte> head) const
+{
+	return slow_peer && std::ranges::equal(std::as_bytes(std::span(*slow_peer)), head.first(6));
+}
+
 bool Host::transmit(std::span<const std::byte> frame)
 {
+	if (is_for_slow_peer(frame)) {
+		if (!slow_room)
+			return false;
+		slow_room--;
+		return true;
+	}
 	sent++;
 	peer->card.receive(frame);
 	return true;
@@ -56,6 +69,12 @@ bool Host::transmit(std::span<const std::byte> frame)
 Wire::Lend Host::lend(std::span<const std::byte> head, std::span<const HostRange> payload,
                       uint32_t segment, const Loan & /* loan */)
 {
+	if (is_for_slow_peer(head)) {
+		if (!slow_room)
+			return Lend::Full;
+		slow_room--;
+		return Lend::Done;
+	}
 	if (!borrows)
 		return Lend::Refused;
 	sent++;

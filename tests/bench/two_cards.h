@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -34,13 +35,21 @@ public:
 	std::unique_ptr<test::HostCq> cq;
 	Host *peer = nullptr;
 	bool borrows = true; /* the wire takes payload where it lies */
-	uint64_t sent = 0;   /* packets */
-	uint64_t time = 0;   /* ns */
+	/* A second peer, for which the wire has room for so many frames or bursts; it answers
+	 * nothing. */
+	std::optional<Mac> slow_peer;
+	uint32_t slow_room = 0;
+	static constexpr Destination kSlow = 1;
+	uint64_t sent = 0; /* packets */
+	uint64_t time = 0; /* ns */
 
 private:
 	bool transmit(std::span<const std::byte> frame) override;
 	Lend lend(std::span<const std::byte> head, std::span<const HostRange> payload,
 	          uint32_t segment, const Loan &loan) override;
+	/* The destination that had no room last. */
+	Destination full() const override { return kSlow; }
+	bool is_for_slow_peer(std::span<const std::byte> head) const;
 	void raise(unsigned) override {}
 	uint64_t now() override { return time; }
 
