@@ -388,6 +388,9 @@ class SeeInside(Programs):
         self.assert_refused("terntrace --qp 0", '--qp takes a number .*"0"', 2)
         self.assert_refused("terntrace --json /no/file", "cannot write /no/file")
         self.assert_refused("terntop --listen 1.2.3:80", "--listen takes .*", 2)
+        # Before it looks at who asks, and at the system.
+        self.assert_refused("setpriv --reuid 65534 --clear-groups terntop --listen foo:9000",
+                            '--listen takes .*"foo:9000"', 2)
         self.assert_refused("terntop --listen 80 --count 1", "--listen goes without .*", 2)
         self.assert_refused("terntop --interval 0", "--interval takes seconds .*", 2)
 

@@ -2,6 +2,7 @@
 #include "options.h"
 
 #include <algorithm>
+#include <arpa/inet.h>
 #include <charconv>
 #include <cstdio>
 #include <system_error>
@@ -65,6 +66,22 @@ uint32_t parse_seconds(const char *option, const std::string &text)
 		throw UsageError(std::string(option) +
 		                 " takes seconds from 0.001 to 86400, not \"" + text + "\"");
 	return static_cast<uint32_t>(value * 1000);
+}
+
+ListenAddress parse_listen(const char *option, const std::string &text)
+{
+	const size_t colon = text.rfind(':');
+	ListenAddress result;
+	in_addr address;
+
+	if (colon != std::string::npos)
+		result.address = text.substr(0, colon);
+	if (inet_pton(AF_INET, result.address.c_str(), &address) != 1)
+		throw UsageError(std::string(option) + " takes [IPV4-ADDRESS:]PORT, not \"" + text +
+		                 "\"");
+	result.port =
+	        static_cast<uint16_t>(parse_number(option, text.substr(colon + 1), 1, UINT16_MAX));
+	return result;
 }
 
 int report_errors(const char *program, int (*run)(int argc, char **argv), int argc, char **argv)

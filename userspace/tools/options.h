@@ -33,6 +33,15 @@ uint32_t parse_number(const char *option, const std::string &text, uint32_t leas
 /** @text of @option as a positive number of seconds, up to a day, in ms. Throws UsageError. */
 uint32_t parse_seconds(const char *option, const std::string &text);
 
+/** Where to listen: an IPv4 address and a TCP port. */
+struct ListenAddress {
+	std::string address = "127.0.0.1";
+	uint16_t port = 0;
+};
+
+/** @text of @option as [ADDRESS:]PORT. Throws UsageError. */
+ListenAddress parse_listen(const char *option, const std::string &text);
+
 /**
  * Calls @run and turns errors into one line on stderr that begins with @program. Returns the exit
  * code: that of @run, 1 for an Error, 2 for a UsageError.

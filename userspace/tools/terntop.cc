@@ -51,8 +51,7 @@ struct Arguments {
 	uint32_t pid = 0;         /* zero: all processes */
 	bool json = false;
 	bool help = false;
-	std::string address = "127.0.0.1";
-	uint16_t port = 0; /* zero: print */
+	ListenAddress listen; /* port zero: print */
 	std::string library;
 };
 
@@ -60,16 +59,6 @@ constexpr uint32_t kDefaultIntervalMs = 1000;
 constexpr int kTurnMs = 500; /* how late a signal may be noticed */
 
 volatile std::sig_atomic_t stopped = 0;
-
-void parse_listen(Arguments &arguments, const std::string &text)
-{
-	const size_t colon = text.rfind(':');
-
-	if (colon != std::string::npos)
-		arguments.address = text.substr(0, colon);
-	arguments.port = static_cast<uint16_t>(
-	        parse_number("--listen", text.substr(colon + 1), 1, UINT16_MAX));
-}
 
 Arguments parse(int argc, char **argv)
 {
@@ -95,13 +84,13 @@ Arguments parse(int argc, char **argv)
 		else if (c == 'j')
 			arguments.json = true;
 		else if (c == 'l')
-			parse_listen(arguments, optarg);
+			arguments.listen = parse_listen("--listen", optarg);
 		else if (c == 'L')
 			arguments.library = optarg;
 		else
 			arguments.help = true;
 	}
-	if (arguments.port && (arguments.interval_ms || arguments.count || arguments.json))
+	if (arguments.listen.port && (arguments.interval_ms || arguments.count || arguments.json))
 		throw UsageError("--listen goes without --interval, --count and --json");
 	if (!arguments.interval_ms)
 		arguments.interval_ms = kDefaultIntervalMs;
@@ -234,7 +223,7 @@ void print_intervals(const Watch &watch, const Process &process, const Arguments
 
 void serve_pages(const Watch &watch, const Process &process, const Arguments &arguments)
 {
-	const PageServer server(arguments.address, arguments.port);
+	const PageServer server(arguments.listen.address, arguments.listen.port);
 	Sampler sampler(watch.read());
 
 	while (!stopped && !process.has_ended()) {
@@ -262,7 +251,7 @@ int run(int argc, char **argv)
 	sigaction(SIGINT, &stop, nullptr);
 	sigaction(SIGTERM, &stop, nullptr);
 	signal(SIGPIPE, SIG_IGN);
-	if (arguments.port)
+	if (arguments.listen.port)
 		serve_pages(watch, process, arguments);
 	else
 		print_intervals(watch, process, arguments);

@@ -25,6 +25,17 @@ TEST(Options, Seconds)
 		EXPECT_THROW(parse_seconds("--interval", wrong), UsageError) << wrong;
 }
 
+TEST(Options, ListenAddresses)
+{
+	EXPECT_EQ(parse_listen("--listen", "9417").address, "127.0.0.1");
+	EXPECT_EQ(parse_listen("--listen", "9417").port, 9417u);
+	EXPECT_EQ(parse_listen("--listen", "0.0.0.0:80").address, "0.0.0.0");
+	EXPECT_EQ(parse_listen("--listen", "0.0.0.0:80").port, 80u);
+	for (const char *wrong : {"", "foo:9000", "foo", "localhost:9000", "1.2.3:80", ":80",
+	                          "1.2.3.4:", "1.2.3.4:0", "1.2.3.4:65536", "::1:80", "1.2.3.4"})
+		EXPECT_THROW(parse_listen("--listen", wrong), UsageError) << wrong;
+}
+
 /* What next_option() says of the first wrong one of @words; empty if none is wrong. */
 std::string complaint(std::vector<std::string> words)
 {
