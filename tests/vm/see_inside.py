@@ -225,6 +225,43 @@ class SeeInside(Programs):
                 getattr(agent, end)(local=qpn)
                 self.await_outstanding(qpn, 0)
 
+    def reload(self):
+        """The driver destroys all QPs in the process of devlink, and resets the card."""
+        self.host.run(f"devlink dev reload pci/{self.host.pci()}")
+        self.host.configure()
+        self.host.gid_index(self.devices[self.host.name])
+
+    def await_waiting(self, qpn, numbers):
+        """Until terntop tells of QPs of the number, in each of which so many requests wait."""
+        def told():
+            with contextlib.suppress(ValueError):  # the line may be incomplete
+                line = json.loads(self.host.run(f"tail -n 1 {TOP}").out)
+                found[:] = self.find(line, "python3", qpn)
+            return sorted(qp["outstanding"] for qp in found) == numbers
+
+        found = []
+        self.assertTrue(wait_until(told, 20), found)
+        return {qp["pid"]: qp["page_faults"] for qp in found}
+
+    def test_what_ends_with_the_device(self):
+        """Requests of a QP that is destroyed by another process than its own, which lives on. The
+        next process whose QP has the number has requests and page faults of its own."""
+        self.reload()  # from here on the card gives the same numbers
+        with self.top(), self.connected(on_demand=True) as (agents, qpns):
+            self.exchange(agents, qpns)
+            agents[0].send(local=qpns[0], opcode="SEND", length=10, count=3)  # no receive
+            before = self.await_waiting(qpns[0], [3])
+            self.assertGreater(min(before.values()), 0)
+            self.reload()
+            self.assertEqual(self.await_waiting(qpns[0], [0]), before)
+            with self.connected() as (successors, numbers):
+                self.assertEqual(numbers[0], qpns[0])
+                successors[0].send(local=qpns[0], opcode="SEND", length=10, count=2)
+                after = self.await_waiting(qpns[0], [0, 2])
+                self.assertEqual(sum(after.values()), sum(before.values()))
+                successors[0].destroy(local=qpns[0])
+                self.await_waiting(qpns[0], [0, 0])
+
     def test_unsignalled_requests_that_are_flushed(self):
         with self.top(), self.connected() as (agents, qpns):
             agent, qpn = agents[0], qpns[0]

@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
+
+#include "text.h"
 
 namespace tern::tools {
 
@@ -26,15 +29,44 @@ std::optional<CqDepth> depth_of(const Device &device, uint32_t cqn)
 	return cq == device.cqs.end() ? std::nullopt : std::optional(cq->second);
 }
 
-uint64_t faults_of(const std::vector<Counts::Faults> &faults, const std::string &pci, uint32_t qpn)
+/* What the outputs name a QP by. They have no control characters of names. */
+auto label_of(const QpSample &qp)
 {
-	for (const Counts::Faults &fault : faults)
-		if (fault.key.qpn == qpn && text(fault.key.pci, sizeof(fault.key.pci)) == pci)
-			return fault.number;
-	return 0;
+	return std::tuple(qp.pid, printable(qp.device), qp.qpn, printable(qp.program));
+}
+
+void add(Counter &sum, const Counter &more)
+{
+	sum.total += more.total;
+	sum.recent += more.recent;
+}
+
+void add(Buckets &sum, const Buckets &more)
+{
+	std::ranges::transform(sum, more, sum.begin(), std::plus());
 }
 
 } // namespace
+
+void QpSample::merge(const QpSample &other)
+{
+	for (uint32_t i = 0; i < TERN_GROUPS; i++) {
+		add(messages[i], other.messages[i]);
+		add(bytes[i], other.bytes[i]);
+	}
+	add(errors, other.errors);
+	add(page_faults, other.page_faults);
+	add(latency, other.latency);
+	add(recent_latency, other.recent_latency);
+	latency_ns += other.latency_ns;
+	outstanding += other.outstanding;
+	/* A number is that of one QP at a time. The queues of another have no part in it. */
+	if (other.exists) {
+		send_cq = other.send_cq;
+		recv_cq = other.recv_cq;
+		exists = true;
+	}
+}
 
 bool QpSample::is_active() const
 {
@@ -58,10 +90,17 @@ Sample Sampler::next(Counts counts)
 		repeat_unknown(device);
 		result.devices.push_back(sample(device));
 	}
-	for (const Counts::Qp &qp : counts.qps)
-		result.qps.push_back(sample(counts, qp));
-	std::ranges::sort(result.qps, {},
-	                  [](const QpSample &qp) { return std::tie(qp.pid, qp.device, qp.qpn); });
+	/* A process may have used several QPs of the same number and device name: after the device
+	 * is registered anew, the process has another address of the name. */
+	std::map<decltype(label_of({})), QpSample> merged;
+	for (const Counts::Qp &qp : counts.qps) {
+		const QpSample one = sample(counts, qp);
+		const auto [place, is_new] = merged.try_emplace(label_of(one), one);
+		if (!is_new)
+			place->second.merge(one);
+	}
+	for (auto &[label, qp] : merged)
+		result.qps.push_back(std::move(qp));
 	*this = Sampler(std::move(counts));
 	return result;
 }
@@ -74,6 +113,7 @@ QpSample Sampler::sample(const Counts &counts, const Counts::Qp &qp) const
 	const tern_qp_stats &before = found == totals_.end() ? kNone : found->second;
 	QpSample result;
 
+	result.exists = now.named;
 	result.pid = qp.key.tgid;
 	result.qpn = qp.key.qpn;
 	result.program = text(now.program, sizeof(now.program));
@@ -87,6 +127,7 @@ QpSample Sampler::sample(const Counts &counts, const Counts::Qp &qp) const
 		result.recent_latency[i] = count(now.latency[i], before.latency[i]).recent;
 	}
 	result.errors = count(now.errors, before.errors);
+	result.page_faults = count(now.page_faults, before.page_faults);
 	result.latency_ns = now.latency_ns;
 	/* The map is read while it changes, so completed may be ahead of posted. */
 	result.outstanding = now.posted > now.completed ? now.posted - now.completed : 0;
@@ -95,8 +136,6 @@ QpSample Sampler::sample(const Counts &counts, const Counts::Qp &qp) const
 	if (device != counts.devices.end()) {
 		result.send_cq = depth_of(*device, now.send_cqn);
 		result.recv_cq = depth_of(*device, now.recv_cqn);
-		result.page_faults = count(faults_of(counts.faults, device->pci, qp.key.qpn),
-		                           faults_of(last_.faults, device->pci, qp.key.qpn));
 	}
 	return result;
 }

@@ -22,14 +22,9 @@ struct Counts {
 		tern_qp_key key;
 		tern_qp_stats stats;
 	};
-	struct Faults {
-		tern_fault_key key;
-		uint64_t number;
-	};
 
 	uint64_t time_ms = 0; /* of a monotonic clock */
 	std::vector<Qp> qps;
-	std::vector<Faults> faults;
 	std::vector<Device> devices;
 };
 
@@ -40,6 +35,7 @@ struct Counter {
 };
 
 struct QpSample {
+	bool exists = false; /* not destroyed, as far as is known */
 	uint32_t pid = 0;
 	uint32_t qpn = 0;
 	std::string program;
@@ -55,6 +51,8 @@ struct QpSample {
 	Buckets recent_latency{};
 	uint64_t latency_ns = 0; /* sum of all */
 
+	/** Adds what @other has counted under the same process, program, device and number. */
+	void merge(const QpSample &other);
 	/** Whether the QP had any activity in the interval, or has outstanding requests. */
 	bool is_active() const;
 };
@@ -67,7 +65,7 @@ struct DeviceSample {
 struct Sample {
 	uint64_t interval_ms = 0;
 	std::vector<DeviceSample> devices;
-	std::vector<QpSample> qps; /* by process, device and number */
+	std::vector<QpSample> qps; /* by process, device, number and program; each set once */
 };
 
 /** Returns when the interval ends that follows the one that was to end at @due, and ended @now. */

@@ -127,6 +127,7 @@ public:
 		check_loaded(top_bpf::load(skeleton_.get()));
 		tell_devices(read_devices());
 		const auto &programs = skeleton_->progs;
+		attachments_.tracepoint(programs.on_create, "tern_create", kObjectFields);
 		attachments_.tracepoint(programs.on_destroy, "tern_destroy", kObjectFields);
 		attachments_.tracepoint(programs.on_modify_qp, "tern_modify_qp", kModifyFields);
 		attachments_.usdt(programs.on_post, pid, library, "post");
@@ -136,8 +137,7 @@ public:
 
 	Counts read() const
 	{
-		Counts counts{
-		        .time_ms = now_ms(), .qps = {}, .faults = {}, .devices = read_devices()};
+		Counts counts{.time_ms = now_ms(), .qps = {}, .devices = read_devices()};
 
 		tell_devices(counts.devices); /* a device may have come */
 		for_each<tern_qp_key, tern_qp_stats>(
@@ -145,10 +145,6 @@ public:
 		        [&](const tern_qp_key &key, const tern_qp_stats &stats) {
 			        counts.qps.push_back({key, stats});
 		        });
-		for_each<tern_fault_key, uint64_t>(skeleton_->maps.faults,
-		                                   [&](const tern_fault_key &key, uint64_t number) {
-			                                   counts.faults.push_back({key, number});
-		                                   });
 		return counts;
 	}
 

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "sampler.h"
 
+#include <algorithm>
 #include <cstring>
 #include <gtest/gtest.h>
+#include <sstream>
 #include <utility>
+
+#include "top_report.h"
 
 using namespace tern::tools;
 
@@ -35,10 +39,7 @@ Device device(uint64_t retransmitted)
 
 Counts counts(uint64_t time_ms, std::vector<Counts::Qp> qps)
 {
-	return {.time_ms = time_ms,
-	        .qps = std::move(qps),
-	        .faults = {},
-	        .devices = {device(time_ms)}};
+	return {.time_ms = time_ms, .qps = std::move(qps), .devices = {device(time_ms)}};
 }
 
 TEST(Sampler, TellsOfTheInterval)
@@ -106,14 +107,89 @@ TEST(Sampler, ACounterThatCannotBeReadStaysAsItWas)
 	EXPECT_EQ(next(late, counts(1200, {})), Pair(1200, 0)) << "it has no rate yet";
 }
 
-TEST(Sampler, PageFaultsAreOfTheDevice)
+TEST(Sampler, QpsOfOneNumberHaveTheirOwnCounters)
 {
-	Counts now = counts(1, {qp(1, 1)});
-	now.faults.push_back({.key = {.pci = "0000:02:00.0", .qpn = 0x11, .rsvd = 0}, .number = 9});
-	now.faults.push_back({.key = {.pci = "0000:01:00.0", .qpn = 0x11, .rsvd = 0}, .number = 2});
-	Sampler sampler(Counts{});
+	Counts::Qp ended = qp(3, 3), now = qp(9, 8);
+	ended.stats.page_faults = 2;
+	now.key.tgid = 8;
+	now.stats.named = 1;
+	now.stats.page_faults = 5;
+	Sampler sampler(counts(1, {ended}));
+	const Sample sample = sampler.next(counts(2, {now, ended}));
 
-	EXPECT_EQ(sampler.next(now).qps[0].page_faults.total, 2u);
+	ASSERT_EQ(sample.qps.size(), 2u);
+	EXPECT_EQ(sample.qps[0].pid, 7u);
+	EXPECT_EQ(sample.qps[0].page_faults.total, 2u);
+	EXPECT_EQ(sample.qps[0].page_faults.recent, 0u);
+	EXPECT_EQ(sample.qps[0].outstanding, 0u);
+	EXPECT_EQ(sample.qps[1].pid, 8u);
+	EXPECT_EQ(sample.qps[1].page_faults.total, 5u);
+	EXPECT_EQ(sample.qps[1].page_faults.recent, 5u);
+	EXPECT_EQ(sample.qps[1].outstanding, 1u);
+}
+
+/* The process has another address of the device's name since the device was registered anew. */
+TEST(Sampler, MergesQpsThatTheOutputsCannotTellApart)
+{
+	Counts::Qp ended = qp(3, 3), now = qp(9, 8);
+	ended.stats.send_cqn = 6;
+	ended.stats.page_faults = 1;
+	now.key.device = 0x2000;
+	now.stats.named = 1;
+	now.stats.page_faults = 2;
+
+	for (const auto &all : {std::vector{ended, now}, std::vector{now, ended}}) {
+		Sampler sampler(counts(1, {qp(2, 2)}));
+		Counts merged = counts(2, all);
+		merged.devices[0].cqs[6] = {7, 256};
+		const Sample sample = sampler.next(merged);
+
+		ASSERT_EQ(sample.qps.size(), 1u);
+		const QpSample &told = sample.qps[0];
+		EXPECT_EQ(told.messages[TERN_GROUP_WRITE].total, 12u);
+		EXPECT_EQ(told.messages[TERN_GROUP_WRITE].recent, 10u);
+		EXPECT_EQ(told.bytes[TERN_GROUP_WRITE].total, 1200u);
+		EXPECT_EQ(told.page_faults.total, 3u);
+		EXPECT_EQ(told.outstanding, 1u);
+		EXPECT_EQ(total(told.latency), 11u);
+		EXPECT_EQ(total(told.recent_latency), 9u);
+		ASSERT_TRUE(told.send_cq);
+		EXPECT_EQ(told.send_cq->depth, 3u) << "the queue of the QP that exists";
+	}
+}
+
+/* Each line of a page but comments begins with name and labels; the value follows the last space.
+ */
+std::vector<std::string> series(const std::string &page)
+{
+	std::istringstream lines(page);
+	std::vector<std::string> result;
+
+	for (std::string line; std::getline(lines, line);)
+		if (!line.starts_with('#'))
+			result.push_back(line.substr(0, line.rfind(' ')));
+	return result;
+}
+
+TEST(Sampler, NoSeriesOfPrometheusIsThereTwice)
+{
+	Counts::Qp again = qp(9, 8), other = qp(4, 4), renamed = qp(5, 5);
+	again.key.device = 0x2000;
+	other.key.tgid = 8;
+	renamed.key.device = 0x3000;
+	std::strcpy(renamed.stats.program, "wr\x01ter");
+	Counts::Qp like_renamed = renamed;
+	like_renamed.key.device = 0x4000;
+	std::strcpy(like_renamed.stats.program, "wr\x02ter"); /* both are printed as "wr?ter" */
+
+	Sampler sampler(Counts{});
+	const Sample sample =
+	        sampler.next(counts(1, {qp(3, 3), again, other, renamed, like_renamed}));
+	std::vector<std::string> all = series(to_prometheus(sample));
+	EXPECT_EQ(sample.qps.size(), 3u);
+	std::ranges::sort(all);
+	const auto twice = std::ranges::adjacent_find(all);
+	EXPECT_EQ(twice, all.end()) << *twice;
 }
 
 } // namespace

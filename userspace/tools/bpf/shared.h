@@ -50,11 +50,14 @@ struct tern_qp_key {
 	__u32 qpn;
 };
 
-/* The names that the driver and the RDMA device have for a QP, with the process that uses it. */
+/*
+ * The name of a QP on the RDMA device, whose QPs all have different numbers. It has no process, as
+ * the driver may destroy a QP in another process than the one that uses it.
+ */
 struct tern_qp_name {
 	char device[TERN_NAME_SIZE];
-	__u32 tgid;
 	__u32 qpn;
+	__u32 rsvd;
 };
 
 /* All counted since terntop began. */
@@ -66,8 +69,11 @@ struct tern_qp_stats {
 	__u64 posted;    /* work requests of the send queue */
 	__u64 completed; /* of these, those that a completion covers, or that went with the QP */
 	__u64 errors;    /* completions with an error */
+	__u64 page_faults;
 	__u32 send_cqn;  /* zero until the first completion */
 	__u32 recv_cqn;
+	__u32 named; /* whether the QP exists, and its name leads here */
+	__u32 rsvd;
 	__u64 latency_ns; /* sum */
 	__u64 latency[TERN_LATENCY_BUCKETS];
 };
@@ -82,12 +88,6 @@ struct tern_wr_key {
 struct tern_wr {
 	__u64 time;   /* ns of CLOCK_MONOTONIC */
 	__u64 posted; /* work requests of the QP up to it */
-};
-
-struct tern_fault_key {
-	char pci[TERN_NAME_SIZE];
-	__u32 qpn;
-	__u32 rsvd;
 };
 
 /* ---- terntrace ------------------------------------------------------------------------ */

@@ -17,7 +17,7 @@ struct {
 	__type(value, struct tern_qp_stats);
 } qps SEC(".maps");
 
-/* The QPs of the map qps by what the driver tells of them, until they are destroyed. */
+/* The existing QPs of the map qps by what the driver tells of them. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 4096);
@@ -41,31 +41,69 @@ struct {
 	__type(value, struct tern_wr);
 } wrs SEC(".maps");
 
+/* Page faults of QPs that have not been named yet. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 4096);
-	__type(key, struct tern_fault_key);
+	__type(key, struct tern_qp_name);
 	__type(value, __u64);
 } faults SEC(".maps");
 
 /* A value to insert, as the stack of a BPF program has no room for one. */
 static const struct tern_qp_stats no_stats;
 
-static __always_inline struct tern_qp_stats *stats_of(const struct tern_qp_key *key)
+/* The QP does not exist any more: its requests are gone without completions. */
+static __always_inline void end_qp(struct tern_qp_stats *stats)
+{
+	stats->completed = stats->posted;
+	stats->named = 0;
+}
+
+/*
+ * Has the name of the QP lead to @stats, the value of @key. A process that posts (@owns) uses the
+ * QP that has the number now, so the number is no longer that of another entry. A completion may
+ * still be polled when its QP is destroyed, so it takes the name only if no entry has it.
+ */
+static __always_inline void name_qp(const struct tern_qp_key *key, struct tern_qp_stats *stats,
+				    bool owns)
+{
+	struct tern_qp_name name = { .qpn = key->qpn };
+	const struct tern_qp_key *other;
+	struct tern_qp_stats *replaced;
+	const __u64 *number;
+
+	__builtin_memcpy(name.device, stats->device, sizeof(name.device));
+	other = bpf_map_lookup_elem(&named_qps, &name);
+	if (other && !owns)
+		return;
+	replaced = other ? bpf_map_lookup_elem(&qps, other) : 0;
+	if (replaced && replaced != stats)
+		end_qp(replaced);
+	if (bpf_map_update_elem(&named_qps, &name, key, BPF_ANY))
+		return;
+	stats->named = 1;
+	number = bpf_map_lookup_elem(&faults, &name);
+	if (number) {
+		__sync_fetch_and_add(&stats->page_faults, *number);
+		bpf_map_delete_elem(&faults, &name);
+	}
+}
+
+static __always_inline struct tern_qp_stats *stats_of(const struct tern_qp_key *key, bool owns)
 {
 	struct tern_qp_stats *stats = bpf_map_lookup_elem(&qps, key);
-	struct tern_qp_name name = { .tgid = key->tgid, .qpn = key->qpn };
 
-	if (stats)
-		return stats;
-	bpf_map_update_elem(&qps, key, &no_stats, BPF_NOEXIST);
-	stats = bpf_map_lookup_elem(&qps, key);
-	if (!stats)
-		return 0;
-	read_program(stats->program);
-	bpf_probe_read_user_str(stats->device, sizeof(stats->device), (const void *)key->device);
-	__builtin_memcpy(name.device, stats->device, sizeof(name.device));
-	bpf_map_update_elem(&named_qps, &name, key, BPF_ANY);
+	if (!stats) {
+		bpf_map_update_elem(&qps, key, &no_stats, BPF_NOEXIST);
+		stats = bpf_map_lookup_elem(&qps, key);
+		if (!stats)
+			return 0;
+		read_program(stats->program);
+		bpf_probe_read_user_str(stats->device, sizeof(stats->device),
+					(const void *)key->device);
+	}
+	if (!stats->named)
+		name_qp(key, stats, owns);
 	return stats;
 }
 
@@ -115,7 +153,7 @@ SEC("usdt")
 int BPF_USDT(on_post, void *device, __u32 qpn, __u32 op, __u32 flags, __u64 bytes, __u32 index)
 {
 	struct tern_wr_key wr_key = { .qp = key_of((__u64)device, qpn), .index = index };
-	struct tern_qp_stats *stats = stats_of(&wr_key.qp);
+	struct tern_qp_stats *stats = stats_of(&wr_key.qp, true);
 	struct tern_wr wr;
 
 	if (!stats)
@@ -177,8 +215,12 @@ static __always_inline void complete_send(struct tern_qp_stats *stats,
 	if (bucket < TERN_LATENCY_BUCKETS)
 		__sync_fetch_and_add(&stats->latency[bucket], 1);
 	__sync_fetch_and_add(&stats->latency_ns, taken);
-	/* The program holds the lock of the CQ, and a QP has one for its send queue. */
-	stats->completed = wr->posted;
+	/*
+	 * The program holds the lock of the CQ, and a QP has one for its send queue. What was polled
+	 * after the QP was destroyed counts as completed already.
+	 */
+	if (stats->completed < wr->posted)
+		stats->completed = wr->posted;
 	bpf_map_delete_elem(&wrs, key);
 }
 
@@ -191,7 +233,7 @@ int BPF_USDT(on_complete, void *device, __u32 cqn, __u32 qpn, __u32 opcode, __u3
 
 	if (opcode & 0x80 && !is_message(opcode, flags))
 		return 0;
-	stats = stats_of(&wr_key.qp);
+	stats = stats_of(&wr_key.qp, false);
 	if (!stats)
 		return 0;
 	if (status)
@@ -207,34 +249,57 @@ int BPF_USDT(on_complete, void *device, __u32 cqn, __u32 qpn, __u32 opcode, __u3
 	return 0;
 }
 
-/*
- * The requests of a QP are gone without completions. If it is destroyed, so is its name. @dev locates
- * a string of @entry.
- */
-static __always_inline void forget_posted(const void *entry, __u32 dev, __u32 qpn, bool destroyed)
+/* Writes the name of QP @qpn of the device whose PCI address @dev locates in @entry. */
+static __always_inline bool read_name(struct tern_qp_name *name, const void *entry, __u32 dev,
+				      __u32 qpn)
 {
-	struct tern_qp_name name = {
-		.tgid = bpf_get_current_pid_tgid() >> 32,
-		.qpn = qpn,
-	};
 	char pci[TERN_NAME_SIZE] = {};
-	const struct tern_qp_key *key;
-	struct tern_qp_stats *stats;
 	const char *device;
 
 	read_string(pci, entry, dev);
 	device = bpf_map_lookup_elem(&devices, pci);
 	if (!device)
-		return;
-	__builtin_memcpy(name.device, device, sizeof(name.device));
-	key = bpf_map_lookup_elem(&named_qps, &name);
-	stats = key ? bpf_map_lookup_elem(&qps, key) : 0;
-	if (stats)
-		stats->completed = stats->posted;
-	if (destroyed)
-		bpf_map_delete_elem(&named_qps, &name);
+		return false;
+	__builtin_memcpy(name->device, device, sizeof(name->device));
+	name->qpn = qpn;
+	return true;
 }
 
+/* The entry of the QP that has the name now. */
+static __always_inline struct tern_qp_stats *named_stats(const struct tern_qp_name *name)
+{
+	const struct tern_qp_key *key = bpf_map_lookup_elem(&named_qps, name);
+
+	return key ? bpf_map_lookup_elem(&qps, key) : 0;
+}
+
+/* Whatever was known of a QP with the number @entry->num is of one that does not exist any more. */
+static __always_inline void forget_qp(const struct tern_entry_object *entry)
+{
+	struct tern_qp_name name = {};
+	struct tern_qp_stats *stats;
+
+	if (!read_name(&name, entry, entry->dev, entry->num))
+		return;
+	stats = named_stats(&name);
+	if (stats)
+		end_qp(stats);
+	bpf_map_delete_elem(&named_qps, &name);
+	bpf_map_delete_elem(&faults, &name);
+}
+
+SEC("tp/tern/tern_create")
+int on_create(const struct tern_entry_object *entry)
+{
+	char op[TERN_NAME_SIZE] = {};
+
+	read_string(op, entry, entry->op);
+	if (!bpf_strncmp(op, sizeof(op), "CREATE_QP"))
+		forget_qp(entry);
+	return 0;
+}
+
+/* This may be in any process: the driver destroys the QPs of a device that is removed. */
 SEC("tp/tern/tern_destroy")
 int on_destroy(const struct tern_entry_object *entry)
 {
@@ -242,7 +307,7 @@ int on_destroy(const struct tern_entry_object *entry)
 
 	read_string(op, entry, entry->op);
 	if (!bpf_strncmp(op, sizeof(op), "DESTROY_QP"))
-		forget_posted(entry, entry->dev, entry->num, true);
+		forget_qp(entry);
 	return 0;
 }
 
@@ -250,23 +315,37 @@ SEC("tp/tern/tern_modify_qp")
 int on_modify_qp(const struct tern_entry_modify_qp *entry)
 {
 	char state[TERN_NAME_SIZE] = {};
+	struct tern_qp_name name = {};
+	struct tern_qp_stats *stats;
 
 	read_string(state, entry, entry->state);
-	if (!entry->err && !bpf_strncmp(state, sizeof(state), "RESET"))
-		forget_posted(entry, entry->dev, entry->qpn, false);
+	if (entry->err || bpf_strncmp(state, sizeof(state), "RESET"))
+		return 0;
+	if (!read_name(&name, entry, entry->dev, entry->qpn))
+		return 0;
+	stats = named_stats(&name);
+	if (stats) /* The requests are gone without completions. */
+		stats->completed = stats->posted;
 	return 0;
 }
 
 SEC("tp/tern/tern_page_fault")
 int on_page_fault(const struct tern_entry_page_fault *entry)
 {
-	struct tern_fault_key key = { .qpn = entry->qpn };
+	struct tern_qp_name name = {};
+	struct tern_qp_stats *stats;
 	const __u64 none = 0;
 	__u64 *number;
 
-	read_string(key.pci, entry, entry->dev);
-	bpf_map_update_elem(&faults, &key, &none, BPF_NOEXIST);
-	number = bpf_map_lookup_elem(&faults, &key);
+	if (!read_name(&name, entry, entry->dev, entry->qpn))
+		return 0;
+	stats = named_stats(&name);
+	if (stats) {
+		__sync_fetch_and_add(&stats->page_faults, 1);
+		return 0;
+	}
+	bpf_map_update_elem(&faults, &name, &none, BPF_NOEXIST);
+	number = bpf_map_lookup_elem(&faults, &name);
 	if (number)
 		__sync_fetch_and_add(number, 1);
 	return 0;
