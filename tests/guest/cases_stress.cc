@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Random requests over several QPs. The other side's memory is cut into slots; the requester
- * keeps a copy of what each must hold, has one request per slot under way, and compares.
+ * keeps a copy of what each must hold, has one request per slot under way, and compares. It counts
+ * the requests of each QP that consume a RECV, and each of them carries its count, so that the
+ * responder finds one that is lost, repeated or out of order.
  */
 #include <algorithm>
+#include <arpa/inet.h>
 #include <cstring>
 #include <optional>
 #include <random>
@@ -17,7 +20,13 @@ namespace {
 constexpr size_t kSlot = 32768;
 constexpr unsigned kSlotsPerQp = 8;
 constexpr unsigned kRecvs = 32;
-constexpr size_t kHeader = 16; /* of a SEND: the seed of what follows, and its size */
+
+/** What a SEND begins with. */
+struct Header {
+	uint64_t seed; /* of what follows */
+	uint64_t size; /* of what follows */
+	uint64_t count;
+};
 
 enum class Kind { kNone, kWrite, kWriteImm, kRead, kSend, kAdd, kSwap };
 
@@ -31,8 +40,9 @@ class Requester {
 public:
 	Requester(Session &s, std::vector<std::unique_ptr<Endpoint>> &eps,
 	          const RemoteBuffer &remote)
-	        : eps_(eps), remote_(remote), random_(s.seed), slots_(eps.size() * kSlotsPerQp),
-	          local_(s.device, slots_.size() * kSlot), model_(slots_.size() * kSlot)
+	        : eps_(eps), remote_(remote), random_(s.seed), counts_(eps.size()),
+	          slots_(eps.size() * kSlotsPerQp), local_(s.device, slots_.size() * kSlot),
+	          model_(slots_.size() * kSlot)
 	{
 	}
 
@@ -63,6 +73,8 @@ public:
 	}
 
 	uint64_t requests() const { return requests_; }
+	/** How many requests of each QP have consumed a RECV. */
+	const std::vector<uint64_t> &counts() const { return counts_; }
 
 private:
 	/* Polls for a completion and checks the data of its request. Returns the slot of the
@@ -99,10 +111,11 @@ private:
 		case Kind::kWriteImm:
 			fill({local + slot.offset, slot.size}, random_());
 			std::copy_n(local + slot.offset, slot.size, model + slot.offset);
-			ep.send(i,
-			        slot.kind == Kind::kWrite ? IBV_WR_RDMA_WRITE
-			                                  : IBV_WR_RDMA_WRITE_WITH_IMM,
-			        sge, remote_, at);
+			if (slot.kind == Kind::kWrite)
+				ep.send(i, IBV_WR_RDMA_WRITE, sge, remote_, at);
+			else
+				ep.send(i, IBV_WR_RDMA_WRITE_WITH_IMM, sge, remote_, at,
+				        IBV_SEND_SIGNALED, static_cast<uint32_t>(next_count(i)));
 			break;
 		case Kind::kRead:
 			ep.send(i, IBV_WR_RDMA_READ, sge, remote_, at);
@@ -119,12 +132,14 @@ private:
 		}
 	}
 
+	uint64_t next_count(size_t i) { return counts_[i % eps_.size()]++; }
+
 	void start_send(Endpoint &ep, size_t i, uint8_t *local)
 	{
-		const uint64_t header[2] = {random_(), slots_[i].size / 2};
-		std::memcpy(local, header, sizeof(header));
-		fill({local + kHeader, header[1]}, header[0]);
-		ep.send(i, IBV_WR_SEND, local_.sge(i * kSlot, kHeader + header[1]));
+		const Header header{random_(), slots_[i].size / 2, next_count(i)};
+		std::memcpy(local, &header, sizeof(header));
+		fill({local + sizeof(header), header.size}, header.seed);
+		ep.send(i, IBV_WR_SEND, local_.sge(i * kSlot, sizeof(header) + header.size));
 	}
 
 	void start_atomic(Endpoint &ep, size_t i, uint8_t *model)
@@ -186,6 +201,7 @@ private:
 	std::vector<std::unique_ptr<Endpoint>> &eps_;
 	const RemoteBuffer remote_;
 	std::mt19937_64 random_;
+	std::vector<uint64_t> counts_; /* of each QP */
 	std::vector<Slot> slots_;
 	Buffer local_;
 	std::vector<uint8_t> model_;
@@ -193,33 +209,110 @@ private:
 	size_t turn_ = 0; /* of QPs to be polled */
 };
 
-/* Gives RECVs and checks what SENDs bring until the requester is done. */
-void respond(Session &s, std::vector<std::unique_ptr<Endpoint>> &eps, const Buffer &recvs)
-{
-	const auto post = [&](size_t q, uint64_t n) {
-		eps[q]->recv(n, recvs.sge((q * kRecvs + n) * kSlot, kSlot));
-	};
-	for (size_t q = 0; q < eps.size(); q++)
-		for (unsigned n = 0; n < kRecvs; n++)
-			post(q, n);
-	s.peer.barrier(1);
-	for (Idling idling; !s.peer.readable(); idling.pause()) {
-		for (size_t q = 0; q < eps.size(); q++) {
+/** Gives RECVs, and checks the completions of them and what SENDs bring. */
+class Responder {
+public:
+	Responder(std::vector<std::unique_ptr<Endpoint>> &eps, const Buffer &recvs)
+	        : eps_(eps), recvs_(recvs), counts_(eps.size())
+	{
+		for (size_t q = 0; q < eps.size(); q++)
+			for (unsigned n = 0; n < kRecvs; n++)
+				post(q, n);
+	}
+
+	/** Polls each QP once. Returns whether a completion was there. */
+	bool poll()
+	{
+		bool found = false;
+		for (size_t q = 0; q < eps_.size(); q++) {
 			ibv_wc wc;
-			if (!eps[q]->poll_recv(wc))
+			if (!eps_[q]->poll_recv(wc))
 				continue;
-			idling.reset();
-			check(wc.status == IBV_WC_SUCCESS, "a receive ended with '%s'",
-			      ibv_wc_status_str(wc.status));
-			if (wc.opcode == IBV_WC_RECV) {
-				const uint8_t *p = recvs.data() + (q * kRecvs + wc.wr_id) * kSlot;
-				uint64_t header[2];
-				std::memcpy(header, p, sizeof(header));
-				check(header[1] + kHeader == wc.byte_len, "length of a SEND");
-				check_filled({p + kHeader, header[1]}, header[0], "SEND");
-			}
+			found = true;
+			finish(q, wc);
 			post(q, wc.wr_id);
 		}
+		return found;
+	}
+
+	/** How many RECVs of each QP are completed. */
+	const std::vector<uint64_t> &counts() const { return counts_; }
+
+private:
+	void post(size_t q, uint64_t n) { eps_[q]->recv(n, recvs_.sge(at(q, n), kSlot)); }
+
+	void finish(size_t q, const ibv_wc &wc)
+	{
+		const uint64_t count = counts_[q]++;
+		check(wc.status == IBV_WC_SUCCESS, "a receive ended with '%s'",
+		      ibv_wc_status_str(wc.status));
+		/* Each QP has a receive queue of its own, whose RECVs are consumed in order. */
+		check(wc.wr_id == count % kRecvs,
+		      "QP %zu: completion %lu is that of RECV %lu, not %lu", q, count, wc.wr_id,
+		      count % kRecvs);
+		if (wc.opcode == IBV_WC_RECV)
+			finish_send(q, wc, count);
+		else
+			finish_write(q, wc, count);
+	}
+
+	void finish_send(size_t q, const ibv_wc &wc, uint64_t count) const
+	{
+		const uint8_t *p = recvs_.data() + at(q, wc.wr_id);
+		Header header;
+		std::memcpy(&header, p, sizeof(header));
+		check(header.size + sizeof(header) == wc.byte_len, "length of a SEND");
+		check(header.count == count, "QP %zu: SEND %lu has come instead of %lu", q,
+		      header.count, count);
+		check_filled({p + sizeof(header), header.size}, header.seed, "SEND");
+	}
+
+	static void finish_write(size_t q, const ibv_wc &wc, uint64_t count)
+	{
+		check(wc.opcode == IBV_WC_RECV_RDMA_WITH_IMM && wc.wc_flags & IBV_WC_WITH_IMM,
+		      "QP %zu: a receive completed with opcode %d and flags %#x", q,
+		      static_cast<int>(wc.opcode), static_cast<unsigned>(wc.wc_flags));
+		const uint32_t imm = ntohl(wc.imm_data);
+		check(imm == static_cast<uint32_t>(count),
+		      "QP %zu: immediate data %u has come instead of %lu", q, imm, count);
+	}
+
+	static size_t at(size_t q, uint64_t n) { return (q * kRecvs + n) * kSlot; }
+
+	std::vector<std::unique_ptr<Endpoint>> &eps_;
+	const Buffer &recvs_;
+	std::vector<uint64_t> counts_; /* of each QP */
+};
+
+/* Receives until the requester is done, and then all that it has sent and no more. */
+void respond(Session &s, std::vector<std::unique_ptr<Endpoint>> &eps, const Buffer &recvs)
+{
+	Responder responder(eps, recvs);
+	s.peer.barrier(1);
+	for (Idling idling; !s.peer.readable(); idling.pause())
+		if (responder.poll())
+			idling.reset();
+	std::vector<uint64_t> sent(eps.size());
+	for (uint64_t &count : sent)
+		count = s.peer.receive<uint64_t>();
+	eventually([&] { return !responder.poll() && responder.counts() == sent; });
+	for (size_t q = 0; q < eps.size(); q++) {
+		const uint64_t received = responder.counts()[q];
+		check(received == sent[q], "QP %zu: %lu messages sent, %lu received", q, sent[q],
+		      received);
+		eps[q]->expect_silence();
+		s.peer.send(received);
+	}
+}
+
+/* Tells the responder how many messages it must have received, and hears how many it has. */
+void compare_counts(Session &s, const std::vector<uint64_t> &counts)
+{
+	for (const uint64_t count : counts)
+		s.peer.send(count);
+	for (const uint64_t count : counts) {
+		const auto received = s.peer.receive<uint64_t>();
+		check(received == count, "%lu messages sent, %lu received", count, received);
 	}
 }
 
@@ -238,6 +331,7 @@ void stress(Session &s)
 		s.peer.barrier(1);
 		requester.run(std::chrono::seconds(s.seconds),
 		              std::chrono::microseconds(s.interval));
+		compare_counts(s, requester.counts());
 		std::printf("    %lu requests over %u QPs, seed %lu\n", requester.requests(), s.qps,
 		            s.seed);
 	} else {
@@ -247,7 +341,7 @@ void stress(Session &s)
 }
 
 constexpr Case kCases[] = {
-        {"stress", "random requests of every kind, all data compared", stress},
+        {"stress", "random requests of every kind, all data and counts compared", stress},
 };
 
 } // namespace
