@@ -87,6 +87,7 @@ private:
 	void start();
 	void kill_late();
 	void reap();
+	void report_crash(pid_t pid, int signal);
 	void await_all();
 
 	const Options &options_;
@@ -137,10 +138,18 @@ void Parent::reap()
 		kill(-pid, SIGKILL); /* its own children, if it has ended by itself */
 		if (WIFEXITED(status))
 			ended++;
+		else if (WTERMSIG(status) == SIGKILL)
+			killed++;
 		else
-			(WTERMSIG(status) == SIGKILL ? killed : crashed)++;
+			report_crash(pid, WTERMSIG(status));
 		check(!WIFEXITED(status) || !WEXITSTATUS(status), "a process could not start");
 	}
+}
+
+void Parent::report_crash(pid_t pid, int signal)
+{
+	crashed++;
+	std::printf("process %d was ended by %s\n", pid, strsignal(signal));
 }
 
 void Parent::run()
