@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a signal and a timeout leave of a scenario, and tests that it does not have
-(tests/vm/report.py)."""
+"""What a signal and a timeout leave of a scenario, tests that it does not have
+(tests/vm/report.py), and threads that its guests have left blocked (tests/vm/scenario.py)."""
 
 import json
 import os
@@ -11,9 +11,14 @@ import signal
 import subprocess
 import sys
 import tempfile
+import types
 import unittest
+import unittest.mock
 
 TESTS = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(TESTS / "vm"))
+
+import scenario  # noqa: E402 pylint: disable=wrong-import-position
 START = f"""
 import os
 import signal
@@ -199,6 +204,35 @@ class Names(Report):
         done = self.run_tests(START + "report.main()\n")
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn("there is no test *", done.stderr)
+
+
+class Blocked(unittest.TestCase):
+    """Threads of a guest, as ps shows them."""
+
+    def check(self, *answers):
+        """The check of a host whose ps gives the last answer again and again."""
+        threads, hosts = list(answers), [types.SimpleNamespace(name="host1", run=None)]
+
+        def run(command, **_):
+            out = "where it waits\n" if command == "cat /proc/12/stack" else \
+                threads.pop(0) if len(threads) > 1 else threads[0]
+            return types.SimpleNamespace(out=out)
+
+        def wait_until(condition, *_):
+            return any(condition() for _ in range(3))
+
+        hosts[0].run = run
+        guests = type("Guests", (scenario.Scenario,), {
+            "lab": types.SimpleNamespace(each=lambda action: [action(host) for host in hosts])})
+        with unittest.mock.patch("scenario.wait_until", wait_until):
+            guests.check_blocked()
+
+    def test_blocked(self):
+        idle, blocked = "I      7 kworker/0:1 worker_thread\n", "D     12 umount nfs_wait\n"
+        self.check(idle)
+        self.check(idle + blocked, idle)
+        with self.assertRaisesRegex(AssertionError, "host1.*\n.*umount.*\nwhere it waits"):
+            self.check(idle + blocked)
 
 
 if __name__ == "__main__":

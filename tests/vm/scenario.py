@@ -55,6 +55,8 @@ MEET = """exec bash -c '
     ip neigh show
     exit 1'"""
 
+THREADS = "ps -eLo stat=,lwp=,comm=,wchan:40="
+
 main = report.main
 
 
@@ -296,6 +298,22 @@ class Scenario(unittest.TestCase):
 
         self.assertTrue(wait_until(quiet, 30, 0.5), seen[-5:])
 
+    @staticmethod
+    def blocked(host):
+        """The threads that wait for something that no signal interrupts, and where."""
+        return [line for line in host.run(THREADS).out.splitlines() if line.startswith("D")]
+
+    @classmethod
+    def check_blocked(cls):
+        """No thread of a guest stays so."""
+        def check(host):
+            if not wait_until(lambda: not cls.blocked(host), 20, 0.2):
+                stacks = [f"{line}\n" + host.run(f"cat /proc/{line.split()[1]}/stack",
+                                                 check=False).out for line in cls.blocked(host)]
+                raise AssertionError(f"{host.name} has blocked threads:\n{''.join(stacks)}")
+
+        cls.lab.each(check)
+
     def check_logs(self):
         """Every line on the console since the last test."""
         for host in self.hosts:
@@ -312,7 +330,9 @@ class Scenario(unittest.TestCase):
 
     @classmethod
     def tearDownClass(cls):
-        """What is in the log buffer and never came to the console."""
+        """Threads that are still blocked, and what is in the log buffer and never came to the
+        console."""
+        cls.check_blocked()
         for host in cls.hosts:
             shown = cls.trouble(cls.seen[host.name])
             found = [line for line in cls.trouble(host.run("dmesg").out) if line not in shown]
