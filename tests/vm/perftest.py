@@ -2,6 +2,7 @@
 """perftest's options, each with the programs that take it; its result goes into a table."""
 
 import math
+import os
 import re
 
 import programs
@@ -11,6 +12,7 @@ BW = ("ib_write_bw", "ib_read_bw", "ib_send_bw", "ib_atomic_bw")
 LAT = ("ib_write_lat", "ib_read_lat", "ib_send_lat", "ib_atomic_lat")
 SWEEP = [2 ** n for n in range(1, 24)]  # the sizes of -a
 HUGE_PAGES = 64
+TIMES = int(os.environ.get("TERN_TIMES", "1"))  # how often to run what did not always end
 
 
 def parts(run):
@@ -126,8 +128,9 @@ class Perftest(programs.Programs):
 
     def test_events_of_many_queue_pairs(self):
         """They poll at most 16 CQEs for each event, so those left need another one."""
-        self.each(*(f"{program} -e -q {qps} -s 1024 -n 20" for program, qps in self.covering(
-            ("ib_read_bw", "ib_send_bw"), (1, 16, 64, 256))))
+        runs = [f"{program} -e -q {qps} -s 1024 -n 20" for program, qps in self.covering(
+            ("ib_read_bw", "ib_send_bw"), (1, 16, 64, 256))]
+        self.each(*TIMES * runs)
 
     # --- what travels
 
