@@ -31,6 +31,9 @@ REPORT = re.compile(r"^[^\n]*-\[ cut here \]-.*?-\[ end trace \w+ \]-", re.DOTAL
 KNOWN = re.compile(
     # With an SRQ a channel of ib_srpt has no buffers of its own, and drops them all the same.
     r"WARNING: [^\n]* at drivers/infiniband/ulp/srpt/ib_srpt\.c:\d+ srpt_cache_put\+"
+    # When a namespace has been disabled and enabled again, nvmet finds that the subsystem still has
+    # it, though it was removed first.
+    r"|WARNING: [^\n]* at drivers/nvme/target/core\.c:\d+ nvmet_subsys_free\+"
     # A device that is removed while rdma_resolve_addr() runs takes the ID from it, which warns.
     r"|WARNING: [^\n]* at drivers/infiniband/core/cma\.c:\d+ rdma_resolve_addr\+"
     # remap_pfn_range() that runs out of memory half way unmaps the whole range, and the x86 code

@@ -3,11 +3,14 @@
 
 import contextlib
 
+from programs import EVERY_CELL
 from scenario import LabError, main
 import upper_layer
 
 PORTS = {"rdma": 20049, "tcp": 2049}
 EXPORT, MOUNTED = "/srv", "/mnt"
+ADMIT = f"exportfs -o rw,insecure,no_root_squash,no_subtree_check,fsid=1 '*:{EXPORT}'"
+EXPEL = f"exportfs -u '*:{EXPORT}'"
 VERSIONS = {
     "v3": "vers=3,nolock",  # locks would take daemons that RDMA has no part in
     "v4.2": "vers=4.2",
@@ -35,7 +38,7 @@ def exported(server):
     try:
         server.run(f"""
             set -e
-            exportfs -o rw,insecure,no_root_squash,no_subtree_check,fsid=1 '*:{EXPORT}'
+            {ADMIT}
             rpc.nfsd 4
             echo rdma {PORTS["rdma"]} >/proc/fs/nfsd/portlist
             echo Y >/proc/fs/nfsd/v4_end_grace
@@ -76,6 +79,18 @@ class Nfs(upper_layer.Storage):
         with exported(self.server), \
                 mounted(self.client, self.server.ipv4, VERSIONS[variant]):
             yield f"{MOUNTED}/file", f"{EXPORT}/file"
+
+    def test_export_goes(self):
+        """An export that is taken away: its user gets an error, and none when it is back."""
+        def act(path, held):
+            with upper_layer.Load(self.client, path) as load:
+                load.advance()
+                self.server.run(EXPEL)
+                load.await_error("Stale file handle|Permission denied")
+            self.server.run(ADMIT)
+            self.use_again(path, held)
+
+        self.use("the export goes", self.VARIANTS if EVERY_CELL else self.VARIANTS[-1:], act)
 
 
 if __name__ == "__main__":

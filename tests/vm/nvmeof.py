@@ -16,8 +16,11 @@ from scenario import NETDEV, LabError, Options, main, wait_until
 NQN, PORT = "nqn.2024-01.tern:disk", 4420
 TARGET = "/sys/kernel/config/nvmet"
 SUBSYSTEM = f"{TARGET}/subsystems/{NQN}"
+NAMESPACE = f"{SUBSYSTEM}/namespaces/1"
 DISK = "/dev/ram0"  # the target's
 MEBIBYTES = 16
+GIVE_UP = 3  # seconds for which an initiator tries to reach a target again
+GONE = "Input/output error|No such (file or directory|device)"
 DRAIN = 50  # less than the seconds for which Linux waits for a QP's last event
 
 
@@ -28,10 +31,10 @@ def serve(host, address, family, transport="rdma"):
         modprobe brd rd_nr=1 rd_size={64 << 10}
         modprobe nvmet-{transport}
         mountpoint -q /sys/kernel/config || mount -t configfs none /sys/kernel/config
-        mkdir {SUBSYSTEM} {SUBSYSTEM}/namespaces/1
+        mkdir {SUBSYSTEM} {NAMESPACE}
         echo 1 >{SUBSYSTEM}/attr_allow_any_host
-        echo {DISK} >{SUBSYSTEM}/namespaces/1/device_path
-        echo 1 >{SUBSYSTEM}/namespaces/1/enable
+        echo {DISK} >{NAMESPACE}/device_path
+        echo 1 >{NAMESPACE}/enable
     """)
     listen(host, 1, address, family, transport)
 
@@ -58,7 +61,7 @@ def listen_again(host):
 
 def stop(host, transport="rdma"):
     host.run(f"rm -f {TARGET}/ports/*/subsystems/{NQN}; rmdir {TARGET}/ports/* "
-             f"{SUBSYSTEM}/namespaces/1 {SUBSYSTEM}; rmmod nvmet-{transport}; rmmod brd",
+             f"{NAMESPACE} {SUBSYSTEM}; rmmod nvmet-{transport}; rmmod brd",
              check=False)
 
 
@@ -67,6 +70,10 @@ def connect(host, address, transport="rdma"):
     host.run(f"modprobe nvme-{transport}")
     host.run(f"echo 'transport={transport},traddr={address},trsvcid={PORT},nqn={NQN},"
              "nr_io_queues=2,queue_size=32,reconnect_delay=1' >/dev/nvme-fabrics", timeout=60)
+    return find_disk(host)
+
+
+def find_disk(host):
     disk = wait_until(lambda: host.run("ls /dev/nvme?n? 2>/dev/null", check=False).out.strip(),
                       20)
     if not disk:
@@ -130,22 +137,6 @@ class NvmeOf(Programs):
                 f"dd if=/tmp/random bs={block} count=4 skip=1 | sha256sum; "
                 f"dd if={disk} bs={block} count=4 skip=3 iflag=direct | sha256sum").out.split("\n")
             self.assertEqual(sums[0], sums[1], f"blocks of {block}")
-
-    def test_target_goes(self):
-        """The target's module is unloaded under its initiator, which is told."""
-        target, initiator = self.hosts
-        try:
-            with self.cell("the target goes", "result"):
-                serve(target, target.ipv4, "ipv4")
-                connect(initiator, target.ipv4)
-                stop(target)
-                lost = wait_until(lambda: "live" not in initiator.run(
-                    "cat /sys/class/nvme/nvme*/state").out, 30)
-                self.assertTrue(lost)
-                self.assertNotIn("nvmet_rdma", target.run("cat /proc/modules").out)
-        finally:
-            disconnect(initiator)
-            stop(target)
 
     def test_target_card_fails(self):
         """A QP with an SRQ is drained when its last event has come, for which Linux 6.12 waits for
@@ -259,6 +250,34 @@ class NvmePaths(upper_layer.Storage):
             self.await_states({0: "live", 1: "live"})
 
         self.survive("the server's driver goes", both)
+
+    # --- what the target does to its initiator
+
+    def test_target_goes(self):
+        """A target that does not come back: its user gets an error when the initiator gives up."""
+        with self.cell("the target goes", "result"):
+            with self.attached("") as (disk, _):
+                self.client.run(f"for one in /sys/class/nvme/nvme?; do "
+                                f"echo {GIVE_UP} >$one/ctrl_loss_tmo || exit; done")
+                with upper_layer.Load(self.client, disk) as load:
+                    load.advance()
+                    stop(self.server)
+                    load.await_error(GONE)
+                self.assertNotIn("nvmet_rdma", self.server.run("cat /proc/modules").out)
+                self.assertTrue(wait_until(lambda: not self.states(), 30, 0.5), self.states())
+            with self.attached("") as (disk, held):
+                self.use_again(disk, held)
+
+    def test_namespace_goes(self):
+        """A namespace that is disabled: its user gets an error. When it is enabled again, the
+        initiator finds it."""
+        with self.cell("the namespace goes", "result"), self.attached("") as (disk, held):
+            with upper_layer.Load(self.client, disk) as load:
+                load.advance()
+                self.server.run(f"echo 0 >{NAMESPACE}/enable")
+                load.await_error(GONE)
+            self.server.run(f"echo 1 >{NAMESPACE}/enable")
+            self.use_again(find_disk(self.client), held)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ The first host serves, the second asks.
 """
 
 import json
+import re
 
 from programs import EVERY_CELL, Programs
 from scenario import LabError, wait_until
@@ -146,6 +147,12 @@ class Storage(UpperLayer):
         variants = self.VARIANTS if EVERY_CELL else self.VARIANTS[-1:]
         self.check(what, work, variants, LOAD_MEBIBYTES)
 
+    def use_again(self, path, held):
+        """Work goes on that an error has ended."""
+        with Load(self.client, path) as load:
+            load.advance()
+        self.compare(path, held, LOAD_MEBIBYTES)
+
     def write(self, path):
         """Small and large requests, past the page cache. Nothing of them is revoked, though each
         request registers memory and invalidates it, and the wire loses nothing, either."""
@@ -179,9 +186,12 @@ class Load:
     def __init__(self, host, path, retried=None):
         self.host = host
         options = f"bs=1M count={LOAD_MEBIBYTES} status=none"
+        self.stopped = False
+        # A disk that goes must not become a file in /dev.
         self.task = host.spawn(f"""
             set -e
             rm -f {STOP}
+            [ -e {path} ] || : >{path}
             copy() {{
                 until dd "$@" {options} 2>/tmp/error; do
                     cat /tmp/error
@@ -190,7 +200,7 @@ class Load:
             }}
             until [ -e {STOP} ]; do
                 for source in /dev/zero {RANDOM}; do
-                    copy if=$source of={path} oflag=direct conv=notrunc,fsync
+                    copy if=$source of={path} oflag=direct conv=notrunc,nocreat,fsync
                 done
                 copy if={path} of=/dev/shm/read iflag=direct
                 cmp -n {LOAD_MEBIBYTES << 20} /dev/shm/read {RANDOM}
@@ -202,7 +212,7 @@ class Load:
 
     def __exit__(self, *error):
         self.host.run(f"touch {STOP}")
-        self.task.wait(timeout=120, check=not any(error))
+        self.task.wait(timeout=120, check=not (self.stopped or any(error)))
 
     def advance(self):
         """Returns when a round has ended that began later."""
@@ -210,6 +220,13 @@ class Load:
         if not wait_until(lambda: self.rounds() >= wanted or not self.task.running(), 120, 0.2) \
                 or self.task.failed():
             raise LabError(f"{self.host.name}'s load has stopped\n{self.task.give_up()}")
+
+    def await_error(self, pattern):
+        """Returns when the load has ended with this error."""
+        wait_until(lambda: not self.task.running(), 120, 0.2)
+        if self.task.running() or not re.search(pattern, self.task.output()):
+            raise LabError(f"{self.host.name}'s load has no error\n{self.task.give_up()}")
+        self.stopped = True
 
     def rounds(self):
         return self.task.output().count("round")
