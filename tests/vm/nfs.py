@@ -65,6 +65,7 @@ def mounted(client, address, version, transport="rdma"):
 
 class Nfs(upper_layer.Storage):
     VARIANTS = tuple(VERSIONS)
+    OUTAGE = 10
     # When the device goes while xprtrdma connects anew, rdma_resolve_route() and rdma_connect()
     # fail with EINVAL, which sunrpc (call_connect_status()) hands to the application.
     RETRIED = "Invalid argument"

@@ -225,9 +225,11 @@ class NvmePaths(upper_layer.Storage):
         def each_in_turn(load):
             for path in self.PATHS:
                 self.client.set_cable(False, path)
+                begun = time.monotonic()
                 try:
                     self.await_states({path: "connecting", 1 - path: "live"})
                     load.advance()
+                    self.stay_out(begun)
                 finally:
                     self.client.set_cable(True, path)
                 self.await_states({0: "live", 1: "live"})

@@ -6,6 +6,7 @@ The first host serves, the second asks.
 
 import json
 import re
+import time
 
 from programs import EVERY_CELL, Programs
 from scenario import LabError, wait_until
@@ -30,6 +31,7 @@ def unload(host, modules):
 class UpperLayer(Programs):
     """What can happen to the card below a protocol, which must get over it."""
 
+    OUTAGE = 10 if EVERY_CELL else 0  # seconds for which the cable is out at least
     COLUMNS = ("result",)
     OBJECTS = ("cm_id", "qp", "mr", "pd")  # CQs stay in the device's pool for the next user
 
@@ -60,19 +62,25 @@ class UpperLayer(Programs):
         return {qp["lqpn"] for qp in qps if (qp["type"], qp["state"]) == ("RC", "RTS")}
 
     def lose_wire(self):
-        """The cable is out until a connection has failed, which takes some seconds.
+        """The cable is out until a connection has failed, which takes some seconds, and for OUTAGE.
 
         The end that waits for an answer notices it by itself, the other one may not.
         """
         before = [self.connections(host) for host in self.hosts]
         self.assertTrue(all(before), f"connections: {before}")
         self.client.set_cable(False)
+        begun = time.monotonic()
         try:
             failed = wait_until(lambda: any(
                 lost - self.connections(host) for host, lost in zip(self.hosts, before)), 60, 0.5)
+            self.stay_out(begun)
         finally:
             self.client.set_cable(True)
         self.assertTrue(failed, "nobody has noticed that the cable is out")
+
+    def stay_out(self, begun):
+        """Returns when the cable that is out since then has been so for OUTAGE."""
+        time.sleep(max(0, begun + self.OUTAGE - time.monotonic()))
 
     def lose_card(self, meanwhile=lambda: None):
         slot = self.client.pci()
