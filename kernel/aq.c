@@ -310,8 +310,10 @@ static void tern_aq_free(struct tern_engine *engine)
 
 	if (aq->cqes)
 		dma_free_coherent(dev, TERN_AQ_SIZE * TERN_AQ_ENTRY, aq->cqes, aq->cqes_dma);
+	aq->cqes = NULL;
 	if (aq->cmds)
 		dma_free_coherent(dev, TERN_AQ_SIZE * TERN_AQ_ENTRY, aq->cmds, aq->cmds_dma);
+	aq->cmds = NULL;
 }
 
 static struct tern_aq *tern_aq_new(struct device *dev)

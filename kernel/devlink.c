@@ -62,7 +62,7 @@ static int tern_reload_down(struct devlink *devlink, bool netns_change,
 	}
 	if (priv->tdev->held)
 		return -EBUSY;
-	tern_hold(priv->tdev, NULL);
+	tern_hold(priv->tdev, TERN_HELD_RELOAD, NULL);
 	return 0;
 }
 
@@ -73,7 +73,7 @@ static int tern_reload_up(struct devlink *devlink, enum devlink_reload_action ac
 	struct tern_devlink *priv = devlink_priv(devlink);
 
 	*actions_performed = BIT(DEVLINK_RELOAD_ACTION_DRIVER_REINIT);
-	return tern_release(priv->tdev);
+	return tern_release(priv->tdev, TERN_HELD_RELOAD);
 }
 
 static const struct devlink_ops tern_devlink_ops = {

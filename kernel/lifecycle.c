@@ -200,7 +200,7 @@ int tern_add(struct tern_dev *tdev)
 void tern_del(struct tern_dev *tdev)
 {
 	devl_lock(tdev->devlink);
-	tdev->held = true;
+	tdev->held |= TERN_HELD_FOREVER;
 	if (tdev->up && !pci_device_is_present(tdev->pdev))
 		tern_dev_fail(tdev, "is gone");
 	tern_down(tdev);
@@ -212,7 +212,7 @@ void tern_del(struct tern_dev *tdev)
 void tern_quiesce(struct tern_dev *tdev)
 {
 	devl_lock(tdev->devlink);
-	tdev->held = true;
+	tdev->held |= TERN_HELD_FOREVER;
 	if (tdev->up) {
 		tern_health_stop(tdev);
 		rtnl_lock();
@@ -226,26 +226,48 @@ void tern_quiesce(struct tern_dev *tdev)
 /* ---- while the card is away ----------------------------------------------------------------- */
 
 /*
- * Takes the card down until tern_release(). If @why is not NULL, first reports that the card has
- * failed for this reason. The caller holds the devlink lock, also for the next two functions.
+ * Takes the card down until tern_release() with the same @reason (TERN_HELD_*). If @why is not
+ * NULL, first reports that the card has failed for it. The caller holds the devlink lock, also for
+ * the next functions.
+ *
+ * Holds for different reasons may overlap: while Linux handles an error of PCI Express, it releases
+ * the lock of the device between the calls of the driver, and somebody may reset the function.
  */
-void tern_hold(struct tern_dev *tdev, const char *why)
+void tern_hold(struct tern_dev *tdev, u8 reason, const char *why)
 {
-	tdev->held = true;
+	tdev->held |= reason;
 	if (tdev->up && why)
 		tern_dev_fail(tdev, why);
 	tern_down(tdev);
 }
 
-/* Ends tern_hold() and starts the card. Returns a negative errno if the card does not start. */
-int tern_release(struct tern_dev *tdev)
+/* Starts the card unless it works. */
+static int tern_restart(struct tern_dev *tdev)
+{
+	if (tdev->up && !tern_is_dead(tdev))
+		return 0;
+	tern_down(tdev);
+	return tern_up(tdev);
+}
+
+/*
+ * Ends tern_hold(), and starts the card if nothing else holds it. Returns a negative errno if the
+ * card does not start.
+ *
+ * Linux does not tell the driver when it gives up an error of PCI Express. So any release ends
+ * TERN_HELD_ERROR, too. If Linux still handles the error, it may reset the started card once more.
+ * The health check notices that.
+ */
+int tern_release(struct tern_dev *tdev, u8 reason)
 {
 	int err;
 
-	tdev->held = false;
+	tdev->held &= ~(reason | TERN_HELD_ERROR);
+	if (tdev->held)
+		return 0;
 	/* Before the card starts: devlink ignores the report of a failure that it knows already. */
 	tern_devlink_card_works(tdev);
-	err = tern_up(tdev);
+	err = tern_restart(tdev);
 	if (!err)
 		return 0;
 	dev_err(&tdev->pdev->dev, "the card does not come up again: %d\n", err);
@@ -259,8 +281,5 @@ int tern_recover(struct tern_dev *tdev)
 {
 	if (tdev->held)
 		return -EBUSY;
-	if (tdev->up && !tern_is_dead(tdev))
-		return 0;
-	tern_down(tdev);
-	return tern_up(tdev);
+	return tern_restart(tdev);
 }

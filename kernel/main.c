@@ -201,35 +201,35 @@ static void tern_shutdown(struct pci_dev *pdev)
 
 /* ---- while the card is away --------------------------------------------------------- */
 
-static void tern_pci_hold(struct pci_dev *pdev, const char *why)
+static void tern_pci_hold(struct pci_dev *pdev, u8 reason, const char *why)
 {
 	struct tern_dev *tdev = pci_get_drvdata(pdev);
 
 	devl_lock(tdev->devlink);
-	tern_hold(tdev, why);
+	tern_hold(tdev, reason, why);
 	devl_unlock(tdev->devlink);
 }
 
-static int tern_pci_release(struct pci_dev *pdev)
+static int tern_pci_release(struct pci_dev *pdev, u8 reason)
 {
 	struct tern_dev *tdev = pci_get_drvdata(pdev);
 	int err;
 
 	devl_lock(tdev->devlink);
-	err = tern_release(tdev);
+	err = tern_release(tdev, reason);
 	devl_unlock(tdev->devlink);
 	return err;
 }
 
 static int tern_suspend(struct device *dev)
 {
-	tern_pci_hold(to_pci_dev(dev), NULL);
+	tern_pci_hold(to_pci_dev(dev), TERN_HELD_SUSPEND, NULL);
 	return 0;
 }
 
 static int tern_resume(struct device *dev)
 {
-	return tern_pci_release(to_pci_dev(dev));
+	return tern_pci_release(to_pci_dev(dev), TERN_HELD_SUSPEND);
 }
 
 static DEFINE_SIMPLE_DEV_PM_OPS(tern_pm_ops, tern_suspend, tern_resume);
@@ -237,17 +237,17 @@ static DEFINE_SIMPLE_DEV_PM_OPS(tern_pm_ops, tern_suspend, tern_resume);
 /* A function level reset. */
 static void tern_reset_prepare(struct pci_dev *pdev)
 {
-	tern_pci_hold(pdev, NULL);
+	tern_pci_hold(pdev, TERN_HELD_RESET, NULL);
 }
 
 static void tern_reset_done(struct pci_dev *pdev)
 {
-	tern_pci_release(pdev);
+	tern_pci_release(pdev, TERN_HELD_RESET);
 }
 
 static pci_ers_result_t tern_error_detected(struct pci_dev *pdev, pci_channel_state_t state)
 {
-	tern_pci_hold(pdev, "had an error of PCI Express");
+	tern_pci_hold(pdev, TERN_HELD_ERROR, "had an error of PCI Express");
 	return state == pci_channel_io_perm_failure ? PCI_ERS_RESULT_DISCONNECT :
 						      PCI_ERS_RESULT_NEED_RESET;
 }
@@ -260,7 +260,7 @@ static pci_ers_result_t tern_slot_reset(struct pci_dev *pdev)
 
 static void tern_error_resume(struct pci_dev *pdev)
 {
-	tern_pci_release(pdev);
+	tern_pci_release(pdev, TERN_HELD_ERROR);
 }
 
 static const struct pci_error_handlers tern_err_handlers = {

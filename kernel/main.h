@@ -11,8 +11,8 @@ struct tern_dev;
 int tern_add(struct tern_dev *tdev);
 void tern_del(struct tern_dev *tdev);
 void tern_quiesce(struct tern_dev *tdev);
-void tern_hold(struct tern_dev *tdev, const char *why);
-int tern_release(struct tern_dev *tdev);
+void tern_hold(struct tern_dev *tdev, u8 reason, const char *why);
+int tern_release(struct tern_dev *tdev, u8 reason);
 int tern_recover(struct tern_dev *tdev);
 
 /* health.c */

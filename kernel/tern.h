@@ -117,12 +117,21 @@ enum {
 	TERN_STATE_DEAD,	/* not started, or stopped: no DMA, no commands */
 };
 
+/* Bits of tern_dev.held. The card starts when tern_release() has cleared the last one. */
+enum {
+	TERN_HELD_SUSPEND	= BIT(0),
+	TERN_HELD_RESET		= BIT(1),	/* of the function */
+	TERN_HELD_ERROR		= BIT(2),	/* of PCI Express, until Linux has handled it */
+	TERN_HELD_RELOAD	= BIT(3),
+	TERN_HELD_FOREVER	= BIT(4),	/* the driver or the system goes */
+};
+
 struct tern_dev {
 	struct pci_dev *pdev;
 	const struct tern_upcalls *upcalls;
 	/* The lock of the devlink protects the next two. */
 	bool up;		/* between tern_up() and tern_down() */
-	bool held;		/* down for a suspend or a reset, which ends in tern_release() */
+	u8 held;		/* TERN_HELD_*: why the card has to stay down */
 
 	unsigned long state;
 	struct mutex stop_lock;	/* serializes stopping the card and changes of CTRL */
