@@ -135,6 +135,23 @@ static inline int tern_odp_dma(struct ib_umem_odp *umem, size_t index, dma_addr_
 #define resize_user_cq	resize_cq
 #endif
 
+/*
+ * In newer kernels and late stable releases ib_free_cq() has the driver end the events of a CQ
+ * before it cancels the work that polls the CQ. Older kernels cancel it first, and an event may
+ * queue it once more. A CQ that was made without ib_alloc_cq() has no such work.
+ */
+#ifdef TERN_HAVE_PRE_DESTROY_CQ
+#define tern_cancel_cq_work(cq)	do { } while (0)
+#else
+#include <rdma/ib_verbs.h>
+
+static inline void tern_cancel_cq_work(struct ib_cq *cq)
+{
+	if (cq->poll_ctx == IB_POLL_WORKQUEUE || cq->poll_ctx == IB_POLL_UNBOUND_WORKQUEUE)
+		cancel_work_sync(&cq->work);
+}
+#endif
+
 /* In 7.2 a umem can come from other sources than an address of the process. */
 #ifndef TERN_HAVE_UMEM_GET_VA
 #define ib_umem_get_va	ib_umem_get

@@ -121,12 +121,30 @@ static int tern_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 {
 	struct tern_cq *cq = to_tcq(ibcq);
 
-	if (ibcq->uobject)
+	if (ibcq->uobject) {
 		tern_ucq_destroy(cq);
-	else
-		tern_kverbs_cq_destroy(cq);
+		return 0;
+	}
+	tern_kverbs_cq_shut(cq);
+	tern_cancel_cq_work(ibcq);
+	tern_kverbs_cq_free(cq);
 	return 0;
 }
+
+#ifdef TERN_HAVE_PRE_DESTROY_CQ
+/* ib_free_cq() calls this before it cancels the work that polls, which events would queue again. */
+static int tern_pre_destroy_cq(struct ib_cq *ibcq)
+{
+	tern_kverbs_cq_shut(to_tcq(ibcq));
+	return 0;
+}
+
+/* ib_free_cq() calls this in place of tern_destroy_cq(). */
+static void tern_post_destroy_cq(struct ib_cq *ibcq)
+{
+	tern_kverbs_cq_free(to_tcq(ibcq));
+}
+#endif
 
 /* ---- resize and moderate ------------------------------------------------------------ */
 
@@ -215,6 +233,10 @@ static int tern_modify_cq(struct ib_cq *ibcq, u16 count, u16 period)
 const struct ib_device_ops tern_cq_ops = {
 	.create_cq = tern_create_cq_attrs,
 	.destroy_cq = tern_destroy_cq,
+#ifdef TERN_HAVE_PRE_DESTROY_CQ
+	.pre_destroy_cq = tern_pre_destroy_cq,
+	.post_destroy_cq = tern_post_destroy_cq,
+#endif
 
 	INIT_RDMA_OBJ_SIZE(ib_cq, tern_cq, ibcq),
 };

@@ -78,7 +78,8 @@ struct tern_kverbs_srq {
 
 /* kverbs_cq.c */
 int tern_kverbs_cq_create(struct tern_cq *cq, u32 cqe);
-void tern_kverbs_cq_destroy(struct tern_cq *cq);
+void tern_kverbs_cq_shut(struct tern_cq *cq);
+void tern_kverbs_cq_free(struct tern_cq *cq);
 int tern_kverbs_cq_attach(struct tern_qp *qp);
 void tern_kverbs_cq_detach(struct tern_qp *qp);
 void tern_kverbs_cq_forget(struct tern_qp *qp, bool destroyed);

@@ -456,17 +456,13 @@ int tern_kverbs_cq_create(struct tern_cq *cq, u32 cqe)
 	return err;
 }
 
-/*
- * Until tern_cq_core_destroy() ends them, events may queue the work of ib_core that polls the CQ,
- * although ib_free_cq() has cancelled it.
- */
-void tern_kverbs_cq_destroy(struct tern_cq *cq)
+/* Ends the events of the CQ. Its ring stays, as users may poll it until tern_kverbs_cq_free(). */
+void tern_kverbs_cq_shut(struct tern_cq *cq)
 {
-	struct tern_dev *tdev = to_tdev(cq->ibcq.device);
+	tern_cq_core_destroy(to_tdev(cq->ibcq.device), &cq->core);
+}
 
-	tern_cq_core_destroy(tdev, &cq->core);
-	if (cq->ibcq.poll_ctx == IB_POLL_WORKQUEUE ||
-	    cq->ibcq.poll_ctx == IB_POLL_UNBOUND_WORKQUEUE)
-		cancel_work_sync(&cq->ibcq.work);
-	tern_ring_cq_exit(tdev, &cq->k.ring);
+void tern_kverbs_cq_free(struct tern_cq *cq)
+{
+	tern_ring_cq_exit(to_tdev(cq->ibcq.device), &cq->k.ring);
 }
