@@ -358,9 +358,56 @@ int tern_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 
 /* ---- QPs that complete here ------------------------------------------------------------- */
 
+/* Drops the CQEs of @qp and frees their SRQ slots. The caller holds the lock. */
+static void tern_kverbs_cq_drop(struct tern_kverbs_cq *k, struct tern_qp *qp)
+{
+	const struct tern_hw_cqe *cqe;
+	struct tern_ring_cq rest = k->ring;
+	struct tern_recv recv;
+
+	for (; rest.ci - k->ring.ci < tern_ring_cq_size(&rest); tern_ring_cq_pop(&rest)) {
+		cqe = tern_ring_cq_next(&rest);
+		if (!cqe)
+			break;
+		if (tern_cqe_qpn(cqe) != qp->core.qpn)
+			continue;
+		if (qp->ibqp.srq && tern_cqe_is_receive(cqe))
+			tern_kverbs_srq_complete(to_tsrq(qp->ibqp.srq),
+						 le32_to_cpu(cqe->wqe_index), &recv);
+		tern_ring_cq_disown(&rest);
+		k->disowned++;
+	}
+}
+
+/*
+ * Replaces the QP that has the number of @qp, if there still is one. The card has destroyed that
+ * QP, or the number would not be free, but tern_kverbs_cq_forget() has not come to it. All CQEs
+ * with this number are of that QP, as @qp has posted nothing yet.
+ */
+static bool tern_kverbs_cq_replace(struct tern_kverbs_cq *k, struct tern_qp *qp)
+{
+	struct tern_qp *old;
+
+	spin_lock_irq(&k->lock);
+	old = xa_load(&k->qps, qp->core.qpn);
+	if (old && old != qp) {
+		tern_kverbs_cq_drop(k, old);
+		xa_store(&k->qps, qp->core.qpn, qp, 0); /* in place: needs no memory */
+	}
+	spin_unlock_irq(&k->lock);
+	return old;
+}
+
 static int tern_kverbs_cq_add(struct tern_kverbs_cq *k, struct tern_qp *qp)
 {
-	return xa_err(xa_store_irq(&k->qps, qp->core.qpn, qp, GFP_KERNEL));
+	int err;
+
+	do {
+		err = xa_insert_irq(&k->qps, qp->core.qpn, qp, GFP_KERNEL);
+		if (err != -EBUSY)
+			return err;
+	} while (!tern_kverbs_cq_replace(k, qp));
+	return 0;
 }
 
 /* On failure the QP has posted nothing yet. */
@@ -399,29 +446,15 @@ void tern_kverbs_cq_detach(struct tern_qp *qp)
 	spin_unlock_irq(&recv->lock);
 }
 
-/* Frees the SRQ slots of the CQEs that it drops. */
 static void tern_kverbs_cq_forget_in(struct tern_kverbs_cq *k, struct tern_qp *qp, bool destroyed)
 {
-	const struct tern_hw_cqe *cqe;
-	struct tern_ring_cq rest;
-	struct tern_recv recv;
-
 	spin_lock_irq(&k->lock);
-	rest = k->ring;
-	for (; rest.ci - k->ring.ci < tern_ring_cq_size(&rest); tern_ring_cq_pop(&rest)) {
-		cqe = tern_ring_cq_next(&rest);
-		if (!cqe)
-			break;
-		if (tern_cqe_qpn(cqe) != qp->core.qpn)
-			continue;
-		if (qp->ibqp.srq && tern_cqe_is_receive(cqe))
-			tern_kverbs_srq_complete(to_tsrq(qp->ibqp.srq),
-						 le32_to_cpu(cqe->wqe_index), &recv);
-		tern_ring_cq_disown(&rest);
-		k->disowned++;
+	/* If a new QP has the number already, it has dropped the CQEs of this one. */
+	if (xa_load(&k->qps, qp->core.qpn) == qp) {
+		tern_kverbs_cq_drop(k, qp);
+		if (destroyed)
+			xa_erase(&k->qps, qp->core.qpn);
 	}
-	if (destroyed)
-		xa_erase(&k->qps, qp->core.qpn);
 	spin_unlock_irq(&k->lock);
 }
 
