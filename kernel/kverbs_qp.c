@@ -12,6 +12,12 @@ static void tern_posted(struct tern_qp *qp)
 {
 	struct tern_dev *tdev = to_tdev(qp->ibqp.device);
 
+	/*
+	 * Pairs with the barrier in schedule_work() of tern_cqs_recheck(): either this function
+	 * sees the dead card, or the check of all CQs after its death sees what was posted. A
+	 * receive rings no doorbell, and the end of a lock does not order a later read.
+	 */
+	smp_mb();
 	if (unlikely(tern_is_dead(tdev)))
 		tern_cqs_recheck(tdev);
 }
