@@ -277,6 +277,21 @@ std::string Rule::parse_amount(std::string_view value)
 	return "is for delay and reorder alone";
 }
 
+/* Returns why no frame could be from and to these hosts, or empty. */
+std::string Rule::contradiction_of_hosts() const
+{
+	if (match_.from.empty() || match_.to.empty())
+		return {};
+	std::set<uint64_t> ends(match_.from.begin(), match_.from.end());
+	ends.insert(match_.to.begin(), match_.to.end());
+	if (ends.size() == 1)
+		return "to: what a host sends to itself does not pass the wire";
+	const auto is_end = [&](uint64_t host) { return ends.contains(host); };
+	if (!match_.host.empty() && std::ranges::none_of(match_.host, is_end))
+		return "host: is in neither from nor to";
+	return {};
+}
+
 /* Returns why the rule could never act, or that it says two things, or empty. */
 std::string Rule::contradiction() const
 {
@@ -287,8 +302,8 @@ std::string Rule::contradiction() const
 		return "nth: excludes every and probability";
 	if (random && frequency_.every != 1)
 		return "every: excludes probability";
-	if (match_.from.size() == 1 && match_.from == match_.to)
-		return "to: what a host sends to itself does not pass the wire";
+	if (const std::string error = contradiction_of_hosts(); !error.empty())
+		return error;
 	if (!match_.opcodes)
 		return {};
 	if (match_.retransmission && !match_.opcodes->has_data())

@@ -86,6 +86,7 @@ private:
 	std::string parse_psn(std::string_view value);
 	std::string parse_amount(std::string_view value);
 	std::string contradiction() const;
+	std::string contradiction_of_hosts() const;
 	bool fits_flow(const RoceFields &roce, const Passage &passage);
 
 	std::string text_;

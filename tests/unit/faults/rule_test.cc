@@ -293,6 +293,11 @@ TEST(RuleParsing, NamesTheKey)
 	        {"drop host=00:00:00:00:00:0g", "host: "},
 	        {"drop host=00-00-00-00-00-00", "host: "},
 	        {"drop from=52:54:00:77:00:01 to=52:54:00:77:00:01", "to: "},
+	        {"drop from=52:54:00:77:00:01,52:54:00:77:00:01 to=52:54:00:77:00:01", "to: "},
+	        {"drop host=52:54:00:77:00:01 from=52:54:00:77:00:02 to=52:54:00:77:00:03",
+	         "host: "},
+	        {"drop opcode=ETHERNET,UD retransmission=no", "retransmission: "},
+	        {"drop opcode=ETHERNET retransmission=no", "retransmission: "},
 	        {"drop qp=16777216", "qp: "},
 	        {"drop qp=-1", "qp: "},
 	        {"drop psn=16777216", "psn: "},
@@ -329,6 +334,16 @@ TEST(RuleParsing, NamesTheKey)
 		const std::string error = Rule().parse(text);
 		EXPECT_TRUE(error.starts_with(key)) << text << " gives " << error;
 	}
+}
+
+TEST(RuleParsing, HostsThatCanBeTheEndsOfAFrame)
+{
+	for (const char *text : {"drop host=52:54:00:77:00:01,52:54:00:77:00:03 "
+	                         "from=52:54:00:77:00:02 to=52:54:00:77:00:03",
+	                         "drop host=52:54:00:77:00:01 from=52:54:00:77:00:02",
+	                         "drop from=52:54:00:77:00:01,52:54:00:77:00:02 "
+	                         "to=52:54:00:77:00:01,52:54:00:77:00:02"})
+		EXPECT_EQ(Rule().parse(text), "") << text;
 }
 
 TEST(RuleParsing, RemembersWhatItWasTold)
