@@ -20,6 +20,8 @@ constexpr size_t kMaxPorts = UINT16_MAX; /* of a switch, which numbers them with
 /* Cards know their rate in Mb/s. */
 constexpr uint64_t kMinRate = 1'000'000;
 constexpr double kMaxSeconds = 1e6;
+/* The word by which commands of the lab mean all hosts. */
+constexpr std::string_view kEveryHost = "all";
 
 /** Reads the tables of a topology file into a Plan: queues, switches, hosts and links. */
 class Reader {
@@ -128,11 +130,15 @@ void Reader::read_switches()
  * cards. */
 void Reader::read_hosts()
 {
+	if (!file_.has("host"))
+		file_.fail("host", "is missing");
 	for (TomlTable &table : file_.tables("host")) {
 		const std::string name = name_in(table);
 		const uint64_t count = table.integer("count", 1, max_cards_, 1);
 		const uint64_t cards = table.integer("cards", 1, kMaxCardsOfHost, 1);
 		const bool numbered = table.has("count");
+		if (name == kEveryHost && !numbered)
+			table.fail("name", "\"" + name + "\" means every host");
 		const std::string tap = table.has("tap") ? table.text("tap") : "";
 		if (!tap.empty() && (numbered || cards != 1))
 			table.fail("tap", "is for one host with one card");

@@ -2,7 +2,11 @@
 #include "qemu/fabric/toml_table.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
+#include <cmath>
+#include <cstring>
+#include <fstream>
 #include <functional>
 #include <sstream>
 
@@ -25,6 +29,18 @@ std::string list_of(std::span<const T> items, NameOf name_of = {})
 	return all;
 }
 
+/* Returns @value in the largest unit in which it is a whole number. */
+std::string with_unit(double value, std::span<const Unit> units)
+{
+	Unit largest = units.front();
+	for (const Unit &unit : units)
+		if (unit.factor > largest.factor && std::fmod(value, unit.factor) == 0)
+			largest = unit;
+	std::ostringstream text;
+	text << std::llround(value / largest.factor) << " " << largest.name;
+	return text.str();
+}
+
 [[noreturn]] void fail(const toml::parse_error &error, const std::string &path)
 {
 	std::ostringstream text;
@@ -39,7 +55,14 @@ std::string list_of(std::span<const T> items, NameOf name_of = {})
 
 toml::table parse_toml_file(const std::string &path)
 try {
-	return toml::parse_file(path);
+	/* The parser does not say why a file cannot be read. */
+	std::ifstream file(path, std::ios::binary);
+	file.peek(); /* a folder can be opened, but not read */
+	if (file.bad() || !file.is_open())
+		throw TomlError(path + ": " + std::strerror(errno));
+	std::ostringstream text;
+	text << file.rdbuf();
+	return toml::parse(text.str());
 } catch (const toml::parse_error &error) {
 	fail(error, path);
 }
@@ -51,10 +74,15 @@ try {
 	fail(error, path);
 }
 
-void TomlTable::fail(std::string_view key, const std::string &what) const
+toml::source_position TomlTable::position_of(std::string_view key) const
 {
 	const toml::node *node = table_.get(key);
-	const auto line = (node ? node->source() : table_.source()).begin.line;
+	return (node ? node->source() : table_.source()).begin;
+}
+
+void TomlTable::fail(std::string_view key, const std::string &what) const
+{
+	const auto line = position_of(key).line;
 	const std::string path = name_.empty() ? std::string(key) : name_ + "." + std::string(key);
 	throw TomlError(file_ + ":" + std::to_string(line) + ": " + path + ": " + what);
 }
@@ -91,7 +119,9 @@ std::string TomlTable::scalar(std::string_view key)
 	const toml::node &node = need(key);
 	if (const auto flag = node.value_exact<bool>())
 		return *flag ? "yes" : "no";
-	if (!node.is_number())
+	if (!node.is_number() && !node.is_string())
+		fail(key, "must be a string, a number, true or false");
+	if (node.is_string())
 		return string_of(key, node);
 	std::ostringstream text;
 	if (const auto whole = node.value_exact<int64_t>())
@@ -170,7 +200,8 @@ uint64_t TomlTable::quantity(std::string_view key, std::span<const Unit> units, 
 		fail(key, "must be a number with one of the units " + list_of(units, &Unit::name));
 	const double value = number * unit->factor;
 	if (!(value >= static_cast<double>(least) && value <= kMaxQuantity))
-		fail(key, least && value <= 0 ? "must be more than 0" : "is out of range");
+		fail(key, "must be from " + with_unit(static_cast<double>(least), units) + " to " +
+		                  with_unit(kMaxQuantity, units));
 	return static_cast<uint64_t>(value + 0.5);
 }
 

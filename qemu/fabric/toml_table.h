@@ -65,11 +65,13 @@ public:
 	TomlTable table(std::string_view key);
 	/** The tables of [[key]]. */
 	std::vector<TomlTable> tables(std::string_view key);
-	/** The key may be there, whatever its value. */
-	void ignore(std::string_view key) { known_.emplace(key); }
 	/** Refuses keys that were not asked for. */
 	void end() const;
 
+	/** Returns where the value of @key is, or the table if it does not have the key. */
+	toml::source_position position_of(std::string_view key) const;
+
+	/** Throws that something is wrong with @key. */
 	[[noreturn]] void fail(std::string_view key, const std::string &what) const;
 
 private:

@@ -40,7 +40,8 @@ std::string FaultSet::add_rules(std::string_view text)
 		if (!error.empty())
 			return "rule " + std::to_string(position) + ": " + error;
 		if (rules_.size() + added.size() > kMaxRules)
-			return "there may be " + std::to_string(kMaxRules) + " rules";
+			return "rule " + std::to_string(position) + ": action: there may be " +
+			       std::to_string(kMaxRules) + " rules";
 		more = end != text.npos;
 		text.remove_prefix(more ? end + 1 : 0);
 	}

@@ -42,17 +42,6 @@ Gid gid_of(const Mac &mac)
 
 } // namespace
 
-Mac mac_of_card(unsigned number)
-{
-	const unsigned i = number + 1;
-	return {2,
-	        0x7e,
-	        0x44,
-	        static_cast<uint8_t>(i >> 16),
-	        static_cast<uint8_t>(i >> 8),
-	        static_cast<uint8_t>(i)};
-}
-
 Host::Host(EventLoop &loop, fabric::Fabric &fabric, unsigned n, size_t queue_entries, size_t qps,
            uint64_t link_rate, const CongestionParameters &congestion)
         : number(n), mac(mac_of_card(n)), gid(gid_of(mac)), loop_(loop), fabric_(fabric),

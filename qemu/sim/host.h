@@ -9,14 +9,12 @@
 #include "qemu/rnic/congestion/parameters.h"
 #include "qemu/rnic/rnic.h"
 #include "qemu/sim/memory.h"
+#include "qemu/sim/scenario.h"
 #include "tests/support/host.h"
 
 namespace tern::sim {
 
 class Flow;
-
-/** The address of card @number, from 0. */
-Mac mac_of_card(unsigned number);
 
 /** A card at the fabric, with a driver and a program that posts for its flows. */
 class Host final : public fabric::PortOwner, private Wire, private Interrupts {

@@ -3,14 +3,15 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <numeric>
 #include <optional>
 #include <sstream>
 #include <utility>
 
 #include "qemu/faults/fault_set.h"
 #include "qemu/faults/link_faults.h"
+#include "qemu/faults/rule_file.h"
 #include "qemu/rnic/limits.h"
-#include "qemu/sim/host.h"
 
 namespace tern::sim {
 
@@ -35,6 +36,7 @@ constexpr uint64_t kTimeout = 12;    /* 67 ms, more than a message may be paused
 /* Points of a curve unless the file says how far they are apart. */
 constexpr uint64_t kSamples = 200;
 constexpr uint64_t kMaxSamples = 100'000;
+constexpr uint64_t kForever = 1'000'000'000'000'000; /* the longest time of a file */
 
 constexpr std::string_view kServices[] = {"rc", "uc", "ud"};
 constexpr std::string_view kOperations[] = {"write", "send", "read"};
@@ -72,7 +74,12 @@ constexpr std::pair<std::string_view, uint32_t P::*> kParameters[] = {
 /** Turns the tables of a file into a Scenario. */
 class Parser {
 public:
-	Parser(const toml::table &table, const std::string &file) : file_(table, "", file) {}
+	/** @duration: if the file gives none; else that is an error. */
+	Parser(const toml::table &table, const std::string &file, size_t max_cards,
+	       std::optional<uint64_t> duration = {})
+	        : file_(table, "", file), max_cards_(max_cards), missing_duration_(duration)
+	{
+	}
 
 	Scenario parse();
 
@@ -83,7 +90,9 @@ private:
 	void parse_flow(TomlTable &table);
 	void parse_faults();
 	void parse_rules();
-	std::string addresses(TomlTable &table, std::string_view key);
+	std::string addresses(TomlTable &table, const faults::RuleWord &word);
+	std::vector<unsigned> cards_of_rule(TomlTable &table, std::string_view key,
+	                                    const std::string &name);
 	std::vector<unsigned> cards_like(TomlTable &table, std::string_view key,
 	                                 const std::string &pattern);
 	std::vector<unsigned> cards(TomlTable &table, std::string_view key);
@@ -91,6 +100,8 @@ private:
 	void count(TomlTable &table, unsigned card, uint64_t qps, uint64_t depth);
 
 	TomlTable file_;
+	const size_t max_cards_;
+	const std::optional<uint64_t> missing_duration_;
 	Scenario s_;
 	/* By card. */
 	std::vector<uint64_t> qps_;
@@ -101,7 +112,7 @@ Scenario Parser::parse()
 {
 	parse_times();
 	parse_congestion();
-	fabric::read_plan(file_, kMaxCards, s_);
+	fabric::read_plan(file_, max_cards_, s_);
 	qps_.resize(s_.cards.size());
 	completions_.resize(s_.cards.size());
 	parse_flows();
@@ -113,13 +124,13 @@ Scenario Parser::parse()
 
 void Parser::parse_times()
 {
-	s_.duration = file_.quantity("duration", kTimeUnits, 1);
+	s_.duration = file_.quantity("duration", kTimeUnits, 1, missing_duration_);
 	s_.warmup = file_.quantity("warmup", kTimeUnits, 0, 0);
 	if (s_.warmup >= s_.duration)
 		file_.fail("warmup", "must be less than the duration");
 	s_.sample = file_.quantity("sample", kTimeUnits, 1,
 	                           std::max<uint64_t>(s_.duration / kSamples, 1));
-	if (s_.duration / s_.sample > kMaxSamples)
+	if (file_.has("duration") && s_.duration / s_.sample > kMaxSamples)
 		file_.fail("sample",
 		           "would make more than " + std::to_string(kMaxSamples) + " points");
 	s_.mtu = file_.integer("mtu", kMinPathMtu, kMaxPathMtu, s_.mtu);
@@ -277,47 +288,57 @@ void Parser::parse_faults()
 	}
 }
 
-/* The addresses of cards, whose names or patterns are separated by commas, in the same way. */
-std::string Parser::addresses(TomlTable &table, std::string_view key)
+/* All cards of the host @name, or else the cards whose names match. */
+std::vector<unsigned> Parser::cards_of_rule(TomlTable &table, std::string_view key,
+                                            const std::string &name)
 {
-	std::istringstream names(table.scalar(key));
+	const auto host = std::ranges::find(s_.hosts, name, &fabric::Plan::Host::name);
+	if (host == s_.hosts.end())
+		return cards_like(table, key, name);
+	std::vector<unsigned> all(host->cards);
+	std::iota(all.begin(), all.end(), host->first);
+	return all;
+}
+
+std::string address_of_card(unsigned card)
+{
+	const Mac mac = mac_of_card(card);
+	char text[18];
+	std::snprintf(text, sizeof(text), "%02x:%02x:%02x:%02x:%02x:%02x", mac[0], mac[1], mac[2],
+	              mac[3], mac[4], mac[5]);
+	return text;
+}
+
+/* The addresses that a word of a rule names, separated by commas as the names are. */
+std::string Parser::addresses(TomlTable &table, const faults::RuleWord &word)
+{
+	std::istringstream names(word.value);
 	std::string all;
+	const auto add = [&](const std::string &address) {
+		all.append(all.empty() ? "" : ",").append(address);
+	};
 	for (std::string name; std::getline(names, name, ',');) {
-		for (const unsigned card : cards_like(table, key, name)) {
-			const Mac mac = mac_of_card(card);
-			char text[18];
-			std::snprintf(text, sizeof(text), "%02x:%02x:%02x:%02x:%02x:%02x", mac[0],
-			              mac[1], mac[2], mac[3], mac[4], mac[5]);
-			all.append(all.empty() ? "" : ",").append(text);
+		if (faults::parse_address(name)) {
+			add(name);
+			continue;
 		}
+		for (const unsigned card : cards_of_rule(table, word.key, name))
+			add(address_of_card(card));
 	}
 	return all;
 }
 
-/* Writes the rule as faults::Rule reads it, in which hosts are addresses. */
+/* In a rule as faults::Rule reads it, hosts are addresses. */
 void Parser::parse_rules()
 {
-	static constexpr std::string_view kHosts[] = {"from", "to", "host"};
-	static constexpr std::string_view kOthers[] = {"link", "opcode",         "qp",
-	                                               "psn",  "retransmission", "nth",
-	                                               "by",   "every",          "probability"};
-	for (TomlTable &table : file_.tables("rule")) {
+	for (auto &[table, words] : faults::read_rules(file_)) {
 		Scenario::Rule rule;
-		const auto add = [&](std::string_view key, const std::string &value,
-		                     const std::string &shown) {
-			rule.text.append(" ").append(key).append("=").append(value);
-			rule.shown.append(" ").append(key).append("=").append(shown);
-		};
-		rule.text = rule.shown = table.text("action");
-		for (const std::string_view key : kHosts)
-			if (table.has(key))
-				add(key, addresses(table, key), table.scalar(key));
-		for (const std::string_view key : kOthers)
-			if (table.has(key))
-				add(key, table.scalar(key), table.scalar(key));
-		if (table.flag("once", false)) {
-			rule.text += " once";
-			rule.shown += " once";
+		for (const faults::RuleWord &word : words) {
+			const bool is_host =
+			        word.key == "from" || word.key == "to" || word.key == "host";
+			rule.text += (rule.text.empty() ? "" : " ") +
+			             (is_host ? word.with(addresses(table, word)) : word.text());
+			rule.shown += (rule.shown.empty() ? "" : " ") + word.text();
 		}
 		const std::string error = faults::Rule().parse(rule.text, faults::link_ends(s_));
 		if (const size_t colon = error.find(": "); colon != error.npos)
@@ -327,20 +348,35 @@ void Parser::parse_rules()
 			table.fail("action", "there may be " +
 			                             std::to_string(faults::FaultSet::kMaxRules) +
 			                             " rules");
-		table.end();
 	}
 }
 
 } // namespace
 
+Mac mac_of_card(unsigned number)
+{
+	const unsigned i = number + 1;
+	return {2,
+	        0x7e,
+	        0x44,
+	        static_cast<uint8_t>(i >> 16),
+	        static_cast<uint8_t>(i >> 8),
+	        static_cast<uint8_t>(i)};
+}
+
 Scenario read_scenario(const std::string &path)
 {
-	return Parser(fabric::parse_toml_file(path), path).parse();
+	return Parser(fabric::parse_toml_file(path), path, kMaxCards).parse();
 }
 
 Scenario parse_scenario(const std::string &text, const std::string &path)
 {
-	return Parser(fabric::parse_toml(text, path), path).parse();
+	return Parser(fabric::parse_toml(text, path), path, kMaxCards).parse();
+}
+
+fabric::Plan check_scenario(const toml::table &file, const std::string &path, size_t max_cards)
+{
+	return Parser(file, path, max_cards, kForever).parse();
 }
 
 } // namespace tern::sim

@@ -7,6 +7,7 @@
 
 #include "qemu/fabric/plan.h"
 #include "qemu/rnic/congestion/parameters.h"
+#include "qemu/rnic/formats/gid.h"
 
 namespace tern::sim {
 
@@ -55,9 +56,15 @@ struct Scenario : fabric::Plan {
 	std::vector<Rule> rules;
 };
 
+/** The address of card @number, from 0. */
+Mac mac_of_card(unsigned number);
+
 /** Reads a TOML file (docs/fabric.md); throws a fabric::TomlError. */
 Scenario read_scenario(const std::string &path);
 /** As read_scenario(), of @text; errors name @path. */
 Scenario parse_scenario(const std::string &text, const std::string &path);
+/** Checks all of the file @path for real time, in which only the plan has an effect. It may have no
+ * duration, and at most @max_cards. Returns the plan; throws a fabric::TomlError. */
+fabric::Plan check_scenario(const toml::table &file, const std::string &path, size_t max_cards);
 
 } // namespace tern::sim

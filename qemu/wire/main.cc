@@ -11,6 +11,7 @@
 #include <sys/signalfd.h>
 #include <utility>
 
+#include "qemu/faults/rule_file.h"
 #include "qemu/wire/keeper.h"
 #include "qemu/wire/server.h"
 
@@ -47,7 +48,7 @@ private:
 };
 
 struct Arguments {
-	std::string listen, shared, control, topology, tap, describe;
+	std::string listen, shared, control, topology, tap, describe, describe_rules;
 	bool restart = false;
 };
 
@@ -68,7 +69,8 @@ int usage()
 {
 	std::fputs("usage: tern-switch --listen PATH [--shared PATH] [--control PATH] "
 	           "[--topology FILE] [--tap NAME] [--restart]\n"
-	           "       tern-switch --describe FILE\n",
+	           "       tern-switch --describe FILE\n"
+	           "       tern-switch --describe-rules FILE\n",
 	           stderr);
 	return 2;
 }
@@ -89,6 +91,7 @@ std::optional<Arguments> parse(int argc, char **argv)
 	        {{"topology", required_argument, nullptr, 0}, &arguments.topology},
 	        {{"tap", required_argument, nullptr, 0}, &arguments.tap},
 	        {{"describe", required_argument, nullptr, 0}, &arguments.describe},
+	        {{"describe-rules", required_argument, nullptr, 0}, &arguments.describe_rules},
 	};
 	option options[std::size(known) + 2]{{"restart", no_argument, nullptr, kRestart}};
 	std::ranges::transform(known, options + 1, [](const auto &each) { return each.first; });
@@ -101,7 +104,8 @@ std::optional<Arguments> parse(int argc, char **argv)
 		else
 			return std::nullopt;
 	}
-	if (optind != argc || arguments.listen.empty() == arguments.describe.empty())
+	const auto tasks = {arguments.listen, arguments.describe, arguments.describe_rules};
+	if (optind != argc || std::ranges::count(tasks, "") != std::ssize(tasks) - 1)
 		return std::nullopt;
 	return arguments;
 }
@@ -140,7 +144,11 @@ int serve(const Arguments &arguments)
 int run(const Arguments &arguments)
 {
 	if (!arguments.describe.empty()) {
-		std::puts(describe(read_topology(arguments.describe)).c_str());
+		std::puts(describe_topology(arguments.describe).c_str());
+		return 0;
+	}
+	if (!arguments.describe_rules.empty()) {
+		std::puts(tern::faults::describe_rules(arguments.describe_rules).c_str());
 		return 0;
 	}
 	return serve(arguments);

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "qemu/rnic/json.h"
+#include "qemu/sim/scenario.h"
 
 namespace tern::wire {
 
@@ -15,19 +16,16 @@ using End = fabric::Fabric::End;
 namespace {
 
 constexpr uint64_t kMega = 1'000'000;
+/* The keys of a file that have no effect in real time. */
+constexpr const char *kOfSimulator[] = {"duration",   "warmup", "sample", "mtu",
+                                        "congestion", "flow",   "fault",  "rule"};
 
 Plan plan_of(const toml::table &parsed, const std::string &path)
 {
-	TomlTable file(parsed, "", path);
-	Plan plan;
-	fabric::read_plan(file, kMaxCards, plan);
+	Plan plan = sim::check_scenario(parsed, path, kMaxCards);
 	/* In real time, guests that nobody trusts send pause frames. */
 	if (!plan.has_watchdog)
 		plan.queues.pfc.watchdog = watchdog_for(plan);
-	for (const char *key :
-	     {"duration", "warmup", "sample", "mtu", "congestion", "flow", "fault", "rule"})
-		file.ignore(key);
-	file.end();
 	return plan;
 }
 
@@ -43,11 +41,21 @@ Plan parse_topology(const std::string &text, const std::string &path)
 	return plan_of(fabric::parse_toml(text, path), path);
 }
 
-std::string describe(const Plan &plan)
+namespace {
+
+std::string describe(const toml::table &parsed, const std::string &path)
 {
+	const Plan plan = plan_of(parsed, path);
+	if (!std::ranges::any_of(plan.hosts, &std::string::empty, &Plan::Host::tap))
+		TomlTable(parsed, "", path).fail("host", "all are TAP interfaces");
 	const auto rates = plan.card_rates();
 	Json json;
 	json.object("", [&] {
+		json.list("unused", [&] {
+			for (const char *key : kOfSimulator)
+				if (parsed.contains(key))
+					json.text("", key);
+		});
 		json.list("hosts", [&] {
 			for (const Plan::Host &host : plan.hosts)
 				if (host.tap.empty())
@@ -68,6 +76,18 @@ std::string describe(const Plan &plan)
 		});
 	});
 	return json.written();
+}
+
+} // namespace
+
+std::string describe_topology(const std::string &path)
+{
+	return describe(fabric::parse_toml_file(path), path);
+}
+
+std::string describe_text(const std::string &text, const std::string &path)
+{
+	return describe(fabric::parse_toml(text, path), path);
 }
 
 Topology::Topology(Plan plan, Clock &clock, Switch &ethernet, Recorder &recorder)

@@ -19,13 +19,17 @@ namespace tern::wire {
 /** Cards of a topology: each is a port of the switch. */
 constexpr size_t kMaxCards = 64;
 
-/** Reads a TOML file (docs/fabric.md); throws a fabric::TomlError. What it says of simulated time
- * is for tern-sim alone, and is not looked at. */
+/** Reads a TOML file (docs/fabric.md); throws a fabric::TomlError. All of the file is
+ * checked; what it says of simulated time has no effect. */
 fabric::Plan read_topology(const std::string &path);
 /** As read_topology(), of @text; errors name @path. */
 fabric::Plan parse_topology(const std::string &text, const std::string &path);
-/** Returns the hosts of @plan that have cards, with these and their rates, as JSON in one line. */
-std::string describe(const fabric::Plan &plan);
+/** Reads the topology of the file @path for the lab. Returns its hosts that have cards, with these
+ * and their rates, and the keys that have no effect in real time, as JSON in one line. Throws a
+ * fabric::TomlError, also if there is none. */
+std::string describe_topology(const std::string &path);
+/** As describe_topology(), of @text; errors name @path. */
+std::string describe_text(const std::string &text, const std::string &path);
 
 /** The switches and links of a plan in real time, with an edge for each card. */
 class Topology {

@@ -4,13 +4,12 @@
 The switch judges the rules (docs/wire.md); here names of hosts become their addresses.
 """
 
+import fnmatch
 import json
-import pathlib
 import re
-import tomllib
 
 from .errors import LabError
-from .wire import PERCENTAGES, Refused
+from .wire import PERCENTAGES, Refused, ask_switch
 
 ACTIONS = ("drop", "corrupt", "mark", "duplicate", "delay", "reorder", "count")
 HOST_KEYS = ("from", "to", "host")
@@ -30,8 +29,14 @@ def _addresses(lab, value):
     """Ethernet addresses for hosts and addresses, separated by commas."""
     found = []
     for name in value.split(","):
-        found += [name] if ADDRESS.fullmatch(name) else lab.host(name).macs()
+        found += [name] if ADDRESS.fullmatch(name) else _macs(lab, name)
     return ",".join(found)
+
+
+def _macs(lab, name):
+    """The addresses of a host, or of the cards of a topology whose names match."""
+    return [mac for host in lab.hosts for mac, (card, _) in zip(host.macs(), host.options.edges)
+            if fnmatch.fnmatchcase(card, name)] or lab.host(name).macs()
 
 
 def _rule(lab, action, conditions):
@@ -67,74 +72,28 @@ def add(lab, action, match, others):
         raise BadRule(found[2], found[3]) if found else error
 
 
-# --- from a file
-
-def _text(key, value):
-    """A value of TOML as the switch reads it; None for what stands alone."""
-    if key == "once" and value is True:
-        return None
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, (int, float, str)):
-        return str(value)
-    raise BadRule(key, "needs a string or a number")
-
-
-def _rule_of_table(lab, table):
-    if not isinstance(table, dict):
-        raise BadRule("rule", "needs a table")
-    if not isinstance(table.get("action"), str):
-        raise BadRule("action", "is missing, or no string; there are " + ", ".join(ACTIONS))
-    conditions = [(key, _text(key, value)) for key, value in table.items()
-                  if key != "action" and (key, value) != ("once", False)]
-    return _rule(lab, table["action"], conditions)
-
-
-def _line_of(text, number, key):
-    """The line of that key in the number-th [[rule]], else the line of the latter, else 1."""
-    seen, found = 0, 1
-    for at, line in enumerate(text.splitlines(), 1):
-        header = re.match(r"\s*\[\[\s*rule\s*\]\]", line)
-        seen += header is not None
-        if header and seen == number:
-            found = at
-        elif seen == number and re.match(rf"\s*[\"']?{re.escape(key)}[\"']?\s*=", line):
-            return at
-    return found
-
-
 def add_file(lab, path):
     """Adds the rules of a TOML file, all or none. The file may be a topology, too."""
-    try:
-        text = pathlib.Path(path).read_text(encoding="utf-8")
-        tables = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise LabError(f"{path}: {error}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise LabError(f"{path}: {error}") from None
-    for key in tables:
-        if key != "rule" and "link" not in tables:
-            raise LabError(f"{path}: {key}: there is no such key; rules are tables [[rule]]")
-    rules = tables.get("rule", [])
-    if not isinstance(rules, list) or not rules:
-        raise LabError(f"{path}: rule: there is no table [[rule]]")
+    rules = ask_switch("--describe-rules", path)["rules"]
 
-    def refuse(number, key, reason):
-        raise LabError(f"{path}:{_line_of(text, number, key)}: {key}: {reason}")
+    def refuse(rule, key, reason):
+        line = next((word["line"] for word in rule["words"] if word["key"] == key), rule["line"])
+        raise LabError(f"{path}:{line}: rule.{key}: {reason}")
 
     lines = []
-    for number, table in enumerate(rules, 1):
+    for rule in rules:
+        action, *conditions = [(word["key"], word.get("value")) for word in rule["words"]]
         try:
-            lines.append(_rule_of_table(lab, table))
+            lines.append(_rule(lab, action[1], conditions))
         except BadRule as error:
-            refuse(number, error.key, error.reason)
+            refuse(rule, error.key, error.reason)
     try:
         lab.wire.add_rules(lines)
     except Refused as error:
         found = REFUSAL.fullmatch(error.reason)
         if not found:
             raise LabError(f"{path}: {error.reason}") from None
-        refuse(int(found[1]), found[2], found[3])
+        refuse(rules[int(found[1]) - 1], found[2], found[3])
 
 
 # --- shown

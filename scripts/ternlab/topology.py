@@ -3,30 +3,24 @@
 
 import dataclasses
 import json
-import subprocess
 
 from .errors import LabError
-from .wire import switch_program
-
-RESERVED = "all"  # the word by which commands mean every host
+from .progress import say
+from .wire import ask_switch
 
 
 def hosts(path, options):
     """Returns Options for each host of the file, which tern-switch reads: those given, and the
-    host's name and its cards with their links' rates."""
-    done = subprocess.run([switch_program(), "--describe", path], capture_output=True, text=True,
-                          check=False)
-    if done.returncode:
-        raise LabError(done.stderr.strip().removeprefix("tern-switch: "))
-    told = json.loads(done.stdout)["hosts"]
-    if not told:
-        raise LabError(f"{path}: host: is missing")
-    if any(host["name"] == RESERVED for host in told):
-        raise LabError(f"{path}: host.name: \"{RESERVED}\" means every host")
+    host's name and its cards with their links' rates. Says which keys of the file have no effect in
+    a lab."""
+    told = ask_switch("--describe", path)
+    if told["unused"]:
+        rules = "; `lab faults --file` sets the rules" * ("rule" in told["unused"])
+        say(f"{path}: only tern-sim uses {', '.join(told['unused'])}{rules}")
     return [dataclasses.replace(
         options, name=host["name"], cards=len(host["cards"]),
         edges=tuple((card["name"], card["mbps"]) for card in host["cards"]))
-        for host in told]
+        for host in told["hosts"]]
 
 
 def report(wire):

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The wire: tern-switch, to which every host's network card connects."""
 
+import json
 import os
 import pathlib
 import re
 import socket
 import struct
+import subprocess
 
 from .errors import LabError
 from .paths import SWITCH
@@ -28,6 +30,16 @@ def switch_program():
     if not switch.exists():
         raise LabError(f"{switch} is not built; run `make build`")
     return switch
+
+
+def ask_switch(*words):
+    """What tern-switch prints about a file that it checks. What is wrong with the file, also where,
+    is a LabError."""
+    done = subprocess.run([switch_program(), *words], capture_output=True, encoding="utf-8",
+                          errors="replace", check=False)
+    if done.returncode:
+        raise LabError(done.stderr.strip().removeprefix("tern-switch: "))
+    return json.loads(done.stdout)
 
 
 class Wire:

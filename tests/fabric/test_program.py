@@ -79,10 +79,11 @@ class Program(unittest.TestCase):
                           ("count", "s1:a", "CNP")])
         self.assertEqual(result["flows"][0]["messages"], 20)
 
-    def test_thousand_cards(self):
-        """Ten leaves with a hundred hosts each, which all write to hosts of the next leaf."""
+    def thousand_cards(self, duration, flow):
+        """Ten leaves with a hundred hosts each, which all write to hosts of the next leaf. Returns
+        the flows of the result; flow: more keys of each [[flow]]."""
         leaves, hosts = 10, 100
-        text = ['duration = "200 us"']
+        text = [f'duration = "{duration}"']
         text += [f'[[switch]]\nname = "spine{n}"' for n in range(1, 5)]
         for leaf in range(1, leaves + 1):
             text += [f'[[switch]]\nname = "leaf{leaf}"',
@@ -90,14 +91,19 @@ class Program(unittest.TestCase):
                      f'[[link]]\nends = ["h{leaf}x*", "leaf{leaf}"]\nrate = "25 Gb/s"',
                      f'[[link]]\nends = ["leaf{leaf}", "spine*"]\nrate = "400 Gb/s"']
             text += [f'[[flow]]\nfrom = "h{leaf}x{host}"\nto = "h{leaf % leaves + 1}x{host}"\n'
-                     'size = "16 KiB"' for host in range(1, hosts + 1)]
+                     f'{flow}' for host in range(1, hosts + 1)]
         scenario = self.folder / "thousand.toml"
         scenario.write_text("\n".join(text), encoding="ascii")
-        _, _, result = self.result(scenario)
-        flows = result["flows"]
-        self.assertEqual(len(flows), leaves * hosts)
-        self.assertEqual({flow["status"] for flow in flows}, {0})
-        self.assertGreater(min(flow["messages"] for flow in flows), 0)
+        return self.result(scenario)[2]["flows"]
+
+    def test_thousand_cards(self):
+        for flows, duration, keys in ((1000, "200 us", 'size = "16 KiB"'),
+                                      (10_000, "200 us", 'size = "1 KiB"\ndepth = 1\nqps = 10')):
+            with self.subTest(flows=flows):
+                found = self.thousand_cards(duration, keys)
+                self.assertEqual(len(found), flows)
+                self.assertEqual({flow["status"] for flow in found}, {0})
+                self.assertGreater(min(flow["messages"] for flow in found), 0)
 
     def test_plots(self):
         done = run(TOP / "examples/incast.toml", "--plot", self.folder)
@@ -112,10 +118,11 @@ class Program(unittest.TestCase):
 
     def test_wrong_file(self):
         file = self.folder / "bad.toml"
-        file.write_text("duration = '1 ms'\n[[link]]\nends = ['a', 'tor']\n", encoding="utf-8")
+        file.write_text("duration = '1 ms'\nhost = [{ name = 'b' }]\n"
+                        "[[link]]\nends = ['a', 'tor']\n", encoding="utf-8")
         done = run(file)
         self.assertEqual(done.returncode, 1)
-        self.assertEqual(done.stderr, f"tern-sim: {file}:3: link.ends: "
+        self.assertEqual(done.stderr, f"tern-sim: {file}:4: link.ends: "
                                       'there is no host or switch "a"\n')
         self.assertEqual(done.stdout, "")
 

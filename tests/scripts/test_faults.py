@@ -32,7 +32,7 @@ class Faults(unittest.TestCase):
         self.addCleanup(scratch.cleanup)
         self.folder = pathlib.Path(scratch.name)
         self.environment = {**os.environ, "XDG_RUNTIME_DIR": scratch.name, "TERN_STACK": "",
-                            "TERN_LAB": f"faults-{os.getpid()}"}
+                            "TERN_SWITCH": SWITCH, "TERN_LAB": f"faults-{os.getpid()}"}
         self.remember_lab()
         self.switch = subprocess.Popen(
             [SWITCH, "--listen", self.lab_folder / "wire", "--control",
@@ -196,21 +196,30 @@ class Faults(unittest.TestCase):
                 (6, "opcode: there is no opcode", '[[rule]]\naction="drop"\nopcode = "X"\n'),
                 (4, "action: is missing", "[[rule]]\nqp = 1\n"),
                 (5, "action: .*lose", '[[rule]]\naction = "lose"\n'),
-                (5, 'action: "drop.nseed 1" has', '[[rule]]\naction = "drop\\nseed 1"\n'),
+                (5, 'action: "drop.u000aseed 1" has', '[[rule]]\naction = "drop\\nseed 1"\n'),
                 (5, 'action: "drop;mark" has', '[[rule]]\naction = "drop;mark"\n'),
+                (6, 'opcode: "ACK once" has', '[[rule]]\naction="drop"\nopcode="ACK once"\n'),
                 (7, "from: no host", '# [[rule]]\n[[ rule ]]\naction="drop"\n"from" = "host7"\n'),
                 (6, "psn: needs a number", '[[rule]]\naction="drop"\npsn = 16777216\n'),
-                (6, "qp: needs a string", '[[rule]]\naction="drop"\nqp = [1, 2]\n'),
+                (6, "qp: must be a string, a number", '[[rule]]\naction="drop"\nqp = [1, 2]\n'),
+                (6, "colour: there is no such key", '[[rule]]\naction="drop"\ncolour = 1\n'),
                 (6, "nth: excludes", '[[rule]]\naction="drop"\nnth = 2\nevery = 2\n'),
-                (4, "by: is missing", '[[rule]]\naction="delay"\n')):
+                (4, "by: is missing", '[[rule]]\naction="delay"\n'),
+                (5 + 3 * 63, "action: there may be 64", 64 * '[[rule]]\naction="drop"\n\n')):
             path.write_text(good + text, encoding="utf-8")
-            self.refused(f"{path}:{line}: {message}", "--file", path)
-        for message, text in (
-                ("rules: there is no such key", 'rules = 1\n'),
-                ("rule: there is no table", ""), ("rule: there is no table", "rule = 1\n"),
-                ("line 2", '[[rule]]\naction = drop\n')):
+            self.refused(f"{path}:{line}: rule.{message}", "--file", path)
+        for line, message, text in (
+                (1, "rules: there is no such key", 'rules = 1\n'),
+                (1, "rule: is missing", ""), (1, "rule: must be tables", "rule = []\n"),
+                (2, "rule: must be tables", "\nrule = 1\n"),
+                (3, "rule.psn: needs a number",
+                 'rule = [\n {action="drop"},\n {action="drop", psn=-1}]\n'),
+                (4, "rule.from: no host",
+                 'rule = [{action="drop"},\n\n\n {action="drop", from="host9"}]\n'),
+                (2, "Error while parsing", '[[rule]]\naction = drop\n')):
             path.write_text(text, encoding="utf-8")
-            self.refused(f"{path}: .*{message}", "--file", path)
+            self.refused(f"{path}:{line}: {message}", "--file", path)
+        self.refused(f"{self.folder}: Is a directory", "--file", self.folder)
 
     # --- what happens
 

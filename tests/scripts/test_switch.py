@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import signal
 import socket
 import struct
@@ -140,6 +141,32 @@ class Examples(unittest.TestCase):
                         [(host.name, host.cards, host.edges) for host in hosts],
                         [(host, len(names), tuple((card, rate) for card in names))
                          for host, names in cards.items()])
+
+    def test_wrong_files(self):
+        """The lab's error names file, line and key."""
+        link = "[[link]]\nends = ['*[!r]', 'tor']\n"
+        for line, message, text in (
+                (1, "host: is missing", "[[switch]]\nname = 'tor'\n"),
+                (4, 'host.name: "all" means every host',
+                 f"[[switch]]\nname = 'tor'\n[[host]]\nname = 'all'\n{link}"),
+                (2, "host: all are TAP interfaces",
+                 f"switch = [{{ name = 'tor' }}]\nhost = [{{ name = 'a', tap = 'x' }}]\n{link}"),
+                (2, "Error while parsing", "[[switch]]\nname = tor\n")):
+            with (self.subTest(message), tempfile.NamedTemporaryFile("w", suffix=".toml") as file,
+                  mock.patch.dict(os.environ, TERN_SWITCH=SWITCH)):
+                file.write(text)
+                file.flush()
+                with self.assertRaisesRegex(LabError,
+                                            f"^{re.escape(file.name)}:{line}: {message}"):
+                    topology.hosts(file.name, Options())
+
+    def test_unused_keys(self):
+        """The lab says what has no effect in it."""
+        path = TOP / "examples/lab-incast.toml"
+        with (mock.patch.dict(os.environ, TERN_SWITCH=SWITCH),
+              mock.patch.object(topology, "say") as say):
+            topology.hosts(path, Options())
+        say.assert_called_once_with(f"{path}: only tern-sim uses duration, warmup, flow")
 
     def test_runs(self):
         """The switch comes up with each, has all that the file has, and ends when told to."""

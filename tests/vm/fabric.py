@@ -404,7 +404,7 @@ class Fabric(Scenario):
                  f"{lines + 2}: link.ends: there is no host or switch \"tor9\""),
                 ("[[host]]\nname = 'd'\n", f"{lines + 2}: host.name: there is a \"d\" already"),
                 ("[[link]]\nends = ['tor', 'leaf1']\nrate = '0 Mb/s'\n",
-                 f"{lines + 3}: link.rate: must be more than 0")):
+                 f"{lines + 3}: link.rate: must be from 1 Mb/s to 1000000 Gb/s")):
             with tempfile.NamedTemporaryFile("w", suffix=".toml", encoding="utf-8") as file:
                 file.write(good + text)
                 file.flush()

@@ -99,9 +99,9 @@ INSTANTIATE_TEST_SUITE_P(
         testing::Values(Bad{"[[link]]\nends = ['a', 'tor9']\n",
                             "net.toml:4: link.ends: there is no host or switch \"tor9\""},
                         Bad{"[[link]]\nends = ['a', 'tor']\nrate = '0 Mb/s'\n",
-                            "net.toml:5: link.rate: must be more than 0"},
+                            "net.toml:5: link.rate: must be from 1 Mb/s to 1000000 Gb/s"},
                         Bad{"[[link]]\nends = ['a', 'tor']\nrate = '999 kb/s'\n",
-                            "net.toml:5: link.rate: is out of range"},
+                            "net.toml:5: link.rate: must be from 1 Mb/s to 1000000 Gb/s"},
                         Bad{"[[link]]\nends = ['a', 'tor']\nloss = 2\n",
                             "net.toml:5: link.loss: must be a number from 0 to 1"},
                         Bad{"[[link]]\nends = ['a', 'tor']\n",
@@ -129,6 +129,9 @@ TEST(Plan, Names)
 		                  .find("net.toml:2: host.name: must be a letter"),
 		          std::string::npos)
 		        << name;
+	EXPECT_EQ(error_of("[[host]]\nname = 'all'\n"),
+	          "net.toml:2: host.name: \"all\" means every host");
+	EXPECT_EQ(error_of("[[switch]]\nname = 'all'\n"), "net.toml:1: host: is missing");
 	EXPECT_EQ(error_of("[[host]]\nname = 'x'\ncards = 8\ncount = 9\n"),
 	          "net.toml:4: host.count: makes more than 64 cards");
 }

@@ -139,15 +139,15 @@ INSTANTIATE_TEST_SUITE_P(
                     "bad.toml:13: link.ends: \"tor\" cannot be linked to itself"},
                 Bad{"[[link]]\nends = ['tor']\n", "bad.toml:13: link.ends: must be two names"},
                 Bad{"[[link]]\nends = ['tor', 'tor']\nrate = '0 Gb/s'\n",
-                    "bad.toml:14: link.rate: must be more than 0"},
+                    "bad.toml:14: link.rate: must be from 1 Mb/s to 1000000 Gb/s"},
                 Bad{"[[link]]\nends = ['tor', 'tor']\nrate = '10 Gbit'\n",
                     "bad.toml:14: link.rate: must be a number with one of the units b/s, kb/s"},
                 Bad{"[[link]]\nends = ['tor', 'tor']\nrate = 10\n",
                     "bad.toml:14: link.rate: must be a string"},
                 Bad{"[[link]]\nends = ['tor', 'tor']\nrate = '-1 Gb/s'\n",
-                    "bad.toml:14: link.rate: must be more than 0"},
+                    "bad.toml:14: link.rate: must be from 1 Mb/s to 1000000 Gb/s"},
                 Bad{"[[link]]\nends = ['tor', 'tor']\nrate = 'nan Gb/s'\n",
-                    "bad.toml:14: link.rate: is out of range"},
+                    "bad.toml:14: link.rate: must be from 1 Mb/s to 1000000 Gb/s"},
                 Bad{"[[link]]\nrate = '1 Gb/s'\n", "bad.toml:12: link.ends: is missing"},
                 Bad{"[queues]\nlimits = '1 MB'\n",
                     "bad.toml:13: queues.limits: there is no such key"},
@@ -200,6 +200,8 @@ INSTANTIATE_TEST_SUITE_P(
                     "bad.toml:14: rule.every: needs a number from 1"},
                 Bad{"[[rule]]\naction = 'drop'\npsn = [1]\n",
                     "bad.toml:14: rule.psn: must be a string"},
+                Bad{"[[rule]]\naction = 'drop'\nopcode = 'ACK once'\n",
+                    "bad.toml:14: rule.opcode: \"ACK once\" has a blank or a semicolon"},
                 Bad{"[[rule]]\naction = 'drop'\nonce = 'true'\n",
                     "bad.toml:14: rule.once: must be true or false"},
                 Bad{"[[rule]]\naction = 'drop'\nspeed = 1\n",
@@ -210,6 +212,22 @@ INSTANTIATE_TEST_SUITE_P(
                 Bad{"[congestion]\nrp_speed = 9\n",
                     "bad.toml:13: congestion.rp_speed: there is no such key"},
                 Bad{"[[host]\n", "bad.toml:12: "}));
+
+/* As in a lab a host's name means all its cards, and an address needs no name. */
+TEST(Scenario, HostsOfRules)
+{
+	const Scenario s = parse_scenario("duration = '1 ms'\n"
+	                                  "host = [{ name = 'a', cards = 2 }, { name = 'b' }]\n"
+	                                  "switch = [{ name = 'tor' }]\n"
+	                                  "link = [{ ends = ['[ab]*', 'tor'] }]\n"
+	                                  "[[rule]]\naction = 'drop'\n"
+	                                  "to = 'b,52:54:00:77:00:09'\nfrom = 'a'\n",
+	                                  "x");
+	ASSERT_EQ(s.rules.size(), 1u);
+	EXPECT_EQ(s.rules[0].shown, "drop to=b,52:54:00:77:00:09 from=a");
+	EXPECT_EQ(s.rules[0].text, "drop to=02:7e:44:00:00:03,52:54:00:77:00:09 "
+	                           "from=02:7e:44:00:00:01,02:7e:44:00:00:02");
+}
 
 TEST(Scenario, ANameForTwoThings)
 {

@@ -632,14 +632,37 @@ TEST_F(TopologyTest, Commands)
 	EXPECT_EQ(topology->execute("fabric"), "ok " + topology->report());
 }
 
-TEST(TopologyFile, WhatIsForTheSimulatorIsIgnored)
+/* Without a duration, too. */
+TEST(TopologyFile, WhatIsForTheSimulatorIsCheckedAndHasNoEffect)
 {
-	const auto plan = parse_topology(std::string(kTwo) + "[[flow]]\nfrom = 'nobody'\n", "x");
-	EXPECT_EQ(describe(plan),
-	          "{\"hosts\":[{\"name\":\"h1\",\"cards\":[{\"name\":\"h1\",\"mbps\":8}]},"
+	EXPECT_EQ(describe_text(std::string(kTwo) + "[[flow]]\nfrom = 'h1'\nto = 'h*'\n"
+	                                            "[[rule]]\naction = 'drop'\nto = 'h?'\n",
+	                        "x"),
+	          "{\"unused\":[\"flow\",\"rule\"],"
+	          "\"hosts\":[{\"name\":\"h1\",\"cards\":[{\"name\":\"h1\",\"mbps\":8}]},"
 	          "{\"name\":\"h2\",\"cards\":[{\"name\":\"h2\",\"mbps\":8}]},"
 	          "{\"name\":\"h3\",\"cards\":[{\"name\":\"h3\",\"mbps\":8}]}]}");
-	EXPECT_THROW(parse_topology(std::string(kTwo) + "[[flows]]\n", "x"), fabric::TomlError);
+	constexpr std::pair<const char *, const char *> kWrong[] = {
+	        {"[[flows]]\n", "x:7: flows: there is no such key"},
+	        {"[[flow]]\nfrom = 'nobody'\nto = 'h1'\n",
+	         "x:8: flow.from: there is no host or switch \"nobody\""},
+	        {"[congestion]\nalgorithm = 'cubic'\n", "x:8: congestion.algorithm: must be one of "
+	                                                "none, dcqcn, timely"},
+	        {"[[fault]]\nlink = ['h1', 'h2']\ndown = '1 ms'\n",
+	         "x:8: fault.link: there is no link between \"h1\" and \"h2\""},
+	        {"[[rule]]\naction = 'lose'\n",
+	         "x:8: rule.action: \"lose\" is none; there are drop, "
+	         "corrupt, mark, duplicate, delay, reorder and count"},
+	};
+	for (const auto &[text, expected] : kWrong) {
+		std::string error;
+		try {
+			parse_topology(std::string(kTwo) + text, "x");
+		} catch (const fabric::TomlError &wrong) {
+			error = wrong.what();
+		}
+		EXPECT_EQ(error, expected);
+	}
 }
 
 } // namespace
