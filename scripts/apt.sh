@@ -20,6 +20,18 @@ write_archives() {
 	PREFERENCES
 }
 
+# archive_refusal LOG
+#
+# Prints the first line of LOG by which apt says that the archive does not give it what it takes.
+# The status is 0 if there is one.
+archive_refusal() {
+	grep -m 1 -E \
+		-e '^E: Unable to (locate package|fetch|correct problems|satisfy dependencies)' \
+		-e '^E: (Package|Version) .* (has no installation candidate|was not found)' \
+		-e '^E: (Failed to fetch|The repository|Release file)' \
+		-e '^E: Sub-process /usr/bin/dpkg returned an error' "$1"
+}
+
 # use_apt_of TYPE SUITE
 #
 # An apt of our own, which leaves the user's configuration alone and needs no root: lets apt-get see what the SUITE has of this TYPE, deb or deb-src, and nothing else. Its files are

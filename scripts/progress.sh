@@ -12,6 +12,17 @@ say() {
 	echo "${0##*/}: $*" >&2
 }
 
+# unavailable REASON
+#
+# Ends the script with status 77: this machine or Debian's archive does not have what it takes, which
+# is no fault of Tern's. Nothing else ends with that status. A caller that gives the name of a file in
+# $TERN_REASON finds the reason there.
+unavailable() {
+	say "$*"
+	[ -z "${TERN_REASON-}" ] || echo "$*" >"$TERN_REASON"
+	exit 77
+}
+
 # begin_turning TEXT
 #
 # The caller's EXIT trap calls end_turning, so that none goes on turning behind a message.

@@ -19,6 +19,7 @@ from ternlab import machine, parts  # noqa: E402
 from ternlab.errors import LabError  # noqa: E402
 from ternlab.host import Options  # noqa: E402
 
+UNAVAILABLE = 77  # status of scripts, if a stack cannot be had here
 COLUMNS = ("suite", "arch", "kernel", "kernel-suite", "headers", "qemu", "rdma-core", "front-end")
 
 
@@ -77,6 +78,14 @@ class Table(unittest.TestCase):
             foreign = run("scripts/stack", "--foreign", TERN_STACK=name).stdout
             self.assertEqual(foreign, "-".join(expected) + "\n")
 
+    def test_the_newest(self):
+        """It has a smoke test, unless it is of this machine's system."""
+        name = run("scripts/stack", "--newest").stdout.strip()
+        rows = {row[0]: row for row in table() if not is_debug(row)}
+        self.assertEqual(rows[name][3], max((row[3] for row in rows.values()),
+                                            key=lambda series: list(map(int, series.split(".")))))
+        self.assertEqual(run("scripts/stack", "--newest", TERN_STACK=name).stdout, "")
+
     def test_a_debug_kernel_has_a_stock_one_of_its_series(self):
         rows = {row[0]: row for row in table()}
         for name, row in rows.items():
@@ -105,6 +114,27 @@ class WithPrograms(unittest.TestCase):
         path.write_text(f"#!/bin/sh\n{script}\n", encoding="ascii")
         path.chmod(0o755)
         return f"{self.scratch}:{os.environ['PATH']}"
+
+    def with_packages_of(self, stack, qemu=None, kernel=None):
+        """PATH with a dpkg-query that tells of the stack's packages, but for these versions."""
+        row = dict(zip(COLUMNS, next(row[1:] for row in table() if row[0] == stack)))
+        return self.instead_of("dpkg-query", f"""case "$*" in
+            *qemu-system-x86) echo '1:{qemu or row["qemu"]}.0+ds-1' ;;
+            *libibverbs-dev) echo '{row["rdma-core"]}.0-2' ;;
+            *{row["headers"]}) echo linux-headers-{kernel or row["kernel"]}.4-amd64 ;;
+            *) exit 1 ;;
+            esac""")
+
+    def checkout(self):
+        """A checkout whose root folder of another Debian is this machine's own."""
+        checkout = self.scratch / "checkout"
+        (checkout / "build").mkdir(parents=True)
+        shutil.copytree(TOP / "scripts", checkout / "scripts",
+                        ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(TOP / "tests/vm", checkout / "tests/vm",
+                        ignore=shutil.ignore_patterns("__pycache__"))
+        (checkout / "scripts/root").write_text("#!/bin/sh\necho /\n", encoding="ascii")
+        return checkout
 
 
 class Machines(WithPrograms):
@@ -211,7 +241,7 @@ class BadInput(WithPrograms):
             *qemu-system-x86) echo 1:9.9+dfsg-1 ;;
             *) {real} "$@" ;;
             esac""")
-        self.refused("but this machine 9.9+dfsg-1", "scripts/setup", PATH=path)
+        self.refused(", but there is 9.9+dfsg-1", "scripts/setup", PATH=path)
 
     def test_module_for_a_kernel_without_headers(self):
         folder = self.scratch / "module"
@@ -244,9 +274,7 @@ class BadInput(WithPrograms):
     def test_files_of_users_are_the_same_on_another_debian(self):
         """Those below the home and the folder that the command is called from. This machine's own
         root folder stands for the other system's; it lacks what is mounted, as here."""
-        scripts = self.scratch / "checkout/scripts"
-        shutil.copytree(TOP / "scripts", scripts)
-        (scripts / "root").write_text("#!/bin/sh\necho /\n", encoding="ascii")
+        scripts = self.checkout() / "scripts"
         other = run("scripts/stack", "--others").stdout.split()[0]
         with tempfile.TemporaryDirectory(dir="/var/tmp") as home, \
                 tempfile.TemporaryDirectory(dir="/var/tmp") as here:
@@ -255,7 +283,8 @@ class BadInput(WithPrograms):
                 mkdir {here}/below
                 cd {here}/below
                 {scripts}/on-stack sh -c 'touch "$HOME/kept" kept /usr/lost'
-                echo $HOME/* *""", TERN_STACK=other, HOME=home)
+                echo $HOME/* *""", TERN_STACK=other, HOME=home,
+                       PATH=self.with_packages_of(other))
             self.assertEqual((done.stdout, done.stderr), (f"{home}/kept kept\n", ""))
         self.assertFalse(os.path.exists("/usr/lost"))
 
@@ -263,6 +292,73 @@ class BadInput(WithPrograms):
         other = run("scripts/stack", "--others").stdout.split()[0]
         path = self.instead_of("id", "echo 1000")
         self.refused("takes root", "scripts/on-stack", "true", TERN_STACK=other, PATH=path)
+
+
+class Unavailable(WithPrograms):
+    """What this machine or Debian's archive does not have is no failure: scripts end with a status
+    of its own, and say what is missing."""
+
+    def setUp(self):
+        super().setUp()
+        self.other = run("scripts/stack", "--others").stdout.split()[0]
+        self.newest = run("scripts/stack", "--newest").stdout.strip()
+        self.reason = self.scratch / "reason"
+
+    def run_for_reason(self, *command, **environment):
+        """The status, and the reason if there is one."""
+        self.reason.unlink(missing_ok=True)
+        ran = run(*command, TERN_REASON=str(self.reason), TERN_CACHE=str(self.scratch / "cache"),
+                  **environment)
+        if not self.reason.exists():
+            return ran.returncode, None
+        reason = self.reason.read_text(encoding="utf-8")
+        self.assertIn(reason, ran.stderr)
+        return ran.returncode, reason
+
+    def test_other_versions_than_the_row_says(self):
+        """The command does not run, which would look for its Debian in there again."""
+        made = self.scratch / "made"
+        command = (self.checkout() / "scripts/on-stack", "touch", made)
+        for wrong in ({"qemu": "99.9"}, {"kernel": "99.9"}, {"qemu": "99.9", "kernel": "98.8"}):
+            with self.subTest(wrong):
+                status, reason = self.run_for_reason(
+                    *command, TERN_STACK=self.newest,
+                    PATH=self.with_packages_of(self.newest, **wrong))
+                self.assertEqual(status, UNAVAILABLE)
+                self.assertRegex(reason, f"^stacks.txt says of the stack {self.newest}: ")
+                for version in wrong.values():
+                    self.assertIn(f", but there is {version}.", reason)
+                self.assertEqual(reason.count("but there is"), len(wrong))
+                self.assertFalse(made.exists())
+        self.assertEqual(self.run_for_reason(*command, TERN_STACK=self.newest,
+                                             PATH=self.with_packages_of(self.newest)), (0, None))
+        self.assertTrue(made.exists())
+
+    def test_a_machine_without_root(self):
+        path = self.instead_of("id", "echo 1000")
+        status, reason = self.run_for_reason("scripts/on-stack", "true", TERN_STACK=self.other,
+                                             PATH=path)
+        self.assertEqual(status, UNAVAILABLE)
+        self.assertIn("takes root", reason)
+
+    def test_packages_that_the_archive_lacks(self):
+        for command, stack, refusal in (
+                ("scripts/root", self.other, "E: Unable to locate package fio"),
+                ("scripts/root", self.other,
+                 "E: Unable to correct problems, you have held broken packages."),
+                ("scripts/image", "", "E: Failed to fetch http://x  404")):
+            with self.subTest(command, refusal=refusal):
+                path = self.instead_of("mmdebstrap", f"echo '{refusal}'; exit 25")
+                status, reason = self.run_for_reason(command, TERN_STACK=stack, PATH=path)
+                self.assertEqual(status, UNAVAILABLE)
+                self.assertIn(refusal, reason)
+
+    def test_other_failures(self):
+        for command, stack in (("scripts/root", self.other), ("scripts/image", "")):
+            with self.subTest(command):
+                path = self.instead_of("mmdebstrap", "echo 'E: setup failed: hook'; exit 25")
+                self.assertEqual(self.run_for_reason(command, TERN_STACK=stack, PATH=path),
+                                 (1, None))
 
 
 if __name__ == "__main__":
