@@ -45,7 +45,7 @@ else
 KERNEL = $(shell scripts/guest-kernel)
 endif
 
-.PHONY: help setup build module configure cmake image kernels hosts run test test-quick test-all \
+.PHONY: help setup build module configure cmake image kernels hosts programs run test test-quick test-all \
 	test-debug test-threads stress-test soak report fuzz fuzz-quick lint bench bench-apps bench-core bench-fabric \
 	bench-sim lab install packages clean
 
@@ -114,6 +114,10 @@ hosts: module configure image
 	@cmake --build $(CMAKE_BUILD) --target tern-switch card
 	@cmake --build $(or $(GUEST_BUILD),$(CMAKE_BUILD)) --target tern_provider terntop terntrace
 
+# What scenarios need beside hosts.
+programs: configure
+	@cmake --build $(or $(GUEST_BUILD),$(CMAKE_BUILD)) --target guest_programs
+
 image: setup
 	@TERN_STACK=$$(scripts/stack stock) scripts/image >/dev/null
 
@@ -124,9 +128,11 @@ run: hosts
 test: setup
 	@scripts/lint --quick
 	@$(MAKE) cmake kernels
+	@scripts/newest
 	@scripts/suite
 
 test-all: lint kernels test-threads
+	@scripts/newest
 	@scripts/suite --all
 
 # These tests count what ThreadSanitizer itself takes: addresses, and a thread.
@@ -149,6 +155,7 @@ test-debug: cmake
 	@scripts/suite --debug
 
 stress-test: cmake kernels
+	@scripts/newest
 	@scripts/suite --stress
 
 soak: setup

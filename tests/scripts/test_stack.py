@@ -3,6 +3,10 @@
 """The table of stacks, and what the scripts say of a stack or a machine that is not as they need
 it: one line, an exit code other than 0, and nothing half done."""
 
+import contextlib
+import importlib.machinery
+import importlib.util
+import io
 import os
 import pathlib
 import shutil
@@ -11,6 +15,7 @@ import sys
 import tempfile
 import types
 import unittest
+from unittest import mock
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "scripts"))
@@ -129,6 +134,7 @@ class WithPrograms(unittest.TestCase):
         """A checkout whose root folder of another Debian is this machine's own."""
         checkout = self.scratch / "checkout"
         (checkout / "build").mkdir(parents=True)
+        (checkout / "Makefile").touch()  # or it would be an installation
         shutil.copytree(TOP / "scripts", checkout / "scripts",
                         ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copytree(TOP / "tests/vm", checkout / "tests/vm",
@@ -359,6 +365,49 @@ class Unavailable(WithPrograms):
                 path = self.instead_of("mmdebstrap", "echo 'E: setup failed: hook'; exit 25")
                 self.assertEqual(self.run_for_reason(command, TERN_STACK=stack, PATH=path),
                                  (1, None))
+
+    def prepare(self, checkout, on_stack):
+        """scripts/newest where on-stack does this."""
+        (checkout / "scripts/on-stack").write_text(f"#!/bin/sh\n{on_stack}\n", encoding="ascii")
+        return run(checkout / "scripts/newest")
+
+    def test_the_smoke_test_is_skipped(self):
+        checkout = self.checkout()
+        done = self.prepare(checkout, 'echo "no such kernel" >"$TERN_REASON"; exit 77')
+        self.assertEqual(done.returncode, 0)
+        self.assertIn(f"vm.smoke.{self.newest} will not run: no such kernel", done.stderr)
+        smoke = run("/usr/bin/python3", "-B", checkout / "tests/vm/smoke.py",
+                    TERN_STACK=self.newest)
+        self.assertEqual((smoke.returncode, smoke.stdout), (UNAVAILABLE, "no such kernel\n"))
+
+    def test_the_smoke_test_is_not_skipped(self):
+        """Whatever else goes wrong, and also if another command has that very status."""
+        checkout = self.checkout()
+        unavailable = checkout / "build/newest-unavailable"
+        for on_stack, status in (
+                ("exit 1", 1), ("[ $1 = scripts/image ] || exit 2", 2),
+                ("[ $1 = scripts/image ] || exit 77", 77),
+                ("[ $1 != scripts/checked-module ] || exit 1", 1), ("true", 0)):
+            with self.subTest(on_stack):
+                unavailable.touch()  # of an earlier time
+                self.assertEqual(self.prepare(checkout, on_stack).returncode, status)
+                self.assertFalse(unavailable.exists())
+
+    def test_the_suite_lists_what_was_skipped(self):
+        (self.scratch / "CTestTestfile.cmake").write_text("""
+            foreach(status 0 77)
+              add_test(vm.${status} /bin/sh -c "echo because of ${status}; exit ${status}")
+              set_tests_properties(vm.${status} PROPERTIES SKIP_RETURN_CODE 77 LABELS vm)
+            endforeach()""", encoding="ascii")
+        loader = importlib.machinery.SourceFileLoader("suite", str(TOP / "scripts/suite"))
+        suite = importlib.util.module_from_spec(importlib.util.spec_from_loader("suite", loader))
+        loader.exec_module(suite)
+        said = io.StringIO()
+        with mock.patch.multiple(suite, TESTS=self.scratch, COSTS=self.scratch / "costs"), \
+                contextlib.redirect_stdout(said):
+            self.assertEqual(suite.run(["vm"], {}), 0)
+        self.assertRegex(said.getvalue(),
+                         "\nsuite: NOT RUN: vm.77: because of 77\nsuite: vm [0-9]+ s\n$")
 
 
 if __name__ == "__main__":
