@@ -51,12 +51,22 @@ def compare(name, text, known, others=frozenset()):
 
 def check_lab():
     parser, commands = lab_parsers()
-    text = page("tern-lab.1")
-    options = options_of(parser).union(*map(options_of, commands.values())) - {"help"}
-    yield from compare("tern-lab.1", text, options)
-    section = text.partition(".SH COMMANDS")[2].partition(".SH ENVIRONMENT")[0]
-    for command in commands:
-        if not re.search(rf"(?m)^\.[A-Z]+ (?:[a-z]+, )?{command}\b", section):
+    before, _, rest = page("tern-lab.1").partition(".SH COMMANDS")
+    section, _, after = rest.partition(".SH ENVIRONMENT")
+    yield from compare("tern-lab.1, outside of COMMANDS,", before + after,
+                       options_of(parser) - {"help"})
+    told = {}  # what the page tells of a command, which may have several entries
+    for entry in section.split("\n.TP\n")[1:]:
+        command = re.match(r"\.[A-Z]+ ([a-z]+)", entry)[1]
+        told[command] = told.get(command, "") + entry
+    if "options of\n.B up\nthat are for each host" in told["add"]:
+        of_each_host = options_of(commands["add"]) & options_of(commands["up"])
+        told["add"] += "".join(f" --{option}" for option in of_each_host)
+    for command in sorted(commands):
+        if command in told:
+            yield from compare(f"tern-lab.1, {command},", told[command],
+                               options_of(commands[command]) - {"help"})
+        elif not re.search(rf"(?m)^\.[A-Z]+ {command}\b", section):
             yield f"tern-lab.1 does not tell of the command {command}"
 
 
