@@ -30,8 +30,7 @@ HEADING = """<!-- SPDX-License-Identifier: GPL-2.0-or-later -->
 The python tests that come with rdma-core {version} (Debian's python3-pyverbs), without those for
 {foreign}, on one card with the stack {stack} (kernel {kernel}), and on Linux's Soft-RoCE (rxe) in
 the same guest for reference. `tests/vm/conformance.py` runs them, and fails when the result
-differs from this page. The stacks with such a page are bookworm, bookworm-6.12, trixie, sid and
-newest.
+differs from this page.
 """
 
 # What the suite's reasons mean here, by a part of them.
