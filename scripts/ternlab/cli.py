@@ -133,10 +133,12 @@ def build_parser():
     up.add_argument("--kernel", metavar="BZIMAGE", help="the kernel that the hosts boot")
     up.add_argument("--modules", metavar="FOLDER",
                     help="its /lib/modules/VERSION, if it has not all built in")
+    up.add_argument("--json", action="store_true", help="print for programs which hosts are up")
 
     add = commands.add_parser("add", help="boot more hosts on the wire, while the others run")
     add.add_argument("count", nargs="?", type=_count, default=1, help="how many (default 1)")
     _add_host_options(add)
+    add.add_argument("--json", action="store_true", help="print the new ones for programs")
     for name, told in (("remove", "stop a host, and forget it"),
                        ("kill", "end a host at once, as a power cut does"),
                        ("restart", "start a host anew, whether it is up, hangs or is down")):
@@ -144,6 +146,8 @@ def build_parser():
         changed.add_argument("host").completer = _hosts
 
     run = commands.add_parser("run", help="run a command on hosts; its exit code is passed on")
+    run.add_argument("--json", action="store_true",
+                     help="print status and output of each for programs")
     run.add_argument("hosts").completer = _hosts
     run.add_argument("words", nargs=argparse.REMAINDER, metavar="-- COMMAND")
 
@@ -366,12 +370,16 @@ def up(args):
            disk=args.image and os.path.abspath(args.image))
     names = ", ".join(host.name for host in lab.hosts)
     say(f"{names} up; try: {COMMAND} run all -- ibv_devinfo")
+    if args.json:
+        print(json.dumps([_describe(host) for host in lab.hosts], indent=2))
 
 
 def add(args):
     lab = Lab.find(args.lab)
     fresh = lab.add([_options(args, lab.has_own_disk)] * args.count)
     say(f"{', '.join(host.name for host in fresh)} up")
+    if args.json:
+        print(json.dumps([_describe(host) for host in fresh], indent=2))
 
 
 def remove(args):
@@ -399,11 +407,15 @@ def run(args):
     lab = Lab.find(args.lab)
     hosts = lab.select(args.hosts)
     logins = {host: host.ssh for host in hosts}  # so that nothing runs if one of them is down
-    if len(hosts) == 1:
+    if len(hosts) == 1 and not args.json:
         return subprocess.run(hosts[0].ssh.command(command), check=False).returncode
 
     results = lab.each(lambda host: logins[host].run(command), hosts)
-    for host, result in zip(hosts, results):
+    if args.json:
+        print(json.dumps([{"name": host.name, "status": result.returncode,
+                           "stdout": result.stdout, "stderr": result.stderr}
+                          for host, result in zip(hosts, results)], indent=2))
+    for host, result in zip(hosts, [] if args.json else results):
         for text, stream in ((result.stdout, sys.stdout), (result.stderr, sys.stderr)):
             for line in text.splitlines():
                 print(f"{host.name}: {line}", file=stream)

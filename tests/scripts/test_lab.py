@@ -14,6 +14,7 @@ import sys
 import tempfile
 import threading
 import time
+import types
 import unittest
 from unittest import mock
 
@@ -595,6 +596,26 @@ class Changes(Stateful):
         self.assertEqual(self.command("add", "2", "--cards", "2"), (0, "lab: host2, host4 up\n"))
         self.assertEqual([host.options.cards for host in Lab.find("lab").hosts], [1, 2, 1, 2])
 
+    def test_add_for_programs(self):
+        self.remember(1)
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            self.assertEqual(self.command("add", "2", "--json"), (0, "lab: host2, host3 up\n"))
+        self.assertEqual([(host["name"], host["alive"]) for host in json.loads(said.getvalue())],
+                         [("host2", True), ("host3", True)])
+
+    def test_run_for_programs(self):
+        """Also on one host, whose output goes to the terminal otherwise."""
+        self.remember(1, 2)
+        done = subprocess.CompletedProcess([], 3, "out\n", "err\n")
+        login = types.SimpleNamespace(run=lambda command: done)
+        for hosts, names in (("host1", ["host1"]), ("all", ["host1", "host2"])):
+            with contextlib.redirect_stdout(io.StringIO()) as said, \
+                    mock.patch("ternlab.host.Host.ssh", login):
+                self.assertEqual(self.command("run", "--json", hosts, "--", "false"), (3, ""))
+            self.assertEqual(json.loads(said.getvalue()), [
+                {"name": name, "status": 3, "stdout": "out\n", "stderr": "err\n"}
+                for name in names])
+
     def test_flap_that_is_interrupted(self):
         """The cable is in again."""
         self.remember(1)
@@ -613,7 +634,9 @@ class Changes(Stateful):
         with mock.patch.dict(os.environ, TERN_STACK="newest"), \
                 mock.patch("ternlab.lab.Image.get", lambda **_: Image("/nowhere")), \
                 mock.patch("ternlab.lab.Wire.start", start):
-            self.assertEqual(self.command("up", "1")[0], 0)
+            with contextlib.redirect_stdout(io.StringIO()) as said:
+                self.assertEqual(self.command("up", "1", "--json")[0], 0)
+        self.assertEqual([host["name"] for host in json.loads(said.getvalue())], ["host1"])
         for environment in ({"TERN_STACK": ""}, {"TERN_STACK": "newest"}):
             with mock.patch.dict(os.environ, environment):
                 self.assertEqual(self.command("add")[0], 0)
