@@ -70,7 +70,7 @@ struct tern_qp_stats {
 	__u64 completed; /* of these, those that a completion covers, or that went with the QP */
 	__u64 errors;    /* completions with an error */
 	__u64 page_faults;
-	__u32 send_cqn;  /* zero until the first completion */
+	__u32 send_cqn; /* zero until the first completion */
 	__u32 recv_cqn;
 	__u32 named; /* whether the QP exists, and its name leads here */
 	__u32 rsvd;
