@@ -128,7 +128,6 @@ run: hosts
 test: setup
 	@scripts/lint --quick
 	@$(MAKE) cmake kernels
-	@scripts/newest
 	@scripts/suite
 
 test-all: lint kernels test-threads
@@ -155,7 +154,6 @@ test-debug: cmake
 	@scripts/suite --debug
 
 stress-test: cmake kernels
-	@scripts/newest
 	@scripts/suite --stress
 
 soak: setup
