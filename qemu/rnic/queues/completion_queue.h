@@ -64,7 +64,7 @@ public:
 	bool expire();
 
 	/**
-	 * Moves the unconsumed CQEs to @place, up to @budget units of 64 CQEs. None if there is
+	 * Moves the unconsumed CQEs to @place, up to @budget units of 16 CQEs. None if there is
 	 * more to do: call it again with the same place. CQEs may be written in between. On any
 	 * result but OK nothing has changed.
 	 */
