@@ -88,7 +88,7 @@ public:
 
 	/**
 	 * Does the work that is due: admin commands, timers, packets to send, up to about @budget
-	 * packets. Returns true if there is more to do now.
+	 * units of time (Sender::transmit()). Returns true if there is more to do now.
 	 */
 	bool run(unsigned budget);
 

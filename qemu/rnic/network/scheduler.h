@@ -14,8 +14,8 @@ namespace tern {
 /** What the scheduler gives turns to: a QP. */
 class Sender {
 public:
-	/** Sends until there is nothing more to send or it is parked (returns false), or @budget
-	 * packets are used up (returns true). */
+	/** Sends until there is nothing more to send or it is parked (returns false), or @budget is
+	 * used up (returns true). Its unit is the time that a packet of a longer message takes. */
 	virtual bool transmit(unsigned &budget) = 0;
 	bool scheduled() const { return place_ == Place::New || place_ == Place::Round; }
 	/** Whether it waits for room at the destination of its next frame. */
@@ -23,8 +23,13 @@ public:
 	/** Whether it is parked because the priority of its next frame is paused. */
 	bool paused() const;
 
-	/** Packets a QP may send in one turn. */
+	/** What a QP may use in one turn. */
 	static constexpr unsigned kTurn = 16;
+	/** What a message takes beside its packets: its WQE is read and checked. */
+	static constexpr unsigned kMessage = 2;
+
+	/** Subtracts @units from @budget, or what is left of it if that is less. */
+	static void spend(unsigned &budget, unsigned units) { budget -= std::min(budget, units); }
 
 protected:
 	~Sender() = default;
@@ -35,7 +40,8 @@ private:
 	enum class Place : uint8_t {
 		None,
 		New,   /* has something to send, and credit */
-		Round, /* has something to send, and no credit until its turn in the round */
+		Round, /* has something to send, and no credit until its turn in the round. The
+		        * first one has credit if its turn was interrupted. */
 		Idle,  /* as Round, but has nothing to send */
 		Parked,
 	};
@@ -45,7 +51,7 @@ private:
 	Place place_ = Place::None;
 	Wire::Destination destination_ = 0; /* where it is parked, or was parked last */
 	bool was_parked_ = false; /* was parked, and has had no turn and no activate() since */
-	uint8_t credit_ = kTurn;  /* packets that it may send before the others' turns */
+	uint8_t credit_ = kTurn;  /* what it may use before the others' turns */
 };
 
 /**
@@ -53,8 +59,8 @@ private:
  * parked at the frame's destination, and the others go on.
  *
  * A QP that sends little does not wait for those that always have more to send: as in FQ-CoDel (RFC
- * 8290, section 4.2), one that has been idle comes before them, until it has sent as many packets
- * as each of them sends in a round. Then it takes its turn in the round, too.
+ * 8290, section 4.2), one that has been idle comes before them, until it has used as much as each
+ * of them uses in a round. Then it takes its turn in the round, too.
  */
 class Scheduler {
 public:
@@ -64,6 +70,8 @@ public:
 	static constexpr Wire::Destination kPaused = kSelf + 1;
 
 	bool empty() const { return !new_.first && !round_.first; }
+	/** Whether the next turn is that of one that has been idle. */
+	bool has_new() const { return new_.first; }
 	/** Adds @sender, which may have something to send, at the end. If it is parked it tries
 	 * again, because it may have something else to do now. */
 	void activate(Sender &sender)
@@ -105,13 +113,13 @@ public:
 			unlink(*round_.first);
 		}
 	}
-	/** One turn for the first sender; it moves to the end if it has more. Not if empty(), and
-	 * not without a @budget. */
+	/** One turn for the first sender, which moves to the end if it has more. If @budget ends
+	 * the turn, the next call goes on with it. Not if empty(), and not without a @budget. */
 	void run_turn(unsigned &budget)
 	{
 		const bool in_round = !new_.first;
 		Sender &sender = in_round ? *round_.first : *new_.first;
-		if (in_round)
+		if (!sender.credit_)
 			sender.credit_ = Sender::kTurn;
 		const unsigned turn = std::min<unsigned>(budget, sender.credit_);
 		unsigned left = turn;
@@ -125,9 +133,11 @@ public:
 		/* A turn that sent nothing also counts: the caller is to end, and a QP whose
 		 * doorbell rings all the time is not to come before those of the round. */
 		const unsigned used = std::max(turn - left, 1u);
-		const bool round_is_over = in_round && (more || sender.parked());
-		sender.credit_ = static_cast<uint8_t>(round_is_over ? 0 : sender.credit_ - used);
-		if (more || sender.scheduled())
+		sender.credit_ = static_cast<uint8_t>(
+		        in_round && sender.parked() ? 0 : sender.credit_ - used);
+		if (more && sender.credit_)
+			put_back(sender, in_round);
+		else if (more || sender.scheduled())
 			append(sender);
 		else if (!sender.parked())
 			rest(sender);
@@ -153,6 +163,17 @@ private:
 			append(new_, sender, Sender::Place::New);
 		else
 			append(round_, sender, Sender::Place::Round);
+	}
+	/* The turn of @sender was interrupted, so the next turn is its, too. */
+	void put_back(Sender &sender, bool in_round)
+	{
+		remove(sender);
+		List &list = in_round ? round_ : new_;
+		sender.place_ = in_round ? Sender::Place::Round : Sender::Place::New;
+		sender.prev_ = nullptr;
+		sender.next_ = list.first;
+		(list.first ? list.first->prev_ : list.last) = &sender;
+		list.first = &sender;
 	}
 	/* @sender has nothing to send. It has its full credit again after a round of the others. */
 	void rest(Sender &sender)

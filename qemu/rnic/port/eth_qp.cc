@@ -122,7 +122,7 @@ void EthQp::send_some(unsigned &budget)
 		return fatal();
 	if (fetch == Fetch::Ok && wqe.offload.mss)
 		return send_segments(wqe, budget);
-	budget--;
+	spend(budget, 1 + kMessage);
 	if (fetch == Fetch::Ok)
 		send_whole(wqe);
 	else

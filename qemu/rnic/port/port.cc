@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "qemu/rnic/port/port.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "qemu/rnic/formats/burst.h"
@@ -19,6 +20,9 @@ bool is_multicast(const Mac &mac)
 
 constexpr Mac kBroadcast{0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
 constexpr size_t kEthHeader = 14;
+/* What others may use of a run after a QP that was idle has had its turn: their packets delay the
+ * answer that it may wait for. */
+constexpr unsigned kAfterNew = 4;
 
 /* The low 15 bits must match and one key must be that of a full member (IBA 10.9.3); ours is. */
 bool pkey_matches(const Packet &packet)
@@ -37,8 +41,12 @@ void Port::run(unsigned budget)
 {
 	while (budget && has_work()) {
 		deliver_loopback(budget);
-		if (budget && !data_.scheduler.empty())
-			data_.scheduler.run_turn(budget);
+		if (!budget || data_.scheduler.empty())
+			continue;
+		const bool was_new = data_.scheduler.has_new();
+		data_.scheduler.run_turn(budget);
+		if (was_new && !data_.scheduler.has_new())
+			budget = std::min(budget, kAfterNew);
 	}
 }
 

@@ -24,7 +24,8 @@ class Port {
 public:
 	Port(DataPath &data, const ObjectTable<Qp> &qps);
 
-	/** Receives frames looped back and gives QPs their turns, up to about @budget frames. */
+	/** Receives frames looped back and gives QPs their turns, up to about @budget units of
+	 * time (Sender::transmit()). Ends earlier after the turn of a QP that was idle. */
 	void run(unsigned budget);
 	/** Whether run() has more to do now. */
 	bool has_work() const { return data_.out.has_loopback() || !data_.scheduler.empty(); }

@@ -106,7 +106,7 @@ Requester::Step Requester::send_next(unsigned &budget)
 		return Step::Stalled;
 	/* A local operation was started, which counts as a step. */
 	if (cursor_ == requests_.size()) {
-		budget--;
+		Sender::spend(budget, Sender::kMessage);
 		return Step::Sent;
 	}
 
@@ -300,13 +300,16 @@ Requester::Step Requester::send_packets(Request &r, uint32_t packet, unsigned &b
 		return Step::Stalled;
 	}
 
+	const auto spend = [&](uint32_t packets) {
+		Sender::spend(budget, packets + (packet == 0 ? Sender::kMessage : 0));
+	};
 	const SendWqe &wqe = data_.scratch_send;
 	const uint32_t packets = burst_of(r, packet, wqe, budget);
 	if (packets > 1) {
 		switch (lend_burst(r, packet, packets, wqe)) {
 		case Wire::Lend::Done:
 			window_ = kLentWindow;
-			budget -= packets;
+			spend(packets);
 			sent_packets(r, packets);
 			return Step::Sent;
 		case Wire::Lend::Full:
@@ -319,7 +322,7 @@ Requester::Step Requester::send_packets(Request &r, uint32_t packet, unsigned &b
 
 	switch (send_request_packet(r, packet, wqe)) {
 	case SendResult::Done:
-		budget--;
+		spend(1);
 		sent_packets(r, 1);
 		return Step::Sent;
 	case SendResult::Full:

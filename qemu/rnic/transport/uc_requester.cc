@@ -23,7 +23,7 @@ bool UcRequester::transmit(unsigned &budget)
 	while (has_work() && !qp_.paced()) {
 		if (!budget)
 			return true;
-		budget--;
+		Sender::spend(budget, request_ ? 1 : 1 + Sender::kMessage);
 		if (!request_)
 			start();
 		if (!request_)

@@ -77,7 +77,7 @@ bool UdQp::take_turn(unsigned &budget)
 			return false;
 		if (!budget)
 			return true;
-		budget--;
+		spend(budget, 1 + kMessage);
 		send_one();
 		if (parked())
 			return false;

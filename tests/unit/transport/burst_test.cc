@@ -4,6 +4,7 @@
 #include <string>
 
 #include "qemu/rnic/formats/burst.h"
+#include "qemu/rnic/network/scheduler.h"
 #include "tests/support/one_card.h"
 
 namespace tern::test {
@@ -736,14 +737,15 @@ TEST_F(SendsBursts, FullWire)
 	EXPECT_EQ(bursts_, 4u);
 }
 
-/* A turn has as many packets as ever. */
+/* A run has as many packets of a long message as its budget says, whether it ends within a turn of
+ * the QP or with it. */
 TEST_F(SendsBursts, Budget)
 {
 	one_.qp_->post_send({.opcode = TERN_OP_WRITE,
 	                     .remote_addr = 0x1000,
 	                     .rkey = kRemoteKey,
 	                     .sges = {one_.mr_->sge(0, 64 * kMtu)}});
-	for (const size_t packets : {5u, 16u, 7u}) {
+	for (const size_t packets : {5u, Sender::kTurn - 5u, 16u, 7u}) {
 		one_.host_.wire.loans().clear();
 		one_.card_.run(packets);
 		uint64_t bytes = 0;

@@ -88,6 +88,31 @@ TEST_F(SchedulerTest, ThoseThatAlwaysSendTakeTurns)
 		EXPECT_EQ(flow->sent, before + Sender::kTurn);
 }
 
+TEST_F(SchedulerTest, AnInterruptedTurnGoesOn)
+{
+	const auto bulk = make_bulk(4);
+	const unsigned before = bulk[0]->sent;
+	run(Sender::kTurn - 1);
+	EXPECT_EQ(bulk[0]->sent, before + Sender::kTurn - 1);
+	one_.post(1);
+	EXPECT_EQ(turns_until_sent(one_), 1u);
+	const unsigned second = bulk[1]->sent;
+	run(Sender::kTurn);
+	EXPECT_EQ(bulk[0]->sent, before + Sender::kTurn);
+	EXPECT_EQ(bulk[1]->sent, second + Sender::kTurn - 1);
+}
+
+TEST_F(SchedulerTest, OneThatWasIdleGoesOnAfterAnInterruption)
+{
+	const auto bulk = make_bulk(4);
+	const unsigned before = bulk[0]->sent;
+	one_.post(Sender::kTurn);
+	run(1);
+	run(Sender::kTurn - 1);
+	EXPECT_EQ(one_.posted, 0u);
+	EXPECT_EQ(bulk[0]->sent, before);
+}
+
 TEST_F(SchedulerTest, OneThatWasIdleIsNext)
 {
 	const auto bulk = make_bulk(64);
