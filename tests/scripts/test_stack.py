@@ -255,6 +255,11 @@ class BadInput(WithPrograms):
                      "scripts/build-module", "9.9.1", folder)
         self.assertFalse(folder.exists())
 
+    def test_a_kdir_that_is_no_kernel_tree(self):
+        for folder in ("/nonexistent", self.scratch):
+            self.refused(f"{folder} is neither a kernel tree ", "make", "module",
+                         f"TERN_KDIR={folder}")
+
     def test_nothing_of_another_debian_is_installed(self):
         other = run("scripts/stack", "--others").stdout.split()[0]
         self.refused("would be installed here", "make", "install", f"DESTDIR={self.scratch}",
