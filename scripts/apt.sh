@@ -1,7 +1,8 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Where packages of another Debian than this machine's come from.
+# Where packages of another Debian than this machine's come from, and the kernel's source. A script
+# that includes this file sets $here to the folder of scripts.
 
 archive=http://deb.debian.org/debian
 
@@ -50,4 +51,22 @@ use_apt_of() {
 	CONF
 	export APT_CONFIG="$PWD/apt/apt.conf"
 	apt-get -qq update
+}
+
+# find_kernel_source
+#
+# Sets package and version to those of the source of the stack's kernel. If that is of another suite
+# than this machine, apt-get sees only that suite from here on, until the script ends.
+# shellcheck disable=SC2034,SC2154  # version, $here
+find_kernel_source() {
+	kernel_suite=$("$here/stack" kernel-suite)
+	if [ "$kernel_suite" != "$(. /etc/os-release && echo "$VERSION_CODENAME")" ]; then
+		apt_folder=$(mktemp -d)
+		trap 'rm -rf "$apt_folder"' EXIT
+		cd "$apt_folder" || exit
+		use_apt_of deb "$kernel_suite"
+		cd "$OLDPWD" || exit
+	fi
+	package=linux-source-$("$here/stack" kernel)
+	version=$(apt-cache show --no-all-versions "$package" | sed -n 's/^Version: //p')
 }

@@ -194,6 +194,27 @@ class Packages(WithPrograms):
         self.assertFalse(folder.with_name("my folder.new").exists())
 
 
+class KernelSource(WithPrograms):
+    def asked(self, script, stack):
+        """The sources of packages that the script has apt-get look in, which has nothing."""
+        asked = self.scratch / "asked"
+        asked.unlink(missing_ok=True)
+        path = self.instead_of("apt-get", f"""
+            [ -z "${{APT_CONFIG-}}" ] || cat "${{APT_CONFIG%/*}}/sources.list" >{asked}
+            exit 1""")
+        ran = run(script, TERN_STACK=stack, PATH=path, TERN_CACHE=str(self.scratch / "cache"))
+        self.assertNotEqual(ran.returncode, 0)
+        return asked.read_text(encoding="ascii") if asked.exists() else None
+
+    def test_suite(self):
+        """The archive of the kernel's own suite is asked, if that is not this machine's."""
+        foreign = next(row for row in table() if row[4] not in (row[1], this_debian()))
+        for script in ("scripts/in-tree", "scripts/kernel-source"):
+            with self.subTest(script):
+                self.assertRegex(self.asked(script, foreign[0]), f" {foreign[4]} main\n$")
+                self.assertIsNone(self.asked(script, ""))
+
+
 class BadInput(WithPrograms):
     def refused(self, expected, *command, **environment):
         ran = run(*command, **environment)
