@@ -198,6 +198,7 @@ static int tern_eth_restart(struct tern_eth_queue *q)
 		return err;
 	}
 	tern_eth_start_queue(q);
+	tern_rx_count_missed(q->nd); /* it had no buffers meanwhile */
 	return 0;
 }
 
@@ -363,6 +364,8 @@ int tern_eth_open(struct tern_netdev *nd)
 	if (!err)
 		err = tern_eth_moderate(nd);
 	if (!err)
+		err = tern_rx_open_missed(nd);
+	if (!err)
 		err = netif_set_real_num_queues(nd->ndev, count, count);
 	if (err)
 		goto err_queues;
@@ -399,4 +402,5 @@ void tern_eth_close(struct tern_netdev *nd)
 		tern_eth_stop_queue(&nd->queues[i]);
 		tern_eth_close_queue(&nd->queues[i]);
 	}
+	tern_rx_close_missed(nd);
 }

@@ -149,6 +149,8 @@ static void tern_rx_deliver(struct tern_eth_queue *q, struct tern_rx_slot *slot,
 	skb_record_rx_queue(skb, q->index);
 	tern_rx_annotate(ndev, skb, cqe);
 	skb->protocol = eth_type_trans(skb, ndev);
+	if (skb->pkt_type == PACKET_MULTICAST)
+		tern_queue_stats_multicast(&q->rx_stats);
 	napi_gro_receive(&q->napi, skb);
 }
 
@@ -176,6 +178,18 @@ static void tern_rx_complete(struct tern_eth_queue *q, const struct tern_hw_cqe 
 	rx->ci++;
 }
 
+/*
+ * Whether the card has completed all receives before @posted, and so may have dropped frames. The
+ * receives from @posted on are published: the card finds them if it looks after this.
+ */
+static bool tern_rx_ran_empty(const struct tern_rx *rx, u32 posted)
+{
+	u32 left = posted - rx->ci;
+
+	mb(); /* publish before looking */
+	return !left || tern_ring_cq_written(&rx->cq, rx->cq.ci + left - 1);
+}
+
 int tern_rx_clean(struct tern_eth_queue *q, int budget)
 {
 	struct tern_rx *rx = &q->rx;
@@ -190,10 +204,75 @@ int tern_rx_clean(struct tern_eth_queue *q, int budget)
 	if (done)
 		tern_ring_cq_consumed(&rx->cq);
 	/* A failed QP would flush what it gets. */
-	if (budget && !READ_ONCE(q->failed))
+	if (budget && !READ_ONCE(q->failed)) {
+		u32 posted = rx->pi;
+
 		tern_rx_refill(q);
+		if (tern_rx_ran_empty(rx, posted))
+			tern_rx_count_missed(q->nd);
+	}
 	return done;
 }
+
+/* ---- frames that the card missed ---------------------------------------------------- */
+
+/*
+ * The card counts them, but asking it sleeps, and most of the time it has missed none. So the
+ * driver asks only after a queue was without buffers, at most once in this time.
+ */
+#define TERN_MISSED_PERIOD	HZ
+
+/* The first engine has the Ethernet function. */
+static int tern_rx_query_missed(struct tern_netdev *nd, u64 *count)
+{
+	u64 values[TERN_STAT_COUNT] = {};
+	int err = tern_stats_add(&nd->tdev->engines[0], TERN_STATS_ALL, values);
+
+	*count = values[TERN_STAT_ETH_RX_NO_BUFFER];
+	return err;
+}
+
+static void tern_rx_update_missed(struct tern_netdev *nd)
+{
+	u64 count;
+
+	if (tern_rx_query_missed(nd, &count))
+		return;
+	atomic64_add(count - nd->card_missed, &nd->rx_missed);
+	nd->card_missed = count;
+}
+
+static void tern_rx_missed_work(struct work_struct *work)
+{
+	tern_rx_update_missed(container_of(to_delayed_work(work), struct tern_netdev,
+					   missed_work));
+}
+
+void tern_rx_init_missed(struct tern_netdev *nd)
+{
+	INIT_DELAYED_WORK(&nd->missed_work, tern_rx_missed_work);
+}
+
+/* What comes while the interface is down is not missed. A reset clears the card's counter. */
+int tern_rx_open_missed(struct tern_netdev *nd)
+{
+	return tern_rx_query_missed(nd, &nd->card_missed);
+}
+
+/* The queues are closed. */
+void tern_rx_close_missed(struct tern_netdev *nd)
+{
+	cancel_delayed_work_sync(&nd->missed_work);
+	tern_rx_update_missed(nd);
+}
+
+/* Has the card asked before long. From any context. */
+void tern_rx_count_missed(struct tern_netdev *nd)
+{
+	schedule_delayed_work(&nd->missed_work, TERN_MISSED_PERIOD);
+}
+
+/* ---- open and close ----------------------------------------------------------------- */
 
 static struct page_pool *tern_rx_create_pool(struct tern_eth_queue *q)
 {

@@ -178,7 +178,9 @@ static void tern_get_stats64(struct net_device *ndev, struct rtnl_link_stats64 *
 		stats->rx_packets += data[0];
 		stats->rx_bytes += data[1];
 		stats->rx_errors += data[2];
+		stats->multicast += tern_queue_stats_multicasts(&nd->queues[i].rx_stats);
 	}
+	stats->rx_missed_errors = atomic64_read(&nd->rx_missed);
 }
 
 static const struct net_device_ops tern_netdev_ops = {
@@ -283,6 +285,7 @@ static void tern_netdev_setup(struct tern_netdev *nd)
 
 	spin_lock_init(&nd->link_lock);
 	INIT_WORK(&nd->rx_mode_work, tern_rx_mode_work);
+	tern_rx_init_missed(nd);
 	for (i = 0; i < nd->max_queues; i++)
 		tern_eth_init_queue(nd, i);
 	netif_carrier_off(ndev);

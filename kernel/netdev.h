@@ -74,6 +74,7 @@ struct tern_queue_stats {
 	u64_stats_t frames;
 	u64_stats_t bytes;
 	u64_stats_t errors;
+	u64_stats_t multicasts;	/* received ones */
 };
 
 /* A queue pair: an ETH QP, its two CQs and their NAPI context. */
@@ -118,9 +119,12 @@ struct tern_netdev {
 	struct tern_dev *tdev;
 	struct net_device *ndev;
 	struct work_struct rx_mode_work;
+	struct delayed_work missed_work;	/* while open */
+	atomic64_t rx_missed;	/* frames that the card has dropped for want of a buffer */
 	spinlock_t link_lock;	/* held from reading the card's link to setting the carrier */
 	/* the RTNL protects the rest */
 	bool open;		/* the queues are open, or wait for their restart */
+	u64 card_missed;	/* what the card has counted when it was last asked */
 	struct tern_eth_settings settings;
 	struct tern_moderation tx_moderation;
 	struct tern_moderation rx_moderation;
@@ -163,6 +167,10 @@ void tern_rx_refill(struct tern_eth_queue *q);
 int tern_rx_open(struct tern_eth_queue *q);
 void tern_rx_close(struct tern_eth_queue *q);
 void tern_rx_drain(struct tern_eth_queue *q);
+void tern_rx_init_missed(struct tern_netdev *nd);
+int tern_rx_open_missed(struct tern_netdev *nd);
+void tern_rx_close_missed(struct tern_netdev *nd);
+void tern_rx_count_missed(struct tern_netdev *nd);
 
 /* ethtool.c */
 extern const struct ethtool_ops tern_ethtool_ops;
@@ -185,6 +193,25 @@ static inline void tern_queue_stats_error(struct tern_queue_stats *stats)
 	u64_stats_update_begin(&stats->sync);
 	u64_stats_inc(&stats->errors);
 	u64_stats_update_end(&stats->sync);
+}
+
+static inline void tern_queue_stats_multicast(struct tern_queue_stats *stats)
+{
+	u64_stats_update_begin(&stats->sync);
+	u64_stats_inc(&stats->multicasts);
+	u64_stats_update_end(&stats->sync);
+}
+
+static inline u64 tern_queue_stats_multicasts(const struct tern_queue_stats *stats)
+{
+	unsigned int start;
+	u64 count;
+
+	do {
+		start = u64_stats_fetch_begin(&stats->sync);
+		count = u64_stats_read(&stats->multicasts);
+	} while (u64_stats_fetch_retry(&stats->sync, start));
+	return count;
 }
 
 /* Reads a consistent set of frames, bytes and errors. */

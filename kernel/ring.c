@@ -110,21 +110,31 @@ void tern_ring_cq_exit(struct tern_dev *tdev, struct tern_ring_cq *cq)
 	tern_buf_exit(tdev, &cq->buf);
 }
 
+static const struct tern_hw_cqe *tern_ring_cq_entry(const struct tern_ring_cq *cq, u32 index)
+{
+	u32 slot = index & (tern_ring_cq_size(cq) - 1);
+
+	return tern_buf_at(&cq->buf, slot * sizeof(struct tern_hw_cqe));
+}
+
+/* Whether the card has written the CQE @index, which the host has not consumed. */
+bool tern_ring_cq_written(const struct tern_ring_cq *cq, u32 index)
+{
+	u8 phase = index & tern_ring_cq_size(cq) ? 0 : TERN_PHASE;
+
+	return (READ_ONCE(tern_ring_cq_entry(cq, index)->phase) & TERN_PHASE) == phase;
+}
+
 /*
  * Returns the next completion, or NULL. Returns a copy, valid until the next call: a faulty card
  * may overwrite the ring entry at any time, also between a check and the use.
  */
 const struct tern_hw_cqe *tern_ring_cq_next(struct tern_ring_cq *cq)
 {
-	u32 size = tern_ring_cq_size(cq);
-	const struct tern_hw_cqe *cqe =
-		tern_buf_at(&cq->buf, (cq->ci & (size - 1)) * sizeof(*cqe));
-	u8 phase = cq->ci & size ? 0 : TERN_PHASE;
-
-	if ((READ_ONCE(cqe->phase) & TERN_PHASE) != phase)
+	if (!tern_ring_cq_written(cq, cq->ci))
 		return NULL;
 	dma_rmb();
-	cq->cqe = *cqe;
+	cq->cqe = *tern_ring_cq_entry(cq, cq->ci);
 	barrier(); /* the compiler must not read the ring entry again */
 	return &cq->cqe;
 }

@@ -78,6 +78,7 @@ struct tern_ring_cq {
 int tern_ring_cq_init(struct tern_dev *tdev, struct tern_ring_cq *cq, u8 log_size);
 void tern_ring_cq_exit(struct tern_dev *tdev, struct tern_ring_cq *cq);
 const struct tern_hw_cqe *tern_ring_cq_next(struct tern_ring_cq *cq);
+bool tern_ring_cq_written(const struct tern_ring_cq *cq, u32 index);
 void tern_ring_cq_consumed(struct tern_ring_cq *cq);
 void tern_ring_cq_arm(struct tern_dev *tdev, struct tern_ring_cq *cq, bool solicited);
 void tern_ring_cq_disown(struct tern_ring_cq *cq);

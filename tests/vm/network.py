@@ -2,8 +2,12 @@
 """The Ethernet function: what any network card has to do."""
 
 import re
+import unittest
 
-from scenario import NETDEV, RXE, Scenario, main
+from scenario import NETDEV, RXE, Scenario, main, wait_until
+
+NAPI = f"/sys/class/net/{NETDEV}"  # with the settings of its polling
+SMALLEST_RING = 64
 
 
 class Network(Scenario):
@@ -85,6 +89,80 @@ class Network(Scenario):
         grown = [new - old for old, new in zip(before, after)]
         for count, least in zip(grown, (5, 5 * 1000, 5, 5 * 1000)):
             self.assertGreaterEqual(count, least, f"rx packets, bytes, tx packets, bytes: {grown}")
+
+    def counted(self, host, name):
+        """Of the net_device."""
+        return int(host.run(f"cat /sys/class/net/{NETDEV}/statistics/{name}").out)
+
+    def send_multicasts(self, host, count=1000):
+        """Datagrams to all hosts, which nobody answers."""
+        host.run(f"bash -c 'for ((n = 0; n < {count}; n++)); do echo >&3; done "
+                 f"3>/dev/udp/ff02::1%{NETDEV}/9'")
+
+    @unittest.skipIf(RXE, "virtio's driver does not count them")
+    def test_multicast(self):
+        """Multicast frames that arrive are counted, others are not."""
+        one, two = self.hosts
+        before = self.counted(one, "multicast")
+        self.transfer(two, one, mebibytes=16)  # in more than 1000 frames
+        self.assertLess(self.counted(one, "multicast"), before + 1000)
+        before = self.counted(one, "multicast")
+
+        def counted():
+            self.send_multicasts(two, 100)
+            return self.counted(one, "multicast") >= before + 1000
+
+        self.assertTrue(wait_until(counted, 30), (before, self.counted(one, "multicast")))
+
+    def missed(self, host):
+        """How many frames the card and the net_device have counted."""
+        return self.statistics(host)["eth_rx_no_buffer"], self.counted(host, "rx_missed_errors")
+
+    def miss(self, host, peer):
+        """The host's card misses frames of the peer: it has few buffers, and the driver, which
+        gives it new ones when it polls, polls only once a second."""
+        ring = re.findall(r"RX:\s+(\d+)", host.run(f"ethtool -g {NETDEV}").out)[1]
+        host.run(f"ethtool -G {NETDEV} rx {SMALLEST_RING}")
+        host.run(f"echo 1000000 >{NAPI}/napi_defer_hard_irqs;"
+                 f"echo 60000000000 >{NAPI}/gro_flush_timeout")
+        before = self.missed(host)
+        grown = [0, 0]
+
+        def look():
+            grown[:] = [new - old for old, new in zip(before, self.missed(host))]
+            return grown
+
+        def dropped():
+            self.send_multicasts(peer)
+            return look()[0] > 0
+
+        try:
+            self.assertTrue(wait_until(dropped, 30), "the card has not missed a frame")
+            self.assertTrue(wait_until(lambda: len(set(look())) == 1, 20), grown)
+        finally:
+            host.run(f"echo 0 >{NAPI}/gro_flush_timeout; echo 0 >{NAPI}/napi_defer_hard_irqs;"
+                     f"ethtool -G {NETDEV} rx {ring}")
+
+    @unittest.skipIf(RXE, "virtio's driver does not count them")
+    def test_missed(self):
+        """What the card drops for want of a buffer is counted, also over a reset of the card. What
+        comes while the interface is down is not missed."""
+        one, two = self.hosts
+        self.miss(one, two)
+        _, before = self.missed(one)
+        one.run(f"devlink dev reload pci/{one.pci()}")
+        self.await_carrier("1", one)
+        self.assertGreaterEqual(self.missed(one)[1], before)
+        self.miss(one, two)
+
+        one.run(f"ip link set {NETDEV} down")
+        card, net = self.missed(one)
+        self.send_multicasts(two)
+        self.assertTrue(wait_until(lambda: self.missed(one)[0] > card, 20))
+        one.configure()
+        one.run(f"ip link set {NETDEV} down")  # counts what has been missed up to now
+        self.assertEqual(self.missed(one)[1], net)
+        one.configure()
 
 
 if __name__ == "__main__":
