@@ -149,10 +149,9 @@ void Parser::parse_congestion()
 	parameters.rp_algorithm = static_cast<uint32_t>(algorithm);
 	parameters.rp_timer_slack = 0; /* no timer is late here */
 	for (const auto &[key, member] : kParameters) {
+		const CongestionRange range = range_of(member);
 		parameters.*member = static_cast<uint32_t>(
-		        table.integer(key, 0, UINT32_MAX, parameters.*member));
-		if (!are_valid(parameters))
-			table.fail(key, "is out of range");
+		        table.integer(key, range.least, range.most, parameters.*member));
 	}
 	table.end();
 }

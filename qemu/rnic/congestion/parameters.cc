@@ -14,13 +14,13 @@ constexpr uint32_t kMaxPeriod = 131'071;
 
 using P = CongestionParameters;
 
-struct Range {
+struct Limits {
 	uint32_t P::*parameter;
 	uint32_t least;
 	uint32_t most;
 };
 
-constexpr Range kRanges[] = {
+constexpr Limits kRanges[] = {
         {&P::rp_algorithm, 0, static_cast<uint32_t>(CongestionAlgorithm::Timely)},
         {&P::rp_clamp_tgt_rate, 0, 1},
         {&P::rp_clamp_tgt_rate_ati, 0, 1},
@@ -56,11 +56,17 @@ static_assert(std::size(kRanges) * sizeof(uint32_t) == sizeof(P));
 
 } // namespace
 
+CongestionRange range_of(uint32_t P::*parameter)
+{
+	const Limits *limits = std::ranges::find(kRanges, parameter, &Limits::parameter);
+	return {limits->least, limits->most};
+}
+
 bool are_valid(const CongestionParameters &parameters)
 {
-	return std::ranges::all_of(kRanges, [&](const Range &range) {
-		const uint32_t value = parameters.*range.parameter;
-		return value >= range.least && value <= range.most;
+	return std::ranges::all_of(kRanges, [&](const Limits &limits) {
+		const uint32_t value = parameters.*limits.parameter;
+		return value >= limits.least && value <= limits.most;
 	});
 }
 

@@ -64,6 +64,14 @@ struct CongestionParameters {
 	}
 };
 
+/** The least and the greatest value that a parameter may have. */
+struct CongestionRange {
+	uint32_t least;
+	uint32_t most;
+};
+
+CongestionRange range_of(uint32_t CongestionParameters::*parameter);
+
 /** Whether each is in its range. */
 bool are_valid(const CongestionParameters &parameters);
 

@@ -208,7 +208,15 @@ INSTANTIATE_TEST_SUITE_P(
                     "bad.toml:14: rule.speed: there is no such key"},
                 Bad{"[congestion]\nalgorithm = 'cubic'\n",
                     "bad.toml:13: congestion.algorithm: must be one of none, dcqcn, timely"},
-                Bad{"[congestion]\nrp_gd = 9\n", "bad.toml:13: congestion.rp_gd: is out of range"},
+                Bad{"[congestion]\nrp_gd = 9\n",
+                    "bad.toml:13: congestion.rp_gd: must be a whole number from 10 to 15"},
+                Bad{"[congestion]\nrp_ai_rate = 0\n",
+                    "bad.toml:13: congestion.rp_ai_rate: must be a whole number from 1 to 4000000"},
+                Bad{"[congestion]\nnp_cnp_dscp = 64\n",
+                    "bad.toml:13: congestion.np_cnp_dscp: must be a whole number from 0 to 63"},
+                Bad{"[congestion]\nrp_clamp_tgt_rate = 4294967296\n",
+                    "bad.toml:13: congestion.rp_clamp_tgt_rate: must be a whole number from 0 to "
+                    "1"},
                 Bad{"[congestion]\nrp_speed = 9\n",
                     "bad.toml:13: congestion.rp_speed: there is no such key"},
                 Bad{"[[host]\n", "bad.toml:12: "}));
