@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Which runs of perftest `make test` chooses (tests/vm/perftest.py); none is run."""
 
+import collections
 import pathlib
 import sys
 import unittest
@@ -41,6 +42,16 @@ class Choice(unittest.TestCase):
             self.assertLessEqual(set(runs), set(everything[name]))
         self.assertLessEqual(sum(map(len, chosen.values())), MOST)
         self.assertGreater(sum(map(len, everything.values())), 2 * MOST)
+
+    def test_runs_are_repeated(self):
+        """TERN_TIMES repeats each run of its test, whether every cell is asked for or not."""
+        times, name = 25, "test_events_of_many_queue_pairs"
+        for every_cell, cells in ((False, 4), (True, 8)):
+            with mock.patch.object(perftest, "TIMES", times):
+                repeated = self.runs(every_cell)[name]
+            counts = collections.Counter(repeated)
+            self.assertEqual(len(counts), cells)
+            self.assertEqual(set(counts.values()), {times})
 
 
 if __name__ == "__main__":

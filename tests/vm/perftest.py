@@ -32,8 +32,8 @@ class Perftest(programs.Programs):
     @classmethod
     def chosen(cls, runs):
         """All runs of a test. Or as few as have each program and each option with its value that no
-        earlier test has had, but one at least."""
-        if programs.EVERY_CELL:
+        earlier test has had, but one at least. A test that repeats its runs gets all of them."""
+        if programs.EVERY_CELL or len(set(runs)) < len(runs):
             return runs
         wanted = set().union(*map(parts, runs)) - cls.tried
         found = []
