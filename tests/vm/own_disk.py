@@ -3,7 +3,7 @@
 
 bootable-disk makes it. The driver and the provider come into copies of it by debugfs, as packages
 would put them there. One copy gets root's key from cloud-init, the other, where that is off, from
-systemd.
+systemd. Images that no host can boot are refused.
 """
 
 import json
@@ -20,6 +20,7 @@ from kernel_log import trouble
 from scenario import main, report, wait_until
 from ternlab import own_kernel, parts, paths
 from ternlab.image import Image
+from ternlab.own_disk import QCOW2_MAGIC
 from ternlab.paths import SCRIPTS
 from ternlab.process import Process
 from ternlab.qmp import Qmp
@@ -85,21 +86,40 @@ def overlay(disk, qcow2):
             qemu.stop()
 
 
-class OwnDisk(unittest.TestCase):
+class Disks(unittest.TestCase):
+    """Labs with images of a folder that is gone when the tests have ended."""
+
     @classmethod
     def setUpClass(cls):
         report.COST.logs.append(paths.logs(report.NAME))
-        made = subprocess.run([HERE / "bootable-disk"], stdout=subprocess.PIPE, text=True,
-                              check=True).stdout.strip()
         scratch = tempfile.TemporaryDirectory(prefix="own, disk ", dir=paths.BUILD)
         cls.addClassCleanup(scratch.cleanup)
         cls.folder = pathlib.Path(scratch.name)
-        cls.bare = pathlib.Path(made, "disk")
-        cls.disk = copy(cls.bare, cls.folder / "disk")
-        unpack(parts.archive(Image(made)), cls.folder / "parts", cls.disk)
 
     def setUp(self):
         self.addCleanup(run, "down")
+
+    def refused(self, image):
+        """The lines of the error. Nothing of the lab is left."""
+        done = run("up", "1", "--image", str(image))
+        self.assertEqual((done.returncode, done.stdout), (1, ""), done.stderr)
+        self.assertNotEqual(run("status").returncode, 0)
+        lab = paths.runtime(report.NAME)
+        self.assertFalse(lab.exists())
+        self.assertEqual(subprocess.run(["pgrep", "--full", "--list-full", f"{lab}/"], check=False,
+                                        capture_output=True, text=True).stdout, "")
+        return [line for line in done.stderr.splitlines() if not PROGRESS.search(line)]
+
+
+class OwnDisk(Disks):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        made = subprocess.run([HERE / "bootable-disk"], stdout=subprocess.PIPE, text=True,
+                              check=True).stdout.strip()
+        cls.bare = pathlib.Path(made, "disk")
+        cls.disk = copy(cls.bare, cls.folder / "disk")
+        unpack(parts.archive(Image(made)), cls.folder / "parts", cls.disk)
 
     def lab(self, *words):
         done = run(*words)
@@ -152,25 +172,64 @@ class OwnDisk(unittest.TestCase):
         self.assertIn("tern", self.lab("run", "1", "--", "readlink /sys/class/net/*/device/driver"))
         self.check_kernels("host1")
 
-    def refused(self, image):
-        done = run("up", "1", "--image", str(image))
-        self.assertEqual((done.returncode, done.stdout), (1, ""))
-        self.assertNotEqual(run("status").returncode, 0)
-        return [line for line in done.stderr.splitlines() if not PROGRESS.search(line)]
-
     def test_without_ssh(self):
         disk = copy(self.bare, self.folder / "mute")
         edit(disk, [f"write /dev/null {NO_CLOUD_INIT}", f"rm {SSH_SERVICE}"])
         said, _console = self.refused(disk)
         self.assertIn(f"host1: nobody can log in to {disk} by ssh", said)
 
-    def test_not_bootable(self):
-        empty = self.folder / "empty"
-        empty.write_bytes(bytes(1 << 20))
-        said, console = self.refused(empty)
-        self.assertIn(f"{empty} does not boot", said)
+
+class BadImages(Disks):
+    """Images that the lab refuses before a guest has booted."""
+
+    def image(self, name, content):
+        """A file with these bytes. The test fails if the lab changes them."""
+        path = self.folder / name
+        path.write_bytes(content)
+        self.addCleanup(lambda: self.assertEqual(path.read_bytes(), content))
+        return path
+
+    def not_bootable(self, image):
+        said, console = self.refused(image)
+        self.assertEqual(said, f"lab: {image} does not boot: the firmware, a BIOS, finds no boot "
+                               "loader")
         log = pathlib.Path(console.removeprefix("its console is in "))
         self.assertIn("No bootable device", log.read_text(encoding="utf-8", errors="replace"))
+
+    def not_read(self, image, reason):
+        """QEMU says why it cannot read the image."""
+        ended, said, console = self.refused(image)
+        self.assertEqual(ended, "lab: host1's QEMU has ended;")
+        self.assertIn(str(image).replace(",", ",,"), said)
+        self.assertRegex(said, reason)
+        self.assertTrue(pathlib.Path(console.removeprefix("its console is in ")).exists())
+
+    def test_no_file(self):
+        for image in (self.folder / "missing", self.folder):
+            said, = self.refused(image)
+            self.assertRegex(said, f"^lab: --image {image} is no file, and there is no stack ")
+
+    def test_not_bootable(self):
+        self.not_bootable(self.image("zeros", bytes(1 << 20)))
+
+    def test_empty(self):
+        self.not_bootable(self.image("empty", b""))
+
+    def test_other_format(self):
+        """What is not qcow2 is raw."""
+        self.not_bootable(self.image("other", b"KDMV".ljust(1 << 20, b"\0")))
+
+    def test_empty_qcow2(self):
+        raw, qcow2 = self.folder / "base", self.folder / "base.qcow2"
+        raw.write_bytes(bytes(1 << 20))
+        overlay(raw, qcow2)
+        self.not_bootable(qcow2)
+        raw.unlink()
+        self.not_read(qcow2, "Could not open backing file: .*No such file or directory")
+
+    def test_damaged_qcow2(self):
+        self.not_read(self.image("damaged", QCOW2_MAGIC.ljust(1 << 20, b"\0")),
+                      "Unsupported qcow2 version 0")
 
 
 if __name__ == "__main__":
