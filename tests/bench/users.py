@@ -71,7 +71,7 @@ class User:
         """A context in which measure() works."""
         raise NotImplementedError
 
-    def measure(self, route, attached, metric):
+    def measure(self, route, attached, metric, seconds=SECONDS):
         """The operations per second; @attached is what the context gave."""
         raise NotImplementedError
 
@@ -85,9 +85,9 @@ class Storage(User):
         Metric("128 KiB writes, MiB/s", "write", 128 * KIB, 4, MIB / (128 * KIB)),
     )
 
-    def measure(self, route, attached, metric):
+    def measure(self, route, attached, metric, seconds=SECONDS):
         said = self.client.run(f"/opt/tern/bin/tern_io {attached} {metric.work} {metric.block} "
-                               f"{metric.depth} {SECONDS}", timeout=60)
+                               f"{metric.depth} {seconds}", timeout=60 + seconds)
         return float(said.out)
 
     def fill(self, path):
@@ -185,13 +185,13 @@ class Sockets(User):
         Metric("128 KiB sends, MiB/s", "send", 128 * KIB, 1, MIB / (128 * KIB)),
     )
 
-    def measure(self, route, attached, metric):
+    def measure(self, route, attached, metric, seconds=SECONDS):
         address, peer = route.address(self.client), route.address(self.server)
         command = f"{MESSAGES} {attached} {metric.block}"
         return float(pair.run_pair(
             self.server, f"{command} serve {peer}", self.client,
-            f"{command} {metric.work} {address} {peer} {metric.depth} {SECONDS}",
-            port=MESSAGES_PORT, timeout=60, ready=await_ready))
+            f"{command} {metric.work} {address} {peer} {metric.depth} {seconds}",
+            port=MESSAGES_PORT, timeout=60 + seconds, ready=await_ready))
 
 
 def await_ready(host, _, task):
@@ -219,11 +219,11 @@ class Smc(Sockets):
             for host in (self.client, self.server):
                 unload(host, "smc_diag smc")
 
-    def measure(self, route, attached, metric):
+    def measure(self, route, attached, metric, seconds=SECONDS):
         """A busy host may miss SMC's first message and use TCP: the next connection tries again."""
         for chances in reversed(range(smc.CHANCES)):
             try:
-                return super().measure(route, attached, metric)
+                return super().measure(route, attached, metric, seconds)
             except LabError as error:
                 if "fallen back" not in str(error) or not chances:
                     raise
