@@ -27,6 +27,34 @@ MPI_RUNS = ((f"{TRANSPORTS[0]},self,sm", MPI_PARTS if EVERY_CELL else MPI_PARTS[
             (TRANSPORTS[0], ("spin_lock",)))
 
 
+def ucx(device, transports):
+    """What UCX may use, in its environment."""
+    return f"UCX_NET_DEVICES={device} UCX_TLS={transports}"
+
+
+def prepare_mpi(hosts, program):
+    """Lets the first host start the program on all of them."""
+    for host in hosts:
+        host.write_file(f"/tmp/{program.name}", program.read_bytes())
+        host.write_file("/root/.ssh/id_ed25519", host.image.ssh_key.read_bytes())
+        host.run("""printf 'StrictHostKeyChecking no\\nLogLevel ERROR\\n' >/root/.ssh/config
+                    chmod 600 /root/.ssh/id_ed25519""")
+
+
+def mpirun(hosts, ranks, options, command):
+    """So many ranks on each host. Returns what they said."""
+    slots = ",".join(f"{host.ipv4}:{ranks}" for host in hosts)
+    return hosts[0].run(f"mpirun --allow-run-as-root -H {slots} {options} "
+                        f"--mca oob_tcp_if_include 10.77.0.0/24 python3 -B /tmp/{command}",
+                        timeout=180).out
+
+
+def mpi_over_ucx(device, transports):
+    """By UCX alone."""
+    settings = " ".join(f"-x {setting}" for setting in ucx(device, transports).split())
+    return f"--mca pml ucx --mca osc ucx --mca btl ^openib,tcp {settings}"
+
+
 class Applications(Programs):
     HOSTS = (Options(mem="2G"), Options(mem="2G"))
     COLUMNS = ("result",)
@@ -100,7 +128,7 @@ class Applications(Programs):
     # --- UCX
 
     def ucx(self, host, transports):
-        return f"UCX_NET_DEVICES={self.devices[host.name]}:1 UCX_TLS={transports}"
+        return ucx(f"{self.devices[host.name]}:1", transports)
 
     def test_ucx_finds_the_card(self):
         for host in self.hosts:
@@ -137,22 +165,12 @@ class Applications(Programs):
 
     def test_mpi(self):
         """Two ranks on each host, by Open MPI over UCX over the card alone."""
-        first = self.hosts[0]
-        for host in self.hosts:
-            host.write_file(f"/tmp/{MPI_PROGRAM.name}", MPI_PROGRAM.read_bytes())
-            host.write_file("/root/.ssh/id_ed25519", host.image.ssh_key.read_bytes())
-            host.run("""printf 'StrictHostKeyChecking no\\nLogLevel ERROR\\n' >/root/.ssh/config
-                        chmod 600 /root/.ssh/id_ed25519""")
-        hosts = ",".join(f"{host.ipv4}:2" for host in self.hosts)
-        device = self.devices[first.name]
-        self.assertEqual(set(self.devices.values()), {device})
+        prepare_mpi(self.hosts, MPI_PROGRAM)
+        device, = set(self.devices.values())
         for transport, parts in MPI_RUNS:
             with self.cell(f"Open MPI, {', '.join(parts)}: {transport}", "result"):
-                said = first.run(
-                    f"mpirun --allow-run-as-root -H {hosts} --mca pml ucx --mca osc ucx "
-                    f"--mca btl ^openib,tcp --mca oob_tcp_if_include 10.77.0.0/24 "
-                    f"-x UCX_NET_DEVICES={device}:1 -x UCX_TLS={transport} "
-                    f"python3 -B /tmp/{MPI_PROGRAM.name} {' '.join(parts)}", timeout=180).out
+                said = mpirun(self.hosts, 2, mpi_over_ucx(f"{device}:1", transport),
+                              f"{MPI_PROGRAM.name} {' '.join(parts)}")
                 for part in parts:
                     self.assertIn(f"{part}: ok with 4 ranks on 2 hosts", said)
                 self.assertFalse(re.search("error|warning", said, re.IGNORECASE), said)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Valkey over RDMA: a server on one host, its clients on the other."""
 
+import contextlib
 import hashlib
 import pathlib
 import random
@@ -19,36 +20,60 @@ IDLE = {"ctx": 1, "cm_id": 1, "pd": 1}  # what a server without clients has
 KEPT = ("pd", "cq")  # what the server keeps of each connection: see objects()
 
 
+def build():
+    """Returns the folder of the programs."""
+    made = subprocess.run([SCRIPTS / "valkey"], stdout=subprocess.PIPE, text=True, check=False)
+    if made.returncode:
+        raise LabError("Valkey could not be built; see above")
+    return pathlib.Path(made.stdout.strip())
+
+
+def install(folder, server, client):
+    for host, programs in ((server, (SERVER,)), (client, (CLIENT, BENCHMARK))):
+        for program in programs:
+            host.write_file(f"/usr/bin/{program}", (folder / program).read_bytes())
+            host.run(f"chmod +x /usr/bin/{program}")
+    # Valkey resolves addresses without a time limit. ib_core overlooks an ARP reply that comes
+    # before it has queued its request, and asks again only when the limit has passed.
+    client.run(f"ip neigh replace {server.ipv4} lladdr {server.macs()[0]} "
+               f"dev {NETDEV} nud permanent")
+
+
+@contextlib.contextmanager
+def served(server, address, transport="rdma"):
+    """Yields the server's task. It has no port of the other transport, so that nothing can go by
+    another way."""
+    options, ready = {
+        "rdma": (f"--port 0 --rdma-bind {address} --rdma-port {PORT}", pair.await_cm_listener),
+        "tcp": (f"--port {PORT} --bind {address}", pair.await_listener)}[transport]
+    serving = server.spawn(f"exec {SERVER} {options} --protected-mode no --save '' --dir /tmp")
+    try:
+        ready(server, PORT, serving)
+        if not serving.running():
+            raise LabError(f"{SERVER} has ended:\n{serving.give_up()}")
+        yield serving
+    finally:
+        serving.give_up()
+
+
+def command(program, address, arguments, transport="rdma"):
+    option = {"rdma": "--rdma", "tcp": ""}[transport]
+    return f"{program} {option} -h {address} -p {PORT} {arguments}"
+
+
 class Valkey(Programs):
     COLUMNS = ("result",)
 
     @classmethod
     def setUpClass(cls):
-        made = subprocess.run([SCRIPTS / "valkey"], stdout=subprocess.PIPE, text=True, check=False)
-        if made.returncode:
-            raise LabError("Valkey could not be built; see above")
+        folder = build()
         super().setUpClass()
         cls.server, cls.client = cls.hosts
-        folder = pathlib.Path(made.stdout.strip())
-        for host, programs in ((cls.server, (SERVER,)), (cls.client, (CLIENT, BENCHMARK))):
-            for program in programs:
-                host.write_file(f"/usr/bin/{program}", (folder / program).read_bytes())
-                host.run(f"chmod +x /usr/bin/{program}")
-        # Valkey resolves addresses without a time limit. ib_core overlooks an ARP reply that comes
-        # before it has queued its request, and asks again only when the limit has passed.
-        cls.client.run(f"ip neigh replace {cls.server.ipv4} lladdr {cls.server.macs()[0]} "
-                       f"dev {NETDEV} nud permanent")
+        install(folder, *cls.hosts)
 
     def setUp(self):
         super().setUp()
-        # It has no TCP port, so that nothing can go by another way.
-        self.serving = self.server.spawn(
-            f"exec {SERVER} --port 0 --rdma-bind {self.server.ipv4} --rdma-port {PORT} "
-            "--protected-mode no --save '' --dir /tmp")
-        self.addCleanup(self.serving.give_up)
-        pair.await_cm_listener(self.server, PORT, self.serving)
-        if not self.serving.running():
-            raise LabError(f"{SERVER} has ended:\n{self.serving.give_up()}")
+        self.serving = self.enterContext(served(self.server, self.server.ipv4))
         # The server goes on creating and destroying objects after it has begun to listen.
         self.at_first = {kind: count + IDLE.get(kind, 0)
                          for kind, count in self.clean[self.server.name].items()}
@@ -56,7 +81,7 @@ class Valkey(Programs):
                         f"{self.in_use(self.server)}, not {self.at_first}")
 
     def command(self, program, arguments):
-        return f"{program} --rdma -h {self.server.ipv4} -p {PORT} {arguments}"
+        return command(program, self.server.ipv4, arguments)
 
     def ask(self, arguments, stdin=b"", timeout=120):
         return self.client.run(self.command(CLIENT, arguments), stdin=stdin, timeout=timeout).out
