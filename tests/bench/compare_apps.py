@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`make bench-apps`: what RDMA gives its users in the kernel, in place of TCP.
+"""`make bench-apps`: what RDMA gives its users in the kernel and programs, in place of TCP.
 
 The same two hosts use Tern's RDMA, TCP over Tern's net_device, TCP over virtio-net and Soft-RoCE in
 turns. The median of some rounds counts; on a busy machine the ratios do. What an operation costs in
@@ -27,6 +27,7 @@ from ternlab.errors import LabError  # noqa: E402
 from ternlab.lab import Lab  # noqa: E402
 from ternlab.paths import BUILD  # noqa: E402
 from ternlab.progress import say, step  # noqa: E402
+from user_programs import PROGRAMS  # noqa: E402
 from users import ROUTES, RXE, SECONDS, TERN, users  # noqa: E402
 
 
@@ -70,9 +71,11 @@ class Bench:
                     begun = cpu_times(self.hosts)
                     rate = user.measure(route, attached, metric)
                     ended = cpu_times(self.hosts)
+                    self.results.add(key(user, metric), route.name, rate / metric.unit)
+                    if not user.has_cost:
+                        continue
                     costs = {kind: (ended[kind] - begun[kind]) / (rate * SECONDS) * 1e6
                              for kind in THREADS}
-                    self.results.add(key(user, metric), route.name, rate / metric.unit)
                     self.results.add(cost_key(user, metric), route.name, sum(costs.values()))
                     for kind, cost in costs.items():
                         self.results.add(thread_key(user, metric, kind), route.name, cost)
@@ -83,10 +86,8 @@ class Bench:
             say(f"{user.name} does not get through {route.name}: {error}")
 
     def warm_up(self, user, route, attached):
-        """Under TCG what runs for the first time is translated."""
         if (user.name, route) not in self.warm:
-            for metric in user.metrics:
-                user.measure(route, attached, metric)
+            user.warm_up(route, attached)
         self.warm.add((user.name, route))
 
 
@@ -106,11 +107,13 @@ def thread_key(user, metric, kind):
 
 def table(results, users):
     rows = [(user, metric) for user in users for metric in user.metrics]
-    return "\n".join([
-        *part("", results, [key(*row) for row in rows], ratio),
-        "", *part("CPU us an operation", results, [cost_key(*row) for row in rows],
-                  lambda ours, theirs: ratio(theirs, ours)),
-        "", *threads(results, rows)])
+    costly = [row for row in rows if row[0].has_cost]
+    lines = part("", results, [key(*row) for row in rows], ratio)
+    if costly:
+        lines += ["", *part("CPU us an operation", results, [cost_key(*row) for row in costly],
+                            lambda ours, theirs: ratio(theirs, ours)),
+                  "", *threads(results, costly)]
+    return "\n".join(lines)
 
 
 def part(title, results, rows, compare):
@@ -168,7 +171,7 @@ def plot(results, users, folder):
 
 
 def main():
-    kinds = users()
+    kinds = [*users(), *PROGRAMS]
     names = [kind.name for kind in kinds]
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=3)

@@ -98,7 +98,8 @@ def peer_address(host):
 class Virtio(Stack):
     """Over the hosts' virtio-net cards, which have a wire of their own."""
 
-    def interface(self, host):
+    @staticmethod
+    def interface(host):
         """By its address; nobody names it."""
         mac = f"52:54:00:78:00:{host.index:02x}"
         file = host.run(f"grep -l {mac} /sys/class/net/*/address").out.strip()

@@ -18,6 +18,7 @@ import srp
 from stacks import Rxe, Tcp, Tern, peer_address
 from ternlab import pair, stack
 from ternlab.errors import LabError
+from ternlab.host import NETDEV
 from ternlab.progress import wait_until
 from upper_layer import unload
 
@@ -37,6 +38,9 @@ class Route:
         return host.ipv4 if self.stack is Tern else peer_address(host)
 
     def device(self, host):
+        """The RDMA device, or the network interface."""
+        if self.transport == "tcp":
+            return NETDEV if self.stack is Tern else self.stack.interface(host)
         return host.rdma_device() if self.stack is Tern else "rxe0"
 
 
@@ -60,6 +64,7 @@ class User:
     routes = ROUTES
     needs_kernel = (6, 1)
     metrics = ()
+    has_cost = True  # measure() takes SECONDS, so that an operation's CPU time can be told
 
     def __init__(self, hosts):
         self.server, self.client = hosts
@@ -70,6 +75,11 @@ class User:
     def attached(self, route):
         """A context in which measure() works."""
         raise NotImplementedError
+
+    def warm_up(self, route, attached):
+        """Under TCG what runs for the first time is translated."""
+        for metric in self.metrics:
+            self.measure(route, attached, metric)
 
     def measure(self, route, attached, metric, seconds=SECONDS):
         """The operations per second; @attached is what the context gave."""
