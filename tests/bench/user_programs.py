@@ -52,8 +52,8 @@ class Counting(Program):
     def warm_up(self, route, attached):
         User.warm_up(self, route, attached)
 
-    def measure(self, route, attached, metric):
-        count = max(FEWEST, int(SECONDS * self.rates.get((route, metric), 0)))
+    def measure(self, route, attached, metric, seconds=SECONDS):
+        count = max(FEWEST, int(seconds * self.rates.get((route, metric), 0)))
         rate = self.rates[route, metric] = self.rate(route, metric, count)
         return rate
 
@@ -80,10 +80,10 @@ class Valkey(Program):
         with valkey.served(self.server, address, route.transport):
             yield
 
-    def measure(self, route, attached, metric):
+    def measure(self, route, attached, metric, seconds=SECONDS):
         said = self.client.run(valkey.command(
             valkey.BENCHMARK, route.address(self.server),
-            f"-c {metric.depth} --warmup {WARM_UP} --duration {SECONDS} -d {metric.block} "
+            f"-c {metric.depth} --warmup {WARM_UP} --duration {seconds} -d {metric.block} "
             f"-t {metric.work} --csv",
             route.transport), timeout=60).out
         return find(rf'"{metric.work.upper()}","([\d.]+)"', said)
@@ -134,14 +134,14 @@ class OpenMpi(Program):
     def prepare(self):
         applications.prepare_mpi((self.client, self.server), MPI_PROGRAM)
 
-    def measure(self, route, attached, metric):
+    def measure(self, route, attached, metric, seconds=SECONDS):
         """Open MPI's own TCP, as who has no RDMA uses it, and not UCX's."""
         options = (applications.mpi_over_ucx(*settings(route, self.client))
                    if route.transport == "rdma" else "--mca pml ob1 --mca btl tcp,self "
                    f"--mca btl_tcp_if_include {route.device(self.client)}")
         said = applications.mpirun(
             (self.client, self.server), 1, options,
-            f"{MPI_PROGRAM.name} {metric.block} {metric.depth} {SECONDS}")
+            f"{MPI_PROGRAM.name} {metric.block} {metric.depth} {seconds}")
         return find(r"([\d.]+) messages/s", said)
 
 
