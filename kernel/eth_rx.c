@@ -179,14 +179,14 @@ static void tern_rx_complete(struct tern_eth_queue *q, const struct tern_hw_cqe 
 }
 
 /*
- * Whether the card has completed all receives before @posted, and so may have dropped frames. The
- * receives from @posted on are published: the card finds them if it looks after this.
+ * Returns whether the card has completed all receives before @posted, and so may have dropped
+ * frames. Call this after the receives from @posted on were published.
  */
 static bool tern_rx_ran_empty(const struct tern_rx *rx, u32 posted)
 {
 	u32 left = posted - rx->ci;
 
-	mb(); /* publish before looking */
+	mb(); /* publishes the new receives before the CQE is read */
 	return !left || tern_ring_cq_written(&rx->cq, rx->cq.ci + left - 1);
 }
 
@@ -217,8 +217,9 @@ int tern_rx_clean(struct tern_eth_queue *q, int budget)
 /* ---- frames that the card missed ---------------------------------------------------- */
 
 /*
- * The card counts them, but asking it sleeps, and most of the time it has missed none. So the
- * driver asks only after a queue was without buffers, at most once in this time.
+ * The card counts the frames that it drops because no buffer is posted. The admin command that
+ * reads this counter sleeps, so a delayed work sends it, and only after a queue has run out of
+ * buffers. This is the delay, in jiffies, and so the shortest time between two reads.
  */
 #define TERN_MISSED_PERIOD	HZ
 
@@ -253,7 +254,10 @@ void tern_rx_init_missed(struct tern_netdev *nd)
 	INIT_DELAYED_WORK(&nd->missed_work, tern_rx_missed_work);
 }
 
-/* What comes while the interface is down is not missed. A reset clears the card's counter. */
+/*
+ * Reads the card's counter, so that frames dropped while the interface was down do not count, nor
+ * those from before a reset of the card, which clears the counter.
+ */
 int tern_rx_open_missed(struct tern_netdev *nd)
 {
 	return tern_rx_query_missed(nd, &nd->card_missed);
@@ -266,7 +270,7 @@ void tern_rx_close_missed(struct tern_netdev *nd)
 	tern_rx_update_missed(nd);
 }
 
-/* Has the card asked before long. From any context. */
+/* Schedules a read of the card's counter. May be called in any context. */
 void tern_rx_count_missed(struct tern_netdev *nd)
 {
 	schedule_delayed_work(&nd->missed_work, TERN_MISSED_PERIOD);

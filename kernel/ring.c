@@ -117,7 +117,7 @@ static const struct tern_hw_cqe *tern_ring_cq_entry(const struct tern_ring_cq *c
 	return tern_buf_at(&cq->buf, slot * sizeof(struct tern_hw_cqe));
 }
 
-/* Whether the card has written the CQE @index, which the host has not consumed. */
+/* Returns whether the card has written the CQE @index. The host must not have consumed it yet. */
 bool tern_ring_cq_written(const struct tern_ring_cq *cq, u32 index)
 {
 	u8 phase = index & tern_ring_cq_size(cq) ? 0 : TERN_PHASE;

@@ -87,8 +87,8 @@ public:
 	void falsify(uint32_t every, uint32_t seed);
 
 	/**
-	 * Does the work that is due: admin commands, timers, packets to send, up to about @budget
-	 * units of time (Sender::transmit()). Returns true if there is more to do now.
+	 * Processes admin commands and timers that are due, and sends packets. Uses up to about
+	 * @budget units of time (Sender::transmit()). Returns true if there is more to do now.
 	 */
 	bool run(unsigned budget);
 

@@ -20,7 +20,7 @@ namespace {
 /* What a card takes from an event to its own next step. What has arrived by then is received
  * together, which spares the processor's cache when there are many cards. */
 constexpr uint64_t kCardDelay = 500; /* ns */
-constexpr unsigned kBudget = 96;     /* of one run: Sender::transmit() */
+constexpr unsigned kBudget = 96;     /* of one run, in units of Sender::transmit() */
 /* The number of bytes of each priority that may be queued at the port. The limit is small, because
  * the card's rate control and scheduler no longer affect queued frames. */
 constexpr uint64_t kPortQueue = 16384;

@@ -19,7 +19,7 @@ MPI_PROGRAM = pathlib.Path(__file__).resolve().parents[1] / "guest/mpi_rate.py"
 # time-out of its UD.
 NOT_RXE = tuple(route for route in ROUTES if route != RXE)
 WARM_UP = 5  # seconds, in which valkey-benchmark's connections come up
-FEWEST = 100  # messages of a run of which nothing is known yet
+FEWEST = 100  # messages in the first run of a metric
 ROUND_TRIPS = Metric("8 B round trips/s", "tag_lat", 8, 1, 1)
 STREAM = Metric("64 KiB sends, MiB/s", "tag_bw", 64 * KIB, 16, MIB / (64 * KIB))
 
@@ -107,7 +107,7 @@ class Libfabric(Counting):
         said = pair.run_pair(self.server, serve, self.client,
                              f"{ask} {route.address(self.server)}",
                              port=applications.FABRIC_PORT, timeout=60)
-        # The microseconds of one way are the last but one column.
+        # The last column but one is the time of one direction in microseconds.
         return 1e6 / find(r"\d\s+([\d.]+)\s+[\d.]+\s*$", said) / 2
 
 

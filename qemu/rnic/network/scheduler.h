@@ -14,8 +14,9 @@ namespace tern {
 /** What the scheduler gives turns to: a QP. */
 class Sender {
 public:
-	/** Sends until there is nothing more to send or it is parked (returns false), or @budget is
-	 * used up (returns true). Its unit is the time that a packet of a longer message takes. */
+	/** Sends packets. Returns false when nothing is left to send or the sender is parked, and
+	 * true when @budget is used up. A unit of @budget is the time that the card takes for one
+	 * packet of a long message. */
 	virtual bool transmit(unsigned &budget) = 0;
 	bool scheduled() const { return place_ == Place::New || place_ == Place::Round; }
 	/** Whether it waits for room at the destination of its next frame. */
@@ -23,12 +24,13 @@ public:
 	/** Whether it is parked because the priority of its next frame is paused. */
 	bool paused() const;
 
-	/** What a QP may use in one turn. */
+	/** The units of time that a QP may use in one turn. */
 	static constexpr unsigned kTurn = 16;
-	/** What a message takes beside its packets: its WQE is read and checked. */
+	/** The units that the card takes to read and check a message's WQE. Each packet of the
+	 * message takes one more. */
 	static constexpr unsigned kMessage = 2;
 
-	/** Subtracts @units from @budget, or what is left of it if that is less. */
+	/** Subtracts @units from @budget. Sets @budget to 0 if it has fewer. */
 	static void spend(unsigned &budget, unsigned units) { budget -= std::min(budget, units); }
 
 protected:
@@ -70,7 +72,7 @@ public:
 	static constexpr Wire::Destination kPaused = kSelf + 1;
 
 	bool empty() const { return !new_.first && !round_.first; }
-	/** Whether the next turn is that of one that has been idle. */
+	/** Returns whether the next turn belongs to a sender that was idle. */
 	bool has_new() const { return new_.first; }
 	/** Adds @sender, which may have something to send, at the end. If it is parked it tries
 	 * again, because it may have something else to do now. */
@@ -113,8 +115,9 @@ public:
 			unlink(*round_.first);
 		}
 	}
-	/** One turn for the first sender, which moves to the end if it has more. If @budget ends
-	 * the turn, the next call goes on with it. Not if empty(), and not without a @budget. */
+	/** Gives the first sender one turn, and moves it to the end if it has more to send. If
+	 * @budget is used up before the turn ends, the next call continues that turn. empty() must
+	 * be false, and @budget must not be 0. */
 	void run_turn(unsigned &budget)
 	{
 		const bool in_round = !new_.first;
@@ -164,7 +167,8 @@ private:
 		else
 			append(round_, sender, Sender::Place::Round);
 	}
-	/* The turn of @sender was interrupted, so the next turn is its, too. */
+	/* Puts @sender, whose turn was interrupted, first in its list, so that the next turn
+	 * continues it. */
 	void put_back(Sender &sender, bool in_round)
 	{
 		remove(sender);

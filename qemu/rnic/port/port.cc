@@ -20,8 +20,8 @@ bool is_multicast(const Mac &mac)
 
 constexpr Mac kBroadcast{0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
 constexpr size_t kEthHeader = 14;
-/* What others may use of a run after a QP that was idle has had its turn: their packets delay the
- * answer that it may wait for. */
+/* The units that the other QPs may use in the rest of a run, after the turn of a QP that was idle.
+ * Their packets delay the response to that QP. */
 constexpr unsigned kAfterNew = 4;
 
 /* The low 15 bits must match and one key must be that of a full member (IBA 10.9.3); ours is. */

@@ -24,8 +24,9 @@ class Port {
 public:
 	Port(DataPath &data, const ObjectTable<Qp> &qps);
 
-	/** Receives frames looped back and gives QPs their turns, up to about @budget units of
-	 * time (Sender::transmit()). Ends earlier after the turn of a QP that was idle. */
+	/** Receives frames that were looped back and gives QPs their turns. Uses up to about
+	 * @budget units of time (Sender::transmit()), and fewer after the turn of a QP that was
+	 * idle. */
 	void run(unsigned budget);
 	/** Whether run() has more to do now. */
 	bool has_work() const { return data_.out.has_loopback() || !data_.scheduler.empty(); }

@@ -16,7 +16,8 @@ constexpr size_t kPublished = 8;     /* the last bytes of a CQE, one store */
 constexpr unsigned kPhaseShift = 56; /* bit of the phase in them */
 static_assert(offsetof(tern_hw_cqe, phase) == sizeof(tern_hw_cqe) - 1);
 
-/* CQEs that RESIZE_CQ moves for one unit of the budget. Their pages are in nobody's cache. */
+/* The number of CQEs that RESIZE_CQ moves for one unit of the budget. Few, because the processor's
+ * cache holds neither the old nor the new ring. */
 constexpr uint32_t kMoved = 16;
 
 uint8_t phase_of(uint32_t index, uint8_t log_size)

@@ -737,8 +737,8 @@ TEST_F(SendsBursts, FullWire)
 	EXPECT_EQ(bursts_, 4u);
 }
 
-/* A run has as many packets of a long message as its budget says, whether it ends within a turn of
- * the QP or with it. */
+/* The card sends one packet of a long message for each unit of a run's budget, whether the run ends
+ * within a turn of the QP or together with it. */
 TEST_F(SendsBursts, Budget)
 {
 	one_.qp_->post_send({.opcode = TERN_OP_WRITE,
