@@ -33,8 +33,9 @@ def install(folder, server, client):
         for program in programs:
             host.write_file(f"/usr/bin/{program}", (folder / program).read_bytes())
             host.run(f"chmod +x /usr/bin/{program}")
-    # Valkey calls rdma_resolve_addr() without a time limit. ib_core ignores an ARP reply that arrives
-    # before ib_core has queued its request, and repeats the request only after the time limit.
+    # Valkey calls rdma_resolve_addr() without a time limit. ib_core ignores an ARP reply that
+    # arrives before ib_core has queued its request, and repeats the request only after the time
+    # limit.
     client.run(f"ip neigh replace {server.ipv4} lladdr {server.macs()[0]} "
                f"dev {NETDEV} nud permanent")
 
