@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The layouts and numbers in docs/hardware.md are those of the header.
+"""The layouts and numbers in docs/hardware.md are those of the headers of the interface.
 
-Both are made of include/tern/tern_hw.h; --write puts them into the page.
+Both are made of include/tern/tern_hw*.h; --write puts them into the page.
 """
 
 import pathlib
@@ -12,7 +12,9 @@ import textwrap
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 PAGE = TOP / "docs/hardware.md"
-HEADER = TOP / "include/tern/tern_hw.h"
+# In the order of the page
+HEADERS = [TOP / f"include/tern/tern_hw{part}.h"
+           for part in ("", "_queues", "_objects", "_admin", "_counters")]
 FORMATS = {"u8": "<B", "le16": "<H", "le32": "<I", "le64": "<Q", "be16": ">H", "be32": ">I"}
 WIDTH = 160
 ROW = "| {} | {} | {} | {} | {} |\n"
@@ -40,7 +42,7 @@ def paragraphs(comment):
 
 
 def titled(title, comment):
-    """Returns what stands above a table: @title with the comment that the header has for it."""
+    """Returns what stands above a table: @title with the comment that the headers have for it."""
     if not comment:
         return f"\n{title}:\n\n"
     parts = f"{title}. {quoted(sentence(comment))}".split("\n\n")
@@ -67,8 +69,8 @@ def members(body, rest):
     return rows
 
 
-class Header:
-    """The structs of the header: {name: [(offset, size, type, field, comment)]} and sizes."""
+class Headers:
+    """The structs of the headers: {name: [(offset, size, type, field, comment)]} and sizes."""
 
     def __init__(self, source):
         self.source, self.structs, self.comments = source, {}, {}
@@ -164,19 +166,19 @@ class Header:
 
 
 def main(arguments):
-    header = Header(HEADER.read_text(encoding="utf-8"))
+    headers = Headers("".join(path.read_text(encoding="utf-8") for path in HEADERS))
     page = PAGE.read_text(encoding="utf-8")
     wanted, found, section = page.partition(LAYOUTS)
-    wanted += found + section.partition("\n\n`tern_hw_")[0] + "\n" + header.layouts()
+    wanted += found + section.partition("\n\n`tern_hw_")[0] + "\n" + headers.layouts()
     section = section.partition(NUMBERS)[2]
-    wanted += "\n" + NUMBERS + section.partition("\n\nPCI identity")[0] + "\n" + header.numbers()
-    if not section or len(header.structs) < 50:
-        print(f"{PAGE}: no layouts or no numbers, or {HEADER} cannot be read")
+    wanted += "\n" + NUMBERS + section.partition("\n\nPCI identity")[0] + "\n" + headers.numbers()
+    if not section or len(headers.structs) < 50:
+        print(f"{PAGE}: no layouts or no numbers, or the headers cannot be read")
         return 1
     if wanted == page:
         return 0
     if arguments != ["--write"]:
-        print(f"{PAGE}: a layout or a number is not that of {HEADER}; "
+        print(f"{PAGE}: a layout or a number is not that of the headers; "
               f"run {pathlib.Path(__file__).relative_to(TOP)} --write")
         return 1
     PAGE.write_text(wanted, encoding="utf-8")

@@ -11,7 +11,7 @@ import sys
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 PAGE = TOP / "docs/fabric.md"
-HEADER = TOP / "include/tern/tern_hw.h"
+HEADER = TOP / "include/tern/tern_hw_admin.h"
 CODE = TOP / "qemu/rnic/congestion"
 
 

@@ -208,11 +208,15 @@ class PciDevice:
         return bool(self.machine.read(2, self._extended(ATS + 6)) & 0x8000)
 
 
+# The text of tern_hw.h and of the headers that it includes
+HEADERS = "".join(path.read_text(encoding="utf-8")
+                  for path in sorted((TOP / "include/tern").glob("tern_hw*.h")))
+
+
 def header_constants():
-    """Names and numbers of include/tern/tern_hw.h."""
-    text = (TOP / "include/tern/tern_hw.h").read_text(encoding="utf-8")
-    pairs = re.findall(r"\b(TERN_\w+) = (0x[0-9a-f]+|\d+)\b", text)
-    pairs += re.findall(r"^#define (TERN_\w+)\s+(0x[0-9a-f]+|\d+)u?\s", text, re.M)
+    """Names and numbers of HEADERS."""
+    pairs = re.findall(r"\b(TERN_\w+) = (0x[0-9a-f]+|\d+)\b", HEADERS)
+    pairs += re.findall(r"^#define (TERN_\w+)\s+(0x[0-9a-f]+|\d+)u?\s", HEADERS, re.M)
     return {name: int(number, 0) for name, number in pairs}
 
 

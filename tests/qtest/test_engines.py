@@ -5,12 +5,11 @@ import re
 import struct
 import unittest
 
-from machine import HW, TOP, Card, Machine
+from machine import HEADERS, HW, Card, Machine
 from test_wire import Switch, WireTest
 
 # Names of the counters, in their order.
-STATS = re.findall(r"^\tTERN_STAT_(\w+),",
-                   (TOP / "include/tern/tern_hw.h").read_text(encoding="utf-8"), re.M)
+STATS = re.findall(r"^\tTERN_STAT_(\w+),", HEADERS, re.M)
 STATS_AT = 0x130000  # in RAM
 
 

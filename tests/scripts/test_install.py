@@ -13,6 +13,7 @@ import sys
 import tempfile
 import unittest
 
+TOP = pathlib.Path(__file__).resolve().parents[2]
 BUILD = sys.argv.pop()
 
 
@@ -99,8 +100,9 @@ class Install(unittest.TestCase):
                    if re.match(r"tern-(y|\$\(.*\)) ", line)
                    for word in line.split()[2:] if word.endswith(".o")}
         self.assertEqual({path.stem for path in source.glob("kernel/*.c")}, objects)
-        for header in ("tern/tern_hw.h", "uapi/rdma/tern-abi.h"):
-            self.assertTrue((source / "include" / header).is_file())
+        for pattern in ("tern/*.h", "uapi/rdma/*.h"):
+            self.assertEqual({path.name for path in (source / "include").glob(pattern)},
+                             {path.name for path in (TOP / "include").glob(pattern)})
 
 
 if __name__ == "__main__":

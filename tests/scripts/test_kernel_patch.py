@@ -55,15 +55,18 @@ class KernelPatch(unittest.TestCase):
                       self.read("MAINTAINERS"))
         self.assertEqual({path.name for path in (self.tree / DRIVER).iterdir()},
                          {path.name for path in (TOP / "kernel").glob("*.[ch]")} |
-                         {"Kbuild", "Kconfig", "tern_hw.h"})
+                         {path.name for path in (TOP / "include/tern").glob("*.h")} |
+                         {"Kbuild", "Kconfig"})
 
     def test_sources_are_the_kernels(self):
         self.apply()
-        header = self.read(f"{DRIVER}/tern_hw.h")
-        for word in ("__cplusplus", "namespace", "__KERNEL__", "endian.hpp"):
-            self.assertNotIn(word, header)
-        self.assertIn("struct tern_hw_create_qp {", header)
-        self.assertEqual(header.count("#if"), header.count("#endif"))
+        headers = [path.read_text(encoding="utf-8")
+                   for path in (self.tree / DRIVER).glob("tern_hw*.h")]
+        for header in headers:
+            for word in ("__cplusplus", "namespace", "__KERNEL__", "endian.hpp"):
+                self.assertNotIn(word, header)
+            self.assertEqual(header.count("#if"), header.count("#endif"))
+        self.assertIn("struct tern_hw_create_qp {", "".join(headers))
         for path in (self.tree / DRIVER).iterdir():
             self.assertNotIn('"tern/', path.read_text(encoding="utf-8"), path)
         self.assertNotIn("TERN_INCLUDE", self.read(f"{DRIVER}/Kbuild"))
