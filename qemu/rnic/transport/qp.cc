@@ -295,8 +295,8 @@ Access Qp::scatter_recv(const RecvWqe &wqe, uint64_t offset, const Payload &data
 	        data_.memory.scatter(wqe.sges(), recv_domain(claimed_->srqn), offset, data);
 	/* If the side waits already, the host is asked for other pages: those of a WRITE, or of a
 	 * WQE that has completed since. Its answer does not concern this WQE. */
-	claimed_->needs_pages = access == Access::NeedPages &&
-	                        (claimed_->needs_pages || !waits_for_pages(Side::Responder));
+	if (access == Access::NeedPages && !waits_for_pages(Side::Responder))
+		claimed_->needs_pages = true;
 	return access;
 }
 

@@ -582,6 +582,20 @@ TEST_F(Paging, UdReceiveIsNotAtFaultForAnEarlierOne)
 	EXPECT_TRUE(cq_->drain().empty());
 }
 
+/* Its header has found its page, and its data waits for another one, also when a further datagram
+ * comes meanwhile. */
+TEST_F(Paging, UdReceiveIsAtFaultForItsSecondPage)
+{
+	connect(TERN_QPT_UD);
+	bring(0);
+	qp_->post_recv(at(kPage - kGrh, kPage));
+	give(datagram(100));
+	give(datagram(100));
+	resume(TERN_RESUME_NONE, TERN_RESUME_FAIL);
+	EXPECT_EQ(completed(), TERN_WC_LOC_PROT_ERR);
+	EXPECT_EQ(qp_state(), TERN_QPS_ERR);
+}
+
 TEST_F(Paging, UdSend)
 {
 	connect(TERN_QPT_UD);
