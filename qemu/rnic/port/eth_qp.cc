@@ -81,7 +81,7 @@ void EthQp::enter_error()
 {
 	set_state(TERN_QPS_ERR);
 	under_way_.reset();
-	forget_faults();
+	page_waits_.forget();
 	start_flush();
 }
 
@@ -304,33 +304,26 @@ void EthQp::receive(std::span<const std::byte> frame, const RxInfo &info)
 		data_.drop(counters_.rx_errors, number);
 		return;
 	}
-	if (claim_recv() != Claim::Done) {
-		data_.drop(counters_.rx_no_buffer, number);
-		return;
-	}
+	const RecvResult claimed = recv_.claim();
+	if (claimed == RecvResult::QueueFailed)
+		fatal();
+	if (claimed != RecvResult::Done)
+		return data_.drop(counters_.rx_no_buffer, number);
 
-	RecvWqe &wqe = data_.scratch_recv;
-	switch (load_recv(wqe)) {
-	case Fetch::Ok:
-		break;
-	case Fetch::Invalid:
-		return end_recv(frame.size(), TERN_WC_LOC_QP_OP_ERR);
-	default:
-		return fatal();
-	}
-	if (frame.size() > wqe.length)
-		return end_recv(frame.size(), TERN_WC_LOC_LEN_ERR);
-	switch (scatter_recv(wqe, 0, frame)) {
-	case Access::Ok:
+	const RecvResult placed = recv_.place(0, frame);
+	switch (placed) {
+	case RecvResult::Done:
 		return end_recv(frame.size(), TERN_WC_SUCCESS, info);
-	case Access::NeedPages:
+	case RecvResult::QueueFailed:
+		return fatal();
+	case RecvResult::NeedPages:
 		if (!may_wait_for_pages())
 			return end_recv(frame.size(), TERN_WC_LOC_PROT_ERR);
 		/* The WQE stays claimed for the next frame. */
 		data_.drop(counters_.rx_no_buffer, number);
 		return wait_for_pages(Side::Responder);
 	default:
-		return end_recv(frame.size(), TERN_WC_LOC_PROT_ERR);
+		return end_recv(frame.size(), status_of(placed));
 	}
 }
 
@@ -351,7 +344,7 @@ void EthQp::end_recv(size_t size, tern_hw_cqe_status status, const RxInfo &info)
 
 void EthQp::resume_responder(bool ok)
 {
-	if (!ok && claim_needs_pages())
+	if (!ok && recv_.needs_pages())
 		end_recv(0, TERN_WC_LOC_PROT_ERR);
 }
 

@@ -50,6 +50,22 @@ void ConnectedQp::note_established()
 	established_ = true;
 }
 
+void ConnectedQp::complete_message(const Packet &packet, uint8_t opcode, uint64_t byte_len)
+{
+	tern_hw_cqe cqe{};
+	cqe.opcode = opcode;
+	cqe.byte_len = static_cast<uint32_t>(byte_len);
+	if (packet.info->imm) {
+		cqe.imm = packet.ext.imm;
+		cqe.flags = TERN_CQE_IMM;
+	}
+	if (packet.info->ieth) {
+		cqe.imm = packet.ext.inv_rkey;
+		cqe.flags = TERN_CQE_INV;
+	}
+	complete_recv(cqe, packet.bth.solicited);
+}
+
 void ConnectedQp::apply(uint32_t mask, const tern_hw_qp_attr &attr)
 {
 	IbQp::apply(mask, attr);

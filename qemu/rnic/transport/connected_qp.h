@@ -30,6 +30,8 @@ protected:
 	bool from_peer(const Packet &packet) const;
 	/** A request arrived, so the connection is established. */
 	void note_established();
+	/** Completes the claimed receive WQE: a message of @byte_len bytes ends with @packet. */
+	void complete_message(const Packet &packet, uint8_t opcode, uint64_t byte_len);
 
 	/** Sends one packet on this connection; @fill writes @payload_size bytes and returns
 	 * success. Returns the size of the frame, 0 if nothing was sent: @fill failed, or there is

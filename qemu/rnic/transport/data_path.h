@@ -113,7 +113,7 @@ struct DataPath {
 	 * to load. Code that needs the WQE of a request calls load() first and keeps no reference
 	 * past the call.
 	 *
-	 * scratch_recv: written by Qp::load_recv() for each packet and used for that packet only.
+	 * scratch_recv: written by RecvClaims for each packet and used for that packet only.
 	 */
 	SendWqe scratch_send;
 	RecvWqe scratch_recv;

@@ -37,9 +37,9 @@ void Qp::describe(Json &to) const
 		to.number("ci", sq_.head());
 	});
 	to.object("rq", [&] {
-		to.number("entries", rq_.entries());
-		to.number("posted", rq_.known());
-		to.flag("claimed", has_claim());
+		to.number("entries", recv_.queue().entries());
+		to.number("posted", recv_.queue().known());
+		to.flag("claimed", recv_.claimed());
 	});
 	to.flag("scheduled", scheduled());
 	to.flag("parked", parked());

@@ -21,7 +21,7 @@ void IbQp::enter_error()
 	draining_ = false;
 	/* The host may reuse the buffers of flushed WQEs. */
 	data_.out.recall(Recall::of_qp(number));
-	forget_faults();
+	page_waits_.forget();
 	abandon_requests();
 	start_flush();
 	/* Queued responses are still sent. */
@@ -34,12 +34,30 @@ void IbQp::fail_recv(bool solicited, tern_hw_cqe_status status)
 	enter_error();
 }
 
+bool IbQp::act_on(RecvResult result, bool solicited)
+{
+	if (result == RecvResult::QueueFailed)
+		fatal();
+	else if (result == RecvResult::NeedPages)
+		wait_for_pages(Side::Responder);
+	else if (const auto status = status_of(result))
+		fail_recv(solicited, status);
+	return result == RecvResult::Done;
+}
+
+/* A failed WRITE is not reported. */
+void IbQp::resume_responder(bool ok)
+{
+	if (!ok && recv_.needs_pages())
+		fail_recv(false, TERN_WC_LOC_PROT_ERR);
+}
+
 void IbQp::enter_send_error()
 {
 	if (!sends())
 		return;
 	set_state(TERN_QPS_SQE);
-	forget_fault(Side::Requester);
+	page_waits_.forget(Side::Requester);
 	draining_ = false;
 	start_send_flush();
 }

@@ -59,6 +59,10 @@ protected:
 	/** Completes the claimed receive WQE with @status and moves the QP to ERR (IBA 10.3.1.7).
 	 */
 	void fail_recv(bool solicited, hw::tern_hw_cqe_status status);
+	/** Receiving by an unreliable service: fails the QP, completes the claimed WQE with an
+	 * error or waits for pages, as @result demands. Returns whether it is Done. */
+	bool act_on(RecvResult result, bool solicited);
+	void resume_responder(bool ok) override;
 	/** A send of an unreliable service failed: to SQE, in which only the receive queue
 	 * works. */
 	void enter_send_error();

@@ -38,7 +38,8 @@ uint32_t operation_of(uint8_t opcode)
 } // namespace
 
 Qp::Qp(DataPath &data, const QpConfig &config, SendQueue sq, RecvQueue rq)
-        : data_(data), config_(config), sq_(std::move(sq)), rq_(std::move(rq))
+        : data_(data), config_(config), sq_(std::move(sq)),
+          recv_(data_, config_, page_waits_, std::move(rq))
 {
 }
 
@@ -155,10 +156,8 @@ void Qp::resume(tern_hw_resume requester, tern_hw_resume responder)
 	if (page_waits_.end(Side::Requester, requester))
 		resume_requester(requester == TERN_RESUME_RETRY);
 	if (page_waits_.end(Side::Responder, responder)) {
-		/* The page of the claimed WQE is present now. If a WRITE finds another page absent,
-		 * the claimed WQE must not complete with an error. */
-		if (claimed_ && responder == TERN_RESUME_RETRY)
-			claimed_->needs_pages = false;
+		if (responder == TERN_RESUME_RETRY)
+			recv_.resumed();
 		resume_responder(responder == TERN_RESUME_RETRY);
 	}
 	report_faults();
@@ -170,11 +169,6 @@ void Qp::fatal()
 		return;
 	data_.raise_event(config_.is_wq ? TERN_EVENT_WQ_FATAL : TERN_EVENT_QP_FATAL, number);
 	enter_error();
-}
-
-Memory::Domain Qp::domain() const
-{
-	return {config_.pdn, config_.db_page == TERN_DB_PAGE_KERNEL};
 }
 
 bool Qp::send_posted()
@@ -191,7 +185,7 @@ bool Qp::send_posted()
 Access Qp::gather_send(const SendWqe &wqe, uint64_t offset, std::span<std::byte> to)
 {
 	if (!(wqe.flags & TERN_WQE_INLINE))
-		return data_.memory.gather(wqe.sges(), domain(), offset, to);
+		return data_.memory.gather(wqe.sges(), config_.domain(), offset, to);
 	std::memcpy(to.data(), wqe.inline_data().data() + offset, to.size());
 	return Access::Ok;
 }
@@ -199,7 +193,7 @@ Access Qp::gather_send(const SendWqe &wqe, uint64_t offset, std::span<std::byte>
 bool Qp::locate_send(const SendWqe &wqe, uint64_t offset, size_t size, HostRanges &ranges)
 {
 	return !(wqe.flags & TERN_WQE_INLINE) &&
-	       data_.memory.locate(wqe.sges(), domain(), offset, size, ranges);
+	       data_.memory.locate(wqe.sges(), config_.domain(), offset, size, ranges);
 }
 
 tern_hw_cqe_status Qp::execute_local(const SendWqe &wqe)
@@ -221,98 +215,18 @@ tern_hw_cqe_status Qp::execute_local(const SendWqe &wqe)
 		return TERN_WC_SUCCESS;
 	default:
 		/* The request contains IOVAs, which only kernel users may set. */
-		if (!domain().kernel)
+		if (!config_.domain().kernel)
 			return TERN_WC_LOC_QP_OP_ERR;
 		return memory.register_fast(wqe.reg, config_.pdn) ? TERN_WC_SUCCESS
 		                                                  : TERN_WC_MW_BIND_ERR;
 	}
 }
 
-Qp::Claim Qp::claim_recv(uint32_t srqn)
-{
-	if (claimed_)
-		return Claim::Done;
-	if (srqn)
-		return claim_shared(srqn);
-	if (!rq_.has_wqe(data_.memory.host())) {
-		if (!rq_.broken())
-			return Claim::Empty;
-		fatal();
-		return Claim::Failed;
-	}
-	claimed_ = Claimed{0, rq_.head()};
-	rq_.advance();
-	return Claim::Done;
-}
-
-Qp::Claim Qp::claim_shared(uint32_t srqn)
-{
-	uint32_t slot;
-	switch (data_.take_shared(srqn, slot)) {
-	case SharedRecvQueue::Take::Done:
-		claimed_ = Claimed{srqn, slot};
-		return Claim::Done;
-	case SharedRecvQueue::Take::Empty:
-		return Claim::Empty;
-	default:
-		fatal();
-		return Claim::Failed;
-	}
-}
-
-Fetch Qp::load_recv(RecvWqe &wqe)
-{
-	const uint32_t srqn = claimed_->srqn;
-	if (claimed_->report.listed()) {
-		const Sge &buffer = data_.srqs.find(srqn)->tags()->list().buffer(claimed_->index);
-		wqe.sge[0] = buffer;
-		wqe.sge_count = 1;
-		wqe.length = buffer.length;
-		return Fetch::Ok;
-	}
-	const Fetch fetch = srqn ? data_.srqs.find(srqn)->fetch(data_.memory, claimed_->index, wqe)
-	                         : rq_.fetch(data_.memory, claimed_->index, wqe);
-	if (fetch == Fetch::Fault) {
-		if (srqn)
-			data_.fail_srq(srqn);
-		fatal();
-	}
-	return fetch;
-}
-
-/* The buffers of an SRQ belong to the SRQ's protection domain (IBA 10.2.9). */
-Memory::Domain Qp::recv_domain(uint32_t srqn) const
-{
-	Memory::Domain whose = domain();
-	if (srqn)
-		whose.pdn = data_.srqs.find(srqn)->config().pdn;
-	return whose;
-}
-
-Access Qp::scatter_recv(const RecvWqe &wqe, uint64_t offset, const Payload &data)
-{
-	const Access access =
-	        data_.memory.scatter(wqe.sges(), recv_domain(claimed_->srqn), offset, data);
-	/* If the side waits already, the host is asked for other pages: those of a WRITE, or of a
-	 * WQE that has completed since. Its answer does not concern this WQE. */
-	if (access == Access::NeedPages && !waits_for_pages(Side::Responder))
-		claimed_->needs_pages = true;
-	return access;
-}
-
 void Qp::complete_recv(tern_hw_cqe cqe, bool solicited)
 {
-	const Claimed claim = *claimed_;
-	claimed_.reset();
-	cqe.wqe_index = claim.index;
-	cqe.srqn = claim.srqn;
-	claim.report.add_to(cqe);
+	const uint32_t cqn = recv_.end(cqe);
 	count(TERN_COMP_RECV, cqe.status == TERN_WC_SUCCESS, cqe.byte_len.get());
-	/* An SRQ of XRC or with tag matching has its own CQ. */
-	SharedRecvQueue *srq = data_.srqs.find(claim.srqn);
-	if (claim.report.listed())
-		srq->tags()->list().release(claim.index);
-	complete(srq && srq->config().cqn ? srq->config().cqn : config_.recv_cqn, cqe, solicited);
+	complete(cqn, cqe, solicited);
 }
 
 void Qp::complete_recv_error(bool solicited, tern_hw_cqe_status status)
@@ -320,36 +234,28 @@ void Qp::complete_recv_error(bool solicited, tern_hw_cqe_status status)
 	tern_hw_cqe cqe{};
 	cqe.opcode = TERN_CQE_RECV;
 	cqe.status = static_cast<uint8_t>(status);
-	data_.stats.add(TERN_STAT_RESP_CQE_ERRORS);
+	data_.stats.add(status == TERN_WC_WR_FLUSH_ERR ? TERN_STAT_RESP_CQE_FLUSHED
+	                                               : TERN_STAT_RESP_CQE_ERRORS);
 	complete_recv(cqe, solicited);
 }
 
-std::optional<uint32_t> Qp::recv_credits()
+void Qp::complete_tag(uint32_t entry, const TagReport &report, uint32_t byte_len, bool solicited)
 {
-	if (config_.srqn || config_.type == TERN_QPT_XRC_TGT)
-		return std::nullopt;
-	return rq_.posted(data_.memory.host()) + (claimed_ ? 1 : 0);
+	tern_hw_cqe cqe{};
+	cqe.byte_len = byte_len;
+	complete(recv_.end_entry(entry, report, cqe), cqe, solicited);
 }
 
 void Qp::forget_tables()
 {
 	sq_.pages().forget(data_.memory.tables());
-	rq_.pages().forget(data_.memory.tables());
+	recv_.queue().pages().forget(data_.memory.tables());
 }
 
-void Qp::forget_srq(uint32_t srqn)
+void Qp::release_tags()
 {
-	if (claimed_ && claimed_->srqn == srqn)
-		claimed_.reset();
-}
-
-void Qp::flush_claimed()
-{
-	tern_hw_cqe cqe{};
-	cqe.opcode = TERN_CQE_RECV;
-	cqe.status = TERN_WC_WR_FLUSH_ERR;
-	data_.stats.add(TERN_STAT_RESP_CQE_FLUSHED);
-	complete_recv(cqe, false);
+	if (recv_.entry_claimed())
+		complete_recv_error(false, TERN_WC_WR_FLUSH_ERR);
 }
 
 void Qp::start_flush()
@@ -384,12 +290,11 @@ bool Qp::work(unsigned &budget)
 /* Unclaimed WQEs of an SRQ remain for other QPs. */
 bool Qp::flush_recv(unsigned &budget)
 {
-	while (claimed_ || rq_.has_wqe(data_.memory.host())) {
+	while (recv_.claim(0) == RecvResult::Done) {
 		if (!budget)
 			return false;
 		budget--;
-		claim_recv(0);
-		flush_claimed();
+		complete_recv_error(false, TERN_WC_WR_FLUSH_ERR);
 		flush_interval_ = 0;
 	}
 	if (config_.srqn && !last_wqe_reported_) {
@@ -402,13 +307,12 @@ bool Qp::flush_recv(unsigned &budget)
 void Qp::reset_queues()
 {
 	sq_.reset(data_.memory.host());
-	rq_.reset();
-	claimed_.reset();
+	recv_.reset();
 	rates_ = {};
 	resume_at_ = UINT64_MAX;
 	last_wqe_reported_ = false;
 	failure_ = TERN_WC_SUCCESS;
-	forget_faults();
+	page_waits_.forget();
 }
 
 bool Qp::flush_send(unsigned &budget)

@@ -4,43 +4,27 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 
 #include "qemu/rnic/chores.h"
 #include "qemu/rnic/command_status.h"
 #include "qemu/rnic/formats/packet.h"
 #include "qemu/rnic/memory/region.h"
-#include "qemu/rnic/queues/recv_queue.h"
 #include "qemu/rnic/queues/send_queue.h"
 #include "qemu/rnic/timers.h"
 #include "qemu/rnic/transport/attached_counters.h"
 #include "qemu/rnic/transport/data_path.h"
 #include "qemu/rnic/transport/page_waits.h"
+#include "qemu/rnic/transport/qp_config.h"
 #include "qemu/rnic/transport/qp_rates.h"
 #include "qemu/rnic/transport/qp_side.h"
+#include "qemu/rnic/transport/recv_claims.h"
 #include "tern/tern_hw.h"
 
 namespace tern {
 
 class FrameSink;
 class Json;
-class TagList;
-
-/** Parameters of CREATE_QP, validated. */
-struct QpConfig {
-	hw::tern_hw_qp_type type = hw::TERN_QPT_RC;
-	uint32_t pdn = 0;
-	uint32_t send_cqn = 0;
-	uint32_t recv_cqn = 0;
-	uint32_t db_page = 0;
-	uint32_t xrcdn = 0; /* XRC_TGT */
-	uint32_t srqn = 0;  /* 0: own receive queue, or none */
-	bool signal_all = false;
-	bool no_mc_loopback = false;
-	bool is_wq = false;    /* a receive WQ, not visible to the host as a QP */
-	uint32_t wq_table = 0; /* of CREATE_RSS_QP */
-};
 
 /** A queue pair of any service: its queues, state, page faults and rate limit. As a sender it has
  * packets to send, as a chore WQEs to flush. */
@@ -117,7 +101,7 @@ public:
 	virtual FrameSink *frame_sink() { return nullptr; }
 
 	/** SRQ @srqn is being destroyed: drops a claimed WQE of it. */
-	void forget_srq(uint32_t srqn);
+	void forget_srq(uint32_t srqn) { recv_.forget_srq(srqn); }
 
 	/** The QP is being destroyed: drops the cached tables of its queues. */
 	void forget_tables();
@@ -170,7 +154,6 @@ protected:
 	{
 		return state_ == hw::TERN_QPS_ERR || state_ == hw::TERN_QPS_SQE;
 	}
-	Memory::Domain domain() const;
 	/** For access by peers. */
 	Memory::Target target() const { return {config_.pdn, number}; }
 
@@ -181,9 +164,6 @@ protected:
 	 * effect in ERR. */
 	void wait_for_pages(Side side);
 	bool waits_for_pages(Side side) const { return page_waits_.waits(side); }
-	/** No side waits any more. */
-	void forget_faults() { page_waits_.forget(); }
-	void forget_fault(Side side) { page_waits_.forget(side); }
 	/** The host has provided the pages (@ok), or cannot. */
 	virtual void resume_requester(bool ok) = 0;
 	virtual void resume_responder(bool ok) = 0;
@@ -239,64 +219,21 @@ protected:
 	void complete_send(uint32_t wqe_index, uint8_t opcode, hw::tern_hw_cqe_status status,
 	                   uint32_t byte_len);
 
-	/* Receiving: a message claims a WQE, may load it for each of its packets, and completes it.
-	 * At most one is claimed at a time. */
-	enum class Claim : uint8_t {
-		Done,
-		Empty,
-		Failed, /* the queue cannot be used; the QP is in ERR */
-	};
-	/** Claims the next receive WQE, unless one is claimed already. */
-	Claim claim_recv() { return claim_recv(config_.srqn); }
-	/** As above, from SRQ @srqn; 0: from the own receive queue. */
-	Claim claim_recv(uint32_t srqn);
-	bool has_claim() const { return claimed_.has_value(); }
-
-	/** Additional CQE fields of an SRQ with tag matching. */
-	struct TagReport {
-		uint8_t opcode = hw::TERN_CQE_RECV; /* enum tern_hw_cqe_op */
-		uint8_t flags = 0;                  /* TERN_CQE_TAG_* */
-		uint64_t tag = 0;
-		uint32_t app_ctx = 0;
-		hw::tern_hw_cqe_status status = hw::TERN_WC_SUCCESS; /* if the message succeeds */
-
-		bool listed() const { return opcode == hw::TERN_CQE_TAG_RECV; }
-		void add_to(hw::tern_hw_cqe &cqe) const;
-	};
-	/** The tag list of the SRQ; null if it has none or has failed. */
-	TagList *tags() const;
-	/** Claims entry @entry of the tag list for a message that has matched it. @header: bytes at
-	 * the beginning of the message that are not for the buffer. */
-	void claim_tagged(uint32_t entry, const TagReport &report, size_t header);
-	/** Sets the additional CQE fields of the claimed WQE. */
-	void report_claim(const TagReport &report) { claimed_->report = report; }
-	size_t claim_header() const { return claimed_->header; }
-	/** Writes a CQE for an entry that is not claimed; with TERN_CQE_TAG_DATA the entry is
-	 * released. */
+	/** Completes the claimed receive WQE with @cqe, in which what was claimed is filled in. */
+	void complete_recv(hw::tern_hw_cqe cqe, bool solicited);
+	/** As above, with an error or as flushed, which is counted. */
+	void complete_recv_error(bool solicited, hw::tern_hw_cqe_status status);
+	/** Writes a CQE for entry @entry of the tag list, which is not claimed. */
 	void complete_tag(uint32_t entry, const TagReport &report, uint32_t byte_len,
 	                  bool solicited);
-	/** The protection domain of receive buffers. */
-	Memory::Domain recv_domain(uint32_t srqn) const;
-
-	/** Whether the fault of the responder's side is one of the claimed WQE's buffers. */
-	bool claim_needs_pages() const { return claimed_ && claimed_->needs_pages; }
-	/** Reads the claimed WQE; on a fault the QP fails. */
-	Fetch load_recv(RecvWqe &wqe);
-	/** Copies @data to the buffers of the claimed WQE. */
-	Access scatter_recv(const RecvWqe &wqe, uint64_t offset, const Payload &data);
-	/** Completes the claimed WQE, whose index is filled in. */
-	void complete_recv(hw::tern_hw_cqe cqe, bool solicited);
-	/** As above, with an error, which is counted. */
-	void complete_recv_error(bool solicited, hw::tern_hw_cqe_status status);
-	/** Receive WQEs available to messages, including the claimed one; none if the queue is
-	 * shared. */
-	std::optional<uint32_t> recv_credits();
 	/** Resets both queues and all state of this class. */
 	void reset_queues();
 
 	DataPath &data_;
 	QpConfig config_;
+	PageWaits page_waits_;
 	SendQueue sq_;
+	RecvClaims recv_;
 	hw::tern_hw_qp_state state_ = hw::TERN_QPS_RESET;
 
 private:
@@ -308,34 +245,20 @@ private:
 			rates_.sent(side, data_.ports.clock.now(), size);
 	}
 	void report_faults();
-	Claim claim_shared(uint32_t srqn);
 	/** These flush up to @budget WQEs and return whether none is left. */
 	bool flush_send(unsigned &budget);
 	bool flush_recv(unsigned &budget);
 	void flush_next_send();
-	void flush_claimed();
 	void complete(uint32_t cqn, hw::tern_hw_cqe &cqe, bool solicited);
 
-	/** A receive WQE, or an entry of the tag list, that a message has claimed. */
-	struct Claimed {
-		uint32_t srqn; /* 0: own receive queue */
-		uint32_t index;
-		bool needs_pages = false;
-		TagReport report{};
-		size_t header = 0;
-	};
-
-	RecvQueue rq_;
 	StatsSet *stats_set_ = nullptr;
 	std::unique_ptr<AttachedCounters> counters_; /* null if none was ever attached */
-	std::optional<Claimed> claimed_;
 	bool last_wqe_reported_ = false;
 	uint32_t failed_sends_end_ = 0; /* in SQE: end of the WQEs posted before the error */
 	uint64_t flush_interval_ = 0;   /* ns; in ERR, the interval of flushing later posts */
 	QpRates rates_;
 	uint64_t resume_at_ = UINT64_MAX;       /* ns; a turn ended because of a rate */
 	uint8_t failure_ = hw::TERN_WC_SUCCESS; /* of the first CQE with an error but flushed */
-	PageWaits page_waits_;
 };
 
 } // namespace tern

@@ -233,7 +233,7 @@ bool Requester::exceeds_limits(const SendWqe &wqe) const
 /* A rendezvous fills a buffer of the SRQ. */
 Memory::Domain Requester::domain(const Request &r) const
 {
-	return r.rendezvous ? qp_.recv_domain(qp_.config().srqn) : qp_.domain();
+	return r.rendezvous ? qp_.recv_.domain(qp_.config().srqn) : qp_.config().domain();
 }
 
 tern_hw_cqe_status Requester::check_request(const Request &r, const SendWqe &wqe) const

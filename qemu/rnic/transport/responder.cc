@@ -143,10 +143,10 @@ uint32_t Responder::receive_burst(const Packet &burst)
 	const bool done = burst.info->kind == PacketKind::Write
 	                          ? execute_write(burst) == Outcome::Done
 	                          : execute_send_burst(burst);
-	/* A queue may have failed, so that the QP is in ERR. Then the card has processed what it
-	 * executed, but does not acknowledge it: see receive_expected(). */
 	if (!done)
-		return qp_.receives() ? 0 : 1;
+		return 0;
+	/* The CQ may have failed, so that the QP is in ERR. Then the card has processed the burst,
+	 * but does not acknowledge it: see receive_expected(). */
 	if (!qp_.receives())
 		return packets_in(burst);
 	nak_sent_ = false;
@@ -177,7 +177,7 @@ bool Responder::find_srq(const Packet &packet)
 	const SharedRecvQueue *srq = data_.srqs.find(packet.ext.srqn);
 	if (!srq || srq->closing || srq->config().xrcdn != qp_.config().xrcdn)
 		return false;
-	if ((message_ != Message::None || qp_.has_claim()) && packet.ext.srqn != srqn_)
+	if ((message_ != Message::None || qp_.recv_.claimed()) && packet.ext.srqn != srqn_)
 		return false;
 	srqn_ = packet.ext.srqn;
 	return true;
@@ -213,14 +213,11 @@ Responder::Outcome Responder::execute(const Packet &packet)
 
 Responder::Outcome Responder::claim_recv()
 {
-	switch (qp_.claim_recv(qp_.config().type == TERN_QPT_XRC_TGT ? srqn_ : qp_.config().srqn)) {
-	case RcQp::Claim::Empty:
+	const RecvResult claimed =
+	        qp_.config().type == TERN_QPT_XRC_TGT ? qp_.recv_.claim(srqn_) : qp_.recv_.claim();
+	if (claimed == RecvResult::Empty)
 		return Outcome::Rnr;
-	case RcQp::Claim::Failed:
-		return Outcome::Fatal;
-	default:
-		return Outcome::Done;
-	}
+	return claimed == RecvResult::Done ? Outcome::Done : Outcome::Fatal;
 }
 
 Responder::Outcome Responder::execute_send(const Packet &packet)
@@ -230,59 +227,43 @@ Responder::Outcome Responder::execute_send(const Packet &packet)
 		const Outcome outcome = claim_for_send(packet);
 		if (outcome != Outcome::Done)
 			return outcome;
-		if (!qp_.has_claim()) {
+		if (!qp_.recv_.claimed()) {
 			data_.stats.add(TERN_STAT_RESP_SENDS);
 			finish_message();
 			return Outcome::Done;
 		}
-		data = data.skip(qp_.claim_header());
+		data = data.skip(qp_.recv_.header());
 		placed_ = 0;
-	} else if (!qp_.has_claim()) {
+	} else if (!qp_.recv_.claimed()) {
 		/* Its SRQ was destroyed. */
 		return Outcome::InvalidRequest;
 	}
 
-	RecvWqe &wqe = data_.scratch_recv;
-	switch (qp_.load_recv(wqe)) {
-	case Fetch::Fault:
-		return Outcome::Fatal;
-	case Fetch::Invalid:
-		complete_recv(packet, TERN_CQE_RECV, 0, TERN_WC_LOC_QP_OP_ERR);
-		return Outcome::OperationalError;
-	case Fetch::Ok:
-		break;
-	}
-	if (!send_fits(placed_, data.size(), wqe.length)) {
-		complete_recv(packet, TERN_CQE_RECV, 0, TERN_WC_LOC_LEN_ERR);
-		return Outcome::TooLong;
-	}
-	switch (qp_.scatter_recv(wqe, placed_, data)) {
-	case Access::Ok:
-		break;
-	case Access::NeedPages:
+	const RecvResult placed = qp_.recv_.place(placed_, data);
+	switch (placed) {
+	case RecvResult::Done:
+		return end_send(packet, data.size());
+	case RecvResult::NeedPages:
 		return Outcome::NeedPages;
+	case RecvResult::QueueFailed:
+		return Outcome::Fatal;
 	default:
-		complete_recv(packet, TERN_CQE_RECV, 0, TERN_WC_LOC_PROT_ERR);
-		return Outcome::OperationalError;
+		qp_.complete_recv_error(packet.bth.solicited, status_of(placed));
+		return placed == RecvResult::TooLong ? Outcome::TooLong : Outcome::OperationalError;
 	}
-
-	return end_send(packet, data.size());
 }
 
 /* Tag matching and error reporting work packet by packet. */
 bool Responder::execute_send_burst(const Packet &burst)
 {
 	if (burst.info->first) {
-		if (qp_.tags() || claim_recv() != Outcome::Done)
+		if (qp_.recv_.tags() || claim_recv() != Outcome::Done)
 			return false;
 		placed_ = 0;
-	} else if (!qp_.has_claim()) {
+	} else if (!qp_.recv_.claimed()) {
 		return false;
 	}
-	RecvWqe &wqe = data_.scratch_recv;
-	if (qp_.load_recv(wqe) != Fetch::Ok ||
-	    !send_fits(placed_, burst.payload.size(), wqe.length) ||
-	    qp_.scatter_recv(wqe, placed_, burst.payload) != Access::Ok)
+	if (qp_.recv_.place(placed_, burst.payload) != RecvResult::Done)
 		return false;
 	end_send(burst, burst.payload.size());
 	return true;
@@ -293,14 +274,13 @@ Responder::Outcome Responder::end_send(const Packet &packet, size_t size)
 	placed_ += size;
 	message_ = Message::Send;
 	if (packet.info->ieth && !invalidate(packet)) {
-		complete_recv(packet, TERN_CQE_RECV, 0, TERN_WC_LOC_ACCESS_ERR);
+		qp_.complete_recv_error(packet.bth.solicited, TERN_WC_LOC_ACCESS_ERR);
 		return Outcome::BadInvalidate;
 	}
 	if (packet.info->last) {
 		data_.stats.add(TERN_STAT_RESP_SENDS);
 		finish_message();
-		complete_recv(packet, TERN_CQE_RECV, static_cast<uint32_t>(placed_),
-		              TERN_WC_SUCCESS);
+		qp_.complete_message(packet, TERN_CQE_RECV, placed_);
 	}
 	return Outcome::Done;
 }
@@ -379,8 +359,7 @@ Responder::Outcome Responder::execute_write(const Packet &packet)
 		finish_message();
 		qp_.count(TERN_COMP_REMOTE_WRITE, true, write_.length);
 		if (packet.info->imm)
-			complete_recv(packet, TERN_CQE_RECV_WRITE_IMM, write_.length,
-			              TERN_WC_SUCCESS);
+			qp_.complete_message(packet, TERN_CQE_RECV_WRITE_IMM, write_.length);
 	}
 	return Outcome::Done;
 }
@@ -435,26 +414,6 @@ void Responder::finish_message()
 	msn_ = (msn_ + 1) & Psn::kMask;
 }
 
-void Responder::complete_recv(const Packet &packet, uint8_t opcode, uint32_t byte_len,
-                              tern_hw_cqe_status status)
-{
-	tern_hw_cqe cqe{};
-	cqe.opcode = opcode;
-	cqe.status = static_cast<uint8_t>(status);
-	cqe.byte_len = byte_len;
-	if (packet.info->imm && status == TERN_WC_SUCCESS) {
-		cqe.imm = packet.ext.imm;
-		cqe.flags = TERN_CQE_IMM;
-	}
-	if (packet.info->ieth && status == TERN_WC_SUCCESS) {
-		cqe.imm = packet.ext.inv_rkey;
-		cqe.flags = TERN_CQE_INV;
-	}
-	if (status != TERN_WC_SUCCESS)
-		data_.stats.add(TERN_STAT_RESP_CQE_ERRORS);
-	qp_.complete_recv(cqe, packet.bth.solicited);
-}
-
 /* Sends the NAK of @outcome; all but RNR end the connection (IBA 9.9.3). */
 void Responder::reject(const Packet &packet, Outcome outcome)
 {
@@ -488,6 +447,7 @@ void Responder::reject(const Packet &packet, Outcome outcome)
 		push_nak(psn, nak_syndrome(NakCode::RemoteOperationalError));
 		break;
 	case Outcome::Fatal:
+		return qp_.fatal();
 	case Outcome::Done:
 		return;
 	}

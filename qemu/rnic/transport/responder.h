@@ -81,7 +81,7 @@ private:
 		AccessError,
 		BadInvalidate, /* key of a SEND with invalidate: an access error */
 		OperationalError,
-		Fatal, /* the QP is already in ERR */
+		Fatal, /* a queue cannot be used */
 	};
 
 	void receive_expected(const Packet &packet);
@@ -118,9 +118,6 @@ private:
 	Outcome execute_atomic(const Packet &packet);
 	Outcome execute_atomic_write(const Packet &packet);
 	Outcome execute_flush(const Packet &packet);
-	/** Completes the claimed receive WQE with @status. */
-	void complete_recv(const Packet &packet, uint8_t opcode, uint32_t byte_len,
-	                   hw::tern_hw_cqe_status status);
 	void reject(const Packet &packet, Outcome outcome);
 	/** Whether the QP takes requests that need @right (TERN_ACCESS_*). */
 	bool supports(uint8_t right) const;

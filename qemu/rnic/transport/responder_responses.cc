@@ -220,7 +220,7 @@ void Responder::resume(bool ok)
 		fail_access(wait->psn, wait->op);
 		return;
 	}
-	if (qp_.has_claim())
+	if (qp_.recv_.claimed())
 		qp_.complete_recv_error(false, TERN_WC_LOC_PROT_ERR);
 	data_.stats.add(TERN_STAT_RESP_TX_OP_NAK);
 	push_nak(wait->psn, nak_syndrome(NakCode::RemoteOperationalError));
@@ -346,7 +346,7 @@ bool Responder::send_aeth(Opcode opcode, const Response &response, uint8_t syndr
  * (IBA 9.7.7.2). */
 uint8_t Responder::ack_syndrome()
 {
-	const auto credits = qp_.recv_credits();
+	const auto credits = qp_.recv_.credits();
 	return kAethAck | (credits ? encode_credits(*credits) : kCreditsInvalid);
 }
 

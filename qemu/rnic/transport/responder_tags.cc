@@ -37,16 +37,16 @@ bool take_header(const Payload &from, Header &header)
 
 Responder::Outcome Responder::claim_for_send(const Packet &packet)
 {
-	TagList *tags = qp_.tags();
+	TagList *tags = qp_.recv_.tags();
 	/* A packet repeated after a page fault has been matched before. */
-	return tags && !qp_.has_claim() ? claim_by_tag(packet, *tags) : claim_recv();
+	return tags && !qp_.recv_.claimed() ? claim_by_tag(packet, *tags) : claim_recv();
 }
 
 Responder::Outcome Responder::claim_slot(uint8_t opcode)
 {
 	const Outcome outcome = claim_recv();
 	if (outcome == Outcome::Done)
-		qp_.report_claim({.opcode = opcode});
+		qp_.recv_.report({.opcode = opcode});
 	return outcome;
 }
 
@@ -78,17 +78,17 @@ Responder::Outcome Responder::claim_by_tag(const Packet &packet, TagList &tags)
 /* Other messages may match before the last packet arrives; this CQE tells the host the order. */
 void Responder::take_eager(const Packet &packet, const headers::TagMatching &header, uint32_t entry)
 {
-	RcQp::TagReport report{.opcode = TERN_CQE_TAG_RECV,
-	                       .flags = TERN_CQE_TAG_MATCH,
-	                       .tag = header.tag.get(),
-	                       .app_ctx = header.app_ctx.get()};
+	TagReport report{.opcode = TERN_CQE_TAG_RECV,
+	                 .flags = TERN_CQE_TAG_MATCH,
+	                 .tag = header.tag.get(),
+	                 .app_ctx = header.app_ctx.get()};
 	if (packet.info->last) {
 		report.flags |= TERN_CQE_TAG_DATA;
 	} else {
 		qp_.complete_tag(entry, report, 0, packet.bth.solicited);
 		report = {.opcode = TERN_CQE_TAG_RECV, .flags = TERN_CQE_TAG_DATA};
 	}
-	qp_.claim_tagged(entry, report, sizeof(header));
+	qp_.recv_.claim_entry(entry, report, sizeof(header));
 }
 
 void Responder::take_rendezvous(const Packet &packet, const headers::TagMatching &header,
@@ -96,16 +96,16 @@ void Responder::take_rendezvous(const Packet &packet, const headers::TagMatching
 {
 	Rendezvous rendezvous{.entry = entry, .buffer = buffer, .tag = header};
 	take_header(packet.payload.skip(sizeof(header)), rendezvous.from);
-	RcQp::TagReport report{.opcode = TERN_CQE_TAG_RECV,
-	                       .flags = TERN_CQE_TAG_MATCH,
-	                       .tag = header.tag.get(),
-	                       .app_ctx = header.app_ctx.get()};
+	TagReport report{.opcode = TERN_CQE_TAG_RECV,
+	                 .flags = TERN_CQE_TAG_MATCH,
+	                 .tag = header.tag.get(),
+	                 .app_ctx = header.app_ctx.get()};
 	const uint32_t length = rendezvous.from.length.get();
 	if (length > buffer.length || !message_fits(length, qp_.mtu_)) {
 		/* The host must fetch the data; the buffer gets the headers. */
 		report.flags |= TERN_CQE_TAG_DATA;
 		report.status = TERN_WC_TM_RNDV_INCOMPLETE;
-		qp_.claim_tagged(entry, report, 0);
+		qp_.recv_.claim_entry(entry, report, 0);
 		return;
 	}
 	qp_.complete_tag(entry, report, 0, packet.bth.solicited);

@@ -32,7 +32,6 @@ private:
 	}
 	bool sender_idle() const override { return requester_.idle(); }
 	void resume_requester(bool ok) override { requester_.resume(ok); }
-	void resume_responder(bool ok) override { responder_.resume(ok); }
 
 	UcRequester requester_;
 	UcResponder responder_;

@@ -76,7 +76,7 @@ tern_hw_cqe_status UcRequester::check(const SendWqe &wqe) const
 {
 	if (wqe.length > kMaxMessage)
 		return TERN_WC_LOC_LEN_ERR;
-	return data_.memory.check_local(wqe.sges(), qp_.domain(), false) == Access::Ok
+	return data_.memory.check_local(wqe.sges(), qp_.config().domain(), false) == Access::Ok
 	               ? TERN_WC_SUCCESS
 	               : TERN_WC_LOC_PROT_ERR;
 }

@@ -60,48 +60,21 @@ bool UcResponder::in_sequence(const Packet &packet) const
 }
 
 /* Without a receive WQE the message is dropped (IBA 9.8.2.2.4). */
-bool UcResponder::claim_recv()
-{
-	return qp_.claim_recv() == UcQp::Claim::Done;
-}
-
 bool UcResponder::execute_send(const Packet &packet)
 {
 	if (packet.info->first) {
-		if (!claim_recv())
+		if (!qp_.act_on(qp_.recv_.claim(), packet.bth.solicited))
 			return false;
 		placed_ = 0;
 	}
-	RecvWqe &wqe = data_.scratch_recv;
-	switch (qp_.load_recv(wqe)) {
-	case Fetch::Fault:
+	if (!qp_.act_on(qp_.recv_.place(placed_, packet.payload), packet.bth.solicited))
 		return false;
-	case Fetch::Invalid:
-		qp_.fail_recv(packet.bth.solicited, TERN_WC_LOC_QP_OP_ERR);
-		return false;
-	case Fetch::Ok:
-		break;
-	}
-	if (!send_fits(placed_, packet.payload.size(), wqe.length)) {
-		qp_.fail_recv(packet.bth.solicited, TERN_WC_LOC_LEN_ERR);
-		return false;
-	}
-	switch (qp_.scatter_recv(wqe, placed_, packet.payload)) {
-	case Access::Ok:
-		break;
-	case Access::NeedPages:
-		qp_.wait_for_pages(UcQp::Side::Responder);
-		return false;
-	default:
-		qp_.fail_recv(packet.bth.solicited, TERN_WC_LOC_PROT_ERR);
-		return false;
-	}
 
 	placed_ += packet.payload.size();
-	message_ = Message::Send;
+	message_ = packet.info->last ? Message::None : Message::Send;
 	if (packet.info->last) {
 		data_.stats.add(TERN_STAT_RESP_SENDS);
-		complete_recv(packet, TERN_CQE_RECV, placed_);
+		qp_.complete_message(packet, TERN_CQE_RECV, placed_);
 	}
 	return true;
 }
@@ -123,7 +96,7 @@ bool UcResponder::execute_write(const Packet &packet)
 	const uint64_t left = write_.length - placed_;
 	if (packet.info->last ? packet.payload.size() != left : packet.payload.size() >= left)
 		return false;
-	if (packet.info->imm && !claim_recv())
+	if (packet.info->imm && !qp_.act_on(qp_.recv_.claim(), packet.bth.solicited))
 		return false;
 	const Access access =
 	        data_.memory.write_remote(write_.rkey, write_.va + placed_, qp_.target(),
@@ -134,35 +107,14 @@ bool UcResponder::execute_write(const Packet &packet)
 		return false;
 
 	placed_ += packet.payload.size();
-	message_ = Message::Write;
+	message_ = packet.info->last ? Message::None : Message::Write;
 	if (packet.info->last) {
 		data_.stats.add(TERN_STAT_RESP_WRITES);
 		qp_.count(TERN_COMP_REMOTE_WRITE, true, write_.length);
 		if (packet.info->imm)
-			complete_recv(packet, TERN_CQE_RECV_WRITE_IMM, placed_);
-		message_ = Message::None;
+			qp_.complete_message(packet, TERN_CQE_RECV_WRITE_IMM, placed_);
 	}
 	return true;
-}
-
-void UcResponder::complete_recv(const Packet &packet, uint8_t opcode, uint64_t byte_len)
-{
-	message_ = Message::None;
-	tern_hw_cqe cqe{};
-	cqe.opcode = opcode;
-	cqe.byte_len = static_cast<uint32_t>(byte_len);
-	if (packet.info->imm) {
-		cqe.imm = packet.ext.imm;
-		cqe.flags = TERN_CQE_IMM;
-	}
-	qp_.complete_recv(cqe, packet.bth.solicited);
-}
-
-/* A failed WRITE is not reported. */
-void UcResponder::resume(bool ok)
-{
-	if (!ok && qp_.claim_needs_pages())
-		qp_.fail_recv(false, TERN_WC_LOC_PROT_ERR);
 }
 
 } // namespace tern

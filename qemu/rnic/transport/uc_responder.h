@@ -23,8 +23,6 @@ public:
 	/** Receives a packet of the peer. The QP must be in a state that receives. */
 	void receive(const Packet &packet);
 	void reset(Psn rq_psn);
-	/** The pages that a message was dropped for are present (@ok), or cannot be provided. */
-	void resume(bool ok);
 	Psn expected_psn() const { return expected_; }
 
 private:
@@ -36,9 +34,6 @@ private:
 	bool execute_send(const Packet &packet);
 	bool execute_write(const Packet &packet);
 	bool begin_write(const Packet &packet);
-	/** Claims a receive WQE, unless a dropped message has left one claimed. */
-	bool claim_recv();
-	void complete_recv(const Packet &packet, uint8_t opcode, uint64_t byte_len);
 
 	UcQp &qp_;
 	DataPath &data_;

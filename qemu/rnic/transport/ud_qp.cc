@@ -213,48 +213,23 @@ bool UdQp::accepts(const Packet &packet)
 
 void UdQp::receive(const Packet &packet)
 {
-	switch (claim_recv()) {
-	case Claim::Failed:
-		return;
-	case Claim::Empty:
+	RecvResult result = recv_.claim();
+	if (result == RecvResult::Done)
+		result = place(packet);
+	/* A WQE that needs pages stays claimed for the next datagram. */
+	if (result == RecvResult::Empty || result == RecvResult::NeedPages)
 		data_.drop(TERN_STAT_UD_RX_NO_BUFFER, number);
-		return;
-	case Claim::Done:
-		break;
-	}
-	RecvWqe &wqe = data_.scratch_recv;
-	const Fetch fetch = load_recv(wqe);
-	if (fetch == Fetch::Fault)
-		return;
-	if (fetch == Fetch::Invalid)
-		return fail_recv(packet.bth.solicited, TERN_WC_LOC_QP_OP_ERR);
-	if (kGrhSize + packet.payload.size() > wqe.length)
-		return fail_recv(packet.bth.solicited, TERN_WC_LOC_LEN_ERR);
-	switch (place(packet, wqe)) {
-	case Access::Ok:
-		return complete(packet);
-	case Access::NeedPages:
-		/* The WQE stays claimed for the next datagram. */
-		data_.drop(TERN_STAT_UD_RX_NO_BUFFER, number);
-		return wait_for_pages(Side::Responder);
-	default:
-		return fail_recv(packet.bth.solicited, TERN_WC_LOC_PROT_ERR);
-	}
+	if (act_on(result, packet.bth.solicited))
+		complete(packet);
 }
 
-Access UdQp::place(const Packet &packet, const RecvWqe &wqe)
+RecvResult UdQp::place(const Packet &packet)
 {
 	std::array<std::byte, kGrhSize> grh{};
 	std::ranges::copy(packet.network,
 	                  grh.end() - static_cast<ptrdiff_t>(packet.network.size()));
-	const Access access = scatter_recv(wqe, 0, grh);
-	return access == Access::Ok ? scatter_recv(wqe, kGrhSize, packet.payload) : access;
-}
-
-void UdQp::resume_responder(bool ok)
-{
-	if (!ok && claim_needs_pages())
-		fail_recv(false, TERN_WC_LOC_PROT_ERR);
+	const RecvResult result = recv_.place(kGrhSize, packet.payload);
+	return result == RecvResult::Done ? recv_.place_more(0, grh) : result;
 }
 
 void UdQp::complete(const Packet &packet)

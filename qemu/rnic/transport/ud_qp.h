@@ -30,7 +30,6 @@ private:
 	/** A datagram is complete as soon as it is sent. */
 	bool sender_idle() const override { return true; }
 	void resume_requester(bool ok) override;
-	void resume_responder(bool ok) override;
 
 	bool is_gsi() const { return config_.type == hw::TERN_QPT_GSI; }
 	void set_well_known();
@@ -46,7 +45,7 @@ private:
 
 	bool accepts(const Packet &packet);
 	void receive(const Packet &packet);
-	Access place(const Packet &packet, const RecvWqe &wqe);
+	RecvResult place(const Packet &packet);
 	void complete(const Packet &packet);
 
 	Psn psn_; /* of the next packet */
