@@ -215,6 +215,71 @@ class KernelSource(WithPrograms):
                 self.assertIsNone(self.asked(script, ""))
 
 
+class Checks(WithPrograms):
+    """scripts/checked-module and scripts/in-tree, with a kbuild that says what is given. Newer
+    kernels build without sparse if it is too old for them, or if their headers lack what tries
+    it."""
+
+    REFUSAL = "Makefile:1216: C=2 specified, but sparse is not available or not up to date\n"
+    MISSING = "make[1]: /usr/src/scripts/checker-valid.sh: No such file or directory\n"
+    WARNING = "kernel/qp.c:1:1: warning: unused variable 'x' [-Wunused-variable]\n"
+
+    def setUp(self):
+        super().setUp()
+        self.scripts = self.checkout() / "scripts"
+        self.said = self.scratch / "said"
+        self.replace("build-module", f"[ $1 = --ingredients ] || cat {self.said}")
+        self.replace("kernel-patch", "true")
+        # The package of the kernel's source, of which a make says the same.
+        tree = self.scratch / "tree"
+        (tree / "scripts").mkdir(parents=True)
+        (tree / "Makefile").write_text(f"""
+x86_64_defconfig olddefconfig modules_prepare:
+drivers/infiniband/hw/tern/:
+\tmkdir -p $@ && echo >$@/tern.o && cat {self.said}
+""", encoding="ascii")
+        for name in ("config", "checkpatch.pl"):
+            (tree / "scripts" / name).write_text("#!/bin/sh\n", encoding="ascii")
+            (tree / "scripts" / name).chmod(0o755)
+        (tree / ".config").write_text("CONFIG_INFINIBAND_TERN=m\n", encoding="ascii")
+        self.instead_of("apt-cache", "echo Version: 1")
+        self.instead_of("apt-get", f"""cd {self.scratch} && tar -cJf linux.tar.xz tree
+            cd "$OLDPWD" && touch "$3"_1.deb""")
+        self.path = self.instead_of("dpkg-deb", f"tar -C {self.scratch} -c ./linux.tar.xz")
+
+    def replace(self, script, text):
+        (self.scripts / script).write_text(f"#!/bin/sh\n{text}\n", encoding="ascii")
+
+    def check(self, script, said):
+        """Whether the script is content when kbuild says this, and its lines about sparse."""
+        self.said.write_text(said, encoding="ascii")
+        ran = run(self.scripts / script, PATH=self.path, TERN_CACHE=str(self.scratch / "cache"))
+        return ran.returncode == 0, [line for line in ran.stderr.splitlines() if "sparse" in line]
+
+    def test_sparse_that_runs(self):
+        for script in ("checked-module", "in-tree"):
+            with self.subTest(script):
+                self.assertEqual(self.check(script, "kernel/qp.c:1:1: warning: wrong type\n")[0],
+                                 False)
+                self.assertEqual(self.check(script, ""), (True, []))
+
+    def test_sparse_that_does_not_run(self):
+        """This is said in one line, also when the result comes from the cache. The compiler's
+        warnings count as ever."""
+        for script in ("checked-module", "in-tree"):
+            for refusal, reason in (
+                    (self.REFUSAL, " is too old for this kernel"),
+                    (self.MISSING + self.REFUSAL, " lack scripts/checker-valid.sh")):
+                with self.subTest(script, reason=reason):
+                    shutil.rmtree(self.scratch / "cache", ignore_errors=True)
+                    self.assertEqual(self.check(script, self.WARNING + refusal)[0], False)
+                    for _ in range(2):
+                        content, lines = self.check(script, refusal)
+                        self.assertTrue(content)
+                        self.assertRegex("\n".join(lines),
+                                         f"^{script}: sparse did not run.*{reason}$")
+
+
 class BadInput(WithPrograms):
     def refused(self, expected, *command, **environment):
         ran = run(*command, **environment)
