@@ -231,10 +231,10 @@ protected:
 
 	DataPath &data_;
 	QpConfig config_;
-	PageWaits page_waits_;
 	SendQueue sq_;
-	RecvClaims recv_;
 	hw::tern_hw_qp_state state_ = hw::TERN_QPS_RESET;
+	RecvClaims recv_;
+	PageWaits page_waits_;
 
 private:
 	void count_send(uint8_t opcode, bool success, uint64_t bytes);
