@@ -9,37 +9,45 @@ import tempfile
 import unittest
 
 START_UDEVD = pathlib.Path(__file__).resolve().parents[2] / "scripts/guest/start-udevd"
-# A daemon that listens a moment after the process that was started has ended. It ends with its
-# standard input.
+# It listens a moment after it has started, and ends when its folder is deleted.
 UDEVD = """#!/usr/bin/python3
-import os, pathlib, socket, sys, time
+import pathlib, socket, time
 
-started = os.getpid()
-if os.fork():
-    sys.exit()
-while os.getppid() == started:
-    time.sleep(0.01)
+folder = pathlib.Path(__file__).parent
 time.sleep(0.5)
-pathlib.Path(__file__).with_name("listens").touch()
+(folder / "listens").touch()
 events = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 15)  # the kernel's events of devices
 events.bind((0, 1))
-sys.stdin.read()
+while folder.exists():
+    time.sleep(0.05)
 """
 
 
 class Udevd(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def start(self, udevd):
+        """Runs start-udevd with this program as udevd."""
+        program = self.folder / "systemd-udevd"
+        program.write_text(udevd, encoding="ascii")
+        program.chmod(0o755)
+        # In a network of its own, as this machine's udevd listens to that of this machine.
+        return subprocess.run(
+            ["timeout", "60", "unshare", "--net", START_UDEVD], capture_output=True, text=True,
+            check=False, env={**os.environ, "PATH": f"{self.folder}:{os.environ['PATH']}"})
+
     def test_listens_when_it_has_started(self):
-        with tempfile.TemporaryDirectory() as folder:
-            udevd = pathlib.Path(folder) / "systemd-udevd"
-            udevd.write_text(UDEVD, encoding="ascii")
-            udevd.chmod(0o755)
-            # In a network of its own, as this machine's udevd listens to that of this machine.
-            command = ["timeout", "60", "unshare", "--net", START_UDEVD]
-            with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
-                                  env={**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"}) \
-                    as starting:
-                self.assertEqual(starting.wait(), 0)
-                self.assertTrue(udevd.with_name("listens").exists())
+        started = self.start(UDEVD)
+        self.assertEqual((started.returncode, started.stderr), (0, ""))
+        self.assertTrue((self.folder / "listens").exists())
+
+    def test_ends(self):
+        started = self.start("#!/bin/sh\nexit 1\n")
+        self.assertEqual((started.returncode, started.stderr),
+                         (1, "start-udevd: systemd-udevd has ended\n"))
 
 
 if __name__ == "__main__":
