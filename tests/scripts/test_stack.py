@@ -9,6 +9,7 @@ import importlib.util
 import io
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -385,6 +386,15 @@ class BadInput(WithPrograms):
             self.assertEqual((done.stdout, done.stderr), (f"{home}/kept kept\n", ""))
         self.assertFalse(os.path.exists("/usr/lost"))
 
+    def test_programs_of_users_are_not_those_of_another_debian(self):
+        """Such as a python3 below the home, which has other packages."""
+        other = run("scripts/stack", "--others").stdout.split()[0]
+        done = run(self.checkout() / "scripts/on-stack", "sh", "-c", 'echo "$PATH"',
+                   TERN_STACK=other, PATH=self.with_packages_of(other))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual([folder for folder in done.stdout.strip().split(":")
+                          if not re.fullmatch("(/usr(/local)?)?/s?bin", folder)], [])
+
     def test_another_debian_takes_root(self):
         other = run("scripts/stack", "--others").stdout.split()[0]
         path = self.instead_of("id", "echo 1000")
@@ -457,10 +467,10 @@ class Unavailable(WithPrograms):
                 self.assertEqual(self.run_for_reason(command, TERN_STACK=stack, PATH=path),
                                  (1, None))
 
-    def prepare(self, checkout, on_stack):
+    def prepare(self, checkout, on_stack, *options):
         """scripts/newest where on-stack does this."""
         (checkout / "scripts/on-stack").write_text(f"#!/bin/sh\n{on_stack}\n", encoding="ascii")
-        return run(checkout / "scripts/newest")
+        return run(checkout / "scripts/newest", *options)
 
     def test_the_smoke_test_is_skipped(self):
         checkout = self.checkout()
@@ -470,6 +480,27 @@ class Unavailable(WithPrograms):
         smoke = run("/usr/bin/python3", "-B", checkout / "tests/vm/smoke.py",
                     TERN_STACK=self.newest)
         self.assertEqual((smoke.returncode, smoke.stdout), (UNAVAILABLE, "no such kernel\n"))
+
+    def test_what_the_cache_lacks(self):
+        """Neither a Debian nor an image is made, if this takes what the cache has."""
+        path = self.instead_of("mmdebstrap", f"touch {self.scratch}/made; exit 1")
+        for command, stack in (("scripts/root", self.other), ("scripts/image", "")):
+            with self.subTest(command):
+                status, reason = self.run_for_reason(command, TERN_STACK=stack, PATH=path,
+                                                     TERN_CACHE_ONLY="1")
+                self.assertEqual(status, UNAVAILABLE)
+                self.assertRegex(reason, "^(root|image)-.* is not in the cache\n$")
+        self.assertFalse((self.scratch / "made").exists())
+
+    def test_what_the_cache_has(self):
+        """Only the image has to be in the cache: the rest depends on what is tested."""
+        checkout = self.checkout()
+        on_stack = f'echo "$1 ${{TERN_CACHE_ONLY-}}" >>{self.scratch}/called'
+        for options, only in ((), ""), (("--cached",), "1"):
+            (self.scratch / "called").write_text("", encoding="ascii")
+            self.assertEqual(self.prepare(checkout, on_stack, *options).returncode, 0)
+            self.assertEqual((self.scratch / "called").read_text(encoding="ascii").splitlines(),
+                             [f"scripts/image {only}", "make ", "scripts/checked-module "])
 
     def test_the_smoke_test_is_not_skipped(self):
         """Whatever else goes wrong, and also if another command has that very status."""
