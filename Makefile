@@ -129,6 +129,7 @@ run: hosts
 test: setup
 	@scripts/lint --quick
 	@$(MAKE) cmake kernels
+	@scripts/newest --cached
 	@scripts/suite
 
 test-all: lint kernels test-threads
@@ -155,6 +156,7 @@ test-debug: cmake
 	@scripts/suite --debug
 
 stress-test: cmake kernels
+	@scripts/newest --cached
 	@scripts/suite --stress
 
 soak: setup

@@ -19,6 +19,8 @@ TERN_CACHE=${TERN_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/tern}
 # only when MAKER has succeeded. Whoever wants the same meanwhile waits for it.
 # MAKER sends what nobody wants to read unless it fails to the file "log".
 #
+# With $TERN_CACHE_ONLY MAKER is not called: what the cache lacks is unavailable.
+#
 # A command of MAKER that fails ends it, by "set -e". The shell ignores that where the caller tests
 # the result, as in "cached ... || exit": cached refuses to be called so. "folder=$(cached ...)" is
 # right.
@@ -27,6 +29,7 @@ cached() {
 	shift 2
 	final=$TERN_CACHE/$name-$(printf '%s\n' "$@" | sha256sum | cut -c1-16)
 	if ! [ -d "$final" ]; then
+		[ -z "${TERN_CACHE_ONLY-}" ] || unavailable "${final##*/} is not in the cache"
 		mkdir -p "$TERN_CACHE"
 		fill "$maker" 9>"$TERN_CACHE/$name.lock" >&2
 		[ -d "$final" ] || return # fill tells nobody else where "set -e" is ignored
