@@ -100,6 +100,8 @@ def perftest(server, client, server_command, client_command, address=None, timeo
     _lat: bytes, iterations, min, max, typical, average, deviation, 99 %, 99.9 %, in us
     """
     client_command += f" {address or server.ipv4}"
+    for command in server_command, client_command:
+        check_options(command)
     served, asked = run_both(server, server_command, client, client_command,
                              timeout=timeout, ready=ready)
     result = _rows(client, client_command, asked)
@@ -108,6 +110,15 @@ def perftest(server, client, server_command, client_command, address=None, timeo
         if last[0] != result[-1][0]:
             raise LabError(f"{client_command}: {server.name} has another result:\n{served}")
     return result
+
+
+def check_options(command):
+    """Newer versions of perftest refuse an option that occurs twice; the older take the last."""
+    own = command[re.search(r"\bib_\w+", command).start():]
+    options = re.findall(r"\s(--?[A-Za-z][\w-]*)", own)
+    twice = sorted({option for option in options if options.count(option) > 1})
+    if twice:
+        raise LabError(f"{command}: {', '.join(twice)} occurs twice")
 
 
 def _rows(host, command, said):

@@ -10,6 +10,7 @@ from unittest import mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "vm"))
 import perftest  # noqa: E402 pylint: disable=wrong-import-position
+from ternlab.errors import LabError  # noqa: E402 pylint: disable=wrong-import-position
 
 MOST = 80  # a run takes more than a second
 
@@ -42,6 +43,16 @@ class Choice(unittest.TestCase):
             self.assertLessEqual(set(runs), set(everything[name]))
         self.assertLessEqual(sum(map(len, chosen.values())), MOST)
         self.assertGreater(sum(map(len, everything.values())), 2 * MOST)
+
+    def test_no_option_occurs_twice(self):
+        """Nor does a run give one that the scenario gives to all."""
+        host = mock.Mock(rdma_device=lambda: "tern0", gid_index=lambda *_: 3)
+        common = perftest.Perftest().patient(host)
+        for run in {run for runs in self.runs(True).values() for run in runs}:
+            program, _, options = run.partition(" ")
+            perftest.pair.check_options(f"{program} {common} {options}")
+        with self.assertRaisesRegex(LabError, "-u occurs twice"):
+            perftest.pair.check_options(f"strace -f -f ib_write_bw {common} -D 4 -u 20 --D")
 
     def test_runs_are_repeated(self):
         """TERN_TIMES repeats each run of its test, whether every cell is asked for or not."""

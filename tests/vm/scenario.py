@@ -370,11 +370,12 @@ class Scenario(unittest.TestCase):
         device = host.rdma_device()
         return f"-d {device} {option} {host.gid_index(device, address)}"
 
-    def patient(self, host, address=None):
+    def patient(self, host, address=None, ack_timeout=pair.ACK_TIMEOUT):
         """As verbs(), of a perftest whose peer is not going to die."""
-        return f"-u {pair.ACK_TIMEOUT} {self.verbs(host, address)}"
+        return f"-u {ack_timeout} {self.verbs(host, address)}"
 
-    def perftest(self, program, arguments="", timeout=180, hosts=None, ip=4):
+    def perftest(self, program, arguments="", timeout=180, hosts=None, ip=4,
+                 ack_timeout=pair.ACK_TIMEOUT):
         """Over the IPv4 or the IPv6 GIDs; what the programs say to each other goes by IPv4."""
         server, client = hosts or self.hosts[:2]
         if ip == 6:
@@ -382,7 +383,8 @@ class Scenario(unittest.TestCase):
             self.ping(client, server.ipv6, count=1)
 
         def command(host):
-            return f"{program} {self.patient(host, self.address(host, ip))} {arguments}"
+            options = self.patient(host, self.address(host, ip), ack_timeout)
+            return f"{program} {options} {arguments}"
 
         return pair.perftest(server, client, command(server), command(client), timeout=timeout)
 

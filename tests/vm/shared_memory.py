@@ -157,7 +157,7 @@ class TwoKinds(SharedMemory):
         before = counters()
         storm = client.spawn(f"/opt/tern/bin/tern_region_storm {client.rdma_device()} 6")
         # With a timeout that a busy machine hardly makes expire.
-        self.perftest("ib_write_bw", "-s 65536 -D 4 -u 20")
+        self.perftest("ib_write_bw", "-s 65536 -D 4", ack_timeout=20)
         regions = int(storm.wait(timeout=60).out.split()[0])
         self.assertGreater(regions, 100)
         return [after - was for after, was in zip(counters(), before)]
