@@ -39,6 +39,8 @@ TEST_F(RecvQueueTest, ListsEndWhereTheStrideDoesNot)
 	EXPECT_EQ(segment<tern_hw_data_seg>(1).addr.get(), 0x30u);
 	EXPECT_NE(segment<tern_hw_data_seg>(1).lkey.get(), TERN_LKEY_END);
 	EXPECT_NE(segment<tern_hw_data_seg>(1).lkey.get(), TERN_LKEY_LOCAL_DMA);
+	EXPECT_NE(segment<tern_hw_data_seg>(1).lkey.get(), TERN_LKEY_NULL)
+	        << "which would discard the data";
 	EXPECT_EQ(segment<tern_hw_data_seg>(1).lkey.get() >> 8, 0u) << "an index no region has";
 	EXPECT_EQ(segment<tern_hw_data_seg>(2).lkey.get(), 0xd00u);
 	EXPECT_EQ(segment<tern_hw_data_seg>(3).lkey.get(), TERN_LKEY_END);
