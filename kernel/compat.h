@@ -81,6 +81,11 @@ static inline bool tern_odp_writable(const struct ib_umem_odp *umem, size_t inde
 	return umem->umem.writable && umem->map.pfn_list[index] & HMM_PFN_WRITE;
 }
 
+/* ib_core has not taken the right. */
+static inline void tern_odp_keep_writable(struct ib_umem_odp *umem, size_t index)
+{
+}
+
 static inline int tern_odp_dma(struct ib_umem_odp *umem, size_t index, dma_addr_t *dma)
 {
 	bool mapped = umem->map.pfn_list[index] & HMM_PFN_DMA_MAPPED;
@@ -108,6 +113,11 @@ static inline bool tern_odp_present(const struct ib_umem_odp *umem, size_t index
 static inline bool tern_odp_writable(const struct ib_umem_odp *umem, size_t index)
 {
 	return umem->dma_list[index] & ODP_WRITE_ALLOWED_BIT;
+}
+
+static inline void tern_odp_keep_writable(struct ib_umem_odp *umem, size_t index)
+{
+	umem->dma_list[index] |= ODP_WRITE_ALLOWED_BIT;
 }
 
 static inline int tern_odp_dma(struct ib_umem_odp *umem, size_t index, dma_addr_t *dma)

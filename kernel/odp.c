@@ -127,11 +127,17 @@ static const struct mmu_interval_notifier_ops tern_odp_ops = {
 	.invalidate = tern_odp_invalidate,
 };
 
+/*
+ * Gives the pages of [@addr, @end) to the card. Before 6.16, a walk to read takes the right to
+ * write from pages that had it. The card may have written to them, and ib_core marks a page dirty
+ * only if it has the right when it is unmapped. So a page keeps the right until then.
+ */
 static int tern_odp_show(struct tern_odp *odp, struct ib_umem_odp *umem, u64 addr, u64 end)
 {
 	u64 size = BIT_ULL(umem->page_shift);
 	dma_addr_t dma;
 	size_t index;
+	u64 leaf;
 	int err;
 
 	for (addr = ALIGN_DOWN(addr, size); addr < end; addr += size) {
@@ -141,7 +147,10 @@ static int tern_odp_show(struct tern_odp *odp, struct ib_umem_odp *umem, u64 add
 		err = tern_odp_dma(umem, index, &dma);
 		if (err)
 			return err;
-		tern_sparse_set(&odp->sparse, tern_odp_leaf(odp, addr),
+		leaf = tern_odp_leaf(odp, addr);
+		if (tern_sparse_writable(&odp->sparse, leaf))
+			tern_odp_keep_writable(umem, index);
+		tern_sparse_set(&odp->sparse, leaf,
 				dma | TERN_PAGE_PRESENT |
 				(tern_odp_writable(umem, index) ? TERN_PAGE_WRITE : 0));
 	}

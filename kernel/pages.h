@@ -48,6 +48,7 @@ struct tern_sparse {
 int tern_sparse_init(struct tern_dev *tdev, struct tern_sparse *sparse, u64 leaves, u8 shift);
 void tern_sparse_exit(struct tern_dev *tdev, struct tern_sparse *sparse);
 int tern_sparse_reach(struct tern_dev *tdev, struct tern_sparse *sparse, u64 first, u64 last);
+bool tern_sparse_writable(struct tern_sparse *sparse, u64 leaf);
 void tern_sparse_set(struct tern_sparse *sparse, u64 leaf, u64 entry);
 bool tern_sparse_clear(struct tern_sparse *sparse, u64 first, u64 last);
 void tern_sparse_detach(struct tern_sparse *sparse, u64 leaf, struct list_head *tables);

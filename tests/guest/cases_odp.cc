@@ -34,10 +34,13 @@ bool offered(const Device &device)
 	       (attr.odp_caps.general_caps & IBV_ODP_SUPPORT_IMPLICIT);
 }
 
-/** Pages of nobody else, which do not exist before they are touched. */
+/** Pages that do not exist before they are touched: of nobody else, or of @kind MAP_SHARED. */
 class Mapping {
 public:
-	explicit Mapping(size_t size) : size_(size), data_(map(nullptr, 0)) {}
+	explicit Mapping(size_t size, int kind = MAP_PRIVATE)
+	        : size_(size), kind_(kind), data_(map(nullptr, 0))
+	{
+	}
 	~Mapping() { munmap(data_, size_); }
 	Mapping(const Mapping &) = delete;
 	Mapping &operator=(const Mapping &) = delete;
@@ -85,13 +88,14 @@ private:
 	uint8_t *map(void *at, int flags) const
 	{
 		void *p = mmap(at, at ? kSlot : size_, PROT_READ | PROT_WRITE,
-		               MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+		               kind_ | MAP_ANONYMOUS | flags, -1, 0);
 		check(p != MAP_FAILED, "mmap");
 		return static_cast<uint8_t *>(p);
 	}
 	void remap(uint8_t *at) const { map(at, MAP_FIXED); }
 
 	size_t size_;
+	int kind_;
 	uint8_t *data_;
 };
 
@@ -383,6 +387,47 @@ void prefetch(Session &s)
 	s.peer.barrier(2);
 }
 
+/*
+ * The process reads shared memory, the peer writes to it, and the process announces that the card
+ * will read it. When the kernel then reclaims the pages, it must know that they are dirty: it
+ * discards clean ones, such as the first page, to which nobody has written.
+ */
+void reclaimed(Session &s)
+{
+	constexpr size_t kSize = kSlots * kSlot, kPage = 4096;
+	Endpoint ep(s);
+	Buffer local(s.device, kSlot);
+	const Mapping memory(kSize, MAP_SHARED);
+	const MrPtr mr(ibv_reg_mr(s.device.pd(), memory.data(), kSize, kAccess));
+	check(mr.get(), "ibv_reg_mr on demand: %s", std::strerror(errno));
+	const auto address = reinterpret_cast<uint64_t>(memory.data());
+	for (size_t at = 0; at < kSize; at += kPage)
+		check(!*const_cast<volatile uint8_t *>(memory.data() + at), "memory is not zero");
+	const RemoteBuffer remote = s.peer.exchange(RemoteBuffer{address, kSize, mr->rkey});
+	ep.connect();
+	if (s.active) {
+		fill({local.data(), kSlot}, s.seed);
+		ep.send(1, IBV_WR_RDMA_WRITE, local.sge(0, kSlot), remote, kSlot);
+		ep.expect_send(1);
+	}
+	s.peer.barrier(1);
+	if (!s.active) {
+		ibv_sge written = {address + kSlot, kSlot, mr->lkey};
+		check(!ibv_advise_mr(s.device.pd(), IBV_ADVISE_MR_ADVICE_PREFETCH,
+		                     IBV_ADVISE_MR_FLAG_FLUSH, &written, 1),
+		      "prefetch");
+		const auto first_is_gone = [&] {
+			unsigned char resident;
+			check(!madvise(memory.data(), kSize, MADV_PAGEOUT), "madvise");
+			check(!mincore(memory.data(), kPage, &resident), "mincore");
+			return !(resident & 1);
+		};
+		check(eventually(first_is_gone), "the kernel does not reclaim clean pages");
+		check_filled(memory.slot(1), s.seed, "WRITE");
+	}
+	s.peer.barrier(2);
+}
+
 /** Returns how many tables `rdma resource` shows for @mr: in its line or, with iproute2 7.3, in an
  * indented one below that. */
 unsigned long tables_of(const ibv_mr &mr)
@@ -484,6 +529,8 @@ constexpr Case kCases[] = {
          [](Session &s) { where_offered(s, prefetch); }},
         {"odp-advice", "ibv_advise_mr with and without faults, over the same pages at once",
          [](Session &s) { where_offered(s, advice_race); }},
+        {"odp-reclaimed", "on demand: shared memory that the kernel reclaims",
+         [](Session &s) { where_offered(s, reclaimed); }},
         {"odp-tables", "tables of an implicit region, which go with the pages",
          [](Session &s) { where_offered(s, tables_go); }},
 };
