@@ -172,7 +172,8 @@ class Perftest(programs.Programs):
 
     def test_headers(self):
         self.each("ib_write_bw --tclass=64", "ib_write_bw -S 3", "ib_write_bw --pkey_index=0",
-                  "ib_write_bw --dlid=1", "ib_write_bw --force-link=Ethernet", "ib_send_bw -R -T 32")
+                  "ib_write_bw --dlid=1", "ib_write_bw --force-link=Ethernet",
+                  "ib_send_bw -R -T 32")
 
     # --- how they connect
 
