@@ -81,7 +81,7 @@ static inline bool tern_odp_writable(const struct ib_umem_odp *umem, size_t inde
 	return umem->umem.writable && umem->map.pfn_list[index] & HMM_PFN_WRITE;
 }
 
-/* ib_core has not taken the right. */
+/* ib_core keeps the write permission of a mapped page. */
 static inline void tern_odp_keep_writable(struct ib_umem_odp *umem, size_t index)
 {
 }

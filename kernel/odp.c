@@ -128,9 +128,10 @@ static const struct mmu_interval_notifier_ops tern_odp_ops = {
 };
 
 /*
- * Gives the pages of [@addr, @end) to the card. Before 6.16, a walk to read takes the right to
- * write from pages that had it. The card may have written to them, and ib_core marks a page dirty
- * only if it has the right when it is unmapped. So a page keeps the right until then.
+ * Writes the mapped pages of [@addr, @end) into the card's page table. Before Linux 6.16, ib_core
+ * clears the write permission of a mapped page when it faults that page in for reading. The card
+ * may have written to the page before, and ib_core marks a page dirty at unmapping only if the page
+ * has write permission. So this function restores the permission of pages that the card may write.
  */
 static int tern_odp_show(struct tern_odp *odp, struct ib_umem_odp *umem, u64 addr, u64 end)
 {

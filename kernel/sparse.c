@@ -109,7 +109,7 @@ int tern_sparse_reach(struct tern_dev *tdev, struct tern_sparse *sparse, u64 fir
 	return 0;
 }
 
-/* Whether the card may write to @leaf. tern_sparse_reach() has allocated its tables. */
+/* Returns whether the card may write to @leaf. tern_sparse_reach() has allocated its tables. */
 bool tern_sparse_writable(struct tern_sparse *sparse, u64 leaf)
 {
 	struct tern_sparse_table *table = xa_load(&sparse->tables, tern_sparse_key(0, leaf));

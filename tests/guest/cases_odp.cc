@@ -34,7 +34,7 @@ bool offered(const Device &device)
 	       (attr.odp_caps.general_caps & IBV_ODP_SUPPORT_IMPLICIT);
 }
 
-/** Pages that do not exist before they are touched: of nobody else, or of @kind MAP_SHARED. */
+/** An anonymous mapping, MAP_PRIVATE or MAP_SHARED by @kind, without pages until it is accessed. */
 class Mapping {
 public:
 	explicit Mapping(size_t size, int kind = MAP_PRIVATE)
@@ -388,9 +388,9 @@ void prefetch(Session &s)
 }
 
 /*
- * The process reads shared memory, the peer writes to it, and the process announces that the card
- * will read it. When the kernel then reclaims the pages, it must know that they are dirty: it
- * discards clean ones, such as the first page, to which nobody has written.
+ * The process reads shared memory, the peer writes to it by RDMA, and the process prefetches it for
+ * reading. Then the kernel reclaims the pages. It must preserve those that the peer has written, as
+ * they are dirty, and discards clean pages. The first page is clean, and shows when this happens.
  */
 void reclaimed(Session &s)
 {

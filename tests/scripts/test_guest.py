@@ -9,7 +9,8 @@ import tempfile
 import unittest
 
 START_UDEVD = pathlib.Path(__file__).resolve().parents[2] / "scripts/guest/start-udevd"
-# It listens a moment after it has started, and ends when its folder is deleted.
+# This udevd opens its netlink socket half a second after its start, and ends when its folder is
+# deleted.
 UDEVD = """#!/usr/bin/python3
 import pathlib, socket, time
 
@@ -34,7 +35,8 @@ class Udevd(unittest.TestCase):
         program = self.folder / "systemd-udevd"
         program.write_text(udevd, encoding="ascii")
         program.chmod(0o755)
-        # In a network of its own, as this machine's udevd listens to that of this machine.
+        # start-udevd gets an empty network namespace, as this machine's udevd has a socket in that
+        # of this machine.
         return subprocess.run(
             ["timeout", "60", "unshare", "--net", START_UDEVD], capture_output=True, text=True,
             check=False, env={**os.environ, "PATH": f"{self.folder}:{os.environ['PATH']}"})

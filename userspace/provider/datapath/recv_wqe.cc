@@ -14,8 +14,8 @@ namespace {
 
 /*
  * In a receive WQE lkey 0 ends the list. An application's lkey 0 is invalid, so it is replaced by
- * another key that no region has: the request then fails on the card. The index of that key is 0,
- * too. The other keys of this index that have a meaning have the lowest variants.
+ * another key that no region has: the request then fails on the card. The card gives index 0 to no
+ * region and reserves the lowest keys of that index, so this is the highest one.
  */
 constexpr uint32_t kNoSuchKey = 0x000000ff;
 static_assert(kNoSuchKey != TERN_LKEY_LOCAL_DMA && kNoSuchKey != TERN_LKEY_NULL);
