@@ -114,7 +114,7 @@ def perftest(server, client, server_command, client_command, address=None, timeo
 
 def check_options(command):
     """Newer versions of perftest refuse an option that occurs twice; the older take the last."""
-    own = command[re.search(r"\bib_\w+", command).start():]
+    own = command[re.search(r"\b(ib|raw)_\w+", command).start():]
     options = re.findall(r"\s(--?[A-Za-z][\w-]*)", own)
     twice = sorted({option for option in options if options.count(option) > 1})
     if twice:
